@@ -1,0 +1,92 @@
+// The CUDA side as the rest of the library sees it. No CUDA header is needed to include this, and every function exists in
+// a build without CUDA too (no_cuda.cpp), where there are no devices. Implemented in cuda/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "registry.h"
+
+namespace fl::cuda {
+
+struct DeviceInfo {
+  int ordinal = 0;
+  std::string name;
+  int compute_capability = 0;  // 10 * major + minor
+  int sm_count = 0;
+  int clock_khz = 0;       // highest SM clock
+  std::size_t memory = 0;  // bytes
+  std::size_t l2_cache = 0;
+  double peak_gflops = 0;  // float32 FMA pipes at clock_khz
+};
+
+struct Unavailable {  // why device_count() is 0; code is a cudaError_t
+  int code = 0;
+  std::string name, message;
+};
+
+// Looks once and keeps the answer. Creates no context, never throws; no device is a normal state.
+FL_EXPORT int device_count();
+FL_EXPORT const Unavailable& unavailable();
+FL_EXPORT const DeviceInfo& device_info(int device);
+FL_EXPORT int driver_version();   // 13000 = CUDA 13.0; 0 if there is none
+FL_EXPORT int runtime_version();  // of the static runtime in this library; 0 in a build without CUDA
+FL_EXPORT const char* built_architectures();
+
+// Throws CudaError unless `device` exists and this process may use it (a child of fork may not).
+FL_EXPORT void require_device(int device);
+
+struct MemoryInfo {
+  std::size_t used = 0;      // bytes in live buffers of this library
+  std::size_t reserved = 0;  // bytes its pool holds on the device
+  std::size_t limit = 0;     // 0: none
+  std::size_t free = 0, total = 0;  // of the device, as the driver reports
+  std::size_t pinned = 0;    // bytes of pinned staging memory
+};
+FL_EXPORT MemoryInfo memory_info(int device);
+FL_EXPORT void trim(int device);  // give unused pool and staging memory back
+FL_EXPORT void set_memory_limit(int device, std::size_t bytes);  // 0 removes the limit
+
+// Runs one row on operands in host memory: copies in, launches, copies out, and returns when the result is there.
+// `layout` is what device_layout() returned for `host`.
+// `stream` may be null: the library then uses one of its own.
+template <class Args>
+void run_on_host_operands(const Kernel<Args>& kernel, const Args& host, const Args& layout, int device, void* stream);
+
+// The strides that a call's operands get on the device, with null pointers: contiguous rows padded to 16 bytes, in the
+// operand's own order (C or F) where the kernels take it. Dispatch chooses a kernel for this, not for the host strides.
+SgemmArgs device_layout(const SgemmArgs& host);
+SgemvArgs device_layout(const SgemvArgs& host);
+TransposeArgs device_layout(const TransposeArgs& host);
+
+// Runs one row on operands in device memory, asynchronously on `stream`.
+template <class Args>
+void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int device, void* stream);
+
+// ---- what the benchmarks and GPU tests use (bindings: fastlinalg._core)
+class FL_EXPORT DeviceBuffer {  // device memory of the library's pool
+ public:
+  DeviceBuffer(std::size_t bytes, int device);
+  ~DeviceBuffer();
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+  void upload(const void* host, std::size_t bytes, std::size_t offset);
+  void download(void* host, std::size_t bytes, std::size_t offset) const;
+  void* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+  int device() const { return device_; }
+
+ private:
+  void* data_;
+  std::size_t bytes_;
+  int device_;
+};
+
+// Captures `launches` calls of work(stream) into a CUDA graph, replays it `replays` times after a warm-up and returns
+// the microseconds per call of each replay, from CUDA events.
+FL_EXPORT std::vector<double> time_in_graph(int device, int launches, int replays, const std::function<void(void*)>& work);
+
+}  // namespace fl::cuda

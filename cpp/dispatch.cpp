@@ -1,0 +1,102 @@
+#include "dispatch.h"
+
+#include <charconv>
+
+#include "device.h"
+#include "errors.h"
+#include "hardware.h"
+
+namespace fl {
+namespace {
+
+template <class Args>
+std::string names() {
+  std::string list;
+  for (const auto& row : kernels<Args>()) list += (list.empty() ? "" : ", ") + std::string(row.name);
+  return list;
+}
+
+bool usable(Needs needs, Device device) {
+  if (on_cuda(needs) != (device.kind == Device::cuda)) return false;
+  return on_cuda(needs) ? available_on(needs, device.ordinal) : available(needs);
+}
+
+// Why a row that was asked for by name cannot answer.
+template <class Args>
+void require(const Kernel<Args>& row, const Args& args, Device device) {
+  const std::string prefix = std::string(op_name<Args>()) + " kernel '" + row.name + "' ";
+  if (on_cuda(row.needs) != (device.kind == Device::cuda))
+    throw InvalidValue(prefix + "runs on " + (on_cuda(row.needs) ? "a CUDA device" : "the CPU") + "; device='" +
+                       (device.kind == Device::cuda ? "cuda" : "cpu") + "' was asked for");
+  if (!usable(row.needs, device))
+    throw InvalidValue(prefix + "needs " + needs_name(row.needs) + ": " +
+                       (on_cuda(row.needs) ? "CUDA device " + std::to_string(device.ordinal) + " does not have it" : why_not(row.needs)));
+  if (const char* lacks = row.legal(args)) throw InvalidValue(prefix + "needs " + lacks + "; leave kernel=None to let fastlinalg choose");
+}
+
+}  // namespace
+
+Device parse_device(std::string_view text) {
+  if (text == "auto") return {};
+  if (text == "cpu") return {Device::cpu, 0};
+  if (text == "cuda") return {Device::cuda, 0};
+  if (text.substr(0, 5) == "cuda:") {
+    int ordinal = -1;
+    const auto end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data() + 5, end, ordinal);
+    if (error == std::errc() && rest == end && ordinal >= 0) return {Device::cuda, ordinal};
+  }
+  throw InvalidValue("device must be 'auto', 'cpu', 'cuda' or 'cuda:N', got '" + std::string(text) + "'");
+}
+
+template <class Args>
+const Kernel<Args>& find(std::string_view name) {
+  for (const auto& row : kernels<Args>())
+    if (name == row.name) return row;
+  throw InvalidValue("unknown " + std::string(op_name<Args>()) + " kernel '" + std::string(name) + "'; there are: " + names<Args>());
+}
+
+template <class Args>
+const Kernel<Args>& choose(const Args& args, Device device, std::string_view name) {
+  if (!name.empty()) {
+    const auto& row = find<Args>(name);
+    require(row, args, device);
+    return row;
+  }
+  const Kernel<Args>* best = nullptr;
+  double best_cost = 0;
+  for (const auto& row : kernels<Args>()) {
+    if (!usable(row.needs, device) || row.legal(args)) continue;
+    const double cost = row.cost(args);
+    if (!best || cost < best_cost) best = &row, best_cost = cost;
+  }
+  // The reference rows and the simplest GPU rows accept every call that reaches them, so this is a fault of the table.
+  if (!best) throw std::logic_error(std::string("no ") + op_name<Args>() + " kernel takes this call");
+  return *best;
+}
+
+template <class Args>
+std::string explain(const Args& args, Device device, const Kernel<Args>& chosen) {
+  std::string others;
+  for (const auto& row : kernels<Args>()) {
+    if (&row == &chosen || on_cuda(row.needs) != (device.kind == Device::cuda)) continue;
+    std::string reason;
+    if (!usable(row.needs, device)) reason = std::string("needs ") + needs_name(row.needs);
+    else if (const char* lacks = row.legal(args)) reason = std::string("needs ") + lacks;
+    else reason = "estimated " + std::to_string(int64_t(row.cost(args))) + " us";
+    others += (others.empty() ? "" : "; ") + std::string(row.name) + ": " + reason;
+  }
+  return std::string(chosen.name) + " (estimated " + std::to_string(int64_t(chosen.cost(args))) + " us" +
+         (others.empty() ? "" : "; not taken: " + others) + ")";
+}
+
+#define FL_INSTANTIATE(Args)                                                             \
+  template const Kernel<Args>& find<Args>(std::string_view);                             \
+  template const Kernel<Args>& choose(const Args&, Device, std::string_view);            \
+  template std::string explain(const Args&, Device, const Kernel<Args>&);
+FL_INSTANTIATE(SgemmArgs)
+FL_INSTANTIATE(SgemvArgs)
+FL_INSTANTIATE(TransposeArgs)
+#undef FL_INSTANTIATE
+
+}  // namespace fl

@@ -1,0 +1,17 @@
+// Brings a call to the one form that dispatch and the kernels are written for.
+#pragma once
+
+#include "problem.h"
+
+namespace fl {
+
+// Each returns false if there is nothing left to do.
+//  - an empty result, or one that stays as it is (beta == 1 and no product), is done
+//  - alpha == 0 becomes k == 0: A and B are not read
+//  - a stride along a dimension of size 1 means nothing: it is replaced by one that makes the operand BLAS-like
+//  - a column-major C becomes a row-major one: C^T = B^T A^T
+bool normalise(SgemmArgs& p);
+bool normalise(SgemvArgs& p);
+bool normalise(TransposeArgs& p);
+
+}  // namespace fl

@@ -1,0 +1,45 @@
+#include "rules.h"
+
+namespace fl {
+namespace {
+constexpr const char* unit_stride_text =
+    "operands with a unit stride along rows or columns (C or F order) and a result with contiguous rows";
+constexpr const char* row_major_text = "operands whose rows are contiguous";
+
+template <class T>
+bool aligned(const MatrixView<T>& x, unsigned floats) {
+  return reinterpret_cast<uintptr_t>(x.data) % (4 * floats) == 0 && x.rs % floats == 0 && x.bs % floats == 0;
+}
+}  // namespace
+
+const char* blas_layout(const SgemmArgs& p) {
+  return unit_stride(p.a) && unit_stride(p.b) && row_major(p.c) ? nullptr : unit_stride_text;
+}
+const char* blas_layout_aligned16(const SgemmArgs& p) {
+  if (const char* lacks = blas_layout(p)) return lacks;
+  return aligned16(p.a) && aligned16(p.b) && aligned16(p.c)
+             ? nullptr
+             : "16-byte aligned operands whose leading dimensions and batch strides are multiples of 4";
+}
+const char* blas_layout(const SgemvArgs& p) { return unit_stride(p.a) ? nullptr : unit_stride_text; }
+const char* blas_layout_aligned16(const SgemvArgs& p) {
+  if (const char* lacks = blas_layout(p)) return lacks;
+  return aligned16(p.a) ? nullptr : "a 16-byte aligned matrix whose leading dimension and batch stride are multiples of 4";
+}
+const char* row_major_both(const TransposeArgs& p) {
+  return row_major(p.a) && row_major(p.b) ? nullptr : row_major_text;
+}
+const char* row_major_aligned16(const TransposeArgs& p) {
+  if (const char* lacks = row_major_both(p)) return lacks;
+  return aligned(p.a, 4) && aligned(p.b, 4)
+             ? nullptr
+             : "16-byte aligned operands whose leading dimensions and batch strides are multiples of 4";
+}
+const char* row_major_aligned8(const TransposeArgs& p) {
+  if (const char* lacks = row_major_both(p)) return lacks;
+  return aligned(p.a, 2) && aligned(p.b, 2)
+             ? nullptr
+             : "8-byte aligned operands whose leading dimensions and batch strides are multiples of 2";
+}
+
+}  // namespace fl

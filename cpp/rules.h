@@ -1,0 +1,68 @@
+// The rules the kernel table refers to: what a row can compute (legal) and how long it is expected to take (cost).
+//
+// A legality rule returns nullptr, or what the operands lack as the end of the sentence "this kernel needs ...".
+// A cost rule returns microseconds on the reference device (H200 or one core of the build machine): only the order of
+// the figures decides, and only among the rows of one device; dispatch.cpp compares devices.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "problem.h"
+
+namespace fl {
+
+// ---------------------------------------------------------------- legality
+template <class T>
+constexpr bool row_major(const MatrixView<T>& x) { return x.cs == 1; }
+template <class T>
+constexpr bool unit_stride(const MatrixView<T>& x) { return x.cs == 1 || x.rs == 1; }
+template <class T>
+constexpr int64_t ld(const MatrixView<T>& x) { return x.cs == 1 ? x.rs : x.cs; }
+
+// Every 16-byte access of a kernel is aligned: the base and all strides but the unit one are multiples of four floats.
+template <class T>
+bool aligned16(const MatrixView<T>& x) {
+  return reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && ld(x) % 4 == 0 && x.bs % 4 == 0;
+}
+
+template <class Args>
+const char* any(const Args&) { return nullptr; }
+
+// A and B in row- or column-major order, C row-major: what the BLAS can express.
+const char* blas_layout(const SgemmArgs& p);
+const char* blas_layout_aligned16(const SgemmArgs& p);
+const char* blas_layout(const SgemvArgs& p);
+const char* blas_layout_aligned16(const SgemvArgs& p);
+const char* row_major_both(const TransposeArgs& p);
+const char* row_major_aligned16(const TransposeArgs& p);
+const char* row_major_aligned8(const TransposeArgs& p);
+
+template <class Args>
+std::size_t no_workspace(const Args&) { return 0; }
+
+// ---------------------------------------------------------------- cost
+// A tile kernel: a fixed launch cost, then whole waves of BM x BN tiles, OCC of them at a time on each of 132
+// multiprocessors, at GFLOPS when the device is full.
+template <int BM, int BN, int OCC, int GFLOPS>
+double tile_cost(const SgemmArgs& p) {
+  constexpr double slots = 132.0 * OCC;
+  const double tiles = double(ceil_div(p.m, BM)) * double(ceil_div(p.n, BN)) * double(p.batch);
+  const double waves = double(int64_t((tiles + slots - 1) / slots));
+  const double tile_us = 2.0 * BM * BN * double(p.k) / (GFLOPS * 1e3 / slots);
+  return 3.0 + waves * tile_us;
+}
+// A kernel bound by arithmetic at MFLOPS on one core.
+template <int MFLOPS>
+double flop_cost(const SgemmArgs& p) { return 0.2 + 2.0 * double(p.m) * double(p.n) * double(p.k) * double(p.batch) / MFLOPS; }
+// A kernel bound by memory that reads A at MBPS when a row of A has LO to HI elements, and slower the further it is from that.
+template <int LO, int HI, int MBPS>
+double row_length_cost(const SgemvArgs& p) {
+  const double n = double(p.n), bytes = 4.0 * double(p.m) * n * double(p.batch);
+  const double off = n < LO ? LO / (n + 1) : (n > HI ? n / HI : 1.0);
+  return 2.0 + bytes / MBPS * (off > 4 ? 4 : off);
+}
+template <int MBPS>
+double copy_cost(const TransposeArgs& p) { return 1.0 + 8.0 * double(p.m) * double(p.n) * double(p.batch) / MBPS; }
+
+}  // namespace fl

@@ -1,0 +1,13 @@
+// How many CPU threads a call may use.
+#pragma once
+
+#include "export.h"
+
+namespace fl {
+
+// The setting of set_num_threads, else FASTLINALG_NUM_THREADS, else OMP_NUM_THREADS, else what affinity and the cgroup allow.
+FL_EXPORT int num_threads();
+FL_EXPORT void set_num_threads(int n);  // n >= 1; throws InvalidValue
+FL_EXPORT int max_threads();            // what affinity and the cgroup quota allow
+
+}  // namespace fl

@@ -1,0 +1,44 @@
+// What every GPU kernel of this folder shares: how a launch is numbered and how an element of the result is stored.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "registry.h"
+
+namespace fl {
+
+inline cudaStream_t stream(const Context& ctx) { return static_cast<cudaStream_t>(ctx.stream); }
+
+struct Tile {
+  int64_t batch, row, col;  // row and col count tiles, not elements
+};
+
+// All tiles of all batches as one range of block numbers. A launch uses only grid.x, whose limit is 2^31 - 1: grid.y and
+// grid.z end at 65535, which a tall matrix or a large batch passes.
+struct TileGrid {
+  int64_t cols, per_batch, total;
+
+  TileGrid(int64_t m, int64_t n, int64_t batch, int BM, int BN)
+      : cols(ceil_div(n, BN)), per_batch(ceil_div(m, BM) * cols), total(per_batch * batch) {}
+
+  unsigned blocks() const { return static_cast<unsigned>(total); }
+
+  __device__ Tile tile(unsigned block) const {
+    if (per_batch == total) return {0, block / unsigned(cols), block % unsigned(cols)};
+    const int64_t in_batch = block % per_batch;
+    return {block / per_batch, in_batch / cols, in_batch % cols};
+  }
+};
+
+// alpha * acc + beta * old, reading `old` only if beta asks for it.
+__device__ __forceinline__ float blend(float alpha, float acc, float beta, const float* old) {
+  const float scaled = alpha * acc;
+  return beta == 0.0f ? scaled : fmaf(beta, *old, scaled);
+}
+
+__device__ __forceinline__ void store(const SgemmArgs& p, int64_t batch, int64_t i, int64_t j, float acc) {
+  float* c = p.c.data + batch * p.c.bs + i * p.c.rs + j * p.c.cs;
+  *c = blend(p.alpha, acc, p.beta, c);
+}
+
+}  // namespace fl
