@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "export.h"
+
 namespace fl {
 
 template <class T>
@@ -32,7 +34,7 @@ enum class Precision { strict, accurate };
 
 // C[m,n] = alpha * A[m,k] @ B[k,n] + beta * C, for each of `batch` problems.
 // beta == 0 never reads C; the caller has already turned alpha == 0 into k == 0, so A and B are not read then.
-struct SgemmArgs {
+struct FL_EXPORT SgemmArgs {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   float alpha = 1.0f, beta = 0.0f;
   ConstMatrix a, b;
@@ -41,7 +43,7 @@ struct SgemmArgs {
 };
 
 // y[m] = alpha * A[m,n] @ x[n] + beta * y. The transposed product is the same call with m, n and the strides swapped.
-struct SgemvArgs {
+struct FL_EXPORT SgemvArgs {
   int64_t m = 0, n = 0, batch = 1;
   float alpha = 1.0f, beta = 0.0f;
   ConstMatrix a;
@@ -50,7 +52,7 @@ struct SgemvArgs {
 };
 
 // B[n,m] = A[m,n] transposed: b(j, i) = a(i, j).
-struct TransposeArgs {
+struct FL_EXPORT TransposeArgs {
   int64_t m = 0, n = 0, batch = 1;
   ConstMatrix a;
   Matrix b;

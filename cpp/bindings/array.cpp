@@ -1,0 +1,158 @@
+#include "array.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "errors.h"
+
+namespace fl::py {
+namespace {
+
+// NumPy's own objects, looked up once. Never freed: the module lives as long as the process.
+struct Numpy {
+  nb::object ndarray, empty, array, copyto, float32;
+  Numpy() {
+    nb::module_ np = nb::module_::import_("numpy");
+    ndarray = np.attr("ndarray");
+    empty = np.attr("empty");
+    array = np.attr("array");
+    copyto = np.attr("copyto");
+    float32 = np.attr("float32");
+  }
+};
+const Numpy& numpy() {
+  static const Numpy* const instance = new Numpy;
+  return *instance;
+}
+
+bool is_float32(const char* format) {
+  // "f" is native; a misaligned array says "=f". Anything with another byte order says '>' (or '<' on a big-endian machine).
+  if (!format) return false;
+  if (*format == '@' || *format == '=' || *format == (PY_LITTLE_ENDIAN ? '<' : '>')) ++format;
+  return std::strcmp(format, "f") == 0;
+}
+
+[[noreturn]] void wrong_dtype(nb::handle object, const char* name) {
+  throw InvalidType(std::string(name) + " must have dtype float32, got " + text(object.attr("dtype")) +
+                    "; nothing is cast silently, use " + name + ".astype(np.float32)");
+}
+
+void require_ndarray(nb::handle object, const char* name) {
+  const nb::handle type = object.type();
+  if (type.is(numpy().ndarray)) return;
+  if (!nb::isinstance(object, numpy().ndarray))
+    throw InvalidType(std::string(name) + " must be a float32 NumPy array, got " + text(object.type().attr("__name__")));
+  if (nb::hasattr(object, "filled") && nb::hasattr(object, "mask"))
+    throw InvalidType(std::string(name) + " must not be a masked array: the masked elements would be used; pass " + name +
+                      ".filled(...)");
+}
+
+// Byte range [first, last] that the elements of an array occupy; empty arrays have no range.
+std::pair<const char*, const char*> extent(const Array& x) {
+  const float *low = x.data(), *high = x.data();
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (x.shape(i) == 0) return {nullptr, nullptr};
+    const int64_t reach = (x.shape(i) - 1) * x.stride(i);
+    (reach < 0 ? low : high) += reach;
+  }
+  return {reinterpret_cast<const char*>(low), reinterpret_cast<const char*>(high) + sizeof(float) - 1};
+}
+
+template <class Sizes>
+std::string join(const Sizes& shape) {
+  std::string text = "(";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i) text += ", ";
+    text += std::to_string(shape[i]);
+  }
+  text += shape.size() == 1 ? ",)" : ")";
+  return text;
+}
+
+}  // namespace
+
+Array::Array(nb::handle object, const char* name, Access access) { acquire(object, name, access); }
+
+void Array::acquire(nb::handle object, const char* name, Access access) {
+  require_ndarray(object, name);
+  if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
+    PyErr_Clear();
+    wrong_dtype(object, name);
+  }
+  object_ = nb::borrow(object);
+  if (!is_float32(buffer_.format)) wrong_dtype(object, name);
+  if (access == write && buffer_.readonly) throw InvalidValue(std::string(name) + " is read-only");
+
+  misaligned_ = reinterpret_cast<uintptr_t>(buffer_.buf) % sizeof(float) != 0;
+  for (int i = 0; i < buffer_.ndim; ++i) {
+    // The stride of a dimension of size 1 (or of an empty array) is never used and may be anything.
+    if (buffer_.strides[i] % Py_ssize_t(sizeof(float)) != 0 && buffer_.shape[i] > 1) misaligned_ = true;
+    strides_[i] = buffer_.strides[i] / Py_ssize_t(sizeof(float));
+  }
+  if (misaligned_ && access == read) {
+    nb::object copy = numpy().array(object, nb::arg("dtype") = numpy().float32, nb::arg("copy") = true, nb::arg("subok") = false);
+    release();
+    acquire(copy, name, read);
+  }
+}
+
+void Array::release() {
+  if (buffer_.obj) PyBuffer_Release(&buffer_);
+  object_.reset();
+}
+
+Array::Array(Array&& other) noexcept { *this = std::move(other); }
+
+Array& Array::operator=(Array&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  buffer_ = std::exchange(other.buffer_, Py_buffer{});
+  object_ = std::move(other.object_);
+  misaligned_ = other.misaligned_;
+  std::copy_n(other.strides_, buffer_.ndim, strides_);
+  return *this;
+}
+
+bool Array::same_view(const Array& other) const {
+  if (data() != other.data() || ndim() != other.ndim()) return false;
+  for (int i = 0; i < ndim(); ++i)
+    if (shape(i) != other.shape(i) || (shape(i) > 1 && stride(i) != other.stride(i))) return false;
+  return true;
+}
+
+bool Array::overlaps(const Array& other) const {
+  const auto [low, high] = extent(*this);
+  const auto [other_low, other_high] = extent(other);
+  return low && other_low && low <= other_high && other_low <= high;
+}
+
+bool Array::overlaps_itself() const {
+  // Sorted by stride, each dimension has to step over all that the smaller ones reach.
+  std::pair<int64_t, int64_t> dims[max_dims];  // |stride|, size
+  int used = 0;
+  for (int i = 0; i < ndim(); ++i) {
+    if (shape(i) == 0) return false;
+    if (shape(i) > 1) dims[used++] = {std::abs(stride(i)), shape(i)};
+  }
+  std::sort(dims, dims + used);
+  int64_t reach = 0;
+  for (int i = 0; i < used; ++i) {
+    if (dims[i].first <= reach) return true;
+    reach += dims[i].first * (dims[i].second - 1);
+  }
+  return false;
+}
+
+std::string to_string(std::span<const Py_ssize_t> shape) { return join(shape); }
+std::string to_string(const Shape& shape) { return join(shape); }
+
+nb::object empty(const Shape& shape) {
+  nb::object sizes = nb::steal(PyTuple_New(Py_ssize_t(shape.size())));
+  for (size_t i = 0; i < shape.size(); ++i) PyTuple_SetItem(sizes.ptr(), Py_ssize_t(i), PyLong_FromLongLong(shape[i]));
+  return numpy().empty(sizes, numpy().float32);
+}
+
+void copy_into(nb::handle target, nb::handle source) { numpy().copyto(target, source); }
+
+}  // namespace fl::py

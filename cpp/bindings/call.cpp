@@ -1,0 +1,147 @@
+#include "call.h"
+
+#include <cstring>
+#include <mutex>
+#include <unordered_set>
+
+#include "errors.h"
+
+namespace fl::py {
+namespace {
+
+constexpr int logging_debug = 10;
+
+nb::object* logger = nullptr;  // leaked on purpose: the interpreter may be gone when statics are destroyed
+
+std::string describe(const SgemmArgs& p) {
+  return "sgemm " + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) +
+         (p.batch > 1 ? " batch " + std::to_string(p.batch) : "");
+}
+std::string describe(const SgemvArgs& p) {
+  return "sgemv " + std::to_string(p.m) + "x" + std::to_string(p.n) + (p.batch > 1 ? " batch " + std::to_string(p.batch) : "");
+}
+std::string describe(const TransposeArgs& p) {
+  return "transpose " + std::to_string(p.m) + "x" + std::to_string(p.n) + (p.batch > 1 ? " batch " + std::to_string(p.batch) : "");
+}
+
+struct LastShape {
+  int64_t m, n, k, batch;
+  bool operator==(const LastShape&) const = default;
+};
+LastShape shape_of(const SgemmArgs& p) { return {p.m, p.n, p.k, p.batch}; }
+LastShape shape_of(const SgemvArgs& p) { return {p.m, p.n, -1, p.batch}; }
+LastShape shape_of(const TransposeArgs& p) { return {p.m, p.n, -2, p.batch}; }
+
+// Asking the logger costs a Python call, so a shape that this thread has just used is not asked about again.
+template <class Args>
+bool wants_log(const Args& args) {
+  thread_local LastShape last{-1, -1, -1, -1};
+  const LastShape shape = shape_of(args);
+  if (!logger || shape == last) return false;
+  last = shape;
+  return nb::cast<bool>(logger->attr("isEnabledFor")(logging_debug));
+}
+
+void log_once(const std::string& line) {
+  static std::mutex mutex;
+  static auto* const seen = new std::unordered_set<std::string>;
+  {
+    const std::lock_guard lock(mutex);
+    if (!seen->insert(line).second) return;
+  }
+  nb::gil_scoped_acquire gil;
+  logger->attr("debug")("%s", line.c_str());
+}
+
+// Releasing the GIL costs about 50 ns, as much as the smallest products themselves.
+bool worth_releasing(const SgemmArgs& p) { return double(p.m) * double(p.n) * double(p.k) * double(p.batch) > 20e3; }
+bool worth_releasing(const SgemvArgs& p) { return double(p.m) * double(p.n) * double(p.batch) > 20e3; }
+bool worth_releasing(const TransposeArgs& p) { return double(p.m) * double(p.n) * double(p.batch) > 20e3; }
+
+}  // namespace
+
+void set_logger(nb::object object) {
+  if (!logger) logger = new nb::object;
+  *logger = std::move(object);
+}
+
+Precision parse_precision(const char* text) {
+  if (!std::strcmp(text, "accurate")) return Precision::accurate;
+  if (!std::strcmp(text, "strict")) return Precision::strict;
+  throw InvalidValue(std::string("precision must be 'strict' or 'accurate', got '") + text + "'");
+}
+
+void* parse_stream(nb::handle stream) {
+  if (stream.is_none()) return nullptr;
+  nb::object value = nb::borrow(stream);
+  if (nb::hasattr(stream, "__cuda_stream__")) {
+    value = stream.attr("__cuda_stream__")()[1];
+    // The protocol hands out the raw handle, where 0 is the legacy default stream.
+    const auto handle = nb::cast<uintptr_t>(value);
+    return reinterpret_cast<void*>(handle ? handle : 1);
+  }
+  uintptr_t handle = 0;
+  if (!nb::try_cast(value, handle))
+    throw InvalidType("stream must be None, an int or an object with __cuda_stream__, got " + text(nb::repr(stream)));
+  if (handle == 0) throw InvalidValue("stream=0 is ambiguous: pass 1 for the legacy default stream or 2 for the per-thread one");
+  return reinterpret_cast<void*>(handle);  // 1 and 2 are the CUDA runtime's own names for those two
+}
+
+Options parse_options(const char* function, nb::handle kernel, const char* precision, const char* device, nb::handle stream) {
+  Options options;
+  options.precision = parse_precision(precision);
+  options.call.device = parse_device(device);
+  options.call.stream = parse_stream(stream);
+  if (!kernel.is_none()) {
+    if (!nb::isinstance<nb::str>(kernel))
+      throw InvalidType(std::string(function) + ": kernel must be a name or None, got " + text(nb::repr(kernel)));
+    options.call.kernel = nb::borrow<nb::str>(kernel).c_str();  // alive as long as the argument
+    if (options.call.kernel.empty()) throw InvalidValue(std::string(function) + ": kernel must be a name or None, got ''");
+  }
+  return options;
+}
+
+Target::Target(const char* function, nb::handle out, const Shape& shape, std::initializer_list<const Array*> inputs) {
+  if (out.is_none()) {
+    result_ = empty(shape);
+    array_ = Array(result_, "out", Array::write);
+    return;
+  }
+  array_ = Array(out, "out", Array::write);
+  result_ = nb::borrow(out);
+  if (!std::equal(shape.begin(), shape.end(), array_.shape().begin(), array_.shape().end()))
+    throw InvalidValue(std::string(function) + ": out has shape " + to_string(array_.shape()) + ", the result needs " + to_string(shape));
+  if (array_.overlaps_itself())
+    throw InvalidValue(std::string(function) + ": elements of out share memory (a broadcast or overlapping view)");
+  stand_in_ = array_.misaligned();
+  for (const Array* input : inputs) stand_in_ = stand_in_ || array_.overlaps(*input);
+  if (stand_in_) array_ = Array(empty(shape), "out", Array::write);
+}
+
+void Target::preload(const Array& c) {
+  if (!array_.same_view(c)) copy_into(array_.object(), c.object());
+}
+
+nb::object Target::finish() {
+  if (stand_in_) copy_into(result_, array_.object());
+  return result_;
+}
+
+template <class Args>
+void call(const Args& args, const Options& options) {
+  CallOptions call = options.call;
+  std::function<void(const std::string&)> log;
+  if (wants_log(args)) {
+    log = [&args](const std::string& choice) { log_once(describe(args) + " -> " + choice); };
+    call.log = &log;
+  }
+  if (call.device.kind == Device::cpu && !worth_releasing(args)) return run(args, call);
+  nb::gil_scoped_release release;
+  run(args, call);
+}
+
+template void call(const SgemmArgs&, const Options&);
+template void call(const SgemvArgs&, const Options&);
+template void call(const TransposeArgs&, const Options&);
+
+}  // namespace fl::py

@@ -1,0 +1,39 @@
+// What the public functions share: their keyword arguments, where the result is written, and the call itself.
+#pragma once
+
+#include "array.h"
+#include "problem.h"
+#include "run.h"
+
+namespace fl::py {
+
+struct Options {
+  Precision precision = Precision::accurate;
+  CallOptions call;
+};
+Options parse_options(const char* function, nb::handle kernel, const char* precision, const char* device, nb::handle stream);
+Precision parse_precision(const char* text);
+void* parse_stream(nb::handle stream);  // None, an int, or an object with __cuda_stream__
+
+// Where a result is written. Operands may overlap `out`: the result is then as if they had been copied first.
+class Target {
+ public:
+  // `out` is None or an array of this shape (else InvalidValue); `inputs` are the arrays that the product reads.
+  Target(const char* function, nb::handle out, const Shape& shape, std::initializer_list<const Array*> inputs);
+  const Array& array() const { return array_; }
+  void preload(const Array& c);  // the values that beta multiplies
+  nb::object finish();           // `out` or the new array, complete
+
+ private:
+  nb::object result_;      // what the caller gets
+  Array array_;            // what the kernels write: the result, or a stand-in for it
+  bool stand_in_ = false;
+};
+
+// Runs with the GIL released, reporting the choice of kernel to the logger for each new shape.
+template <class Args>
+void call(const Args& args, const Options& options);
+
+void set_logger(nb::object logger);
+
+}  // namespace fl::py

@@ -1,0 +1,105 @@
+#include "inspect.h"
+
+#include <nanobind/stl/string.h>
+
+#include "cpu_peak.h"
+#include "device.h"
+#include "errors.h"
+#include "hardware.h"
+#include "threading.h"
+
+namespace fl::py {
+namespace nb = nanobind;
+namespace {
+
+template <class Args>
+nb::list kernel_rows() {
+  nb::list rows;
+  for (const auto& kernel : fl::kernels<Args>()) {
+    nb::dict row;
+    const std::string reason = kernel.run ? why_not(kernel.needs) : cuda::unavailable().message;
+    row["name"] = kernel.name;
+    row["device"] = on_cuda(kernel.needs) ? "cuda" : "cpu";
+    row["needs"] = needs_name(kernel.needs);
+    row["available"] = reason.empty();
+    row["reason"] = reason;
+    row["blurb"] = kernel.blurb;
+    rows.append(row);
+  }
+  return rows;
+}
+
+nb::list kernel_table(const std::string& op) {
+  if (op == "sgemm") return kernel_rows<SgemmArgs>();
+  if (op == "sgemv") return kernel_rows<SgemvArgs>();
+  if (op == "transpose") return kernel_rows<TransposeArgs>();
+  throw InvalidValue("op must be 'sgemm', 'sgemv' or 'transpose', got '" + op + "'");
+}
+
+nb::dict info() {
+  nb::dict cpu, gpu, all;
+  cpu["isa"] = available(Needs::avx512f) ? "avx512f" : available(Needs::avx2_fma) ? "avx2_fma" : "baseline";
+  cpu["threads"] = num_threads();
+  cpu["max_threads"] = max_threads();
+  const bool found = cuda::device_count() > 0;
+  gpu["available"] = found;
+  gpu["code"] = found ? 0 : cuda::unavailable().code;
+  gpu["name"] = found ? "" : cuda::unavailable().name;
+  gpu["message"] = found ? "" : cuda::unavailable().message;
+  gpu["driver"] = cuda::driver_version();
+  gpu["runtime"] = cuda::runtime_version();
+  all["version"] = FASTLINALG_VERSION;
+  all["cuda_built"] = cuda::runtime_version() != 0;
+  all["architectures"] = cuda::built_architectures();
+  all["cpu"] = cpu;
+  all["cuda"] = gpu;
+  return all;
+}
+
+nb::list devices() {
+  nb::list rows;
+  for (int i = 0; i < cuda::device_count(); ++i) {
+    const auto& device = cuda::device_info(i);
+    nb::dict row;
+    row["ordinal"] = device.ordinal;
+    row["name"] = device.name;
+    row["compute_capability"] = std::to_string(device.compute_capability / 10) + "." + std::to_string(device.compute_capability % 10);
+    row["sm_count"] = device.sm_count;
+    row["clock_khz"] = device.clock_khz;
+    row["memory"] = device.memory;
+    row["l2_cache"] = device.l2_cache;
+    row["peak_gflops"] = device.peak_gflops;
+    rows.append(row);
+  }
+  return rows;
+}
+
+nb::dict memory_info(int device) {
+  const auto memory = cuda::memory_info(device);
+  nb::dict row;
+  row["used"] = memory.used;
+  row["reserved"] = memory.reserved;
+  row["limit"] = memory.limit;
+  row["free"] = memory.free;
+  row["total"] = memory.total;
+  row["pinned"] = memory.pinned;
+  return row;
+}
+
+}  // namespace
+
+void bind_inspection(nb::module_& m) {
+  m.def("kernels", kernel_table, nb::arg("op"));
+  m.def("info", info);
+  m.def("devices", devices);
+  m.def("get_num_threads", num_threads);
+  m.def("set_num_threads", set_num_threads, nb::arg("n"));
+  m.def("max_threads", max_threads);
+  m.def("cuda_is_available", [] { return cuda::device_count() > 0; });
+  m.def("cuda_memory_info", memory_info, nb::arg("device"));
+  m.def("cuda_trim", cuda::trim, nb::arg("device"), nb::call_guard<nb::gil_scoped_release>());
+  m.def("cuda_set_memory_limit", [](size_t bytes, int device) { cuda::set_memory_limit(device, bytes); }, nb::arg("bytes"), nb::arg("device"));
+  m.def("cpu_peak_gflops", cpu_peak_gflops, nb::arg("threads"), nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace fl::py

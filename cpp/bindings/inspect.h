@@ -1,0 +1,10 @@
+// What the library is and what it found: for fl.info(), fl.devices(), fl.kernels(), fl.cuda.*
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace fl::py {
+
+void bind_inspection(nanobind::module_& m);
+
+}  // namespace fl::py

@@ -1,0 +1,59 @@
+// The extension module fastlinalg._core.
+#include <nanobind/nanobind.h>
+
+#include "call.h"
+#include "device_memory.h"
+#include "errors.h"
+#include "inspect.h"
+#include "products.h"
+
+namespace {
+
+namespace nb = nanobind;
+
+PyObject* cuda_error_type = nullptr;
+
+void set_cuda_error(const fl::CudaError& error) {
+  nb::object exception = nb::handle(cuda_error_type)(error.what());
+  exception.attr("code") = error.code;
+  exception.attr("name") = error.name.c_str();
+  PyErr_SetObject(cuda_error_type, exception.ptr());
+}
+
+void translate(const std::exception_ptr& pointer, void*) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const fl::InvalidValue& error) {
+    PyErr_SetString(PyExc_ValueError, error.what());
+  } catch (const fl::InvalidType& error) {
+    PyErr_SetString(PyExc_TypeError, error.what());
+  } catch (const fl::OutOfMemory& error) {
+    PyErr_SetString(PyExc_MemoryError, error.what());
+  } catch (const fl::CudaError& error) {
+    set_cuda_error(error);
+  }
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  using nb::arg;
+  nb::register_exception_translator(translate);
+  cuda_error_type = PyErr_NewExceptionWithDoc("fastlinalg.CudaError",
+                                              "A CUDA call failed, or no CUDA device can be used.\n\n"
+                                              "Attributes\n----------\ncode : int\n    The cudaError_t.\n"
+                                              "name : str\n    Its name, for example ``cudaErrorNoDevice``.",
+                                              PyExc_RuntimeError, nullptr);
+  m.attr("__version__") = FASTLINALG_VERSION;
+  m.attr("CudaError") = nb::borrow(cuda_error_type);
+
+  m.def("matmul", fl::py::matmul, arg("a"), arg("b"), arg("out").none(), arg("precision"), arg("device"), arg("stream").none());
+  m.def("sgemm", fl::py::sgemm, arg("a"), arg("b"), arg("c").none(), arg("alpha"), arg("beta"), arg("trans_a"), arg("trans_b"),
+        arg("out").none(), arg("kernel").none(), arg("precision"), arg("device"), arg("stream").none());
+  m.def("sgemv", fl::py::sgemv, arg("a"), arg("x"), arg("y").none(), arg("alpha"), arg("beta"), arg("trans"), arg("out").none(),
+        arg("kernel").none(), arg("device"), arg("stream").none());
+  m.def("transpose", fl::py::transpose, arg("a"), arg("out").none(), arg("kernel").none(), arg("device"), arg("stream").none());
+  m.def("set_logger", fl::py::set_logger, arg("logger"));
+  fl::py::bind_inspection(m);
+  fl::py::bind_device_memory(m);
+}

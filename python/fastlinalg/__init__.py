@@ -1,0 +1,33 @@
+"""float32 matrix products, matrix-vector products and transposes, on the CPU and on NVIDIA GPUs."""
+
+import logging as _logging
+
+from . import _core, cuda
+from ._api import matmul, sgemm, sgemv, transpose
+from ._core import CudaError
+from ._info import Kernel, devices, get_cmake_dir, get_include, info, kernels
+from ._threads import get_num_threads, num_threads, set_num_threads
+
+__version__: str = _core.__version__
+__all__ = [
+    "CudaError",
+    "Kernel",
+    "cuda",
+    "devices",
+    "get_cmake_dir",
+    "get_include",
+    "get_num_threads",
+    "info",
+    "kernels",
+    "matmul",
+    "num_threads",
+    "set_num_threads",
+    "sgemm",
+    "sgemv",
+    "transpose",
+]
+
+# At DEBUG the logger names the kernel chosen for each new shape, and why the others were not.
+_logger = _logging.getLogger("fastlinalg")
+_logger.addHandler(_logging.NullHandler())
+_core.set_logger(_logger)

@@ -1,0 +1,214 @@
+"""The four products. Arguments are checked once, in the extension; these functions carry signatures and documentation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _core
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Float32 = NDArray[np.float32]
+    Precision = Literal["strict", "accurate"]
+
+
+def matmul(
+    a: Float32,
+    b: Float32,
+    /,
+    out: Float32 | None = None,
+    *,
+    precision: Precision = "accurate",
+    device: str = "auto",
+    stream: Any = None,
+) -> Any:
+    """Matrix product of two arrays, with the shape rules of ``numpy.matmul``.
+
+    Parameters
+    ----------
+    a, b : ndarray of float32
+        Matrices ``(..., m, k)`` and ``(..., k, n)``. Leading dimensions broadcast. A 1-D `a` counts as a row and a 1-D
+        `b` as a column, and that dimension is removed from the result. Any strides are accepted; C order, F order and
+        row slices are not copied.
+    out : ndarray of float32, optional
+        Where to write the result, of shape ``(..., m, n)``; it is returned. It may overlap `a` and `b`: the result is
+        then as if they had been copied first.
+    precision : {"accurate", "strict"}
+        On a GPU. "strict" is the plain float32 product: FMA in ascending k, bitwise repeatable. "accurate" may use
+        tensor cores if each element stays within ``k * 2**-24 * (|a| @ |b|)`` of the true product. The CPU meets both.
+    device : str
+        "auto" takes the faster for these operands, transfers included; "cpu"; "cuda"; "cuda:1". The environment
+        variable ``FASTLINALG_DEVICE`` replaces "auto".
+    stream : int or object with ``__cuda_stream__``, optional
+        CUDA stream to use on a GPU. The call returns when the result is in host memory.
+
+    Returns
+    -------
+    ndarray of float32
+        `out`, or a new array; a ``numpy.float32`` for two 1-D operands without `out`.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not match, a 0-d operand, an `out` that is read-only or has another shape or overlaps itself.
+    TypeError
+        An operand that is not a float32 NumPy array. Nothing is cast.
+    MemoryError
+        Not enough host or device memory; the next call works.
+    CudaError
+        A GPU was asked for and cannot be used, or a CUDA call failed.
+
+    Examples
+    --------
+    >>> import numpy as np, fastlinalg as fl
+    >>> a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    >>> fl.matmul(a, a.T)
+    array([[ 5., 14.],
+           [14., 50.]], dtype=float32)
+    """
+    return _core.matmul(a, b, out, precision, device, stream)
+
+
+def sgemm(
+    a: Float32,
+    b: Float32,
+    c: Float32 | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    out: Float32 | None = None,
+    kernel: str | None = None,
+    precision: Precision = "accurate",
+    device: str = "auto",
+    stream: Any = None,
+) -> Float32:
+    """``alpha * op(a) @ op(b) + beta * c``, the SGEMM of the BLAS.
+
+    Parameters
+    ----------
+    a, b : ndarray of float32
+        ``op(a)`` is ``(..., m, k)`` and ``op(b)`` is ``(..., k, n)``; leading dimensions broadcast.
+    c : ndarray of float32, optional
+        The addend, ``(..., m, n)``. Required if ``beta != 0``; never read if ``beta == 0``. It is not changed unless it
+        is `out` too.
+    alpha, beta : float
+        With ``alpha == 0`` neither `a` nor `b` is read.
+    trans_a, trans_b : bool
+        Whether op swaps the last two dimensions. No copy is made.
+    out : ndarray of float32, optional
+        Where to write the result; may be `c`, and may overlap any operand.
+    kernel : str, optional
+        A name from ``fastlinalg.kernels("sgemm")`` to use instead of the dispatched one. It decides the device if
+        `device` is "auto".
+    precision, device, stream
+        As for `matmul`.
+
+    Returns
+    -------
+    ndarray of float32
+        `out`, or a new array of shape ``(..., m, n)``.
+
+    Raises
+    ------
+    ValueError
+        As for `matmul`; also an unknown kernel name, a kernel that cannot take these operands, and ``beta != 0``
+        without `c`.
+    TypeError, MemoryError, CudaError
+        As for `matmul`.
+
+    References
+    ----------
+    J. J. Dongarra et al., "A set of level 3 basic linear algebra subprograms", ACM TOMS 16(1), 1990.
+    """
+    return _core.sgemm(a, b, c, alpha, beta, trans_a, trans_b, out, kernel, precision, device, stream)
+
+
+def sgemv(
+    a: Float32,
+    x: Float32,
+    y: Float32 | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    trans: bool = False,
+    out: Float32 | None = None,
+    kernel: str | None = None,
+    device: str = "auto",
+    stream: Any = None,
+) -> Float32:
+    """``alpha * op(a) @ x + beta * y``, the SGEMV of the BLAS.
+
+    Parameters
+    ----------
+    a : ndarray of float32
+        ``op(a)`` is ``(..., m, n)``.
+    x : ndarray of float32
+        Vectors ``(..., n)``; leading dimensions broadcast with those of `a`.
+    y : ndarray of float32, optional
+        The addend, ``(..., m)``. Required if ``beta != 0``; never read if ``beta == 0``.
+    alpha, beta : float
+        With ``alpha == 0`` neither `a` nor `x` is read.
+    trans : bool
+        Whether op swaps the last two dimensions. The transpose is never formed.
+    out : ndarray of float32, optional
+        Where to write the result; may be `y`, and may overlap any operand.
+    kernel : str, optional
+        A name from ``fastlinalg.kernels("sgemv")``.
+    device, stream
+        As for `matmul`.
+
+    Returns
+    -------
+    ndarray of float32
+        `out`, or a new array of shape ``(..., m)``.
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError, CudaError
+        As for `sgemm`.
+
+    References
+    ----------
+    J. J. Dongarra et al., "An extended set of FORTRAN basic linear algebra subprograms", ACM TOMS 14(1), 1988.
+    """
+    return _core.sgemv(a, x, y, alpha, beta, trans, out, kernel, device, stream)
+
+
+def transpose(
+    a: Float32,
+    out: Float32 | None = None,
+    *,
+    kernel: str | None = None,
+    device: str = "auto",
+    stream: Any = None,
+) -> Float32:
+    """A copy of `a` with its last two dimensions swapped.
+
+    Unlike ``a.swapaxes(-1, -2)``, which is a view, the result has its elements in the new order in memory.
+
+    Parameters
+    ----------
+    a : ndarray of float32
+        Matrices ``(..., m, n)``.
+    out : ndarray of float32, optional
+        Where to write the result, ``(..., n, m)``; may overlap `a`.
+    kernel : str, optional
+        A name from ``fastlinalg.kernels("transpose")``.
+    device, stream
+        As for `matmul`.
+
+    Returns
+    -------
+    ndarray of float32
+        `out`, or a new C-ordered array of shape ``(..., n, m)``.
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError, CudaError
+        As for `sgemm`.
+    """
+    return _core.transpose(a, out, kernel, device, stream)

@@ -1,0 +1,52 @@
+"""The GPU side: whether there is one, and the memory the library holds on it."""
+
+from __future__ import annotations
+
+from . import _core
+
+__all__ = ["is_available", "memory_info", "set_memory_limit", "trim"]
+
+
+def is_available() -> bool:
+    """Whether a CUDA device can be used. Creates no CUDA context; the reason for a no is in ``fastlinalg.info()``."""
+    return _core.cuda_is_available()
+
+
+def memory_info(device: int = 0) -> dict[str, int]:
+    """Memory of one device, in bytes.
+
+    Parameters
+    ----------
+    device : int
+        Its ordinal.
+
+    Returns
+    -------
+    dict
+        ``used`` (live buffers of the library), ``reserved`` (held by its pool), ``limit`` (0 for none), ``free`` and
+        ``total`` (of the device), ``pinned`` (staging memory on the host).
+
+    Raises
+    ------
+    CudaError
+        No such device.
+    """
+    return _core.cuda_memory_info(device)
+
+
+def trim(device: int = 0) -> None:
+    """Give the memory back that the library keeps for later calls, on the device and in pinned host memory."""
+    _core.cuda_trim(device)
+
+
+def set_memory_limit(nbytes: int, device: int = 0) -> None:
+    """Limit the device memory of the library; a call that would pass it raises MemoryError.
+
+    Parameters
+    ----------
+    nbytes : int
+        The limit; 0 removes it.
+    device : int
+        Its ordinal.
+    """
+    _core.cuda_set_memory_limit(nbytes, device)
