@@ -9,8 +9,8 @@ import argparse
 import sys
 from pathlib import Path
 
-import matplotlib.image
 import numpy as np
+from PIL import Image
 from sklearn.datasets import load_sample_image
 
 import fastlinalg as fl
@@ -29,7 +29,7 @@ def main() -> int:
 
     args.to.mkdir(parents=True, exist_ok=True)
     for name, image in (("flower_before.png", photo), ("flower_after.png", turned)):
-        matplotlib.image.imsave(args.to / name, np.ascontiguousarray(image))
+        Image.fromarray(np.rint(image * 255.0).astype(np.uint8)).save(args.to / name)
         print(f"{args.to / name}: {image.shape[0]} x {image.shape[1]} float32")
     return 0 if np.array_equal(turned, photo.swapaxes(0, 1)) else 1
 
