@@ -28,7 +28,8 @@ struct Unavailable {  // why device_count() is 0; code is a cudaError_t
   std::string name, message;
 };
 
-// Looks once and keeps the answer. Creates no context, never throws; no device is a normal state.
+// Looks once and keeps the answer. Creates no context, never throws; no device is a normal state. In a child of fork whose
+// parent has looked and found devices there are none: the driver cannot be used there.
 FL_EXPORT int device_count();
 FL_EXPORT const Unavailable& unavailable();
 FL_EXPORT const DeviceInfo& device_info(int device);
@@ -62,7 +63,8 @@ SgemmArgs device_layout(const SgemmArgs& host);
 SgemvArgs device_layout(const SgemvArgs& host);
 TransposeArgs device_layout(const TransposeArgs& host);
 
-// Runs one row on operands in device memory, asynchronously on `stream`.
+// Runs one row on operands in device memory, asynchronously on `stream`; null is the library's own stream of the device, on
+// which calls run in order, DeviceBuffer's copies included.
 template <class Args>
 void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int device, void* stream);
 

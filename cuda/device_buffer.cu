@@ -1,0 +1,70 @@
+// Device memory for the benchmarks and the GPU tests. Its copies go through the library's stream of the device, so that
+// they are ordered with the calls that name no stream.
+#include "check.h"
+#include "device.h"
+#include "device_guard.h"
+#include "errors.h"
+#include "memory_pool.h"
+#include "streams.h"
+
+namespace fl::cuda {
+namespace {
+
+void check_range(const DeviceBuffer& buffer, std::size_t bytes, std::size_t offset) {
+  if (offset <= buffer.bytes() && bytes <= buffer.bytes() - offset) return;
+  throw InvalidValue("a copy of " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
+                     " does not fit in a device buffer of " + std::to_string(buffer.bytes()) + " bytes");
+}
+
+void copy(void* to, const void* from, std::size_t bytes, int device) {
+  if (bytes == 0) return;
+  require_device(device);
+  const DeviceGuard guard(device);
+  const cudaStream_t stream = library_stream(device);
+  FL_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+  FL_CUDA(cudaStreamSynchronize(stream));
+}
+
+void* allocate(std::size_t bytes, int device) {
+  require_device(device);
+  const DeviceGuard guard(device);
+  const cudaStream_t stream = library_stream(device);
+  void* const data = pool_allocate(device, bytes, stream);
+  try {
+    FL_CUDA(cudaStreamSynchronize(stream));  // work on any stream may use it from now on
+  } catch (...) {
+    pool_free(device, data, bytes, stream);
+    throw;
+  }
+  return data;
+}
+
+}  // namespace
+
+DeviceBuffer::DeviceBuffer(std::size_t bytes, int device)
+    : data_(allocate(bytes, device)),
+      bytes_(bytes),
+      device_(device) {}
+
+DeviceBuffer::~DeviceBuffer() {
+  if (!data_ || device_count() == 0) return;  // in a child of fork there is nothing to free
+  try {
+    const DeviceGuard guard(device_);
+    ignore_errors(cudaDeviceSynchronize());  // work on any stream may have used it until now
+    pool_free(device_, data_, bytes_, library_stream(device_));
+  } catch (...) {
+    // The driver has gone, or the device has failed: the memory went with it.
+  }
+}
+
+void DeviceBuffer::upload(const void* host, std::size_t bytes, std::size_t offset) {
+  check_range(*this, bytes, offset);
+  copy(static_cast<char*>(data_) + offset, host, bytes, device_);
+}
+
+void DeviceBuffer::download(void* host, std::size_t bytes, std::size_t offset) const {
+  check_range(*this, bytes, offset);
+  copy(host, static_cast<const char*>(data_) + offset, bytes, device_);
+}
+
+}  // namespace fl::cuda

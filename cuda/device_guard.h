@@ -1,0 +1,64 @@
+// What a call changes in its thread and gives back at its end, on exceptions too.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include "check.h"
+
+namespace fl::cuda {
+
+// Makes a device current. What the caller had current comes back through the driver's context, not through
+// cudaSetDevice: that would replace a context of the caller's own by the device's primary one, and would create a
+// context on device 0 for a thread that had none.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(int device) : calls_(driver()) {
+    if (calls_.get(&previous_) != CUDA_SUCCESS) previous_ = nullptr;
+    if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) {
+      calls_.set(previous_);
+      fail(error, "cudaSetDevice(device)", __FILE__, __LINE__);
+    }
+  }
+  ~DeviceGuard() { calls_.set(previous_); }
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+ private:
+  struct DriverCalls {
+    CUresult (*get)(CUcontext*) = nullptr;
+    CUresult (*set)(CUcontext) = nullptr;
+  };
+  // Looked up by name: linking with libcuda would keep the library from loading on a machine without a driver.
+  static DriverCalls look_up() {
+    DriverCalls calls;
+    FL_CUDA(cudaGetDriverEntryPointByVersion("cuCtxGetCurrent", reinterpret_cast<void**>(&calls.get), 12000,
+                                             cudaEnableDefault));
+    FL_CUDA(cudaGetDriverEntryPointByVersion("cuCtxSetCurrent", reinterpret_cast<void**>(&calls.set), 12000,
+                                             cudaEnableDefault));
+    return calls;
+  }
+  static const DriverCalls& driver() {
+    static const DriverCalls calls = look_up();
+    return calls;
+  }
+
+  const DriverCalls& calls_;
+  CUcontext previous_ = nullptr;
+};
+
+// Lets this thread create streams, pools and pinned memory while another library captures a CUDA graph in the default
+// mode, in which the driver refuses such calls and spoils the capture.
+class AllowDuringCapture {
+ public:
+  AllowDuringCapture() { exchange(); }
+  ~AllowDuringCapture() { exchange(); }
+  AllowDuringCapture(const AllowDuringCapture&) = delete;
+  AllowDuringCapture& operator=(const AllowDuringCapture&) = delete;
+
+ private:
+  void exchange() noexcept { ignore_errors(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+}  // namespace fl::cuda

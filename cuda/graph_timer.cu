@@ -1,0 +1,119 @@
+// Times work on the device without the host's share: the calls are captured in a CUDA graph, whose launch costs the
+// host the same however many kernels it holds.
+#include <chrono>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "check.h"
+#include "device.h"
+#include "device_guard.h"
+#include "errors.h"
+#include "streams.h"
+
+namespace fl::cuda {
+namespace {
+
+struct Destroy {
+  void operator()(cudaGraph_t graph) const { ignore_errors(cudaGraphDestroy(graph)); }
+  void operator()(cudaGraphExec_t graph) const { ignore_errors(cudaGraphExecDestroy(graph)); }
+  void operator()(cudaEvent_t event) const { ignore_errors(cudaEventDestroy(event)); }
+};
+template <class Handle>
+using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy>;
+using Graph = Owned<cudaGraph_t>;
+using GraphExec = Owned<cudaGraphExec_t>;
+using Event = Owned<cudaEvent_t>;
+
+// Ends the capture on every way out: a stream left capturing would spoil the next call that borrows it.
+class Capture {
+ public:
+  explicit Capture(cudaStream_t stream) : stream_(stream) {
+    FL_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  }
+  ~Capture() {
+    if (stream_) end_after_error();
+  }
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  Graph end() {
+    cudaGraph_t graph = nullptr;
+    const cudaError_t error = cudaStreamEndCapture(std::exchange(stream_, nullptr), &graph);
+    Graph owned(graph);
+    if (error != cudaSuccess) fail(error, "cudaStreamEndCapture", __FILE__, __LINE__);
+    return owned;
+  }
+
+ private:
+  void end_after_error() noexcept {
+    cudaGraph_t graph = nullptr;
+    ignore_errors(cudaStreamEndCapture(stream_, &graph));
+    const Graph unused(graph);
+  }
+  cudaStream_t stream_;
+};
+
+GraphExec capture(cudaStream_t stream, int launches, const std::function<void(void*)>& work) {
+  Capture capture(stream);
+  for (int i = 0; i < launches; ++i) work(stream);
+  const Graph graph = capture.end();
+  cudaGraphExec_t exec = nullptr;
+  FL_CUDA(cudaGraphInstantiate(&exec, graph.get(), 0));
+  return GraphExec(exec);
+}
+
+Event create_event() {
+  cudaEvent_t event = nullptr;
+  FL_CUDA(cudaEventCreate(&event));
+  return Event(event);
+}
+
+// Until the clocks have come up.
+void warm_up(cudaGraphExec_t graph, cudaStream_t stream) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::milliseconds(20);
+  do {
+    FL_CUDA(cudaGraphLaunch(graph, stream));
+    FL_CUDA(cudaStreamSynchronize(stream));
+  } while (Clock::now() < end);
+}
+
+// One event between each replay and the next, with no pause: an event recorded on an idle device would count the launch
+// of the graph that follows. The first replay is there to keep the device busy until then, and is not timed.
+std::vector<double> replay(cudaGraphExec_t graph, cudaStream_t stream, int replays) {
+  std::vector<Event> events;
+  for (int i = 0; i <= replays; ++i) events.push_back(create_event());
+  FL_CUDA(cudaGraphLaunch(graph, stream));
+  FL_CUDA(cudaEventRecord(events.front().get(), stream));
+  for (int i = 1; i <= replays; ++i) {
+    FL_CUDA(cudaGraphLaunch(graph, stream));
+    FL_CUDA(cudaEventRecord(events[std::size_t(i)].get(), stream));
+  }
+  FL_CUDA(cudaStreamSynchronize(stream));
+  std::vector<double> microseconds;
+  for (int i = 1; i <= replays; ++i) {
+    float milliseconds = 0;
+    FL_CUDA(cudaEventElapsedTime(&milliseconds, events[std::size_t(i) - 1].get(), events[std::size_t(i)].get()));
+    microseconds.push_back(1e3 * double(milliseconds));
+  }
+  return microseconds;
+}
+
+}  // namespace
+
+std::vector<double> time_in_graph(int device, int launches, int replays, const std::function<void(void*)>& work) {
+  require_device(device);
+  if (launches < 1 || replays < 1) throw InvalidValue("time_in_graph needs at least one launch and one replay");
+  const DeviceGuard guard(device);
+  const StreamLease lease(device, nullptr);
+  const cudaStream_t stream = lease.get();
+  work(stream);  // loads the kernels and fills the pools, and fails in plain sight if it must
+  FL_CUDA(cudaStreamSynchronize(stream));
+  const GraphExec graph = capture(stream, launches, work);
+  warm_up(graph.get(), stream);
+  std::vector<double> times = replay(graph.get(), stream, replays);
+  for (double& time : times) time /= launches;
+  return times;
+}
+
+}  // namespace fl::cuda

@@ -1,0 +1,27 @@
+// The library's own streams. All are non-blocking: nothing here touches the legacy default stream, whose work waits for
+// that of every other stream of the process.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+namespace fl::cuda {
+
+// The caller's stream as it is, or, for null, a stream that no other call uses while the lease lasts.
+class StreamLease {
+ public:
+  StreamLease(int device, void* given);
+  ~StreamLease();
+  StreamLease(const StreamLease&) = delete;
+  StreamLease& operator=(const StreamLease&) = delete;
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  int device_;
+  bool borrowed_;
+  cudaStream_t stream_;
+};
+
+// The stream of asynchronous calls that name none: one per device, so that such calls run in the order they were made.
+cudaStream_t library_stream(int device);
+
+}  // namespace fl::cuda
