@@ -1,0 +1,37 @@
+"""``fastlinalg bench``: the founding documents' tables, measured here and now.
+
+Modules: ``problems`` (what is measured), ``operands`` (random data and the check before every timing),
+``peers`` (other libraries), ``contenders`` (calls on the host and on a device), ``timing``, ``runner`` (puts
+them together), ``results`` (rows and files), ``report`` and ``plot`` (what people read), ``machine``.
+
+JSON files (``--json``) hold one object::
+
+    schema      1
+    op          "sgemm", "sgemv", "transpose" or "all"
+    created     UTC, ISO 8601
+    commit      of the source, or null; FASTLINALG_COMMIT sets it
+    version     of fastlinalg
+    command     the command line
+    machine     device, cpu, cores, threads, os, python, numpy, gpu, driver, runtime, peak_gflops, and clocks:
+                {"before", "after"}, each {"sm_mhz", "watts"} or null
+    peers       {name: version}
+    rows        a list of
+        op, kernel    kernel is a name of the kernel table, "dispatch", the name of a peer, or "copy"
+        peer          true unless the kernel is ours
+        shape         {"m", "n", "k"}; k is null but for sgemm
+        trans         "NN" for sgemm, "N" or "T" for sgemv, null for transpose
+        layout        "row-major"
+        samples_us    microseconds per call, one number per block of calls
+        min_us, mean_us, median_us, max_us
+        gflops_mean   at mean_us; null for transpose
+        gbs_mean      1e9 bytes per second at mean_us, each operand counted once
+        percent_of_peak_best   of machine.peak_gflops at min_us; null but for sgemm
+        ratios        {peer: how many times as fast as the peer}; "copy" is among them for transpose
+        error         null, or {"ok": within the float32 bound, "max_units": max |C-R| / (|A||B|) in units of
+                      2**-24, "rel_f": relative Frobenius norm}, against float64 over sampled rows
+        method        "cuda graph", "loop" (events around plain launches) or "alternating blocks" (host clock)
+        clocks        {"sm_mhz", "watts"} right after the shape was timed, or null
+    skipped     a list of {"op", "shape", "kernel", "reason"}
+
+CSV files (``--csv``) hold the rows flattened, without the samples.
+"""

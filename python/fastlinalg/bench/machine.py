@@ -1,0 +1,85 @@
+"""Where and with what a benchmark ran."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import fastlinalg as fl
+
+
+def describe(device: str, peak_gflops: float, threads: int) -> dict[str, Any]:
+    """The machine as plain data; clocks are added by `Clocks`."""
+    cuda = fl.info()["cuda"]
+    gpu = fl.devices()[0] if device == "cuda" else None
+    return {
+        "device": device,
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "threads": threads,
+        "os": platform.platform(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "gpu": gpu and gpu["name"],
+        "driver": cuda["driver"],
+        "runtime": cuda["runtime"],
+        "peak_gflops": peak_gflops,
+    }
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def commit() -> str | None:
+    """``FASTLINALG_COMMIT``, or the commit of the working directory if that is a checkout of fastlinalg."""
+    if os.environ.get("FASTLINALG_COMMIT"):
+        return os.environ["FASTLINALG_COMMIT"]
+    try:
+        root = Path(_git("rev-parse", "--show-toplevel"))
+        return _git("rev-parse", "HEAD") if (root / "cpp" / "kernels.def").is_file() else None
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], capture_output=True, text=True, timeout=10, check=True)
+    return done.stdout.strip()
+
+
+class Clocks:
+    """SM clock and power of a GPU, where nvidia-ml-py is installed and answers."""
+
+    def __init__(self, device: str) -> None:
+        self._handle: Any = None
+        if device != "cuda":
+            return
+        try:
+            import pynvml
+
+            pynvml.nvmlInit()
+            first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]  # NVML counts all devices
+            self._handle = pynvml.nvmlDeviceGetHandleByIndex(int(first) if first.isdigit() else 0)
+            self._nvml = pynvml
+        except Exception:  # not installed, or no permission: the benchmark does without
+            self._handle = None
+
+    def sample(self) -> dict[str, float] | None:
+        """``sm_mhz`` and ``watts`` now."""
+        if self._handle is None:
+            return None
+        try:
+            mhz = self._nvml.nvmlDeviceGetClockInfo(self._handle, self._nvml.NVML_CLOCK_SM)
+            return {"sm_mhz": float(mhz), "watts": self._nvml.nvmlDeviceGetPowerUsage(self._handle) / 1000.0}
+        except self._nvml.NVMLError:
+            return None

@@ -1,0 +1,100 @@
+"""Plots: lines over the size for SGEMM, grouped bars for the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from .results import Document, Row
+
+
+def write(document: Document, path: str) -> list[str]:
+    """One file per operation; with several, the operation is put before the suffix.
+
+    Returns
+    -------
+    list of str
+        The files written.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    ops = list(dict.fromkeys(row.problem.op for row in document.rows))
+    written = []
+    for op in ops:
+        rows = [row for row in document.rows if row.problem.op == op]
+        figure, axes = pyplot.subplots(figsize=(10, 6), layout="constrained")
+        (_lines if op == "sgemm" else _bars)(axes, rows, document)
+        machine = document.header["machine"]
+        axes.set_title(f"{op}, float32, {machine['gpu'] or machine['cpu']}, fastlinalg {document.header['version']}")
+        target = Path(path)
+        if len(ops) > 1:
+            target = target.with_stem(f"{target.stem}-{op}")
+        figure.savefig(target, dpi=150)
+        pyplot.close(figure)
+        written.append(str(target))
+    return written
+
+
+def _names(rows: list[Row]) -> dict[str, bool]:
+    return {row.kernel: row.peer for row in rows}
+
+
+def _lines(axes: Any, rows: list[Row], document: Document) -> None:
+    """GFLOP/s of the mean time over M = N, or over the side of a square as large as C."""
+    colours = _colours(len(_names(rows)))
+    for (name, peer), colour in zip(_names(rows).items(), colours, strict=True):
+        points = sorted(((r.problem.m * r.problem.n) ** 0.5, r.gflops) for r in rows if r.kernel == name)
+        sizes, rates = zip(*points, strict=True)
+        axes.plot(
+            sizes,
+            rates,
+            "--" if peer else "-",
+            marker="o",
+            markersize=3,
+            color="black" if peer else colour,
+            label=name,
+        )
+    if document.peak_gflops:
+        axes.axhline(document.peak_gflops, color="red", linewidth=1, linestyle=":", label="float32 peak")
+    depths = sorted({row.problem.k for row in rows})
+    square = all(row.problem.m == row.problem.n for row in rows)
+    axes.set_xscale("log", base=2)
+    ticks = sorted({(row.problem.m * row.problem.n) ** 0.5 for row in rows})
+    axes.set_xticks(ticks, [f"{tick:.0f}" for tick in ticks], rotation=45)
+    axes.set_xlabel(("M = N" if square else "sqrt(M N)") + f", K = {', '.join(map(str, depths))}")
+    axes.set_ylabel("GFLOP/s (mean time)")
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="small")
+
+
+def _bars(axes: Any, rows: list[Row], document: Document) -> None:
+    """GB/s of the mean time, one group per shape."""
+    shapes = list(dict.fromkeys(row.problem.label for row in rows))
+    names = _names(rows)
+    width = 0.85 / len(names)
+    for i, ((name, peer), colour) in enumerate(zip(names.items(), _colours(len(names)), strict=True)):
+        mine = {row.problem.label: row.gbs for row in rows if row.kernel == name}
+        places = [shapes.index(label) - 0.425 + (i + 0.5) * width for label in mine]
+        axes.bar(
+            places,
+            list(mine.values()),
+            width,
+            color="0.6" if peer else colour,
+            hatch="//" if peer else None,
+            label=name,
+        )
+    axes.set_xticks(range(len(shapes)), shapes)
+    axes.set_ylabel("GB/s (mean time)")
+    axes.grid(axis="y", alpha=0.3)
+    axes.legend(fontsize="small")
+
+
+def _colours(count: int) -> list[Any]:
+    from matplotlib import colormaps
+
+    table = colormaps["tab10" if count <= 10 else "tab20"]
+    return [table(i % table.N) for i in range(count)]

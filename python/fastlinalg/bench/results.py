@@ -1,0 +1,108 @@
+"""Measured rows, and the JSON and CSV files that hold them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .operands import Accuracy
+from .problems import Problem
+from .timing import Timing
+
+SCHEMA = 1
+
+
+@dataclass
+class Row:
+    """One contender on one problem."""
+
+    problem: Problem
+    kernel: str
+    peer: bool
+    timing: Timing
+    accuracy: Accuracy | None
+    ratios: dict[str, float] = field(default_factory=dict)
+    clocks: dict[str, float] | None = None
+
+    @property
+    def wrong(self) -> bool:
+        return self.accuracy is not None and not self.accuracy.ok
+
+    @property
+    def gflops(self) -> float | None:
+        """At the mean time."""
+        return self.problem.flops / self.timing.mean / 1e3 if self.problem.flops else None
+
+    @property
+    def gbs(self) -> float:
+        """Gigabytes per second at the mean time, of the bytes that have to move at least."""
+        return self.problem.bytes / self.timing.mean / 1e3
+
+    def percent_of_peak(self, peak_gflops: float) -> float | None:
+        """Of the best time; only for products of matrices, the others are not bound by arithmetic."""
+        if self.problem.op != "sgemm" or not peak_gflops:
+            return None
+        return 100.0 * self.problem.flops / min(self.timing.samples) / 1e3 / peak_gflops
+
+    def as_dict(self, peak_gflops: float) -> dict[str, Any]:
+        problem, timing, accuracy = self.problem, self.timing, self.accuracy
+        return {
+            "op": problem.op,
+            "kernel": self.kernel,
+            "peer": self.peer,
+            "shape": {"m": problem.m, "n": problem.n, "k": problem.k if problem.op == "sgemm" else None},
+            "trans": {"sgemm": "NN", "sgemv": "T" if problem.trans else "N", "transpose": None}[problem.op],
+            "layout": "row-major",
+            "samples_us": timing.samples,
+            "min_us": min(timing.samples),
+            "mean_us": timing.mean,
+            "median_us": timing.median,
+            "max_us": max(timing.samples),
+            "gflops_mean": self.gflops,
+            "gbs_mean": self.gbs,
+            "percent_of_peak_best": self.percent_of_peak(peak_gflops),
+            "ratios": self.ratios,
+            "error": accuracy and {"ok": accuracy.ok, "max_units": accuracy.max_units, "rel_f": accuracy.rel_f},
+            "method": timing.method,
+            "clocks": self.clocks,
+        }
+
+
+@dataclass
+class Document:
+    """Everything one run of ``fastlinalg bench`` found; ``fastlinalg.bench`` documents the schema."""
+
+    header: dict[str, Any]
+    peak_gflops: float
+    rows: list[Row] = field(default_factory=list)
+    skipped: list[dict[str, str]] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        rows = [row.as_dict(self.peak_gflops) for row in self.rows]
+        return {"schema": SCHEMA, **self.header, "rows": rows, "skipped": self.skipped}
+
+    def write_json(self, path: str) -> None:
+        Path(path).write_text(json.dumps(self.as_dict(), indent=1) + "\n")
+
+    def write_csv(self, path: str) -> None:
+        """One line per row, nested objects flattened to ``error_rel_f`` and the like, without the samples."""
+        lines = [_flat(row.as_dict(self.peak_gflops)) for row in self.rows]
+        names = dict.fromkeys(name for line in lines for name in line)
+        with Path(path).open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(names))
+            writer.writeheader()
+            writer.writerows(lines)
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, dict):
+            prefix = "" if name == "shape" else {"ratios": "times_as_fast_as_"}.get(name, f"{name}_")
+            flat.update({prefix + key: inner for key, inner in value.items()})
+        elif name not in ("samples_us", "error", "clocks"):
+            flat[name] = value
+    return flat

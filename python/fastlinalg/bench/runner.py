@@ -1,0 +1,171 @@
+"""Measures a list of problems: estimate, check, time, one shape after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import fastlinalg as fl
+
+from .contenders import DISPATCH, Contender, DeviceSession, HostSession, Session
+from .machine import Clocks
+from .operands import Accuracy, Operands
+from .peers import Peer
+from .problems import Problem
+from .results import Document, Row
+from .timing import Plan
+
+PROBE_WORK = {  # enough to estimate larger problems from, and a few milliseconds for the slowest kernel
+    "cpu": {"sgemm": 1e7, "sgemv": 4e6, "transpose": 4e6},
+    "cuda": {"sgemm": 2e9, "sgemv": 1e8, "transpose": 1e8},
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the command line asked for.
+
+    Attributes
+    ----------
+    device : str
+        "cpu" or "cuda".
+    kernels : sequence of str, optional
+        Which to run; all that are available, and "dispatch", if None.
+    peers : sequence of Peer
+    plan : Plan
+    limit_s : float
+        A contender that would take longer for one call is skipped, and the output says so.
+    seed : int
+    """
+
+    device: str
+    kernels: Sequence[str] | None
+    peers: Sequence[Peer]
+    plan: Plan
+    limit_s: float
+    seed: int
+
+
+class Progress(Protocol):
+    """Told what is going on."""
+
+    def step(self, text: str) -> None: ...
+    def detail(self, text: str) -> None: ...
+
+
+class UnknownKernel(ValueError):
+    """A kernel was asked for that the device does not have; the message lists those it has."""
+
+
+def kernel_names(op: str, device: str, wanted: Sequence[str] | None) -> list[str]:
+    """The kernels of one operation to run on one kind of device, in the order of the kernel table."""
+    rows = {kernel.name: kernel for kernel in fl.kernels(op) if kernel.device == device}
+    usable = [name for name, kernel in rows.items() if kernel.available] + [DISPATCH]
+    for name in wanted or ():
+        if name in rows and not rows[name].available:
+            raise UnknownKernel(f"{op} kernel {name!r} cannot run here: {rows[name].reason}")
+    return [name for name in usable if wanted is None or name in wanted]
+
+
+class Runner:
+    """Runs the problems of one operation after the other into a document."""
+
+    def __init__(self, settings: Settings, document: Document, progress: Progress) -> None:
+        self.settings, self.document, self.progress = settings, document, progress
+        self._clocks = Clocks(settings.device)
+        self._speeds: dict[tuple[str, bool, str], float] = {}  # microseconds per unit of work
+
+    def run(self, problems: Sequence[Problem]) -> None:
+        """Measure each; a shape that does not fit in memory is skipped."""
+        for problem in problems:
+            self.progress.step(f"{problem.op} {problem.label}")
+            try:
+                self._run_one(problem)
+            except MemoryError as error:
+                self._skip(problem, "all", f"does not fit in memory: {error}")
+
+    def _session(self, problem: Problem) -> tuple[Session, Operands]:
+        operands = Operands(problem, self.settings.seed)
+        on_host = self.settings.device == "cpu"
+        return (HostSession if on_host else DeviceSession)(problem, operands), operands
+
+    def _contenders(self, session: Session, problem: Problem) -> list[Contender]:
+        names = kernel_names(problem.op, self.settings.device, self.settings.kernels)
+        every = [session.ours(name) for name in names]
+        for peer in self.settings.peers:
+            every += session.theirs(peer)
+        return list({c.name: c for c in [*every, *session.copies()]}.values())
+
+    def _too_slow(self, problem: Problem) -> dict[str, float]:
+        """Estimated seconds per call of the contenders over the limit, from the time of a smaller problem."""
+        probe_work = PROBE_WORK[self.settings.device][problem.op]
+        if problem.work <= probe_work:
+            return {}
+        if not any(key[:2] == (problem.op, problem.trans) for key in self._speeds):
+            small = problem.shrunk(probe_work)
+            session, _ = self._session(small)
+            for contender in self._contenders(session, small):
+                self.progress.detail(f"{contender.name}, an estimate from {small.label}")
+                key = (problem.op, problem.trans, contender.name)
+                try:
+                    self._speeds[key] = session.first_us(contender) / small.work
+                except ValueError:  # it refuses these operands, perhaps not the larger ones
+                    self._speeds[key] = 0.0
+        seconds = {
+            key[2]: us * problem.work / 1e6
+            for key, us in self._speeds.items()
+            if key[:2] == (problem.op, problem.trans)
+        }
+        return {name: s for name, s in seconds.items() if s > self.settings.limit_s}
+
+    def _skip(self, problem: Problem, kernel: str, reason: str) -> None:
+        self.document.skipped.append({"op": problem.op, "shape": problem.label, "kernel": kernel, "reason": reason})
+
+    def _run_one(self, problem: Problem) -> None:
+        slow = self._too_slow(problem)
+        for name, seconds in slow.items():
+            self._skip(problem, name, f"about {seconds:.1f} s per call, the limit is {self.settings.limit_s:g} s")
+        if slow and len(slow) == sum(key[:2] == (problem.op, problem.trans) for key in self._speeds):
+            return
+        session, operands = self._session(problem)
+        contenders = [c for c in self._contenders(session, problem) if c.name not in slow]
+        accuracy = self._check(session, operands, contenders)
+        contenders = [c for c in contenders if c.name in accuracy]
+        timings = session.measure(contenders, self.settings.plan, lambda name: self.progress.detail(f"{name}, timed"))
+        clocks = self._clocks.sample()
+        if problem.work >= PROBE_WORK[self.settings.device][problem.op]:
+            for name, timing in timings.items():  # a better base than the probe to estimate larger shapes from
+                self._speeds[problem.op, problem.trans, name] = min(timing.samples) / problem.work
+        others = [c.name for c in contenders if not c.ours]
+        for contender in contenders:
+            timing = timings[contender.name]
+            ratios = {name: timing.speed_against(timings[name]) for name in others if name != contender.name}
+            row = Row(problem, contender.name, not contender.ours, timing, accuracy[contender.name], ratios, clocks)
+            self.document.rows.append(row)
+
+    def _check(self, session: Session, operands: Operands, contenders: list[Contender]) -> dict[str, Accuracy | None]:
+        """The accuracy of each contender that takes the operands; a copy has none."""
+        accuracy: dict[str, Accuracy | None] = {}
+        for contender in contenders:
+            self.progress.detail(f"{contender.name}, checked")
+            try:
+                accuracy[contender.name] = None if contender.is_copy else operands.judge(session.result(contender))
+            except ValueError as refusal:  # a kernel that does not take operands like these says what it needs
+                self._skip(operands.problem, contender.name, str(refusal))
+        return accuracy
+
+
+def header(
+    op: str, settings: Settings, machine: dict[str, Any], commit: str | None, command: str, now: str
+) -> dict[str, Any]:
+    """What a document says above its rows."""
+    return {
+        "op": op,
+        "created": now,
+        "commit": commit,
+        "version": fl.__version__,
+        "command": command,
+        "machine": machine,
+        "peers": {peer.name: peer.version for peer in settings.peers},
+    }

@@ -1,0 +1,54 @@
+"""The command line: ``python -m fastlinalg``, or ``fastlinalg``.
+
+Each sub-command is a module with ``add_parser(subparsers)``, which sets ``run``: a function that takes the
+parsed arguments and returns the exit status. What a sub-command needs is imported when it runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import fastlinalg
+
+from . import bench, info, selftest
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all sub-commands."""
+    parser = argparse.ArgumentParser(
+        prog="fastlinalg",
+        description="float32 matrix products, matrix-vector products and transposes on CPU and GPU",
+    )
+    parser.add_argument("--version", action="version", version=f"fastlinalg {fastlinalg.__version__}")
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for module in (info, selftest, bench):
+        module.add_parser(subparsers)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit status: 0, or 1 if something is wrong, or 2 for a wrong use.
+    """
+    args = build_parser().parse_args(argv)
+    args.argv = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status: int = args.run(args)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output has gone, `| head` for example
+        sys.stderr.close()
+        return 1
+    return status

@@ -1,0 +1,156 @@
+"""``fastlinalg bench``: options, and the run from them to tables and files."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.util
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+import fastlinalg as fl
+
+from .. import _core
+from .._check import OPS
+from .info import unavailable
+
+if TYPE_CHECKING:
+    from ..bench.problems import Problem
+    from ..bench.runner import Settings
+
+QUICK = {"repeats": 7, "budget_s": 0.2, "limit_s": 1.0}
+FULL = {"repeats": 15, "budget_s": 0.5, "limit_s": 5.0}
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser("bench", help="measure the kernels, alone or against other libraries")
+    parser.add_argument("op", choices=(*OPS, "all"), help="what to measure")
+    parser.add_argument(
+        "--kernels",
+        type=_names,
+        metavar="A,B",
+        help="kernels by name, or dispatch (default: all that run here)",
+    )
+    parser.add_argument("--shapes", metavar="S,S", help="sgemm: M (for MxMx1024) or MxNxK; sgemv, transpose: MxN")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda if there is one")
+    parser.add_argument(
+        "--against",
+        type=_names,
+        default=[],
+        metavar="P,P",
+        help="numpy, scipy (CPU), cupy (CUDA), torch (both)",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write all samples and the machine")
+    parser.add_argument("--csv", metavar="FILE", help="write one line per row")
+    parser.add_argument("--plot", metavar="FILE.png", help="write a plot per operation")
+    parser.add_argument("--quick", action="store_true", help="fewer shapes and repeats: under a minute on a CPU")
+    parser.add_argument("--threads", type=_positive, metavar="N", help="CPU threads of ours and of the peers")
+    parser.add_argument("--repeats", type=_positive, metavar="N", help="samples per row (default: 15, 7 with --quick)")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        metavar="S",
+        help="skip a kernel above so many seconds per call (default: 5, 1 with --quick)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the random operands (default: 0)")
+    parser.set_defaults(run=run)
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
+    return value
+
+
+def _fail(message: str, status: int = 2) -> int:
+    print(f"fastlinalg bench: error: {message}", file=sys.stderr)
+    return status
+
+
+def run(args: argparse.Namespace) -> int:
+    wanted = ["rich"] + (["matplotlib"] if args.plot else [])
+    missing = [name for name in wanted if importlib.util.find_spec(name) is None]
+    if missing:
+        return _fail(f"needs {' and '.join(missing)}; install with: pip install fastlinalg[bench]", 1)
+    cuda = fl.info()["cuda"]
+    device = args.device or ("cuda" if cuda["available"] else "cpu")
+    if device == "cuda" and not cuda["available"]:
+        return _fail(f"--device cuda: {unavailable(cuda)}", 1)
+
+    from ..bench.peers import MissingPeer
+    from ..bench.runner import UnknownKernel
+
+    try:
+        settings = _settings(args, device)
+        problems = _problems(args, settings)
+    except (MissingPeer, UnknownKernel, ValueError) as error:
+        return _fail(str(error))
+    return _measure(args, settings, problems)
+
+
+def _settings(args: argparse.Namespace, device: str) -> Settings:
+    from ..bench.peers import load
+    from ..bench.runner import Settings
+    from ..bench.timing import Plan
+
+    if args.threads is not None:
+        fl.set_num_threads(args.threads)
+    defaults = QUICK if args.quick else FULL
+    plan = Plan(int(args.repeats or defaults["repeats"]), defaults["budget_s"] * 1e6)
+    limit = defaults["limit_s"] if args.limit is None else args.limit
+    return Settings(device, args.kernels, load(args.against, device, args.threads), plan, limit, args.seed)
+
+
+def _problems(args: argparse.Namespace, settings: Settings) -> list[Problem]:
+    from ..bench.problems import founding, parse
+    from ..bench.runner import UnknownKernel, kernel_names
+
+    ops = OPS if args.op == "all" else (args.op,)
+    if args.shapes and len(ops) > 1:
+        raise ValueError("--shapes needs one operation: bench sgemm, bench sgemv or bench transpose")
+    known = {name for op in ops for name in kernel_names(op, settings.device, settings.kernels)}
+    unknown = [name for name in settings.kernels or () if name not in known]
+    if unknown:
+        there = {op: ", ".join(kernel_names(op, settings.device, None)) for op in ops}
+        lists = "; ".join(f"{op}: {names}" for op, names in there.items())
+        raise UnknownKernel(f"no kernel {', '.join(unknown)} on {settings.device}; there are {lists}")
+    return [p for op in ops for p in (parse(op, args.shapes) if args.shapes else founding(op, args.quick))]
+
+
+def _peak_gflops(device: str, threads: int) -> float:
+    if device == "cuda":
+        return float(fl.devices()[0]["peak_gflops"])
+    return max(float(_core.cpu_peak_gflops(threads)) for _ in range(5))  # the best: other load only lowers it
+
+
+def _measure(args: argparse.Namespace, settings: Settings, problems: list[Problem]) -> int:
+    from ..bench import machine, plot, report
+    from ..bench.results import Document
+    from ..bench.runner import Runner, header
+
+    threads = fl.get_num_threads()
+    peak = _peak_gflops(settings.device, threads)
+    described = machine.describe(settings.device, peak, threads)
+    clocks = machine.Clocks(settings.device)
+    before = clocks.sample()
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    command = shlex.join(["fastlinalg", *args.argv])
+    document = Document(header(args.op, settings, described, machine.commit(), command, now), peak)
+    with report.progress(len(problems)) as shown:
+        Runner(settings, document, shown).run(problems)
+    described["clocks"] = {"before": before, "after": clocks.sample()}
+
+    report.print_tables(document)
+    if args.json:
+        document.write_json(args.json)
+    if args.csv:
+        document.write_csv(args.csv)
+    if args.plot and document.rows:
+        plot.write(document, args.plot)
+    return 1 if any(row.wrong and not row.peer for row in document.rows) or not document.rows else 0
