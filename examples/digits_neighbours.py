@@ -49,7 +49,9 @@ def main() -> int:
 
     agree = int((predicted == expected).sum())
     print(f"{len(test)} digits against {len(train)}, {test.shape[1]} pixels each")
-    print(f"accuracy      {(predicted == test_labels).mean():.4f}   scikit-learn {(expected == test_labels).mean():.4f}")
+    print(
+        f"accuracy      {(predicted == test_labels).mean():.4f}   scikit-learn {(expected == test_labels).mean():.4f}"
+    )
     print(f"time          {seconds * 1e3:.1f} ms   scikit-learn {reference_seconds * 1e3:.1f} ms")
     print(f"same answers  {agree} of {len(test)}")
     return 0 if agree == len(test) else 1

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "errors.h"
+#include "gil.h"
 
 namespace fl::py {
 namespace {
@@ -136,7 +137,7 @@ void call(const Args& args, const Options& options) {
     call.log = &log;
   }
   if (call.device.kind == Device::cpu && !worth_releasing(args)) return run(args, call);
-  nb::gil_scoped_release release;
+  const GilReleased released;
   run(args, call);
 }
 

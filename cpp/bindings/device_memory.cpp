@@ -8,6 +8,7 @@
 #include "call.h"
 #include "device.h"
 #include "errors.h"
+#include "gil.h"
 
 namespace fl::py {
 namespace {
@@ -58,19 +59,19 @@ size_t contiguous_bytes(const Array& x) {
 void upload(cuda::DeviceBuffer& self, nb::handle source, size_t offset) {
   const Array x(source, "source", Array::read);
   const size_t bytes = contiguous_bytes(x);
-  nb::gil_scoped_release release;
+  const GilReleased released;
   self.upload(x.data(), bytes, offset);
 }
 
 void download(const cuda::DeviceBuffer& self, nb::handle target, size_t offset) {
   const Array x(target, "target", Array::write);
   const size_t bytes = contiguous_bytes(x);
-  nb::gil_scoped_release release;
+  const GilReleased released;
   self.download(x.data(), bytes, offset);
 }
 
 std::vector<double> time_in_graph(const nb::callable& work, int launches, int replays, int device) {
-  nb::gil_scoped_release release;
+  const GilReleased released;
   return cuda::time_in_graph(device, launches, replays, [&work](void* stream) {
     nb::gil_scoped_acquire gil;
     work(reinterpret_cast<uintptr_t>(stream));

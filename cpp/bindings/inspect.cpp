@@ -5,6 +5,7 @@
 #include "cpu_peak.h"
 #include "device.h"
 #include "errors.h"
+#include "gil.h"
 #include "hardware.h"
 #include "threading.h"
 
@@ -97,9 +98,9 @@ void bind_inspection(nb::module_& m) {
   m.def("max_threads", max_threads);
   m.def("cuda_is_available", [] { return cuda::device_count() > 0; });
   m.def("cuda_memory_info", memory_info, nb::arg("device"));
-  m.def("cuda_trim", cuda::trim, nb::arg("device"), nb::call_guard<nb::gil_scoped_release>());
+  m.def("cuda_trim", cuda::trim, nb::arg("device"), nb::call_guard<GilReleased>());
   m.def("cuda_set_memory_limit", [](size_t bytes, int device) { cuda::set_memory_limit(device, bytes); }, nb::arg("bytes"), nb::arg("device"));
-  m.def("cpu_peak_gflops", cpu_peak_gflops, nb::arg("threads"), nb::call_guard<nb::gil_scoped_release>());
+  m.def("cpu_peak_gflops", cpu_peak_gflops, nb::arg("threads"), nb::call_guard<GilReleased>());
 }
 
 }  // namespace fl::py

@@ -2,11 +2,11 @@
 // problem as in the row kernels, but now neighbouring outputs lie beside each other in memory, so lanes go across the
 // outputs and the reduction runs down the block.
 //
-// A block owns V * LC neighbouring outputs. LC lanes of a warp read V floats each, the other 32 / LC lanes of the warp and
-// the other warps take further columns, and four or eight columns per thread are in flight. Partial sums meet in a fixed
+// A block owns V * LC neighbouring outputs. LC lanes of a warp read V floats each, the other groups of LC lanes and the
+// other warps take further columns, and four or eight columns per thread are in flight. Partial sums meet in a fixed
 // order: lanes by shuffles, warps through shared memory in ascending order. No atomics, no workspace, one launch.
 //
-// 32-byte sectors: every one that is read is used whole (V * LC is at least 8 floats) if the columns start on a sector.
+// 32-byte sectors: reads 100 % if the columns start on a sector (V * LC is at least 8 floats), writes 100 %.
 // Bound: memory while there are enough outputs to give every multiprocessor a block. With few outputs and a long
 // reduction a block is made as narrow as a sector allows, and the limit is then what m / 8 multiprocessors can read.
 #pragma once
@@ -30,11 +30,12 @@ __device__ __forceinline__ void load(float (&frag)[V], const float* from, int64_
   }
 }
 
-// Adds to acc what one thread sees: columns j, j + step, ... of V outputs at a. Only a block that lies across the end of
-// y is not FULL and looks at how many outputs `exist`: it reads element by element.
+// Adds to acc what one thread sees: columns j, j + step, ... of V outputs at a. Only a block that lies across the end
+// of y is not FULL and looks at how many outputs `exist`: it reads element by element. Past the last column the first
+// of the step is read again and not added: see LaneRows.
 template <int V, bool FULL>
-__device__ __forceinline__ void accumulate(float (&acc)[V], const SgemvArgs& p, const float* a, const float* x, unsigned j,
-                                           unsigned step, int64_t exist) {
+__device__ __forceinline__ void accumulate(float (&acc)[V], const SgemvArgs& p, const float* a, const float* x,
+                                           unsigned j, unsigned step, int64_t exist) {
   constexpr int U = in_flight<V>;
 #pragma unroll 1
   for (int64_t column = j; column < p.n; column += U * step) {

@@ -1,5 +1,5 @@
-// What the row kernels of SGEMV share: the numbering of a launch, the share of a lane, the end of a row. The loop over the
-// columns is what they differ in, and stands in their own files.
+// What the row kernels of SGEMV share: the numbering of a launch, the share of a lane, the end of a row. The loop over
+// the columns is what they differ in, and stands in their own files.
 //
 // A warp is cut into 32 / L groups of L lanes, and each group takes R rows at once: R independent loads in flight per
 // lane and step, and one load of x serves R rows. Group g's row r is row r * 32 / L + g of the warp, so that one load

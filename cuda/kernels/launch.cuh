@@ -13,19 +13,20 @@ struct Tile {
   int64_t batch, row, col;  // row and col count tiles, not elements
 };
 
-// All tiles of all batches as one range of block numbers. A launch uses only grid.x, whose limit is 2^31 - 1: grid.y and
-// grid.z end at 65535, which a tall matrix or a large batch passes.
+// All tiles of all batches as one range of block numbers. A launch uses only grid.x, whose limit is 2^31 - 1: grid.y
+// and grid.z end at 65535, which a tall matrix or a large batch passes. So 32 bits are enough, and divide fast.
 struct TileGrid {
-  int64_t cols, per_batch, total;
+  unsigned cols, per_batch, total;
 
   TileGrid(int64_t m, int64_t n, int64_t batch, int BM, int BN)
-      : cols(ceil_div(n, BN)), per_batch(ceil_div(m, BM) * cols), total(per_batch * batch) {}
+      : cols(static_cast<unsigned>(ceil_div(n, BN))),
+        per_batch(static_cast<unsigned>(ceil_div(m, BM)) * cols),
+        total(per_batch * static_cast<unsigned>(batch)) {}
 
-  unsigned blocks() const { return static_cast<unsigned>(total); }
+  unsigned blocks() const { return total; }
 
   __device__ Tile tile(unsigned block) const {
-    if (per_batch == total) return {0, block / unsigned(cols), block % unsigned(cols)};
-    const int64_t in_batch = block % per_batch;
+    const unsigned in_batch = block % per_batch;
     return {block / per_batch, in_batch / cols, in_batch % cols};
   }
 };

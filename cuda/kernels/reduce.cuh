@@ -5,9 +5,9 @@
 
 namespace fl {
 
-// Adds R values per lane over every group of L neighbouring lanes. While a lane carries several values, an exchange gives
-// away half of them and adds the partner's half to the rest: R + log2(L / R) - 1 shuffles instead of R * log2(L), and the
-// sums end up in different lanes, ready to be stored together. Where sum r of a group is found afterwards: GroupSum.
+// Adds R values per lane over every group of L neighbouring lanes. While a lane carries several values, an exchange
+// gives away half of them and adds the partner's half to the rest: R + log2(L / R) - 1 shuffles instead of R * log2(L)
+// (for R <= L), and the sums end up in different lanes, ready to be stored together. GroupSum says where.
 template <int L, int R, int N>
 __device__ __forceinline__ void sum_over_group(float (&v)[N], unsigned lane) {
   if constexpr (L > 1) {

@@ -1,11 +1,11 @@
 // Several short rows per warp: L lanes to a row, L the power of two from the number of columns up, so that a warp reads
-// 32 / L rows with one load and the reduction ends after log2(L) shuffles.
+// 32 / L rows with one load and the reduction ends after log2(L) steps.
 //
-// 32-byte sectors: with N = L and rows beside each other in memory a warp reads 128 neighbouring bytes, every sector used
-// whole. With N between two powers of two lanes idle (N = 9: 7 of 16), but the sectors are still read once, from L1 for
-// the neighbour row. y is written 32 / L rows at a time. Bound: latency up to about 1 MB of A, then memory.
-//
-// Four loads per lane are in flight; no shared memory and no barrier.
+// 32-byte sectors, bytes used per warp (N = L, rows beside each other in memory):
+//   reads   100 %: 128 neighbouring bytes of A per load; with N between two powers of two some lanes idle (7 of 16 at
+//           N = 9), and a sector that two rows share comes from L1 the second time
+//   writes  100 % up to N = 16: the sums of 128 / L neighbouring rows, 8 or more, in one store
+// Bound: latency up to a few MB of A, then memory. Four loads per lane are in flight; no shared memory, no barrier.
 #include "gemv_columns.cuh"
 
 namespace fl {

@@ -1,11 +1,13 @@
 // Several rows per warp with 16-byte loads: at N = 32 eight lanes hold a row and a warp reads four rows with one load,
-// where a warp per row (sgemv_warp_per_row.cu) reads one and has five shuffles to sum it instead of three.
+// where a warp per row (sgemv_warp_per_row.cu) reads one and has five steps to sum it instead of three.
 //
-// 32-byte sectors: eight lanes read 128 neighbouring bytes of a row, every sector used whole; y is written in runs of 4
-// rows. Bound: latency while A fits L2, then memory. From N = 128 on a warp per row does as well.
+// 32-byte sectors, bytes used per warp (rows starting on a sector):
+//   reads   100 %: eight lanes cover 128 neighbouring bytes of a row
+//   writes  100 % up to N = 32: the sums of 8 or 16 neighbouring rows in one store; above, of four rows: 50 %
+// Bound: latency while A fits L2, then memory. From N = 128 on a warp per row does as well.
 //
-// Two rows of up to 32 elements are in flight per lane, or four steps of a longer one. Up to three elements at the end of
-// a row are read one by one: nothing past the row is touched.
+// Two rows of up to 32 elements are in flight per lane, or four steps of a longer one. Up to three elements at the end
+// of a row are read one by one: nothing past the row is touched.
 #include "gemv_columns.cuh"
 
 namespace fl {

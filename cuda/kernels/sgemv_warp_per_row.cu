@@ -1,11 +1,14 @@
 // A warp per row: lanes stride the columns, and a shuffle reduction ends the row.
 //
-// 32-byte sectors: a warp reads 128 neighbouring bytes of A per load, every sector used whole if the row starts on one;
-// y is written 4 bytes at a time (4 rows: 16 of 32 bytes). Below 32 columns lanes idle: at N = 16 half of each load is
-// empty. Bound: with rows of about 32 elements by latency and by the instructions of the reduction (5 shuffles per 32
-// multiplications), with long rows by memory; 4-byte loads keep only 512 bytes per warp in flight.
+// 32-byte sectors, bytes used per warp (rows starting on a sector):
+//   reads   100 %: 128 neighbouring bytes of A per load; below 32 columns lanes idle, at N = 16 half of them
+//   writes   50 %: one y of each of four short rows, 16 bytes; 12.5 % for a row at a time
+// Bound: with rows of about 32 elements by latency and by the instructions of the reduction, with long rows by memory:
+// 4-byte loads keep only 512 bytes per warp in flight.
 //
-// Short rows therefore go four at a time, so that four loads are under way before the first sum.
+// Up to 64 columns a warp takes four rows at once, so that four loads are under way before the first sum; above, four
+// steps of one row. Few and very long rows are shared by the 32 warps of a block each: one warp cannot keep enough
+// bytes in flight for a multiprocessor.
 #include "gemv_columns.cuh"
 
 namespace fl {
@@ -13,7 +16,8 @@ namespace {
 
 // R rows at a time, U steps of each in flight, W warps to a row.
 template <int R, int U, int W>
-__global__ void __launch_bounds__(W == 1 ? 256 : 32 * W, W == 1 ? BLOCKS_PER_SM : 1) warp_per_row_kernel(SgemvArgs p, RowGrid grid) {
+__global__ void __launch_bounds__(W == 1 ? 256 : 32 * W, W == 1 ? BLOCKS_PER_SM : 1)
+    warp_per_row_kernel(SgemvArgs p, RowGrid grid) {
   static_assert(W == 1 || (W == 32 && R == 1), "a shared row is finished by one lane per warp");
   constexpr int STEP = 32 * W;
   const unsigned lane = threadIdx.x % 32, first = threadIdx.x % STEP;

@@ -1,9 +1,10 @@
 // A warp per row as in sgemv_warp_per_row.cu, with 16-byte loads: a quarter of the load instructions, four times the
 // bytes in flight.
 //
-// 32-byte sectors: a warp reads 512 neighbouring bytes of A per load, every sector used whole (rows start on 16 bytes, so
-// at most the first and the last of a row are shared with a neighbour); y as before. A row of 128 elements is one load.
-// Bound: memory from there on. Shorter rows leave lanes without work: sgemv_rows_per_warp_vec4.cu is for them.
+// 32-byte sectors, bytes used per warp (rows starting on a sector):
+//   reads   100 %: 512 neighbouring bytes of A per load; a row of 128 elements is one load
+//   writes   50 %: one y of each of four short rows, 16 bytes; 12.5 % for a row at a time
+// Bound: memory from 128 columns on. Shorter rows leave lanes idle: sgemv_rows_per_warp_vec4.cu is for them.
 //
 // Up to three elements at the end of a row are read one by one: nothing past the row is touched.
 #include "gemv_columns.cuh"
@@ -13,7 +14,8 @@ namespace {
 
 // R rows at a time, U steps of each in flight, W warps to a row. X4: x is read as float4 too.
 template <int R, int U, int W, bool X4>
-__global__ void __launch_bounds__(W == 1 ? 256 : 32 * W, W == 1 ? BLOCKS_PER_SM : 1) warp_per_row_vec4_kernel(SgemvArgs p, RowGrid grid) {
+__global__ void __launch_bounds__(W == 1 ? 256 : 32 * W, W == 1 ? BLOCKS_PER_SM : 1)
+    warp_per_row_vec4_kernel(SgemvArgs p, RowGrid grid) {
   static_assert(W == 1 || (W == 32 && R == 1), "a shared row is finished by one lane per warp");
   constexpr int STEP = 4 * 32 * W;
   const unsigned lane = threadIdx.x % 32, first = 4 * (threadIdx.x % (STEP / 4));

@@ -14,7 +14,7 @@ namespace fl {
 namespace {
 
 template <int BX, int BY>
-__global__ void __launch_bounds__(BX * BY) transpose_naive_kernel(TransposeArgs p, TileGrid grid) {
+__global__ void __launch_bounds__(BX* BY) transpose_naive_kernel(TransposeArgs p, TileGrid grid) {
   const Tile tile = grid.tile(blockIdx.x);
   const int64_t i = tile.row * BY + threadIdx.y;
   const int64_t j = tile.col * BX + threadIdx.x;

@@ -11,8 +11,8 @@ __device__ __forceinline__ void write(float* to, float4 v) { __stwb(reinterpret_
 __device__ __forceinline__ void write(float* to, float2 v) { __stwb(reinterpret_cast<float2*>(to), v); }
 
 struct Patch {
-  const float* a;  // its first element in A
-  float* b;        // and in B
+  const float* a;      // its first element in A
+  float* b;            // and in B
   int64_t rows, cols;  // how much of A there is from here on: a whole patch if both are at least T
 };
 

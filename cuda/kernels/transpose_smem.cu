@@ -1,12 +1,12 @@
 // A 32 x 32 tile goes through shared memory, so that a warp reads a row of A and writes a row of B.
 //
-// 32-byte sectors: a warp reads 128 neighbouring bytes and writes 128 neighbouring bytes, 100 % used both ways if the rows
-// start on a sector. Bank conflicts: none. A tile row is one word longer than the 32 banks: a warp writes word
+// 32-byte sectors: a warp reads 128 neighbouring bytes and writes 128 neighbouring bytes, 100 % used both ways if the
+// rows start on a sector. Bank conflicts: none. A tile row is one word longer than the 32 banks: a warp writes word
 // 33 r + lane (a row) and reads word 33 lane + r (a column), 32 different banks either way.
 // Bound: memory; per tile also the barrier between the two halves, which the other blocks of a multiprocessor hide.
 //
-// The indices swap twice: the tile at (row, col) of A lands at (col, row) of B, and inside it the thread that read column
-// x writes column x of B, which is row x of the tile. Swap only one of them and the writes go down a column again.
+// The indices swap twice: the tile at (row, col) of A lands at (col, row) of B, and inside it the thread that read
+// column x writes column x of B, which is row x of the tile. Swap only one of them and the writes go down a column.
 #include "launch.cuh"
 
 namespace fl {
@@ -38,7 +38,7 @@ __device__ __forceinline__ void turn(float (&tile)[TILE][TILE + 1], const float*
   }
 }
 
-__global__ void __launch_bounds__(TILE * ROWS) transpose_smem_kernel(TransposeArgs p, TileGrid grid) {
+__global__ void __launch_bounds__(TILE* ROWS) transpose_smem_kernel(TransposeArgs p, TileGrid grid) {
   __shared__ float tile[TILE][TILE + 1];
   const Tile at = grid.tile(blockIdx.x);
   const int64_t i = at.row * TILE, j = at.col * TILE;

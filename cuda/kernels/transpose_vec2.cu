@@ -4,7 +4,7 @@
 // 32-byte sectors, bytes used per warp:
 //   8 x 8 threads    reads 100 % (4 rows of 64 bytes per load),   writes 100 % (8 rows of 32 bytes)
 //   16 x 16 threads  reads 100 % (2 rows of 128 bytes per load),  writes 50 %  (16 rows of 16 bytes)
-// Bound: two loads of 8 bytes in flight per thread, a quarter of what vec4 has, and four times the instructions per byte.
+// Bound: two loads of 8 bytes in flight per thread, a quarter of what vec4 has, and twice the instructions per byte.
 #include "transpose_patch.cuh"
 
 namespace fl {
@@ -13,7 +13,7 @@ namespace {
 constexpr int T = 2;
 
 template <int BX, int BY>
-__global__ void __launch_bounds__(BX * BY) transpose_vec2_kernel(TransposeArgs p, TileGrid grid) {
+__global__ void __launch_bounds__(BX* BY) transpose_vec2_kernel(TransposeArgs p, TileGrid grid) {
   const Patch patch = thread_patch<T>(p, grid);
   if (patch.rows < T || patch.cols < T) return turn_edge<T>(patch, p.a.rs, p.b.rs);
   const float2 upper = __ldg(reinterpret_cast<const float2*>(patch.a));

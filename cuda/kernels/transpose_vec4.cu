@@ -1,10 +1,10 @@
-// A 4 x 4 patch per thread: rows of four are read and rows of four are written, turned in registers. Three ways to order
-// the accesses, with 8 x 8 threads (a 32 x 32 tile); the best of them also with 16 x 16.
+// A 4 x 4 patch per thread: rows of four are read and rows of four are written, turned in registers. Three ways to
+// order the accesses, with 8 x 8 threads (a 32 x 32 tile); the best of them also with 16 x 16.
 //
 // 32-byte sectors, bytes used per warp (8 x 8 threads: a warp is 4 patches high and 8 wide):
 //   direct   reads 25 %  (4 bytes of every 16, the rest of a sector from L1), writes 100 % (8 rows of 64 bytes)
 //   rows     reads 100 % (4 rows of 128 bytes per load),                       writes 100 %
-//   staged   as rows
+//   staged   as rows: the compiler makes the same instructions of both
 //   16 x 16  reads 100 % (2 rows of 256 bytes),                                writes 100 % (16 rows of 32 bytes)
 // Bound: memory. Four loads are in flight per thread before the first store, no shared memory, no barrier.
 #include "transpose_patch.cuh"
@@ -14,13 +14,12 @@ namespace {
 
 constexpr int T = 4;
 
-// Every element straight from its place in A into the row of B it belongs to. A store may change what the next read sees,
-// for all the compiler knows, so that no float4 of A stays in registers: sixteen 4-byte reads.
+// Every element straight from its place in A into the row of B it belongs to. A store may change what the next read
+// sees, for all the compiler knows, so that no float4 of A stays in registers: sixteen 4-byte reads.
 struct Direct {
   static __device__ void turn(const float* a, int64_t lda, float* b, int64_t ldb) {
 #pragma unroll
-    for (int c = 0; c < T; ++c)
-      write(b + c * ldb, make_float4(a[c], a[lda + c], a[2 * lda + c], a[3 * lda + c]));
+    for (int c = 0; c < T; ++c) write(b + c * ldb, make_float4(a[c], a[lda + c], a[2 * lda + c], a[3 * lda + c]));
   }
 };
 
@@ -56,7 +55,7 @@ struct Staged {
 };
 
 template <class Variant, int BX, int BY>
-__global__ void __launch_bounds__(BX * BY) transpose_vec4_kernel(TransposeArgs p, TileGrid grid) {
+__global__ void __launch_bounds__(BX* BY) transpose_vec4_kernel(TransposeArgs p, TileGrid grid) {
   const Patch patch = thread_patch<T>(p, grid);
   if (patch.rows >= T && patch.cols >= T) Variant::turn(patch.a, p.a.rs, patch.b, p.b.rs);
   else turn_edge<T>(patch, p.a.rs, p.b.rs);

@@ -78,6 +78,11 @@ def run(args: argparse.Namespace) -> int:
     missing = [name for name in wanted if importlib.util.find_spec(name) is None]
     if missing:
         return _fail(f"needs {' and '.join(missing)}; install with: pip install fastlinalg[bench]", 1)
+    try:
+        for path in filter(None, (args.json, args.csv, args.plot)):
+            open(path, "ab").close()  # before measuring for minutes
+    except OSError as error:
+        return _fail(f"cannot write {error.filename}: {error.strerror}")
     cuda = fl.info()["cuda"]
     device = args.device or ("cuda" if cuda["available"] else "cpu")
     if device == "cuda" and not cuda["available"]:

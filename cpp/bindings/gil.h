@@ -1,0 +1,32 @@
+// Releases the GIL for the life of an object, as nb::gil_scoped_release does, but survives the end of the interpreter.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <unistd.h>
+
+namespace fl::py {
+
+// Before Python 3.14 a thread that wants the GIL back while the interpreter shuts down is ended by pthread_exit, whose
+// unwinding must not pass C++ frames that catch everything: it would abort the process. Here it stops instead.
+struct StopIfUnwound {
+  bool armed = true;
+  ~StopIfUnwound() {
+    while (armed) pause();
+  }
+};
+class GilReleased {
+ public:
+  GilReleased() : state_(PyEval_SaveThread()) {}
+  ~GilReleased() noexcept(false) {
+    StopIfUnwound stop;
+    PyEval_RestoreThread(state_);
+    stop.armed = false;
+  }
+  GilReleased(const GilReleased&) = delete;
+  GilReleased& operator=(const GilReleased&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+}  // namespace fl::py

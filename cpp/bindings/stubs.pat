@@ -1,0 +1,25 @@
+# What the stub generator cannot see in the extension module (nanobind_add_stub, PATTERN_FILE).
+
+# Attributes that are not functions or classes of the module's own.
+_core.__prefix__:
+    \from typing import Any
+    __version__: str
+
+    class CudaError(RuntimeError):
+        code: int
+        name: str
+
+# The result is an array that only the public functions describe (python/fastlinalg/_api.py).
+^_core\.(matmul|sgemm|sgemv|transpose)$:
+    def \1(*args: Any) -> Any: ...
+
+^_core\.(info|cuda_memory_info)$:
+    def \1(*args: Any) -> dict[str, Any]: ...
+
+^_core\.(kernels|devices)$:
+    def \1(*args: Any) -> list[dict[str, Any]]: ...
+
+# The generator knows the type of a function object, not of its arguments.
+^_core\.time_in_graph$:
+    \from collections.abc import Callable
+    def time_in_graph(work: Callable[[int], object], launches: int, replays: int, device: int = 0) -> list[float]: ...

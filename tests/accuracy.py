@@ -1,0 +1,115 @@
+"""What a right answer is: a float64 oracle with a componentwise bound, and bitwise comparison where float32 is exact.
+
+The bound is one that every order of summation meets (Higham, "Accuracy and Stability of Numerical Algorithms", 3.5),
+``|C - R| <= gamma_r (|alpha| |A| |B|) + gamma_2 |beta C0| + tiny``, element by element, with ``r`` the roundings
+on the way of a product into the result. It is never relative to R, which cancellation may make as small as it likes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+UNIT = 2.0**-24  # half the distance from 1 to the next float32
+UNIT64 = 2.0**-53
+SMALLEST = 2.0**-149  # the spacing of subnormal numbers: what an operation may lose to underflow
+
+
+def gamma(roundings: int, unit: float = UNIT) -> float:
+    return roundings * unit / (1 - roundings * unit)
+
+
+def oracle(a, b, c0=None, alpha=1.0, beta=0.0):
+    """Return ``alpha * a @ b + beta * c0`` in float64 and the componentwise bound of a float32 result."""
+    a64, b64 = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    alpha, beta = float(np.float32(alpha)), float(np.float32(beta))
+    k = a64.shape[-1]
+    want = np.asarray(a64 @ b64)
+    size = np.asarray(np.abs(a64) @ np.abs(b64))
+    roundings = k + (alpha != 1.0) + (beta != 0.0)
+    # The oracle's own error is part of the bound: it matters only where gamma itself is tiny.
+    bound = (gamma(roundings) + gamma(k + 3, UNIT64)) * abs(alpha) * size
+    want = alpha * want
+    if beta != 0.0:
+        addend = np.asarray(c0, np.float64) * beta
+        want = want + addend
+        bound = bound + (gamma(2) + gamma(3, UNIT64)) * np.abs(addend)
+    return want, bound + (k * max(1.0, abs(alpha)) + 2) * SMALLEST
+
+
+def assert_within(got, want, bound, context="") -> None:
+    """Fail with the worst element unless ``|got - want| <= bound`` everywhere, in float32 and in the right shape."""
+    got = np.asarray(got)
+    assert got.dtype == np.float32, f"{context}: the result has dtype {got.dtype}, not float32"
+    assert got.shape == want.shape, f"{context}: the result has shape {got.shape}, not {want.shape}"
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = np.abs(got.astype(np.float64) - want)
+    bad = ~(error <= bound)  # written so that a NaN is bad
+    if bad.any():
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            score = np.where(np.isnan(error), np.inf, error / np.maximum(bound, SMALLEST))
+        worst = np.unravel_index(int(np.argmax(np.where(bad, score, -1.0))), bad.shape)
+        raise AssertionError(
+            f"{context}: {int(bad.sum())} of {bad.size} elements are outside the bound; at {tuple(map(int, worst))} "
+            f"got {got[worst]!r}, want {want[worst]!r} +- {bound[worst]:.3g}, error {error[worst]:.3g}"
+        )
+
+
+def assert_product(got, a, b, c0=None, alpha=1.0, beta=0.0, context="") -> None:
+    """Fail unless ``got`` is ``alpha * a @ b + beta * c0`` within the componentwise bound."""
+    assert_within(got, *oracle(a, b, c0, alpha, beta), context)
+
+
+def bits(x):
+    return np.ascontiguousarray(x, np.float32).view(np.uint32)
+
+
+def assert_same_bits(got, want, context="") -> None:
+    """Fail unless both float32 arrays hold the same bit patterns (so -0.0 is not 0.0, and NaN equals NaN)."""
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.dtype == np.float32, f"{context}: the result has dtype {got.dtype}, not float32"
+    assert got.shape == want.shape, f"{context}: the result has shape {got.shape}, not {want.shape}"
+    bad = np.atleast_1d(bits(got) != bits(want))
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        got, want = np.atleast_1d(got), np.atleast_1d(want)
+        raise AssertionError(
+            f"{context}: {int(bad.sum())} of {bad.size} elements differ; the first at {first}: "
+            f"got {got[first]!r}, want {want[first]!r}"
+        )
+
+
+def assert_equal_values(got, want, context="") -> None:
+    """Fail unless both arrays hold the same values; 0.0 equals -0.0, and any NaN equals any NaN."""
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.dtype == np.float32, f"{context}: the result has dtype {got.dtype}, not float32"
+    assert got.shape == want.shape, f"{context}: the result has shape {got.shape}, not {want.shape}"
+    same = (got == want) | (np.isnan(got) & np.isnan(want))
+    if not same.all():
+        first = tuple(int(i) for i in np.argwhere(~same)[0]) if same.ndim else ()
+        raise AssertionError(
+            f"{context}: {int((~same).sum())} of {same.size} elements differ; the first at {first}: "
+            f"got {got[first]!r}, want {want[first]!r}"
+        )
+
+
+# ---- operands for which float32 arithmetic is exact, in any order of summation
+def integers(rng, shape, k) -> np.ndarray:
+    """Small integers such that every partial sum of ``k`` products stays below 2^24."""
+    top = max(1, min(2047, int((2**24 / max(k, 1)) ** 0.5) - 1))
+    return rng.integers(-top, top + 1, shape).astype(np.float32)
+
+
+def full_mantissas(rng, shape) -> np.ndarray:
+    """Normal numbers whose 24-bit mantissas are odd, so that any arithmetic with fewer bits changes them."""
+    mantissa = rng.integers(2**23, 2**24, shape) | 1
+    sign = rng.choice([-1.0, 1.0], shape)
+    return (sign * np.ldexp(mantissa.astype(np.float64), rng.integers(-40, 16, shape))).astype(np.float32)
+
+
+def permutation(rng, n) -> np.ndarray:
+    return np.eye(n, dtype=np.float32)[rng.permutation(n)]
+
+
+def truncated_to_tf32(x) -> np.ndarray:
+    """Drop the 13 low mantissa bits, as a tensor core does that is fed float32 as TF32."""
+    return (bits(x) & np.uint32(0xFFFFE000)).view(np.float32).reshape(np.shape(x))

@@ -1,0 +1,78 @@
+"""Operands in device memory, each inside guarded memory: what the GPU tests use in place of NumPy views.
+
+A matrix lies at any leading dimension and at any distance from a 16-byte boundary. What belongs to no element is
+a canary, which is a NaN: used in a product it poisons the result.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from fastlinalg import _core
+
+GUARD = 64  # floats in front of and behind the operand
+CANARY = np.uint32(0x7FC0DEAD)  # a NaN
+
+
+class DeviceMatrix:
+    """A stack ``(batch, rows, cols)`` in device memory, rows contiguous, or columns if ``transposed``."""
+
+    def __init__(self, values, pad=0, shift=0, transposed=False, gap=0):
+        values = np.asarray(values, np.float32)
+        stored = values.swapaxes(-1, -2) if transposed else values
+        batch, rows, cols = self.shape = stored.shape
+        self.transposed = transposed
+        self.ld = max(cols, 1) + pad
+        self.bs = rows * self.ld + gap
+        self.origin = GUARD + shift
+        self.host = np.full(self.origin + batch * self.bs + GUARD, CANARY).view(np.float32)
+        self.view(self.host)[...] = stored
+        self.buffer = _core.DeviceBuffer(self.host.nbytes)
+        self.buffer.upload(self.host)
+
+    def view(self, flat):
+        return as_strided(flat[self.origin :], self.shape, (4 * self.bs, 4 * self.ld, 4))
+
+    @property
+    def ptr(self) -> int:
+        return self.buffer.ptr + 4 * self.origin
+
+    @property
+    def strides(self) -> tuple[int, int]:
+        """Row and column stride of the matrix as the caller sees it."""
+        return (1, self.ld) if self.transposed else (self.ld, 1)
+
+    def download(self, context=""):
+        """The values on the device, after checking that nothing beside them has changed."""
+        now = np.empty_like(self.host)
+        self.buffer.download(now)
+        inside = np.zeros(now.size, bool)
+        as_strided(inside[self.origin :], self.shape, (self.bs, self.ld, 1))[...] = True
+        changed = np.flatnonzero(~inside & (now.view(np.uint32) != CANARY))
+        assert changed.size == 0, (
+            f"{context}: {changed.size} floats beside the result were written, "
+            f"the first {changed[0] - self.origin:+d} from its origin"
+        )
+        got = np.array(self.view(now))
+        return got.swapaxes(-1, -2) if self.transposed else got
+
+
+# name -> pad of the leading dimension as a function of the row length, distance from a 16-byte boundary in floats
+PLACEMENTS = {
+    "aligned": (lambda cols: -cols % 4, 0),
+    "aligned_padded": (lambda cols: -cols % 4 + 8, 0),
+    "tight": (lambda cols: 0, 0),
+    "odd": (lambda cols: 3 - cols % 2, 0),
+    "shifted": (lambda cols: -cols % 4, 1),
+    "shifted_two": (lambda cols: -cols % 4, 2),
+    "odd_shifted": (lambda cols: 1 + cols % 2, 3),
+}
+
+
+def place(values, placement: str, transposed=False, gap=None) -> DeviceMatrix:
+    """A stack of matrices in device memory; an aligned one has an aligned batch stride too."""
+    values = np.asarray(values, np.float32)
+    pad, shift = PLACEMENTS[placement]
+    cols = max(values.shape[-2 if transposed else -1], 1)
+    return DeviceMatrix(values, pad(cols), shift, transposed, 0 if gap is None else gap)

@@ -1,0 +1,242 @@
+"""Bad input: each fault has an error of the right type, whose message says what was given and what is wanted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+
+F32 = np.float32
+
+
+def ones(*shape):
+    return np.ones(shape, F32)
+
+
+# call, type of the error, what the message must contain
+SHAPES = {
+    "inner dimensions": (lambda: fl.matmul(ones(2, 3), ones(4, 5)), ["(2, 3)", "(4, 5)", "3", "4"]),
+    "inner dimensions, sgemm": (lambda: fl.sgemm(ones(2, 3), ones(2, 5), trans_b=True), ["(2, 3)", "(2, 5)", "op(b)"]),
+    "inner dimensions, transposed a": (lambda: fl.sgemm(ones(2, 3), ones(3, 5), trans_a=True), ["(2, 3)", "op(a)"]),
+    "vectors": (lambda: fl.matmul(ones(3), ones(4)), ["(3,)", "(4,)"]),
+    "matrix and vector": (lambda: fl.matmul(ones(2, 3), ones(2)), ["(2, 3)", "(2,)"]),
+    "vector and matrix": (lambda: fl.matmul(ones(3), ones(2, 3)), ["(3,)", "(2, 3)"]),
+    "sgemv": (lambda: fl.sgemv(ones(2, 3), ones(2)), ["(2, 3)", "(2,)"]),
+    "sgemv, transposed": (lambda: fl.sgemv(ones(2, 3), ones(3), trans=True), ["(2, 3)", "(3,)"]),
+    "batches": (lambda: fl.matmul(ones(2, 3, 4), ones(3, 4, 5)), ["(2, 3, 4)", "(3, 4, 5)", "broadcast"]),
+    "empty and full batch": (lambda: fl.matmul(ones(0, 3, 4), ones(2, 4, 5)), ["(0, 3, 4)", "broadcast"]),
+    "empty inner dimension": (lambda: fl.matmul(ones(2, 0), ones(1, 2)), ["(2, 0)", "(1, 2)"]),
+    "0-d a": (lambda: fl.matmul(ones(), ones(2, 2)), ["a", "()", "dimension"]),
+    "0-d b": (lambda: fl.matmul(ones(2, 2), ones()), ["b", "()", "dimension"]),
+    "1-D for sgemm": (lambda: fl.sgemm(ones(2), ones(2, 2)), ["a", "(2,)", "2 dimensions"]),
+    "1-D matrix for sgemv": (lambda: fl.sgemv(ones(2), ones(2)), ["a", "(2,)", "2 dimensions"]),
+    "0-d x": (lambda: fl.sgemv(ones(2, 2), ones()), ["x", "()"]),
+    "1-D for transpose": (lambda: fl.transpose(ones(2)), ["a", "(2,)"]),
+    "0-d for transpose": (lambda: fl.transpose(ones()), ["a", "()"]),
+    "out": (lambda: fl.matmul(ones(2, 3), ones(3, 4), out=ones(4, 2)), ["out", "(4, 2)", "(2, 4)"]),
+    "out of another rank": (
+        lambda: fl.matmul(ones(2, 3), ones(3, 4), out=ones(1, 2, 4)),
+        ["out", "(1, 2, 4)", "(2, 4)"],
+    ),
+    "out of a dot product": (lambda: fl.matmul(ones(3), ones(3), out=ones(1)), ["out", "(1,)", "()"]),
+    "out is not broadcast": (lambda: fl.matmul(ones(5, 2, 3), ones(3, 4), out=ones(2, 4)), ["out", "(5, 2, 4)"]),
+    "out of sgemv": (lambda: fl.sgemv(ones(2, 3), ones(3), out=ones(3)), ["out", "(3,)", "(2,)"]),
+    "out of transpose": (lambda: fl.transpose(ones(2, 3), out=ones(2, 3)), ["out", "(2, 3)", "(3, 2)"]),
+    "c": (lambda: fl.sgemm(ones(2, 3), ones(3, 4), ones(4, 2), beta=1.0), ["c", "(4, 2)", "(2, 4)"]),
+    "c with beta 0": (lambda: fl.sgemm(ones(2, 3), ones(3, 4), ones(4, 2)), ["c", "(4, 2)", "(2, 4)"]),
+    "no c": (lambda: fl.sgemm(ones(2, 3), ones(3, 4), beta=0.5), ["beta", "0.5", "c"]),
+    "y": (lambda: fl.sgemv(ones(2, 3), ones(3), ones(3), beta=1.0), ["y", "(3,)", "(2,)"]),
+    "no y": (lambda: fl.sgemv(ones(2, 3), ones(3), beta=1.0), ["beta", "y"]),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes(name):
+    call, words = SHAPES[name]
+    with pytest.raises(ValueError) as caught:
+        call()
+    for word in words:
+        assert word in str(caught.value), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["f8", "f2", "i4", "i8", "u1", "?", "c8", "c16", ">f4", "O", "S4", "M8[s]", "V4", [("x", "f4")]], ids=str
+)
+def test_dtypes_are_never_cast(dtype):
+    good, bad = ones(2, 2), np.zeros((2, 2), dtype)
+    calls = {
+        "a": [
+            lambda: fl.matmul(bad, good),
+            lambda: fl.sgemm(bad, good),
+            lambda: fl.sgemv(bad, good[0]),
+            lambda: fl.transpose(bad),
+        ],
+        "b": [lambda: fl.matmul(good, bad), lambda: fl.sgemm(good, bad)],
+        "x": [lambda: fl.sgemv(good, bad[0])],
+        "c": [lambda: fl.sgemm(good, good, bad, beta=1.0)],
+        "y": [lambda: fl.sgemv(good, good[0], bad[0], beta=1.0)],
+        "out": [lambda: fl.matmul(good, good, out=bad), lambda: fl.transpose(good, out=bad)],
+    }
+    for name, cases in calls.items():
+        for call in cases:
+            with pytest.raises(TypeError) as caught:
+                call()
+            message = str(caught.value)
+            assert name in message and "float32" in message and str(bad.dtype) in message, message
+            assert ".astype(np.float32)" in message, message
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [None, 1.0, "array", [[1.0, 2.0], [3.0, 4.0]], object(), (1.0,), memoryview(b"1234"), np.float32(3)],
+    ids=lambda x: type(x).__name__,
+)
+def test_what_is_not_an_array_is_a_type_error(thing):
+    good = ones(2, 2)
+    calls = [
+        lambda: fl.matmul(thing, good),
+        lambda: fl.matmul(good, thing),
+        lambda: fl.sgemm(thing, good),
+        lambda: fl.transpose(thing),
+    ]
+    if thing is not None:
+        calls.append(lambda: fl.matmul(good, good, out=thing))
+        calls.append(lambda: fl.sgemm(good, good, thing, beta=1.0))
+    for call in calls:
+        with pytest.raises(TypeError, match=type(thing).__name__):
+            call()
+
+
+def test_masked_arrays_are_refused():
+    masked = np.ma.masked_array(ones(2, 2), [[True, False], [False, False]])
+    for call in (lambda: fl.matmul(masked, ones(2, 2)), lambda: fl.matmul(ones(2, 2), ones(2, 2), out=masked)):
+        with pytest.raises(TypeError, match="masked"):
+            call()
+
+
+def test_read_only_out(rng):
+    out = np.full((2, 2), 7, F32)
+    out.flags.writeable = False
+    for call in (lambda: fl.matmul(ones(2, 2), ones(2, 2), out=out), lambda: fl.transpose(ones(2, 2), out=out)):
+        with pytest.raises(ValueError, match="out is read-only"):
+            call()
+    assert (out == 7).all()
+
+
+def test_out_whose_elements_share_memory():
+    a = ones(4, 4)
+    bad = (
+        np.lib.stride_tricks.as_strided(ones(4), (4, 4), (0, 4)),
+        np.lib.stride_tricks.as_strided(ones(4), (4, 4), (4, 0)),
+        np.lib.stride_tricks.as_strided(ones(7), (4, 4), (4, 4)),
+        np.lib.stride_tricks.as_strided(ones(16), (4, 4), (8, 4)),
+    )
+    for out in bad:
+        with pytest.raises(ValueError, match="out share memory"):
+            fl.matmul(a, a, out=out)
+        assert (out == 1).all()
+
+
+@pytest.mark.parametrize("op", ["sgemm", "sgemv", "transpose"])
+def test_unknown_kernel(op):
+    operands = {"sgemm": (ones(2, 2), ones(2, 2)), "sgemv": (ones(2, 2), ones(2)), "transpose": (ones(2, 2),)}[op]
+    with pytest.raises(ValueError) as caught:
+        getattr(fl, op)(*operands, kernel="fastest")
+    for word in (op, "fastest", *(row.name for row in fl.kernels(op))):
+        assert word in str(caught.value)
+    empty = [x[:0] for x in operands]
+    if op == "sgemm" or op == "sgemv":
+        empty[1] = operands[1]
+    with pytest.raises(ValueError, match="fastest"):
+        getattr(fl, op)(*empty, kernel="fastest")
+    with pytest.raises(ValueError, match="kernel"):
+        getattr(fl, op)(*operands, kernel="")
+    with pytest.raises(TypeError, match="kernel"):
+        getattr(fl, op)(*operands, kernel=3)
+
+
+def test_kernel_of_another_device():
+    gpu = next(row for row in fl.kernels("sgemm") if row.device == "cuda")
+    with pytest.raises((ValueError, fl.CudaError), match=gpu.name):
+        fl.sgemm(ones(2, 2), ones(2, 2), kernel=gpu.name, device="cpu")
+    if not fl.cuda.is_available():
+        with pytest.raises(fl.CudaError):
+            fl.sgemm(ones(2, 2), ones(2, 2), kernel=gpu.name)
+    else:
+        with pytest.raises(ValueError, match="reference"):
+            fl.sgemm(ones(2, 2), ones(2, 2), kernel="reference", device="cuda")
+
+
+@pytest.mark.parametrize("device", ["tpu", "", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "CPU", "gpu", "cuda 0"])
+def test_unknown_device(device):
+    for call in (
+        lambda: fl.matmul(ones(2, 2), ones(2, 2), device=device),
+        lambda: fl.transpose(ones(2, 2), device=device),
+    ):
+        with pytest.raises(ValueError) as caught:
+            call()
+        assert f"'{device}'" in str(caught.value) and "'cuda:N'" in str(caught.value)
+
+
+def test_unknown_precision():
+    for call in (fl.matmul, fl.sgemm):
+        with pytest.raises(ValueError, match="'strict' or 'accurate', got 'fast'"):
+            call(ones(2, 2), ones(2, 2), precision="fast")
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:0", "cuda:7"])
+def test_a_gpu_asked_for_where_there_is_none(device):
+    if fl.cuda.is_available() and device != "cuda:7":
+        pytest.skip("there is one")
+    if len(fl.devices()) > 7:
+        pytest.skip("there are eight")
+    a = ones(2, 2)
+    calls = (
+        lambda: fl.matmul(a, a, device=device), lambda: fl.sgemm(a, a, device=device),
+        lambda: fl.sgemv(a, a[0], device=device),
+        lambda: fl.transpose(a, device=device), lambda: fl.matmul(a[:0], a, device=device),
+        lambda: fl.matmul(a[0], a[0], device=device),
+    )  # fmt: skip
+    for call in calls:
+        with pytest.raises(fl.CudaError) as caught:
+            call()
+        error = caught.value
+        assert isinstance(error, RuntimeError) and isinstance(error.code, int) and error.code != 0
+        assert error.name.startswith("cuda") and len(str(error)) > 20
+    assert (fl.matmul(a, a) == 2).all(), "the next call works"
+
+
+def test_gpu_memory_questions_where_there_is_no_gpu():
+    if fl.cuda.is_available():
+        pytest.skip("there is one")
+    assert fl.devices() == []
+    for call in (fl.cuda.memory_info, fl.cuda.trim, lambda: fl.cuda.set_memory_limit(2**20)):
+        with pytest.raises(fl.CudaError):
+            call()
+
+
+def test_streams():
+    a = ones(2, 2)
+    for bad in ("stream", 1.5, [1]):
+        with pytest.raises(TypeError, match="stream"):
+            fl.matmul(a, a, stream=bad)
+    with pytest.raises(ValueError, match="stream=0"):
+        fl.matmul(a, a, stream=0)
+
+
+def test_unknown_operation():
+    with pytest.raises(ValueError, match="'dgemm'"):
+        fl.kernels("dgemm")
+
+
+def test_wrong_calls():
+    a = ones(2, 2)
+    for call in (
+        lambda: fl.matmul(a), lambda: fl.matmul(a, a, a, a), lambda: fl.matmul(a=a, b=a),
+        lambda: fl.sgemm(a, a, alpha="x"),
+        lambda: fl.sgemm(a, a, trans_a="yes"), lambda: fl.sgemm(a, a, unknown=1), lambda: fl.matmul(a, a, device=3),
+        lambda: fl.sgemm(a, a, alpha=None),
+    ):  # fmt: skip
+        with pytest.raises(TypeError):
+            call()

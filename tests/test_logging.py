@@ -1,0 +1,71 @@
+"""At DEBUG the logger says once for each new shape which kernel runs, and why the others do not."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+
+
+@pytest.fixture
+def lines(caplog):
+    caplog.set_level(logging.DEBUG, "fastlinalg")
+    return lambda: [record.getMessage() for record in caplog.records if record.name == "fastlinalg"]
+
+
+def ones(*shape):
+    return np.ones(shape, np.float32)
+
+
+def test_each_new_shape_is_named_once(lines):
+    for _ in range(3):
+        fl.sgemm(ones(41, 43), ones(43, 47), device="cpu")
+        fl.sgemm(ones(41, 43), ones(43, 53), device="cpu")
+    first = [line for line in lines() if "41x47x43" in line]
+    second = [line for line in lines() if "41x53x43" in line]
+    assert len(first) == 1 and len(second) == 1, lines()
+
+
+def test_the_line_names_the_kernel_and_why_others_were_not(lines):
+    fl.sgemm(ones(59, 61), ones(61, 67), device="cpu")
+    (line,) = [line for line in lines() if "59x67x61" in line]
+    rows = [row for row in fl.kernels("sgemm") if row.device == "cpu"]
+    assert line.startswith("sgemm ") and "cpu" in line
+    for row in rows:
+        assert row.name in line, line
+        if not row.available:
+            assert row.needs in line
+    if len(rows) > 1:
+        assert "not taken" in line
+
+
+def test_all_operations_and_named_kernels(lines):
+    fl.sgemv(ones(71, 73), ones(73), device="cpu")
+    fl.transpose(ones(79, 83), device="cpu")
+    fl.sgemm(ones(3, 89, 5), ones(3, 5, 7), kernel="reference")
+    text = "\n".join(lines())
+    for words in ("sgemv 71x73", "transpose 79x83", "89x7x5 batch 3 -> cpu reference"):
+        assert words in text
+
+
+def test_silent_unless_asked(capfd):
+    fl.sgemm(ones(97, 101), ones(101, 103))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_logger_that_raises_does_not_break_the_process(lines):
+    class Broken(logging.Handler):
+        def emit(self, record):
+            raise RuntimeError("broken handler")
+
+    handler, logger = Broken(), logging.getLogger("fastlinalg")
+    logger.addHandler(handler)
+    try:
+        with pytest.raises(RuntimeError, match="broken handler"):
+            fl.matmul(ones(107, 109), ones(109, 113), device="cpu")
+    finally:
+        logger.removeHandler(handler)
+    assert (fl.matmul(ones(107, 109), ones(109, 113), device="cpu") == 109).all()

@@ -1,0 +1,193 @@
+"""Whole processes: import, exit, fork, multiprocessing, memory limits, and what a GPU adds to each."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+from accuracy import assert_same_bits
+
+SETUP = (
+    "import os, sys, numpy as np, fastlinalg as fl\n"
+    "a = np.random.default_rng(0).standard_normal((300, 300), dtype='f4')\n"
+    "want = fl.matmul(a, a, device='cpu')\n"
+)
+
+
+def test_fork_after_use(python):
+    """The child has none of the parent's worker threads, and must not wait for them."""
+    python(
+        "import signal; signal.alarm(60)\n" + SETUP + "pid = os.fork()\n"
+        "same = np.array_equal(fl.matmul(a, a, device='cpu'), want)\n"
+        "if pid == 0: os._exit(0 if same else 3)\n"
+        "assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0 and same\n"
+    )
+
+
+def test_fork_while_another_thread_is_in_a_call(python):
+    python(
+        "import signal; signal.alarm(90)\n" + SETUP + "import threading\n"
+        "stop = False\n"
+        "def work():\n"
+        "    while not stop: fl.matmul(a, a, device='cpu')\n"
+        "thread = threading.Thread(target=work); thread.start()\n"
+        "for _ in range(10):\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0: os._exit(0 if np.array_equal(fl.matmul(a, a, device='cpu'), want) else 3)\n"
+        "    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0\n"
+        "stop = True; thread.join()\n"
+    )
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing(python, method, tmp_path):
+    script = tmp_path / "workers.py"
+    script.write_text(
+        SETUP + "import multiprocessing\n"
+        "def work(i): return fl.matmul(a, a, device='cpu').tobytes()\n"
+        "if __name__ == '__main__':\n"
+        f"    with multiprocessing.get_context('{method}').Pool(2) as pool:\n"
+        "        assert all(got == want.tobytes() for got in pool.map(work, range(4), 1))\n"
+    )
+    python("import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')", str(script))
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_exit_while_a_daemon_thread_is_in_a_call(python, attempt):
+    python(
+        SETUP + "import threading, time\n"
+        "def work():\n"
+        "    while True: fl.matmul(a, a, device='cpu')\n"
+        "for _ in range(3): threading.Thread(target=work, daemon=True).start()\n"
+        f"time.sleep(0.05 + {attempt} * 0.01)\n"
+    )
+
+
+def test_import_and_exit_are_silent(python):
+    assert python("import fastlinalg") == ""
+    assert python(SETUP + "fl.sgemv(a, a[0]); fl.transpose(a); fl.info(); fl.devices(); fl.kernels('sgemm')") == ""
+
+
+def test_import_is_quick_and_loads_no_extras(python):
+    program = (
+        "import sys, time, numpy\n"
+        "before, begin = set(sys.modules), time.perf_counter()\n"
+        "import fastlinalg\n"
+        "elapsed = time.perf_counter() - begin\n"
+        "extras = {'rich', 'matplotlib', 'psutil', 'cupy', 'torch', 'scipy', 'cuda', 'fastlinalg.cli'}\n"
+        "print(elapsed, *sorted(extras & (set(sys.modules) - before)))\n"
+    )
+    answers = [python(program).split() for _ in range(5)]
+    assert min(float(answer[0]) for answer in answers) < 0.150
+    assert answers[0][1:] == []
+
+
+def test_out_of_memory_is_a_memory_error(python):
+    python(
+        SETUP + "import resource\n"
+        "with open('/proc/self/statm') as file: used = int(file.read().split()[0]) * 4096\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, resource.RLIM_INFINITY))\n"
+        "column = np.ones((20000, 1), 'f4')\n"
+        "for call in (lambda: fl.matmul(column, column.T, device='cpu'),\n"
+        "             lambda: fl.transpose(np.broadcast_to(column, (20000, 20000)), device='cpu')):\n"
+        "    try: call()\n"
+        "    except MemoryError: pass\n"
+        "    else: sys.exit('no MemoryError')\n"
+        "    assert np.array_equal(fl.matmul(a, a, device='cpu'), want)\n"
+    )
+
+
+def test_out_of_workspace_is_a_memory_error(python):
+    """Little memory and many threads: each kernel gives the product or MemoryError, and works again with one thread."""
+    python(
+        SETUP + "import resource\n"
+        "b = np.random.default_rng(1).standard_normal((600, 600), dtype='f4')\n"
+        "out, right = np.empty_like(b), b.astype(float) @ b\n"
+        "names = [row.name for row in fl.kernels('sgemm') if row.available and row.device == 'cpu']\n"
+        "with open('/proc/self/statm') as file: used = int(file.read().split()[0]) * 4096\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + 8 * 2**20, resource.RLIM_INFINITY))\n"
+        "for name in names:\n"
+        "    for threads in (64, 1):\n"
+        "        fl.set_num_threads(threads)\n"
+        "        try: fl.sgemm(b, b, out=out, kernel=name, device='cpu')\n"
+        "        except MemoryError:\n"
+        "            assert threads > 1, name\n"
+        "        else: assert abs(out - right).max() < 1e-3, (name, threads)\n"
+    )
+
+
+# ---------------------------------------------------------------- with a GPU
+CONTEXT = (
+    "import ctypes\n"
+    "def has_context():\n"
+    "    cuda, flags, active = ctypes.CDLL('libcuda.so.1'), ctypes.c_uint(), ctypes.c_int()\n"
+    "    assert cuda.cuInit(0) == 0\n"
+    "    assert cuda.cuDevicePrimaryCtxGetState(0, ctypes.byref(flags), ctypes.byref(active)) == 0\n"
+    "    return bool(active.value)\n"
+)
+
+
+@pytest.mark.gpu
+def test_only_a_gpu_call_creates_a_context(python):
+    python(
+        CONTEXT + SETUP + "assert fl.cuda.is_available() and fl.devices() and fl.info() and fl.kernels('sgemm')\n"
+        "assert not has_context()\n"
+        "fl.matmul(a, a, device='cuda')\n"
+        "assert has_context()\n"
+    )
+
+
+@pytest.mark.gpu
+def test_child_of_fork_gets_an_error_on_a_used_context(python):
+    python(
+        "import signal; signal.alarm(60)\n" + SETUP + "fl.matmul(a, a, device='cuda')\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    same = np.array_equal(fl.matmul(a, a, device='cpu'), want)\n"
+        "    try: fl.matmul(a, a, device='cuda')\n"
+        "    except fl.CudaError as error: os._exit(0 if same and 'fork' in str(error) else 4)\n"
+        "    os._exit(3)\n"
+        "assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0\n"
+        "fl.matmul(a, a, device='cuda')\n"
+    )
+
+
+@pytest.mark.gpu
+def test_device_memory_limit_is_a_memory_error(python):
+    python(
+        SETUP + "fl.matmul(a, a, device='cuda'); fl.cuda.trim()\n"
+        "fl.cuda.set_memory_limit(2**20)\n"
+        "try: fl.matmul(np.ones((1000, 1000), 'f4'), np.ones((1000, 1000), 'f4'), device='cuda')\n"
+        "except MemoryError: pass\n"
+        "else: sys.exit('no MemoryError')\n"
+        "small = a[:50, :50]\n"
+        "assert np.allclose(fl.matmul(small, small, device='cuda'), small @ small, atol=1e-4), 'the next call works'\n"
+        "fl.cuda.set_memory_limit(0)\n"
+        "assert np.allclose(fl.matmul(a, a, device='cuda'), want, atol=1e-3)\n"
+        "assert fl.cuda.memory_info()['used'] == 0\n"
+    )
+
+
+@pytest.mark.gpu
+def test_eight_threads_on_the_gpu(rng):
+    a = [rng.standard_normal((n, n), np.float32) for n in (5, 64, 129, 300)]
+    serial = [fl.matmul(x, x, device="cuda", precision="strict") for x in a]
+    faults = []
+
+    def work(start):
+        try:
+            for turn in range(20):
+                i = (start + turn) % len(a)
+                assert_same_bits(fl.matmul(a[i], a[i], device="cuda", precision="strict"), serial[i])
+        except BaseException as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not faults, faults[0]
