@@ -1,10 +1,10 @@
 # Finds the CUDA compiler that pip installed (cuda-toolkit[nvcc,cudart,cccl]) so that a machine with no CUDA toolkit can
 # build the GPU kernels. Include before enable_language(CUDA).
 #
-# Order: an explicit CMAKE_CUDA_COMPILER or CUDACXX, then the pip packages of the running Python, then PATH and
-# /usr/local/cuda (CMake's own search). The wheels need two repairs: nvcc.profile names lib64 but the wheel ships lib, and
-# there is no unversioned libcudart.so, which FindCUDAToolkit wants although we link the static runtime.
-if(CMAKE_CUDA_COMPILER OR DEFINED ENV{CUDACXX})
+# Order: an explicit CMAKE_CUDA_COMPILER or CUDACXX, then the pip packages of the running Python, then PATH (CMake's own
+# search). The wheels need two repairs: nvcc.profile names lib64 but the wheel ships lib, and there is no unversioned
+# libcudart.so, which FindCUDAToolkit wants although we link the static runtime.
+if(CMAKE_CUDA_COMPILER OR NOT "$ENV{CUDACXX}" STREQUAL "")
   return()
 endif()
 execute_process(

@@ -62,7 +62,11 @@ bool available_on(Needs needs, int device) {
   return needs == Needs::sm_90a ? cc == 90 : cc >= required_cc(needs);
 }
 
-bool available(Needs needs) { return why_not(needs).empty(); }
+bool available(Needs needs) {
+  if (needs == Needs::avx2_fma) return cpu_level() >= level_avx2;
+  if (needs == Needs::avx512f) return cpu_level() >= level_avx512;
+  return needs == Needs::baseline || why_not(needs).empty();
+}
 
 std::string why_not(Needs needs) {
   if (needs == Needs::baseline) return "";

@@ -11,8 +11,9 @@ void tidy_strides(MatrixView<T>& x, int64_t rows, int64_t cols, int64_t batch) {
   if (batch == 1) x.bs = 0;
   if (cols == 1) x.cs = 1;
   if (rows == 1) {
-    // A single row of unit stride is row-major with any ld; a strided one is a column of a transposed matrix.
-    if (x.cs == 1) x.rs = std::max<int64_t>(cols, 1);
+    // A single row of unit stride is row-major with any ld: one that no alignment rule objects to. A strided row is a
+    // column of a transposed matrix.
+    if (x.cs == 1) x.rs = ceil_div(std::max<int64_t>(cols, 1), 4) * 4;
     else x.rs = 1;
   }
 }

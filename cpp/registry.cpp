@@ -1,5 +1,6 @@
 #include "registry.h"
 
+#include "cpu_rules.h"
 #include "rules.h"
 
 namespace fl {

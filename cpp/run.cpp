@@ -1,11 +1,11 @@
 #include "run.h"
 
 #include <cstdlib>
-#include <memory>
 #include <optional>
 
 #include "device.h"
 #include "errors.h"
+#include "host_workspace.h"
 #include "normalise.h"
 #include "threading.h"
 
@@ -61,16 +61,12 @@ void log_choice(const CallOptions& options, const Args& args, Device device, con
 
 template <class Args>
 void run_on_cpu(const Args& args, const CallOptions& options) {
+  const ThreadCount threads;  // one figure for the rules and the kernel, whatever other threads set meanwhile
   const Device cpu{Device::cpu, 0};
   const auto& row = choose(args, cpu, options.kernel);
   log_choice(options, args, cpu, row);
-  const std::size_t bytes = row.workspace(args);
-  std::unique_ptr<void, decltype(&std::free)> workspace(nullptr, std::free);
-  if (bytes) {
-    workspace.reset(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
-    if (!workspace) throw OutOfMemory("could not allocate " + std::to_string(bytes) + " bytes of host workspace");
-  }
-  row.run(args, Context{.workspace = workspace.get(), .threads = num_threads()});
+  const HostWorkspace workspace(row.workspace(args));
+  row.run(args, Context{.workspace = workspace.data(), .threads = threads.count()});
 }
 
 }  // namespace

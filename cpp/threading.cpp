@@ -39,6 +39,7 @@ int from_environment() {
 }
 
 std::atomic<int> setting{0};
+thread_local int held = 0;
 
 }  // namespace
 
@@ -48,6 +49,7 @@ int max_threads() {
 }
 
 int num_threads() {
+  if (held) return held;
   int n = setting.load(std::memory_order_relaxed);
   if (n == 0) {
     n = from_environment();
@@ -56,6 +58,9 @@ int num_threads() {
   }
   return n;
 }
+
+ThreadCount::ThreadCount() : count_(num_threads()), before_(held) { held = count_; }
+ThreadCount::~ThreadCount() { held = before_; }
 
 void set_num_threads(int n) {
   if (n < 1) throw InvalidValue("the number of threads must be at least 1, got " + std::to_string(n));

@@ -10,4 +10,17 @@ FL_EXPORT int num_threads();
 FL_EXPORT void set_num_threads(int n);  // n >= 1; throws InvalidValue
 FL_EXPORT int max_threads();            // what affinity and the cgroup quota allow
 
+// While one lives, num_threads() keeps its value on this thread.
+class ThreadCount {
+ public:
+  ThreadCount();
+  ~ThreadCount();
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+  int count() const { return count_; }
+
+ private:
+  int count_, before_;
+};
+
 }  // namespace fl

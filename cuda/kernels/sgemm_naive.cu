@@ -8,9 +8,9 @@
 namespace fl {
 namespace {
 
-constexpr int BM = 32, BN = 32;
+constexpr int BM = 32, BN = 32, THREADS = BM * BN;
 
-__global__ void __launch_bounds__(BM * BN) sgemm_naive_kernel(SgemmArgs p, TileGrid grid) {
+__global__ void __launch_bounds__(THREADS) sgemm_naive_kernel(SgemmArgs p, TileGrid grid) {
   const Tile tile = grid.tile(blockIdx.x);
   const int64_t i = tile.row * BM + threadIdx.x;
   const int64_t j = tile.col * BN + threadIdx.y;

@@ -8,6 +8,9 @@ from typing import Any
 
 from . import _core
 
+# Not the folder of this file, which an editable install leaves in the source tree.
+_INSTALLED = Path(_core.__file__).parent
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -91,9 +94,9 @@ def devices() -> list[dict[str, Any]]:
 
 def get_include() -> str:
     """The folder with the C and C++ headers, ``<fastlinalg/fastlinalg.h>`` and ``<fastlinalg/fastlinalg.hpp>``."""
-    return str(Path(__file__).parent / "include")
+    return str(_INSTALLED / "include")
 
 
 def get_cmake_dir() -> str:
     """The folder to pass as ``-Dfastlinalg_DIR`` for ``find_package(fastlinalg CONFIG)``."""
-    return str(Path(__file__).parent / "lib" / "cmake" / "fastlinalg")
+    return str(_INSTALLED / "lib" / "cmake" / "fastlinalg")

@@ -1,0 +1,108 @@
+/* fastlinalg for C (C99): float32 matrix products, matrix-vector products and transposes, on the CPU and on NVIDIA GPUs.
+ *
+ * Matrices are row-major: element (i, j) of a matrix `a` with leading dimension `lda` is a[i * lda + j], lda >= columns.
+ * A flag `trans_a` of 1 means that the transpose of the stored matrix is the operand; nothing is copied for it.
+ *
+ * Every function returns fl_status and leaves the process alone: no printing, no abort, no exception. After a failure
+ * fl_last_error() says what was given and what is wanted, and the operands are untouched if it is FL_INVALID_VALUE.
+ * All functions may be called from any number of threads at once.
+ *
+ * No CUDA header or toolkit is needed to use this file: a stream is the cudaStream_t as void*. */
+#ifndef FASTLINALG_H
+#define FASTLINALG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define FL_API __attribute__((visibility("default")))
+#else
+#define FL_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum fl_status {
+  FL_OK = 0,
+  FL_INVALID_VALUE = 1, /* an argument: sizes, leading dimensions, null pointers, names, a kernel with other needs */
+  FL_OUT_OF_MEMORY = 2, /* host or device; the next call works */
+  FL_CUDA_ERROR = 3,    /* no usable CUDA device, or a CUDA call failed: see fl_last_cuda_error() */
+  FL_INTERNAL_ERROR = 4 /* a fault of fastlinalg */
+} fl_status;
+
+/* The message of this thread's last call that failed, "" if none has. Valid until this thread's next failure. */
+FL_API const char* fl_last_error(void);
+/* The cudaError_t of this thread's last failure if that was FL_CUDA_ERROR, else 0. */
+FL_API int fl_last_cuda_error(void);
+
+typedef enum fl_precision {
+  FL_ACCURATE = 0, /* each element within k * 2^-24 * (|A||B|) of the true product; may use tensor cores */
+  FL_STRICT = 1    /* float32 FMA in ascending k, bitwise repeatable for a shape and a device */
+} fl_precision;
+
+/* Start from FL_OPTIONS_INIT: struct_size lets later versions add fields at the end. A NULL fl_options* means exactly that. */
+typedef struct fl_options {
+  size_t struct_size;     /* sizeof(fl_options) */
+  const char* kernel;     /* a name from fl_kernel_at(); NULL: the fastest for this call */
+  fl_precision precision; /* matters on a GPU; the CPU meets both. fl_sgemm only */
+  const char* device;     /* "auto", "cpu", "cuda", "cuda:1"; NULL: "auto", the faster one, transfers included */
+  void* stream;           /* cudaStream_t. NULL: one of the library's own, or the default stream if device_memory */
+  int device_memory;      /* 1: all pointers are memory of `device` ("auto" is "cuda:0") and the call returns once it is
+                             queued on `stream`. 0: host memory, and the call returns with the result in place */
+} fl_options;
+#define FL_OPTIONS_INIT {sizeof(fl_options), NULL, FL_ACCURATE, NULL, NULL, 0}
+
+/* C[m,n] = alpha * op(A)[m,k] op(B)[k,n] + beta * C. With beta == 0, C is not read; with alpha == 0 or k == 0, A and B are
+ * not. C must not overlap A or B. A pointer to an operand without elements may be NULL. */
+FL_API fl_status fl_sgemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
+                          int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc,
+                          const fl_options* options);
+
+/* The same for `batch` problems whose operands start stride_a, stride_b and stride_c elements apart, each >= 0. A stride of
+ * 0 uses one A or B for the whole batch. Different results may not share elements. */
+FL_API fl_status fl_sgemm_batched_strided(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha,
+                                          const float* a, int64_t lda, int64_t stride_a, const float* b, int64_t ldb,
+                                          int64_t stride_b, float beta, float* c, int64_t ldc, int64_t stride_c,
+                                          int64_t batch, const fl_options* options);
+
+/* y = alpha * op(A) x + beta * y for a stored A[m,n]: y has m elements and x has n, or the other way round if trans is 1.
+ * Increments are not 0; as in the BLAS a negative one walks the vector from its end, the pointer still being to the lowest
+ * address. With beta == 0, y is not read. y must not overlap A or x. */
+FL_API fl_status fl_sgemv(int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda, const float* x,
+                          int64_t incx, float beta, float* y, int64_t incy, const fl_options* options);
+
+/* B[n,m] = transpose of A[m,n]. B must not overlap A. */
+FL_API fl_status fl_transpose(int64_t m, int64_t n, const float* a, int64_t lda, float* b, int64_t ldb,
+                              const fl_options* options);
+
+typedef enum fl_op { FL_SGEMM = 0, FL_SGEMV = 1, FL_TRANSPOSE = 2 } fl_op;
+
+/* One row of the kernel table. All strings live as long as the library. Start from FL_KERNEL_INFO_INIT. */
+typedef struct fl_kernel_info {
+  size_t struct_size; /* sizeof(fl_kernel_info) */
+  const char* name;   /* for fl_options.kernel */
+  const char* device; /* "cpu" or "cuda" */
+  const char* needs;  /* the hardware: "baseline", "avx2_fma", "avx512f", "cuda", "sm_80", "sm_90a" */
+  int available;      /* 1 if this machine and this build have it */
+  const char* reason; /* why not; "" if available */
+  const char* blurb;  /* one line of text */
+} fl_kernel_info;
+#define FL_KERNEL_INFO_INIT {sizeof(fl_kernel_info), NULL, NULL, NULL, 0, NULL, NULL}
+
+/* The number of kernels of one operation; -1 if there is no such operation. */
+FL_API int fl_kernel_count(fl_op op);
+/* Kernel number `index`, 0 <= index < fl_kernel_count(op), whether it can run here or not. */
+FL_API fl_status fl_kernel_at(fl_op op, int index, fl_kernel_info* info);
+
+FL_API const char* fl_version(void);        /* "major.minor.patch" */
+FL_API int fl_cuda_device_count(void);      /* 0 is a normal state; creates no CUDA context */
+FL_API int fl_get_num_threads(void);        /* the most CPU threads a call uses */
+FL_API fl_status fl_set_num_threads(int n); /* n >= 1, for the whole process */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,12 @@
+#if defined(__x86_64__)
+#include "simd.h"
+
+#include "../gemv.h"
+
+namespace fl {
+
+void sgemv_avx2(const SgemvArgs& p, const Context& context) { gemv<Simd>(p, context); }
+void sgemm_avx2_column(const SgemmArgs& p, const Context& context) { gemv_columns<Simd>(p, context); }
+
+}  // namespace fl
+#endif

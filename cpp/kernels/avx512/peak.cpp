@@ -1,0 +1,23 @@
+// Independent FMA chains in registers; asm, so that the compiler can neither fold nor spill them.
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include "../../cpu_peak.h"
+
+namespace fl {
+
+int64_t peak_loop_avx512(int64_t rounds) {
+  constexpr int chains = 24;
+  __m512 acc[chains];
+#pragma GCC unroll 24  // or the array lives in memory
+  for (int i = 0; i < chains; ++i) acc[i] = _mm512_setzero_ps();
+  const __m512 x = _mm512_set1_ps(0.999f), y = _mm512_set1_ps(0.001f);
+  for (int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 24
+    for (int i = 0; i < chains; ++i) asm volatile("vfmadd231ps %2, %1, %0" : "+v"(acc[i]) : "v"(x), "v"(y));
+  }
+  return 2 * 16 * chains;
+}
+
+}  // namespace fl
+#endif

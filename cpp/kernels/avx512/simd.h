@@ -1,0 +1,51 @@
+// AVX-512: vectors of sixteen floats, 32 registers, masks at no cost.
+#pragma once
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#include "../../cpu_blocking.h"
+#include "../transpose8.h"
+
+namespace fl {
+namespace {
+
+struct Simd {
+  using V = __m512;
+  using Mask = __mmask16;
+  static constexpr int W = 16;
+  static constexpr int block = 8;
+  // 14x32: 28 accumulators, 2 vectors of B, 1 broadcast of A: 31 of 32 registers.
+  static constexpr int MR = 14, NV = 2;
+  static constexpr CpuBlocking blocking = avx512_blocking;
+  // Rows whose A is read in place. A power-of-two row stride puts all of them in one L1 set of 8 lines.
+  static constexpr int MR_in_place = 8;
+
+  static V zero() { return _mm512_setzero_ps(); }
+  static V set1(float x) { return _mm512_set1_ps(x); }
+  static V load(const float* p) { return _mm512_loadu_ps(p); }
+  static void store(float* p, V v) { _mm512_storeu_ps(p, v); }
+  static V mul(V x, V y) { return _mm512_mul_ps(x, y); }
+  static V add(V x, V y) { return _mm512_add_ps(x, y); }
+  // asm: given the choice, gcc 12 takes the forms that overwrite a factor, and then spills accumulators.
+  static void fma(V& acc, V x, V y) { asm("vfmadd231ps %2, %1, %0" : "+v"(acc) : "v"(x), "v"(y)); }
+
+  static Mask mask(int64_t n) { return n >= W ? Mask(0xffff) : n <= 0 ? Mask(0) : Mask((1u << n) - 1); }
+  static V load_part(const float* p, Mask m) { return _mm512_maskz_loadu_ps(m, p); }
+  static void store_part(float* p, V v, int64_t n) { _mm512_mask_storeu_ps(p, mask(n), v); }
+  // As shuffles: the extraction intrinsics of gcc 12 warn about a variable of their own.
+  static __m256 low(V v) { return __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7); }
+  static __m256 high(V v) { return __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15); }
+  // dst[q] = the sum of the lanes of v[q], for q < n <= 8.
+  static void store_sums(const V* v, float* dst, int64_t n) {
+    __m256 half[8];
+#pragma GCC unroll 8
+    for (int q = 0; q < 8; ++q) half[q] = _mm256_add_ps(low(v[q]), high(v[q]));
+    _mm256_mask_storeu_ps(dst, __mmask8(n >= 8 ? 0xff : (1u << n) - 1), sums8(half));
+  }
+  // 8x8 on half registers: as many shuffles per element as 16x16 on whole ones, and half the tail.
+  static void transpose(const float* src, int64_t rs, int rows, float* dst, int64_t ds) { transpose8(src, rs, rows, dst, ds); }
+};
+
+}  // namespace
+}  // namespace fl

@@ -1,0 +1,81 @@
+// Copies a strip of an operand into the order in which the micro-kernel reads it. One routine serves A and B, whatever
+// their strides: a transposed operand is packed, not copied first.
+#pragma once
+
+#include <stdint.h>
+
+namespace fl {
+namespace {
+
+// dst[l * width + i] = src[i * is + l * ls] for i < count, l < depth; 0 for count <= i < width.
+// Up to one vector beyond the end of dst is overwritten: strips are packed in ascending order and the buffer has slack.
+template <class S>
+void pack_strip(float* dst, int64_t width, int64_t count, const float* src, int64_t is, int64_t ls, int64_t depth) {
+  if (is == 1) {
+    const int64_t vectors = (width + S::W - 1) / S::W;
+    for (int64_t l = 0; l < depth; ++l) {
+      const float* s = src + l * ls;
+      float* d = dst + l * width;
+      __builtin_prefetch(s + 24 * ls, 0, 2);
+      __builtin_prefetch(s + 24 * ls + width - 1, 0, 2);
+      for (int64_t v = 0; v < vectors; ++v) {
+        const int64_t n = count - v * S::W;
+        S::store(d + v * S::W, n >= S::W ? S::load(s + v * S::W) : n > 0 ? S::load_part(s + v * S::W, S::mask(n)) : S::zero());
+      }
+    }
+    return;
+  }
+  int64_t l = 0;
+  if (ls == 1) {
+    // The last group of rows first: what it writes past its row is then overwritten by the first group of the next one.
+    const int64_t groups = (width + S::block - 1) / S::block;
+    for (; l + S::block <= depth; l += S::block) {
+      for (int64_t g = groups - 1; g >= 0; --g) {
+        const int64_t i = g * S::block, rows = count - i;
+        S::transpose(src + i * is + l, is, rows >= S::block ? S::block : rows < 0 ? 0 : int(rows), dst + l * width + i, width);
+      }
+    }
+  }
+  for (; l < depth; ++l) {
+    for (int64_t i = 0; i < count; ++i) dst[l * width + i] = src[i * is + l * ls];
+    for (int64_t i = count; i < width; ++i) dst[l * width + i] = 0.0f;
+  }
+}
+
+// Several strips of a transposed A at once, so that whole lines of the source are read: strip r has rows(r) rows and begins
+// where the one before ends, in the source and in dst. Four at a time: more would share one L1 set at common depths.
+template <class S, class Rows>
+void pack_strips_transposed(float* dst, const float* src, int64_t ls, int64_t depth, int64_t strips, Rows rows) {
+  constexpr int64_t at_once = 4;
+  for (int64_t first = 0; first < strips; first += at_once) {
+    const int64_t here = strips - first < at_once ? strips - first : at_once;
+    float *to[at_once], *end[at_once];
+    int64_t count[at_once], width = 0;
+    for (int64_t r = 0; r < here; ++r) {
+      count[r] = rows(first + r);
+      to[r] = r == 0 ? dst : to[r - 1] + count[r - 1] * depth;
+      end[r] = to[r] + count[r] * depth;
+      width += count[r];
+    }
+    for (int64_t l = 0; l < depth; ++l) {
+      const float* s = src + l * ls;
+      for (int64_t i = 0; i < width; i += 16) __builtin_prefetch(s + 16 * ls + i, 0, 2);
+      for (int64_t r = 0; r < here; ++r) {
+        // What a store writes past its row is overwritten by the next rows, but beyond the last one is another strip.
+        for (int64_t i = 0; i < count[r]; i += S::W) {
+          const int64_t n = count[r] - i;
+          const typename S::V v = n >= S::W ? S::load(s + i) : S::load_part(s + i, S::mask(n));
+          if (to[r] + i + S::W > end[r]) S::store_part(to[r] + i, v, n);
+          else S::store(to[r] + i, v);
+        }
+        to[r] += count[r];
+        s += count[r];
+      }
+    }
+    src += width;
+    dst += width * depth;
+  }
+}
+
+}  // namespace
+}  // namespace fl

@@ -1,0 +1,67 @@
+// Vectors of four floats by the compiler's vector extension: SSE2 on x86-64, NEON on AArch64.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#include "../../cpu_blocking.h"
+
+namespace fl {
+namespace {
+
+struct Simd {
+  typedef float V __attribute__((vector_size(16)));
+  using Mask = int;
+  static constexpr int W = 4;
+  static constexpr int block = 4;
+#if defined(__aarch64__)
+  static constexpr int MR = 8, NV = 3;  // 24 accumulators of 32 registers
+#else
+  static constexpr int MR = 6, NV = 2;  // 12 of 16
+#endif
+  static constexpr CpuBlocking blocking = portable_blocking;
+  static constexpr int MR_in_place = 6;
+
+  static V zero() { return V{}; }
+  static V set1(float x) { return V{x, x, x, x}; }
+  static V load(const float* p) {
+    V v;
+    memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static void store(float* p, V v) { memcpy(p, &v, sizeof v); }
+  static V mul(V x, V y) { return x * y; }
+  static V add(V x, V y) { return x + y; }
+  static void fma(V& acc, V x, V y) { acc += x * y; }  // fused where the CPU can
+
+  static Mask mask(int64_t n) { return n < 0 ? 0 : n > W ? W : int(n); }
+  static V load_part(const float* p, Mask n) {
+    if (n == W) return load(p);
+    V v{};
+    for (int i = 0; i < n; ++i) v[i] = p[i];
+    return v;
+  }
+  static void store_part(float* p, V v, int64_t n) {
+    if (n >= W) return store(p, v);
+    for (int i = 0; i < n; ++i) p[i] = v[i];
+  }
+  // dst[q] = the sum of the lanes of v[q], for q < n <= 8.
+  static void store_sums(const V* v, float* dst, int64_t n) {
+    for (int64_t q = 0; q < n; ++q) dst[q] = (v[q][0] + v[q][2]) + (v[q][1] + v[q][3]);
+  }
+  static void copy(float* dst, const float* src, int64_t n, bool) { memcpy(dst, src, size_t(n) * sizeof(float)); }
+  static void fence() {}
+  static void transpose(const float* src, int64_t rs, int rows, float* dst, int64_t ds) {
+    V r[4];
+    for (int i = 0; i < 4; ++i) r[i] = i < rows ? load(src + i * rs) : zero();
+    const V t0 = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5), t1 = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
+    const V t2 = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5), t3 = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
+    store(dst, __builtin_shufflevector(t0, t2, 0, 1, 4, 5));
+    store(dst + ds, __builtin_shufflevector(t0, t2, 2, 3, 6, 7));
+    store(dst + 2 * ds, __builtin_shufflevector(t1, t3, 0, 1, 4, 5));
+    store(dst + 3 * ds, __builtin_shufflevector(t1, t3, 2, 3, 6, 7));
+  }
+};
+
+}  // namespace
+}  // namespace fl

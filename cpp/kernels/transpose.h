@@ -1,0 +1,110 @@
+// Transpose at the speed of memory: blocks are turned in registers, staged, and written in runs of whole lines.
+//
+// Without the stage, neighbouring output rows are written a few floats at a time; with a power-of-two row length they fall
+// into the same few sets of L1 and every line is written back and read again several times.
+#pragma once
+
+#include "../cpu_blocking.h"
+#include "../registry.h"
+#include "../thread_pool.h"
+
+namespace fl {
+namespace {
+
+// Results larger than this do not fit the caches: written past them, they need not be read first.
+constexpr int64_t stream_from = int64_t(16) << 20;
+
+struct Plane {  // b[j * b_rs + i] = a[i * a_rs + j]
+  int64_t m, n;
+  const float* a;
+  int64_t a_rs;
+  float* b;
+  int64_t b_rs;
+};
+
+template <class S>
+void turn_block(const Plane& p, int64_t i0, int64_t rows, int64_t j0, int64_t columns, float* stage, bool stream) {
+  const float* const a = p.a + i0 * p.a_rs + j0;
+  int64_t i = 0;
+  for (; i + S::block <= rows; i += S::block) {
+    int64_t j = 0;
+    for (; j + S::block <= columns; j += S::block) {
+      for (int q = 0; q < S::block; ++q) __builtin_prefetch(a + (i + S::block + q) * p.a_rs + j);
+      S::transpose(a + i * p.a_rs + j, p.a_rs, S::block, stage + j * stage_pitch + i, stage_pitch);
+    }
+    for (; j < columns; ++j)
+      for (int64_t q = i; q < i + S::block; ++q) stage[j * stage_pitch + q] = a[q * p.a_rs + j];
+  }
+  for (; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) stage[j * stage_pitch + i] = a[i * p.a_rs + j];
+  for (int64_t j = 0; j < columns; ++j) S::copy(p.b + (j0 + j) * p.b_rs + i0, stage + j * stage_pitch, rows, stream);
+}
+
+template <class S>
+void turn(const TransposeArgs& p, const Context& context) {
+  const bool stream = 4 * p.m * p.n * p.batch > stream_from;
+  const int64_t row_blocks = ceil_div(p.m, stage_rows), column_blocks = ceil_div(p.n, stage_columns);
+  // A task walks down a strip of columns, and so writes whole output rows; if there are too few strips, along a strip of rows.
+  const bool by_columns = column_blocks >= 4 * context.threads;
+  const int64_t strips = by_columns ? column_blocks : row_blocks, steps = by_columns ? row_blocks : column_blocks;
+  auto task = [&](int64_t index, int slot) {
+    const int64_t batch = index / strips, strip = index % strips;
+    float* const stage = static_cast<float*>(context.workspace) + slot * stage_pitch * stage_columns;
+    const Plane plane{p.m, p.n, p.a.data + batch * p.a.bs, p.a.rs, p.b.data + batch * p.b.bs, p.b.rs};
+    for (int64_t step = 0; step < steps; ++step) {
+      const int64_t i = (by_columns ? step : strip) * stage_rows, j = (by_columns ? strip : step) * stage_columns;
+      const int64_t rows = p.m - i < stage_rows ? p.m - i : stage_rows;
+      turn_block<S>(plane, i, rows, j, p.n - j < stage_columns ? p.n - j : stage_columns, stage, stream);
+    }
+    if (stream) S::fence();
+  };
+  parallel_for(p.batch * strips, context.threads, task);
+}
+
+// Row j of the result is a contiguous column of A already, or the other way round: nothing has to be turned.
+template <class S>
+void copy_rows(const TransposeArgs& p, const Context& context) {
+  const bool columns = p.b.cs == 1;  // b(j, :) = a(:, j); otherwise b(:, i) = a(i, :)
+  const int64_t lines = columns ? p.n : p.m, length = columns ? p.m : p.n;
+  const int64_t from = columns ? p.a.cs : p.a.rs, to = columns ? p.b.rs : p.b.cs;
+  const bool stream = 4 * p.m * p.n * p.batch > stream_from && length >= 64;
+  const int64_t group = length >= 65536 ? 1 : 65536 / length, groups = ceil_div(lines, group);
+  auto task = [&](int64_t index, int) {
+    const int64_t batch = index / groups, first = index % groups * group, last = first + group < lines ? first + group : lines;
+    for (int64_t l = first; l < last; ++l)
+      S::copy(p.b.data + batch * p.b.bs + l * to, p.a.data + batch * p.a.bs + l * from, length, stream);
+    if (stream) S::fence();
+  };
+  parallel_for(p.batch * groups, context.threads, task);
+}
+
+// Any strides, in blocks that keep the lines of both sides in L1.
+inline void turn_strided(const TransposeArgs& p, const Context& context) {
+  constexpr int64_t side = 16;
+  const int64_t strips = ceil_div(p.n, side);
+  auto task = [&](int64_t index, int) {
+    const float* const a = p.a.data + index / strips * p.a.bs;
+    float* const b = p.b.data + index / strips * p.b.bs;
+    const int64_t first = index % strips * side, last = first + side < p.n ? first + side : p.n;
+    for (int64_t i0 = 0; i0 < p.m; i0 += side)
+      for (int64_t j = first; j < last; ++j)
+        for (int64_t i = i0; i < p.m && i < i0 + side; ++i) b[j * p.b.rs + i * p.b.cs] = a[i * p.a.rs + j * p.a.cs];
+  };
+  parallel_for(p.batch * strips, context.threads, task);
+}
+
+template <class S>
+void transpose(TransposeArgs p, Context context) {
+  // Below half a megabyte waking a thread takes longer than the work.
+  if (p.m * p.n * p.batch < 65536) context.threads = 1;
+  if (p.a.cs == 1 && p.b.cs == 1) return turn<S>(p, context);
+  if (p.a.rs == 1 && p.b.rs == 1) {  // two column-major operands are two row-major ones with m and n exchanged
+    const TransposeArgs exchanged{p.n, p.m, p.batch, {p.a.data, p.a.cs, 1, p.a.bs}, {p.b.data, p.b.cs, 1, p.b.bs}};
+    return turn<S>(exchanged, context);
+  }
+  if ((p.a.rs == 1 && p.b.cs == 1) || (p.a.cs == 1 && p.b.rs == 1)) return copy_rows<S>(p, context);
+  turn_strided(p, context);
+}
+
+}  // namespace
+}  // namespace fl

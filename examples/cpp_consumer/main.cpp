@@ -1,0 +1,68 @@
+// Multiplies two matrices with fastlinalg and compares every element with a triple loop in double precision.
+#include <cmath>
+#include <cstdint>
+#include <exception>
+#include <fastlinalg/fastlinalg.hpp>
+#include <iostream>
+#include <stdexcept>
+#include <vector>
+
+namespace {
+
+// The worst error of C = A B in units of 2^-24 * |A||B|; the product is right if it stays below k.
+double worst_error(const std::vector<float>& a, const std::vector<float>& b, const std::vector<float>& c,
+                   std::int64_t m, std::int64_t n, std::int64_t k) {
+  double worst = 0;
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      double exact = 0, magnitude = 0;
+      for (std::int64_t l = 0; l < k; ++l) {
+        const double term = double(a[i * k + l]) * double(b[l * n + j]);
+        exact += term;
+        magnitude += std::fabs(term);
+      }
+      worst = std::fmax(worst, std::fabs(c[i * n + j] - exact) / (magnitude * 0x1p-24));
+    }
+  }
+  return worst;
+}
+
+std::vector<float> some_values(std::int64_t count, float step) {
+  std::vector<float> values(count);
+  for (std::int64_t i = 0; i < count; ++i) values[i] = std::sin(step * float(i));
+  return values;
+}
+
+int multiply() {
+  const std::int64_t m = 129, n = 65, k = 257;
+  const std::vector<float> a = some_values(m * k, 0.7f), b = some_values(k * n, 0.3f);
+  std::vector<float> c(m * n, NAN);  // beta is 0: never read
+  fastlinalg::sgemm(false, false, m, n, k, 1.0f, a.data(), k, b.data(), n, 0.0f, c.data(), n);
+  const double error = worst_error(a, b, c, m, n, k);
+  std::cout << m << " x " << n << " x " << k << ": error " << error << " units, allowed " << k << '\n';
+  return error <= double(k) ? 0 : 1;
+}
+
+int refuse() {
+  float value = 1;
+  try {
+    fastlinalg::sgemm(false, false, 2, 2, 2, 1.0f, &value, 1, &value, 2, 0.0f, &value, 2);
+  } catch (const std::invalid_argument& error) {
+    std::cout << "as it should be: " << error.what() << '\n';
+    return 0;
+  }
+  return 1;
+}
+
+}  // namespace
+
+int main() try {
+  std::cout << "fastlinalg " << fastlinalg::version() << ", " << fastlinalg::cuda_device_count() << " CUDA devices, "
+            << fastlinalg::get_num_threads() << " threads\n";
+  for (const fastlinalg::kernel& kernel : fastlinalg::kernels(FL_SGEMM))
+    if (kernel.available) std::cout << "  sgemm " << kernel.name << ": " << kernel.blurb << '\n';
+  return multiply() | refuse();
+} catch (const std::exception& error) {
+  std::cerr << error.what() << '\n';
+  return 1;
+}
