@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <memory>
 #include <new>
 #include <system_error>
@@ -116,6 +117,17 @@ class Pool {
   Worker& operator[](int i) { return *workers_[i]; }
 
  private:
+  // Small stacks: kernels keep no arrays there, and 64 of the default size would take 512 MiB of address space.
+  static bool create_thread(Worker& worker) {
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0) return false;
+    pthread_attr_setstacksize(&attributes, std::max<std::size_t>(std::size_t(PTHREAD_STACK_MIN), 512 * 1024));
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    const auto entry = [](void* w) -> void* { static_cast<Worker*>(w)->loop(); };
+    const bool ok = pthread_create(&worker.thread, &attributes, entry, &worker) == 0;
+    pthread_attr_destroy(&attributes);
+    return ok;
+  }
   bool start_one() {
     std::unique_ptr<Worker> worker(new (std::nothrow) Worker);
     if (!worker) return false;
@@ -124,14 +136,7 @@ class Pool {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool ok = true;
-    try {
-      std::thread thread([w = worker.get()] { w->loop(); });
-      worker->thread = thread.native_handle();
-      thread.detach();
-    } catch (const std::exception&) {
-      ok = false;
-    }
+    const bool ok = create_thread(*worker);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (ok) workers_[started_] = worker.release();
     return ok;

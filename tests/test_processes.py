@@ -108,7 +108,7 @@ def test_out_of_workspace_is_a_memory_error(python):
         "out, right = np.empty_like(b), b.astype(float) @ b\n"
         "names = [row.name for row in fl.kernels('sgemm') if row.available and row.device == 'cpu']\n"
         "with open('/proc/self/statm') as file: used = int(file.read().split()[0]) * 4096\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (used + 32 * 2**20, resource.RLIM_INFINITY))\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + 64 * 2**20, resource.RLIM_INFINITY))\n"
         "for name in names:\n"
         "    for threads in (64, 1):\n"
         "        fl.set_num_threads(threads)\n"
