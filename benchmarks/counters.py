@@ -20,7 +20,7 @@ import fastlinalg as fl
 from fastlinalg import _core
 
 METRICS = {
-    "time_us": "gpu__time_duration.sum",
+    "time_ns": "gpu__time_duration.sum",
     "registers": "launch__registers_per_thread",
     "occupancy_pct": "sm__warps_active.avg.pct_of_peak_sustained_active",
     "issue_active_pct": "smsp__issue_active.avg.pct_of_peak_sustained_active",
@@ -76,7 +76,7 @@ def read(op: str, shape: str, kernels: list[str]) -> list[dict[str, str]]:
     lines = [line for line in text.splitlines() if line.startswith('"')]
     launches = list(csv.DictReader(io.StringIO("\n".join(lines))))[1:]  # the first row has the units
     own = [row for row in launches if f"{op}_" in row["Kernel Name"] or "gemv" in row["Kernel Name"]]
-    return [{short: row.get(metric, "") for short, metric in METRICS.items()} for row in own]
+    return [{short: row.get(metric, "").replace(",", "") for short, metric in METRICS.items()} for row in own]
 
 
 def main() -> int:
