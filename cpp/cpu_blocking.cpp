@@ -52,12 +52,23 @@ Grid task_grid(const SgemmArgs& p, const CpuBlocking& blocking, int threads) {
     for (int64_t c = 1; c <= std::min(panels, most / r); ++c) {
       const double task = task_time(ceil_div(p.m, r), std::min(ceil_div(panels, c) * blocking.NR, p.n), p, blocking);
       const double waves = double(ceil_div(r * c * p.batch, int64_t(threads)));
-      // A thread may lose its core for a while: what is left then is shared out in tasks, so small ones are worth a little.
+      // A thread may lose its core for a while: what is left then is shared out in tasks, so small ones are worth a
+      // little.
       const double time = waves * task + 0.05 * task;
       if (time < best_time) best = {r, c}, best_time = time;
     }
   }
   return best;
+}
+
+PackBuffer pack_buffer(const SgemmArgs& p, const CpuBlocking& blocking, const Grid& grid) {
+  constexpr int64_t page = 1024;  // floats; one more than needed, for what pack.h writes past a strip
+  auto pages = [](int64_t floats) { return (floats / page + 2) * page; };
+  const int64_t depth = std::min(blocking.KC, p.k);
+  const int64_t rows = std::min(blocking.MC, ceil_div(p.m, grid.rows));
+  const int64_t panels = ceil_div(ceil_div(p.n, blocking.NR), grid.columns);
+  const int64_t a_floats = pages(rows * depth);
+  return {a_floats, a_floats + pages(std::min(blocking.NC, panels * blocking.NR) * depth)};
 }
 
 }  // namespace fl

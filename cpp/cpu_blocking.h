@@ -12,35 +12,37 @@ namespace fl {
 // KC does not bound the error (micro_kernel.h: chain_length, which divides it), so it is as long as the caches like it.
 struct CpuBlocking {
   int64_t MR, NR, MC, KC, NC;
-  constexpr int64_t a_floats() const { return (MC * KC + 1023) / 1024 * 1024 + 1024; }  // slack: pack.h
-  constexpr int64_t b_floats() const { return NC * KC + 1024; }
-  constexpr std::size_t slot_bytes() const { return std::size_t(a_floats() + b_floats()) * sizeof(float); }
 };
 #if defined(__aarch64__)
 constexpr CpuBlocking portable_blocking{8, 12, 96, 512, 1020};
 #else
 constexpr CpuBlocking portable_blocking{6, 8, 96, 512, 1024};
 #endif
-constexpr CpuBlocking avx2_blocking{6, 16, 96, 512, 2048};
+constexpr CpuBlocking avx2_blocking{6, 16, 48, 1024, 2048};
 constexpr CpuBlocking avx512_blocking{14, 32, 168, 512, 2048};
 
 // The unpacked SGEMM packs one panel of B at a time if the rows of B are not contiguous.
 constexpr int64_t small_depth = 256;
 constexpr int64_t small_panel_floats = 32 * small_depth + 64;  // for each thread; the widest panel has 32 columns
 std::size_t small_workspace(const SgemmArgs& p);
-bool few_columns(const SgemmArgs& p);       // better computed as its transpose, C^T = B^T A^T
+bool few_columns(const SgemmArgs& p);  // better computed as its transpose, C^T = B^T A^T
 SgemmArgs transposed(const SgemmArgs& p);
 
-
 // What a thread of a transpose stages before it writes whole lines.
-constexpr int64_t stage_rows = 256, stage_columns = 32, stage_pitch = stage_rows + 16;
-constexpr std::size_t stage_bytes = std::size_t(stage_pitch * stage_columns) * sizeof(float);
+constexpr int64_t stage_rows = 256, stage_columns = 128;  // at most; 16 floats of padding after each column
+constexpr std::size_t stage_bytes = std::size_t((stage_rows + 16) * stage_columns) * sizeof(float);
 
 // C is cut into rows x columns tasks.
 struct Grid {
   int64_t rows, columns;
 };
 Grid task_grid(const SgemmArgs& p, const CpuBlocking& blocking, int threads);
+
+// What a thread packs at a time: A first, then B. No larger than the call needs.
+struct PackBuffer {
+  int64_t a_floats, floats;
+};
+PackBuffer pack_buffer(const SgemmArgs& p, const CpuBlocking& blocking, const Grid& grid);
 // How many small products of a batch make a task worth handing to a thread.
 int64_t batch_group(const SgemmArgs& p, int threads);
 

@@ -4,10 +4,13 @@
 
 namespace fl {
 
-// Time with threads grows with the time without: two rows never get the same estimate because of a large thread count.
-double thread_gain(double one_thread_us) {
-  const double threads_us = 5.0 + one_thread_us / num_threads();
-  return std::max(1.0, one_thread_us / threads_us);
+double shared_us(double one_thread_us) { return alone_us + (one_thread_us - alone_us) / double(num_threads()); }
+
+std::size_t packed_bytes(const SgemmArgs& p, const CpuBlocking& blocking) {
+  if (p.k == 0) return 0;
+  const Grid grid = task_grid(p, blocking, num_threads());
+  const int64_t slots = std::min<int64_t>(grid.rows * grid.columns * p.batch, num_threads());
+  return std::size_t(slots * pack_buffer(p, blocking, grid).floats) * sizeof(float);
 }
 
 std::size_t gemv_workspace(const SgemvArgs& p) {

@@ -1,5 +1,5 @@
-// The rules of the CPU rows of the kernel table; see rules.h for what a rule is.
-// Costs are microseconds on the build machine (AMD Zen 4, 118 GFLOP/s a core); MFLOPS and MBPS are what a row reaches there.
+// The rules of the CPU rows of the kernel table; see rules.h for what a rule is. Costs are microseconds on the build
+// machine (AMD Zen 4, 118 GFLOP/s a core); MFLOPS and MBPS are what a row reaches there.
 #pragma once
 
 #include "cpu_blocking.h"
@@ -8,26 +8,24 @@
 
 namespace fl {
 
-// How many times faster a call of so many operations is for its threads. A second thread pays from about 10 us on.
-double thread_gain(double one_thread_us);
+// The time of a call on all threads it may have: the first microseconds are its own. It grows with the time on one
+// thread, so that the number of threads never turns the order of two rows round.
+constexpr double alone_us = 5.0;
+double shared_us(double one_thread_us);
+constexpr double with_threads(double us) { return us <= alone_us ? us : shared_us(us); }
 
-// A product with one column is always a matrix-vector product, whose sums have an order of their own: were the choice to
-// depend on the number of rows, a slice of A would give other bits than the whole.
+// A product with one column is always a matrix-vector product, whose sums have an order of their own: were the choice
+// to depend on the number of rows, a slice of A would give other bits than the whole.
 constexpr double not_for_columns(const SgemmArgs& p) { return p.n == 1 ? 1e6 : 0.0; }
 // A panel that is not full takes the time of a whole or half one.
 constexpr double filled_columns(int64_t n, const CpuBlocking& blocking) {
   return double(ceil_div(n, blocking.NR / 2) * (blocking.NR / 2));
 }
 
-template <CpuBlocking blocking>
-int packed_slots(const SgemmArgs& p) {
-  const Grid grid = task_grid(p, blocking, num_threads());
-  const int64_t tasks = grid.rows * grid.columns * p.batch;
-  return tasks < num_threads() ? int(tasks) : num_threads();
-}
+std::size_t packed_bytes(const SgemmArgs& p, const CpuBlocking& blocking);
 template <CpuBlocking blocking>
 std::size_t packed_workspace(const SgemmArgs& p) {
-  return p.k == 0 ? 0 : std::size_t(packed_slots<blocking>(p)) * blocking.slot_bytes();
+  return packed_bytes(p, blocking);
 }
 std::size_t gemv_workspace(const SgemvArgs& p);
 std::size_t column_workspace(const SgemmArgs& p);
@@ -37,29 +35,37 @@ std::size_t transpose_workspace(const TransposeArgs& p);
 template <CpuBlocking blocking, int MFLOPS>
 double packed_cost(const SgemmArgs& p) {
   const double m = double(p.m), n = double(p.n), k = double(p.k);
-  const double us = (2.0 * m * filled_columns(p.n, blocking) * k + 23.0 * m * k + 11.0 * n * k) * double(p.batch) / MFLOPS;
-  return 0.4 + us / thread_gain(us) + not_for_columns(p);
-}
-// Unpacked: rows of B that several strips of A read should be near; A is read again for every panel of B.
-template <CpuBlocking blocking, int MFLOPS>
-double small_cost(const SgemmArgs& call) {
-  const SgemmArgs p = few_columns(call) ? transposed(call) : call;
-  const double m = double(p.m), n = double(p.n), k = double(p.k);
-  const double panels = double(ceil_div(p.n, blocking.NR)), tiles = panels * double(ceil_div(p.m, 8));
-  const double a_bytes = 4.0 * m * k, b_bytes = 4.0 * n * k;
-  double us = 2.0 * m * filled_columns(p.n, blocking) * k / MFLOPS + 0.02 * tiles;
-  if (p.b.cs != 1) us += 23.0 * n * k / MFLOPS;
-  else if (b_bytes > 600e3 && p.m > 8) us += b_bytes / 10e3;
-  if (a_bytes > 1e6) us += panels * a_bytes / 30e3;
+  const double tiles = double(ceil_div(p.m, blocking.MR)) * double(ceil_div(p.n, blocking.NR));
+  double us =
+      (2.0 * m * filled_columns(p.n, blocking) * k + 23.0 * m * k + 11.0 * n * k) * (1.0 / MFLOPS) + 0.04 * tiles;
   us *= double(p.batch);
-  return 0.1 + us / thread_gain(us) + not_for_columns(call);
+  return 0.4 + with_threads(us) + not_for_columns(p);
+}
+// Unpacked: rows of B that several strips of A read should be near; A is read again for every panel of B, and C is
+// written one panel at a time, which memory dislikes.
+template <CpuBlocking blocking, int MFLOPS>
+double small_cost(const SgemmArgs& p) {
+  const bool turned = few_columns(p);
+  const int64_t rows = turned ? p.n : p.m, columns = turned ? p.m : p.n;
+  const bool contiguous = (turned ? p.a.rs : p.b.cs) == 1;
+  const double m = double(rows), n = double(columns), k = double(p.k);
+  const double panels = double(ceil_div(columns, blocking.NR));
+  const double a_bytes = 4.0 * m * k, b_bytes = 4.0 * n * k, c_bytes = 4.0 * m * n;
+  double us = 2.0 * m * filled_columns(columns, blocking) * k * (1.0 / MFLOPS) + 0.0025 * panels * (m + 7);
+  if (!contiguous) us += 23.0 * n * k * (1.0 / MFLOPS);
+  else if (rows > 8 && b_bytes > 600e3 && ((turned ? p.a.cs : p.b.rs) % 256 == 0 || b_bytes > 16e6))
+    us += b_bytes / 10e3;
+  if (a_bytes > 1e6) us += panels * a_bytes / 60e3;
+  if (c_bytes > 4e6 && panels > 8) us += c_bytes / 15e3;
+  us *= double(p.batch);
+  return 0.1 + with_threads(us) + not_for_columns(p);
 }
 
 // SGEMV reads A at MBPS; rows shorter than a few lines cost START nanoseconds each beside.
 template <int MBPS, int START>
 double gemv_cost(const SgemvArgs& p) {
-  const double us = (4.0 * double(p.m) * double(p.n) / MBPS + double(p.m) * START * 1e-3) * double(p.batch);
-  return 0.2 + us / thread_gain(us);
+  const double us = (4.0 * double(p.m) * double(p.n) * (1.0 / MBPS) + double(p.m) * START * 1e-3) * double(p.batch);
+  return 0.2 + with_threads(us);
 }
 template <int MBPS, int START>
 double column_cost(const SgemmArgs& p) {
@@ -67,8 +73,8 @@ double column_cost(const SgemmArgs& p) {
 }
 template <int MBPS>
 double transpose_cost(const TransposeArgs& p) {
-  const double us = 8.0 * double(p.m) * double(p.n) * double(p.batch) / MBPS;
-  return 0.2 + us / thread_gain(us);
+  const double us = 8.0 * double(p.m) * double(p.n) * double(p.batch) * (1.0 / MBPS);
+  return 0.2 + with_threads(us);
 }
 
 }  // namespace fl

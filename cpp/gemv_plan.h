@@ -12,9 +12,9 @@ namespace fl {
 constexpr int64_t section = 1024;
 
 struct GemvPlan {
-  int64_t tasks = 1;            // parts of the rows
-  bool split_sections = false;  // too few rows for the threads: sections are the tasks instead
-  bool across_batch = false;    // whole products are the tasks
+  int64_t tasks = 1;                 // parts of the rows
+  bool split_sections = false;       // too few rows for the threads: sections are the tasks instead
+  bool across_batch = false;         // whole products are the tasks
   std::size_t workspace_floats = 0;  // for each product that runs at a time
 };
 GemvPlan gemv_plan(const SgemvArgs& p, int threads);

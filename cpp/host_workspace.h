@@ -6,7 +6,8 @@
 namespace fl {
 
 // One block for the duration of a call. Throws OutOfMemory. Blocks of finished calls are kept for later ones, up to a
-// fixed total; callers on several threads get different blocks, and no lock is taken (a forked child could find it held).
+// fixed total; callers on several threads get different blocks, and no lock is taken (a forked child could find it
+// held).
 class HostWorkspace {
  public:
   explicit HostWorkspace(std::size_t bytes);  // 0: nothing

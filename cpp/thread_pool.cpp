@@ -51,12 +51,12 @@ struct alignas(128) Worker {
   int slot = 0;
 
   pthread_t thread{};
-  cpu_set_t allowed;      // the worker's CPUs, while it may not wake on the caller's
+  cpu_set_t allowed;  // the worker's CPUs, while it may not wake on the caller's
   bool narrowed = false;
 
-  // Linux often queues a woken thread behind the one that woke it, which does not sleep: 16 us calls then gained nothing
-  // from a second thread, and calls of 100 us took twice as long. So the CPU of the caller is taken out of the worker's
-  // set for the moment of waking; the worker puts it back first thing.
+  // Linux often queues a woken thread behind the one that woke it, which does not sleep: 16 us calls then gained
+  // nothing from a second thread, and calls of 100 us took twice as long. So the CPU of the caller is taken out of the
+  // worker's set for the moment of waking; the worker puts it back first thing.
   void keep_apart() {
     const int cpu = sched_getcpu();
     if (cpu < 0 || pthread_getaffinity_np(thread, sizeof allowed, &allowed) != 0) return;

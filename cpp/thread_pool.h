@@ -1,8 +1,9 @@
 // The library's own threads.
 //
-// Why not OpenMP: a GNU OpenMP region after fork() hangs, two OpenMP runtimes in one process abort, and neither can be fixed
-// from outside. The pool starts on the first call that wants it, is dropped and restarted in a forked child, and a call
-// that finds it busy (a second caller, a nested call) runs on the calling thread alone: it never waits for another call.
+// Why not OpenMP: a GNU OpenMP region after fork() hangs, two OpenMP runtimes in one process abort, and neither can be
+// fixed from outside. The pool starts on the first call that wants it, is dropped and restarted in a forked child, and
+// a call that finds it busy (a second caller, a nested call) runs on the calling thread alone: it never waits for
+// another call.
 #pragma once
 
 #include <cstdint>

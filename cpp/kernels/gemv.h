@@ -14,12 +14,14 @@ namespace fl {
 namespace {
 
 constexpr int rows_at_once = 8, columns_at_once = 8;
-constexpr int64_t row_block = 512;  // rows whose sums are kept on the stack
+constexpr int64_t row_block = 2048;  // rows whose sums are kept on the stack
 
-// sum[q] = row q of A times x, for q < here <= 8 rows.
-template <class S, bool Prefetch>
-inline __attribute__((always_inline)) void dot_eight(const float* a, int64_t rs, int64_t here, int64_t n, const float* x, float* sum) {
+// sum[q] = row q of A times x, for q < here <= 8 rows. LENGTH: n if it is known, else 0.
+template <class S, int LENGTH, bool Prefetch>
+inline __attribute__((always_inline)) void dot_eight(const float* a, int64_t rs, int64_t here, int64_t length,
+                                                     const float* x, float* sum) {
   using V = typename S::V;
+  const int64_t n = LENGTH ? LENGTH : length;
   // Rows beyond the last are the last one again. Every third row has a base, the others are reached by scaled index.
   const float* row[rows_at_once];
   if (here == rows_at_once) {
@@ -37,7 +39,7 @@ inline __attribute__((always_inline)) void dot_eight(const float* a, int64_t rs,
 #pragma GCC unroll 8
     for (int q = 0; q < rows_at_once; ++q) {
       if (Prefetch && (S::W == 16 || j % 16 == 0)) __builtin_prefetch(row[q] + j + rows_at_once * rs);
-      S::fma(acc[q], S::load(row[q] + j), v);
+      acc[q] = S::madd(S::load(row[q] + j), v, acc[q]);
     }
   }
   if (whole < n) {
@@ -52,19 +54,24 @@ inline __attribute__((always_inline)) void dot_eight(const float* a, int64_t rs,
 // sum[i] = row i of A times x, for rows of at most `section` contiguous elements.
 template <class S>
 void dot_rows(const float* a, int64_t rs, int64_t rows, int64_t n, const float* x, float* sum) {
-  // Short rows follow each other closely enough for the hardware; there a prefetch costs 20 %, from 64 on it gains 20 %.
-  const bool far = n >= 64;
-  int64_t i = 0;
-  for (; i + rows_at_once <= rows; i += rows_at_once) {
-    if (far) dot_eight<S, true>(a + i * rs, rs, rows_at_once, n, x, sum + i);
-    else dot_eight<S, false>(a + i * rs, rs, rows_at_once, n, x, sum + i);
-  }
-  if (i < rows) dot_eight<S, false>(a + i * rs, rs, rows - i, n, x, sum + i);
+  // Short rows follow each other closely enough for the hardware; there a prefetch costs 20 %, from 64 on it gains 20
+  // %.
+  auto each = [&](auto dot) __attribute__((always_inline)) {
+    for (int64_t i = 0; i < rows; i += rows_at_once)
+      dot(a + i * rs, rows - i < rows_at_once ? rows - i : rows_at_once, sum + i);
+  };
+  if (n == 16) each([&](const float* p, int64_t here, float* to) { dot_eight<S, 16, false>(p, rs, here, n, x, to); });
+  else if (n == 32)
+    each([&](const float* p, int64_t here, float* to) { dot_eight<S, 32, false>(p, rs, here, n, x, to); });
+  else if (n < 64 || n > 256)
+    each([&](const float* p, int64_t here, float* to) { dot_eight<S, 0, false>(p, rs, here, n, x, to); });
+  else each([&](const float* p, int64_t here, float* to) { dot_eight<S, 0, true>(p, rs, here, n, x, to); });
 }
 
 // The sum of eight scaled columns at one vector of rows; `here` of the columns exist.
 template <class S, class Load>
-inline __attribute__((always_inline)) typename S::V eight_columns(const float* a, int64_t cs, int64_t here, const typename S::V* factor, Load load) {
+inline __attribute__((always_inline)) typename S::V eight_columns(const float* a, int64_t cs, int64_t here,
+                                                                  const typename S::V* factor, Load load) {
   typename S::V total = S::mul(load(a), factor[0]);
   if (here == columns_at_once) {
 #pragma GCC unroll 8
@@ -94,7 +101,8 @@ void add_short_columns(const float* a, int64_t cs, int64_t rows, int64_t n, cons
       const float* const p = a + j * cs + v * S::W;
       const bool whole = v < VECTORS - 1 || full;
       acc[v] = S::add(acc[v], whole ? eight_columns<S>(p, cs, here, factor, [](const float* f) { return S::load(f); })
-                                    : eight_columns<S>(p, cs, here, factor, [mask](const float* f) { return S::load_part(f, mask); }));
+                                    : eight_columns<S>(p, cs, here, factor,
+                                                       [mask](const float* f) { return S::load_part(f, mask); }));
     }
   }
 #pragma GCC unroll 8
@@ -107,6 +115,8 @@ void add_columns(const float* a, int64_t cs, int64_t rows, int64_t n, const floa
   using V = typename S::V;
   if (rows <= S::W) return add_short_columns<S, 1>(a, cs, rows, n, x, sum);
   if (rows <= 2 * S::W) return add_short_columns<S, 2>(a, cs, rows, n, x, sum);
+  if (rows <= 3 * S::W) return add_short_columns<S, 3>(a, cs, rows, n, x, sum);
+  if (rows <= 4 * S::W) return add_short_columns<S, 4>(a, cs, rows, n, x, sum);
   for (int64_t i = 0; i < rows; ++i) sum[i] = 0.0f;
   for (int64_t j = 0; j < n; j += columns_at_once) {
     const int64_t here = n - j < columns_at_once ? n - j : columns_at_once;
@@ -115,11 +125,17 @@ void add_columns(const float* a, int64_t cs, int64_t rows, int64_t n, const floa
     for (int q = 0; q < columns_at_once; ++q) factor[q] = q < here ? S::set1(x[j + q]) : S::zero();
     const float* const p = a + j * cs;
     int64_t i = 0;
-    for (; i + S::W <= rows; i += S::W)
-      S::store(sum + i, S::add(S::load(sum + i), eight_columns<S>(p + i, cs, here, factor, [](const float* f) { return S::load(f); })));
+    for (; i + S::W <= rows; i += S::W) {
+#pragma GCC unroll 8
+      for (int q = 0; q < columns_at_once; ++q)
+        if (S::W == 16 || i % 16 == 0) __builtin_prefetch(p + i + (q + columns_at_once) * cs, 0, 2);
+      S::store(sum + i, S::add(S::load(sum + i),
+                               eight_columns<S>(p + i, cs, here, factor, [](const float* f) { return S::load(f); })));
+    }
     if (i < rows) {
       const auto mask = S::mask(rows - i);
-      const V total = eight_columns<S>(p + i, cs, here, factor, [mask](const float* f) { return S::load_part(f, mask); });
+      const V total =
+          eight_columns<S>(p + i, cs, here, factor, [mask](const float* f) { return S::load_part(f, mask); });
       S::store_part(sum + i, S::add(S::load_part(sum + i, mask), total), rows - i);
     }
   }
@@ -154,8 +170,15 @@ void sum_section(const SgemvArgs& p, const float* a, const float* x, int64_t row
 
 // Rows [i, i + rows) and sections [first, last) of the sum; rows <= row_block.
 template <class S>
-void sum_sections(const SgemvArgs& p, const float* a, const float* x, int64_t i, int64_t rows, int64_t first, int64_t last, float* sum) {
+void sum_sections(const SgemvArgs& p, const float* a, const float* x, int64_t i, int64_t rows, int64_t first,
+                  int64_t last, float* sum) {
   float next[row_block];
+  if (p.a.cs == 1 && last - first > 1 &&
+      rows > rows_at_once) {  // long rows: a few at a time from end to end, as memory likes it
+    for (int64_t q = 0; q < rows; q += rows_at_once)
+      sum_sections<S>(p, a, x, i + q, rows - q < rows_at_once ? rows - q : rows_at_once, first, last, sum + q);
+    return;
+  }
   for (int64_t s = first; s < last; ++s) {
     const int64_t j = s * section, n = p.n - j < section ? p.n - j : section;
     sum_section<S>(p, a + i * p.a.rs + j * p.a.cs, x + j, rows, n, s == first ? sum : next);

@@ -20,7 +20,9 @@ void pack_strip(float* dst, int64_t width, int64_t count, const float* src, int6
       __builtin_prefetch(s + 24 * ls + width - 1, 0, 2);
       for (int64_t v = 0; v < vectors; ++v) {
         const int64_t n = count - v * S::W;
-        S::store(d + v * S::W, n >= S::W ? S::load(s + v * S::W) : n > 0 ? S::load_part(s + v * S::W, S::mask(n)) : S::zero());
+        S::store(d + v * S::W, n >= S::W ? S::load(s + v * S::W)
+                               : n > 0   ? S::load_part(s + v * S::W, S::mask(n))
+                                         : S::zero());
       }
     }
     return;
@@ -32,7 +34,11 @@ void pack_strip(float* dst, int64_t width, int64_t count, const float* src, int6
     for (; l + S::block <= depth; l += S::block) {
       for (int64_t g = groups - 1; g >= 0; --g) {
         const int64_t i = g * S::block, rows = count - i;
-        S::transpose(src + i * is + l, is, rows >= S::block ? S::block : rows < 0 ? 0 : int(rows), dst + l * width + i, width);
+        S::transpose(src + i * is + l, is,
+                     rows >= S::block ? S::block
+                     : rows < 0       ? 0
+                                      : int(rows),
+                     dst + l * width + i, width);
       }
     }
   }
@@ -42,8 +48,9 @@ void pack_strip(float* dst, int64_t width, int64_t count, const float* src, int6
   }
 }
 
-// Several strips of a transposed A at once, so that whole lines of the source are read: strip r has rows(r) rows and begins
-// where the one before ends, in the source and in dst. Four at a time: more would share one L1 set at common depths.
+// Several strips of a transposed A at once, so that whole lines of the source are read: strip r has rows(r) rows and
+// begins where the one before ends, in the source and in dst. Four at a time: more would share one L1 set at common
+// depths.
 template <class S, class Rows>
 void pack_strips_transposed(float* dst, const float* src, int64_t ls, int64_t depth, int64_t strips, Rows rows) {
   constexpr int64_t at_once = 4;

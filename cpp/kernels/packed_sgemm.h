@@ -1,8 +1,9 @@
 // The packed SGEMM around a micro-kernel: how C is cut into tasks, and how one task walks its block of C.
 //
-// C is cut in M and N only, never in K. A task is a product of its own: it packs the A and B it needs into buffers of its
-// thread, so threads share nothing and never wait for each other. Packing again what another task packs costs less than
-// a barrier: B is copied between the multiplications of the panel before, and A costs 16 / (6 columns) of the work.
+// C is cut in M and N only, never in K. A task is a product of its own: it packs the A and B it needs into buffers of
+// its thread, so threads share nothing and never wait for each other. Packing again what another task packs costs less
+// than a barrier: B is copied between the multiplications of the panel before, and A costs 16 / (6 columns) of the
+// work.
 #pragma once
 
 #include "../cpu_blocking.h"
@@ -71,7 +72,11 @@ struct Tasks {
   int64_t each;
 
   Tasks(const SgemmArgs& p, const CpuBlocking& cut, int threads)
-      : p(p), NR(cut.NR), grid(task_grid(p, cut, threads)), rows{p.m, grid.rows}, panels{ceil_div(p.n, NR), grid.columns},
+      : p(p),
+        NR(cut.NR),
+        grid(task_grid(p, cut, threads)),
+        rows{p.m, grid.rows},
+        panels{ceil_div(p.n, NR), grid.columns},
         each(grid.rows * grid.columns) {}
   Block block(int64_t index) const {
     const int64_t r = index / grid.columns, j = panels.begin(index % grid.columns) * NR;
@@ -86,13 +91,18 @@ class BlockProduct {
 
  public:
   BlockProduct(const SgemmArgs& p, int64_t batch, Buffers buffers)
-      : p_(p), a_(p.a.data + batch * p.a.bs), b_(p.b.data + batch * p.b.bs), c_(p.c.data + batch * p.c.bs), buffers_(buffers) {}
+      : p_(p),
+        a_(p.a.data + batch * p.a.bs),
+        b_(p.b.data + batch * p.b.bs),
+        c_(p.c.data + batch * p.c.bs),
+        buffers_(buffers) {}
 
   void run(const Block& block) {
     const Split panels{ceil_div(block.n, NR), ceil_div(block.n, cut.NC)};
     for (int64_t s = 0; s < panels.parts; ++s) {
       const int64_t j = panels.begin(s) * NR, n = smaller(panels.size(s) * NR, block.n - j);
-      for (int64_t k = 0; k < p_.k; k += cut.KC) run_slice({block.i, block.m, block.j + j, n}, k, smaller(cut.KC, p_.k - k));
+      for (int64_t k = 0; k < p_.k; k += cut.KC)
+        run_slice({block.i, block.m, block.j + j, n}, k, smaller(cut.KC, p_.k - k));
     }
   }
 
@@ -105,7 +115,8 @@ class BlockProduct {
       const int64_t first = blocks.begin(s), last = blocks.begin(s + 1);
       pack_rows(block, strips, first, last, k, depth);
       bool packed = s > 0;
-      for (int64_t j = 0; j < block.n; j += NR) packed = run_panel(block, strips, first, last, k, depth, j, packed) || s > 0;
+      for (int64_t j = 0; j < block.n; j += NR)
+        packed = run_panel(block, strips, first, last, k, depth, j, packed) || s > 0;
     }
   }
 
@@ -113,7 +124,8 @@ class BlockProduct {
     float* to = buffers_.a;
     if (p_.a.rs == 1) {
       const float* const from = a_ + block.i + strips.begin(first) + k * p_.a.cs;
-      return pack_strips_transposed<S>(to, from, p_.a.cs, depth, last - first, [&](int64_t r) { return strips.size(first + r); });
+      return pack_strips_transposed<S>(to, from, p_.a.cs, depth, last - first,
+                                       [&](int64_t r) { return strips.size(first + r); });
     }
     for (int64_t r = first; r < last; ++r) {
       const int64_t rows = strips.size(r);
@@ -123,12 +135,13 @@ class BlockProduct {
   }
 
   void pack_panel(const Block& block, int64_t k, int64_t from, int64_t depth, int64_t j, float* panel) {
-    pack_strip<S>(panel + from * NR, NR, smaller(NR, block.n - j), b_ + (k + from) * p_.b.rs + (block.j + j) * p_.b.cs, p_.b.cs,
-                  p_.b.rs, depth - from);
+    pack_strip<S>(panel + from * NR, NR, smaller(NR, block.n - j), b_ + (k + from) * p_.b.rs + (block.j + j) * p_.b.cs,
+                  p_.b.cs, p_.b.rs, depth - from);
   }
 
   // Strips [first, last) times the panel of B at column j of the block. Returns whether the next panel is packed too.
-  bool run_panel(const Block& block, const Split& strips, int64_t first, int64_t last, int64_t k, int64_t depth, int64_t j, bool packed) {
+  bool run_panel(const Block& block, const Split& strips, int64_t first, int64_t last, int64_t k, int64_t depth,
+                 int64_t j, bool packed) {
     float* const panel = buffers_.b + j * depth;
     if (!packed) pack_panel(block, k, 0, depth, j, panel);
     const int64_t width = smaller(NR, block.n - j);
@@ -136,8 +149,17 @@ class BlockProduct {
     const bool copy_next = first == 0 && p_.b.cs == 1 && block.n - j >= 2 * NR;
     int64_t copied = 0;
     const int64_t per_tile = depth / 4;
-    Tile t{.k = depth, .a = buffers_.a, .b = panel, .b_rs = NR, .c_rs = p_.c.rs, .width = width,
-           .alpha = p_.alpha, .beta = p_.beta, .first = k == 0, .copy_rs = p_.b.rs, .ahead = panel + depth * NR};
+    Tile t{.k = depth,
+           .a = buffers_.a,
+           .b = panel,
+           .b_rs = NR,
+           .c_rs = p_.c.rs,
+           .width = width,
+           .alpha = p_.alpha,
+           .beta = p_.beta,
+           .first = k == 0,
+           .copy_rs = p_.b.rs,
+           .ahead = panel + depth * NR};
     for (int64_t r = first; r < last; ++r) {
       const int64_t rows = strips.size(r);
       t.c = c_ + (block.i + strips.begin(r)) * p_.c.rs + (block.j + j) * p_.c.cs;
@@ -168,12 +190,11 @@ template <class S>
 void packed_sgemm(const SgemmArgs& p, const Context& context) {
   if (p.k == 0) return scale(p);
   constexpr CpuBlocking cut = S::blocking;
-  constexpr std::size_t slot_bytes = cut.slot_bytes();
-  constexpr int64_t a_floats = cut.a_floats();
   const Tasks tasks(p, cut, context.threads);
+  const PackBuffer pack = pack_buffer(p, cut, tasks.grid);
   auto task = [&](int64_t index, int slot) {
-    float* const buffer = static_cast<float*>(context.workspace) + slot * int64_t(slot_bytes / sizeof(float));
-    BlockProduct<S>(p, index / tasks.each, {buffer, buffer + a_floats}).run(tasks.block(index % tasks.each));
+    float* const buffer = static_cast<float*>(context.workspace) + slot * pack.floats;
+    BlockProduct<S>(p, index / tasks.each, {buffer, buffer + pack.a_floats}).run(tasks.block(index % tasks.each));
   };
   parallel_for(p.batch * tasks.each, context.threads, task);
 }

@@ -1,6 +1,6 @@
 // SGEMM without packed A: its elements are read in place, whatever its strides. B is read in place if its rows are
-// contiguous, else one panel at a time is packed. For products that fit the caches, where packing costs more than it saves,
-// and for thin ones, where what is packed would be used once.
+// contiguous, else one panel at a time is packed. For products that fit the caches, where packing costs more than it
+// saves, and for thin ones, where what is packed would be used once.
 #pragma once
 
 #include "packed_sgemm.h"
@@ -34,9 +34,10 @@ void small_product(const SgemmArgs& p, int64_t batch, const Block& block, float*
         const int64_t i = block.i + strips.begin(s), rows = strips.size(s);
         t.a = p.a.data + batch * p.a.bs + i * p.a.rs + k * p.a.cs;
         t.c = p.c.data + batch * p.c.bs + i * p.c.rs + j * p.c.cs;
-        const TileFunction f =
-            narrow ? (part ? tile_function<S, 1, false, BSource::in_place_part>(rows) : tile_function<S, 1, false, BSource::in_place>(rows))
-                   : (part ? tile_function<S, S::NV, false, BSource::in_place_part>(rows) : tile_function<S, S::NV, false, BSource::in_place>(rows));
+        const TileFunction f = narrow ? (part ? tile_function<S, 1, false, BSource::in_place_part>(rows)
+                                              : tile_function<S, 1, false, BSource::in_place>(rows))
+                                      : (part ? tile_function<S, S::NV, false, BSource::in_place_part>(rows)
+                                              : tile_function<S, S::NV, false, BSource::in_place>(rows));
         put_tile<S>(f, t, rows, p.c.cs);
       }
     }

@@ -1,7 +1,7 @@
 // Transpose at the speed of memory: blocks are turned in registers, staged, and written in runs of whole lines.
 //
-// Without the stage, neighbouring output rows are written a few floats at a time; with a power-of-two row length they fall
-// into the same few sets of L1 and every line is written back and read again several times.
+// Without the stage, neighbouring output rows are written a few floats at a time; with a power-of-two row length they
+// fall into the same few sets of L1 and every line is written back and read again several times.
 #pragma once
 
 #include "../cpu_blocking.h"
@@ -22,41 +22,58 @@ struct Plane {  // b[j * b_rs + i] = a[i * a_rs + j]
   int64_t b_rs;
 };
 
+// The block that is staged, measured on 2048x512, 4096x4096, 10007x4099 and 1000000x16. With a power-of-two row length
+// all source rows share a few sets of every cache: one line of each, and no prefetch, which would evict what it
+// fetched.
+struct Cut {
+  int64_t rows, columns;
+  bool stream, prefetch;
+};
+inline Cut choose_cut(const TransposeArgs& p) {
+  const bool stream = 4 * p.m * p.n * p.batch > stream_from;
+  if (p.n <= 16 || (stream && p.a.rs % 1024 == 0)) return {128, 16, stream, false};
+  if (stream) return {stage_rows, stage_columns, true, true};
+  return {128, 64, false, false};
+}
+
 template <class S>
-void turn_block(const Plane& p, int64_t i0, int64_t rows, int64_t j0, int64_t columns, float* stage, bool stream) {
+void turn_block(const Plane& p, int64_t i0, int64_t rows, int64_t j0, int64_t columns, float* stage, const Cut& cut) {
   const float* const a = p.a + i0 * p.a_rs + j0;
+  const int64_t pitch = cut.rows + 16;
   int64_t i = 0;
   for (; i + S::block <= rows; i += S::block) {
     int64_t j = 0;
     for (; j + S::block <= columns; j += S::block) {
-      for (int q = 0; q < S::block; ++q) __builtin_prefetch(a + (i + S::block + q) * p.a_rs + j);
-      S::transpose(a + i * p.a_rs + j, p.a_rs, S::block, stage + j * stage_pitch + i, stage_pitch);
+      if (cut.prefetch && j % 16 == 0)
+        for (int q = 0; q < S::block; ++q) __builtin_prefetch(a + (i + 8 + q) * p.a_rs + j);
+      S::transpose(a + i * p.a_rs + j, p.a_rs, S::block, stage + j * pitch + i, pitch);
     }
     for (; j < columns; ++j)
-      for (int64_t q = i; q < i + S::block; ++q) stage[j * stage_pitch + q] = a[q * p.a_rs + j];
+      for (int64_t q = i; q < i + S::block; ++q) stage[j * pitch + q] = a[q * p.a_rs + j];
   }
   for (; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j) stage[j * stage_pitch + i] = a[i * p.a_rs + j];
-  for (int64_t j = 0; j < columns; ++j) S::copy(p.b + (j0 + j) * p.b_rs + i0, stage + j * stage_pitch, rows, stream);
+    for (int64_t j = 0; j < columns; ++j) stage[j * pitch + i] = a[i * p.a_rs + j];
+  for (int64_t j = 0; j < columns; ++j) S::copy(p.b + (j0 + j) * p.b_rs + i0, stage + j * pitch, rows, cut.stream);
 }
 
 template <class S>
 void turn(const TransposeArgs& p, const Context& context) {
-  const bool stream = 4 * p.m * p.n * p.batch > stream_from;
-  const int64_t row_blocks = ceil_div(p.m, stage_rows), column_blocks = ceil_div(p.n, stage_columns);
-  // A task walks down a strip of columns, and so writes whole output rows; if there are too few strips, along a strip of rows.
-  const bool by_columns = column_blocks >= 4 * context.threads;
-  const int64_t strips = by_columns ? column_blocks : row_blocks, steps = by_columns ? row_blocks : column_blocks;
+  const Cut cut = choose_cut(p);
+  const int64_t row_blocks = ceil_div(p.m, cut.rows), column_blocks = ceil_div(p.n, cut.columns);
+  // A task is a strip of rows; if there are too few, one of columns.
+  const bool by_rows = row_blocks >= 4 * context.threads || row_blocks >= column_blocks;
+  const int64_t strips = by_rows ? row_blocks : column_blocks, steps = by_rows ? column_blocks : row_blocks;
   auto task = [&](int64_t index, int slot) {
     const int64_t batch = index / strips, strip = index % strips;
-    float* const stage = static_cast<float*>(context.workspace) + slot * stage_pitch * stage_columns;
+    float* const stage = static_cast<float*>(context.workspace) + slot * int64_t(stage_bytes / sizeof(float));
     const Plane plane{p.m, p.n, p.a.data + batch * p.a.bs, p.a.rs, p.b.data + batch * p.b.bs, p.b.rs};
     for (int64_t step = 0; step < steps; ++step) {
-      const int64_t i = (by_columns ? step : strip) * stage_rows, j = (by_columns ? strip : step) * stage_columns;
-      const int64_t rows = p.m - i < stage_rows ? p.m - i : stage_rows;
-      turn_block<S>(plane, i, rows, j, p.n - j < stage_columns ? p.n - j : stage_columns, stage, stream);
+      const int64_t i = (by_rows ? strip : step) * cut.rows, j = (by_rows ? step : strip) * cut.columns;
+      const int64_t rows = p.m - i < cut.rows ? p.m - i : cut.rows,
+                    columns = p.n - j < cut.columns ? p.n - j : cut.columns;
+      turn_block<S>(plane, i, rows, j, columns, stage, cut);
     }
-    if (stream) S::fence();
+    if (cut.stream) S::fence();
   };
   parallel_for(p.batch * strips, context.threads, task);
 }
@@ -70,7 +87,8 @@ void copy_rows(const TransposeArgs& p, const Context& context) {
   const bool stream = 4 * p.m * p.n * p.batch > stream_from && length >= 64;
   const int64_t group = length >= 65536 ? 1 : 65536 / length, groups = ceil_div(lines, group);
   auto task = [&](int64_t index, int) {
-    const int64_t batch = index / groups, first = index % groups * group, last = first + group < lines ? first + group : lines;
+    const int64_t batch = index / groups, first = index % groups * group,
+                  last = first + group < lines ? first + group : lines;
     for (int64_t l = first; l < last; ++l)
       S::copy(p.b.data + batch * p.b.bs + l * to, p.a.data + batch * p.a.bs + l * from, length, stream);
     if (stream) S::fence();

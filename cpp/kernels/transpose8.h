@@ -46,7 +46,8 @@ inline __attribute__((always_inline)) __m256 sums8(const __m256* v) {
   __m256 t[4];
 #pragma GCC unroll 4
   for (int q = 0; q < 4; ++q)
-    t[q] = _mm256_add_ps(_mm256_blend_ps(v[2 * q], v[2 * q + 1], 0xcc), _mm256_shuffle_ps(v[2 * q], v[2 * q + 1], 0x4e));
+    t[q] =
+        _mm256_add_ps(_mm256_blend_ps(v[2 * q], v[2 * q + 1], 0xcc), _mm256_shuffle_ps(v[2 * q], v[2 * q + 1], 0x4e));
   const __m256 u0 = _mm256_add_ps(_mm256_shuffle_ps(t[0], t[1], 0x88), _mm256_shuffle_ps(t[0], t[1], 0xdd));
   const __m256 u1 = _mm256_add_ps(_mm256_shuffle_ps(t[2], t[3], 0x88), _mm256_shuffle_ps(t[2], t[3], 0xdd));
   return _mm256_add_ps(_mm256_blend_ps(u0, u1, 0xf0), _mm256_permute2f128_ps(u0, u1, 0x21));

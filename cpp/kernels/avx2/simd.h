@@ -27,6 +27,7 @@ struct Simd {
   static void store(float* p, V v) { _mm256_storeu_ps(p, v); }
   static V mul(V x, V y) { return _mm256_mul_ps(x, y); }
   static V add(V x, V y) { return _mm256_add_ps(x, y); }
+  static V madd(V x, V y, V z) { return _mm256_fmadd_ps(x, y, z); }  // takes x from memory
   // asm: given the choice, gcc 12 takes the forms that overwrite a factor, and then spills accumulators (11 % slower).
   static void fma(V& acc, V x, V y) { asm("vfmadd231ps %2, %1, %0" : "+x"(acc) : "x"(x), "x"(y)); }
 
@@ -66,7 +67,9 @@ struct Simd {
     for (; i < n; ++i) dst[i] = src[i];
   }
   static void fence() { _mm_sfence(); }
-  static void transpose(const float* src, int64_t rs, int rows, float* dst, int64_t ds) { transpose8(src, rs, rows, dst, ds); }
+  static void transpose(const float* src, int64_t rs, int rows, float* dst, int64_t ds) {
+    transpose8(src, rs, rows, dst, ds);
+  }
 };
 
 }  // namespace

@@ -27,6 +27,7 @@ struct Simd {
   static void store(float* p, V v) { _mm512_storeu_ps(p, v); }
   static V mul(V x, V y) { return _mm512_mul_ps(x, y); }
   static V add(V x, V y) { return _mm512_add_ps(x, y); }
+  static V madd(V x, V y, V z) { return _mm512_fmadd_ps(x, y, z); }  // takes x from memory
   // asm: given the choice, gcc 12 takes the forms that overwrite a factor, and then spills accumulators.
   static void fma(V& acc, V x, V y) { asm("vfmadd231ps %2, %1, %0" : "+v"(acc) : "v"(x), "v"(y)); }
 
@@ -44,7 +45,9 @@ struct Simd {
     _mm256_mask_storeu_ps(dst, __mmask8(n >= 8 ? 0xff : (1u << n) - 1), sums8(half));
   }
   // 8x8 on half registers: as many shuffles per element as 16x16 on whole ones, and half the tail.
-  static void transpose(const float* src, int64_t rs, int rows, float* dst, int64_t ds) { transpose8(src, rs, rows, dst, ds); }
+  static void transpose(const float* src, int64_t rs, int rows, float* dst, int64_t ds) {
+    transpose8(src, rs, rows, dst, ds);
+  }
 };
 
 }  // namespace

@@ -32,6 +32,7 @@ struct Simd {
   static void store(float* p, V v) { memcpy(p, &v, sizeof v); }
   static V mul(V x, V y) { return x * y; }
   static V add(V x, V y) { return x + y; }
+  static V madd(V x, V y, V z) { return x * y + z; }
   static void fma(V& acc, V x, V y) { acc += x * y; }  // fused where the CPU can
 
   static Mask mask(int64_t n) { return n < 0 ? 0 : n > W ? W : int(n); }
