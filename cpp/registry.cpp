@@ -1,7 +1,9 @@
 #include "registry.h"
 
 #include "cpu_rules.h"
+#include "fp16x2_plan.h"
 #include "rules.h"
+#include "simt_rules.h"
 
 namespace fl {
 

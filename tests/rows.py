@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
-import numpy as np
 import pytest
 
 import fastlinalg as fl
@@ -24,18 +21,6 @@ def rows(op: str, device: str | None = None):
 def refused(row, error: ValueError) -> bool:
     """Whether the error is the row's own statement that it cannot take the operands."""
     return f"kernel '{row.name}' needs" in str(error)
-
-
-@functools.cache
-def is_exact(row) -> bool:
-    """Whether the row serves ``precision="strict"``: then it is exact wherever float32 is."""
-    one = np.ones((4, 4), np.float32)
-    try:
-        fl.sgemm(one, one, kernel=row.name, precision="strict")
-    except ValueError as error:
-        assert refused(row, error), error
-        return False
-    return True
 
 
 def attempt(row, call, must: bool):

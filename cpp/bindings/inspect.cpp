@@ -13,6 +13,19 @@ namespace fl::py {
 namespace nb = nanobind;
 namespace {
 
+// Whether a row serves precision="strict", asked of operands that every row takes. Only SGEMM has a choice.
+template <class Args>
+bool serves_strict(const Kernel<Args>&) {
+  return true;
+}
+template <>
+bool serves_strict(const Kernel<SgemmArgs>& kernel) {
+  alignas(16) float place[4] = {};
+  const SgemmArgs ideal{.m = 128, .n = 128, .k = 128, .a = {place, 128, 1}, .b = {place, 128, 1}, .c = {place, 128, 1},
+                        .precision = Precision::strict};
+  return !kernel.legal(ideal);
+}
+
 template <class Args>
 nb::list kernel_rows() {
   nb::list rows;
@@ -25,6 +38,7 @@ nb::list kernel_rows() {
     row["available"] = reason.empty();
     row["reason"] = reason;
     row["blurb"] = kernel.blurb;
+    row["strict"] = serves_strict(kernel);
     rows.append(row);
   }
   return rows;

@@ -95,7 +95,7 @@ class Corrupted(AssertionError):
     """A kernel wrote where it must not."""
 
 
-def run(case: Case, kernel: str | None, placement: Placement, device: int = 0) -> Array:
+def run(case: Case, kernel: str | None, placement: Placement, precision: str = "strict", device: int = 0) -> Array:
     """One case in device memory.
 
     Returns
@@ -123,7 +123,7 @@ def run(case: Case, kernel: str | None, placement: Placement, device: int = 0) -
         target[...] = columns[2].reshape(target_shape)
     out = GuardedMatrix(target, placement, device)
 
-    _launch(case, kernel, inputs, strides, out, target_shape, device)
+    _launch(case, kernel, precision, inputs, strides, out, target_shape, device)
     values, safe = out.result()
     if not safe:
         raise Corrupted("wrote outside the result")
@@ -135,6 +135,7 @@ def run(case: Case, kernel: str | None, placement: Placement, device: int = 0) -
 def _launch(
     case: Case,
     kernel: str | None,
+    precision: str,
     inputs: list[GuardedMatrix],
     strides: list[int],
     out: GuardedMatrix,
@@ -172,4 +173,5 @@ def _launch(
     _core.device_sgemm(
         *(kernel, m, n, k, alpha, a.ptr, *a_strides, b.ptr, *b_strides, beta, out.ptr, out.ld),
         **{"batch": batch, "a_bs": strides[0], "b_bs": strides[1], "c_bs": out.bs, "device": device},
+        precision=precision,
     )

@@ -32,6 +32,9 @@ class Kernel:
         Why not; empty if available.
     blurb : str
         One line of text.
+    strict : bool
+        Whether it serves ``precision="strict"``, and so is exact wherever float32 is. The others answer to
+        ``precision="accurate"`` alone.
     """
 
     op: str
@@ -41,6 +44,7 @@ class Kernel:
     available: bool
     reason: str
     blurb: str
+    strict: bool
 
     def __str__(self) -> str:
         return self.name

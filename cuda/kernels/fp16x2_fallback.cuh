@@ -1,0 +1,92 @@
+// What computes the product where two fp16 slices may not: float32 FMA in ascending k, 512 of them at a time, and sums of
+// those: for long k that is more accurate than one chain. It is launched behind every guarded product and leaves at once
+// if the verdict was good: no word goes to the host.
+//
+// The tile and the walk of bank_conflict_free, for any alignment: an odd operand takes the path with checks. The sums of
+// finished runs wait in shared memory; in registers they would leave room for one block on a multiprocessor only.
+#pragma once
+
+#include "ptx.cuh"
+#include "tiles.cuh"
+
+namespace fl {
+
+constexpr int FALLBACK_BM = 128, FALLBACK_BK = 8, FALLBACK_THREADS = 256, FALLBACK_RUN = 512;
+constexpr int FALLBACK_SHARED = FALLBACK_BM * FALLBACK_BM * 4;
+
+template <bool TA, bool TB>
+__device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTile& block, bool by16) {
+  constexpr int BM = FALLBACK_BM, BN = FALLBACK_BM, BK = FALLBACK_BK, TM = 8, TN = 8;
+  alignas(16) __shared__ float As[BK][BM + 4];
+  alignas(16) __shared__ float Bs[BK][BN + 4];
+  extern __shared__ float4 sums[];  // 16 per thread
+  const Share4<BK, BM, !TA> a_share(threadIdx.x);
+  const Share4<BK, BN, TB> b_share(threadIdx.x);
+  const int64_t lda = TA ? p.a.cs : p.a.rs, ldb = TB ? p.b.cs : p.b.rs;
+  const float* a = block.a + a_share.offset(lda);
+  const float* b = block.b + b_share.offset(ldb);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int thread_row = (warp / 2 * 4 + lane / 16 * 2 + lane % 2) * 4, thread_col = (warp % 2 * 8 + lane / 2 % 8) * 4;
+
+  alignas(16) float acc[TM][TN] = {}, a_frag[TM], b_frag[TN];
+  float4 a_regs, b_regs;
+  auto fetch = [&](int64_t left) {
+    const bool whole = block.whole && by16 && left >= BK;
+    a_regs = a_share.fetch(a, whole, k_left(left, BK), block.rows, A_OUTSIDE);
+    b_regs = b_share.fetch(b, whole, k_left(left, BK), block.cols, B_OUTSIDE);
+    a += TA ? BK * lda : BK;
+    b += TB ? BK : BK * ldb;
+  };
+  fetch(p.k);
+  for (int64_t left = p.k; left > 0; left -= BK) {
+    a_share.stash(As, a_regs);
+    b_share.stash(Bs, b_regs);
+    __syncthreads();
+    fetch(left - BK);
+#pragma unroll
+    for (int l = 0; l < BK; ++l) {
+      for (int i = 0; i < TM; i += 4) copy4(&a_frag[i], &As[l][thread_row + i / 4 * (BM / 2)]);
+      for (int j = 0; j < TN; j += 4) copy4(&b_frag[j], &Bs[l][thread_col + j / 4 * (BN / 2)]);
+      outer_product(acc, a_frag, b_frag);
+    }
+    __syncthreads();
+    const int64_t done = p.k - left + BK;
+    if (p.k <= FALLBACK_RUN || (left > BK && done % FALLBACK_RUN != 0)) continue;
+    for (int q = 0; q < TM * TN / 4; ++q) {
+      float* const part = &acc[q / (TN / 4)][q % (TN / 4) * 4];
+      float4& sum = sums[q * FALLBACK_THREADS + threadIdx.x];
+      if (done > FALLBACK_RUN) {
+        const float4 old = sum;
+        part[0] += old.x, part[1] += old.y, part[2] += old.z, part[3] += old.w;
+      }
+      if (left > BK) {
+        sum = *reinterpret_cast<const float4*>(part);
+        part[0] = part[1] = part[2] = part[3] = 0.0f;
+      }
+    }
+  }
+
+  for (int i = 0; i < TM; ++i) {
+    const int row = thread_row + i / 4 * (BM / 2) + i % 4;
+    if (row >= block.rows) continue;
+    for (int j = 0; j < TN; ++j) {
+      const int col = thread_col + j / 4 * (BN / 2) + j % 4;
+      float* c = block.c + row * p.c.rs + col;
+      if (col < block.cols) *c = blend(p.alpha, acc[i][j], p.beta, c);
+    }
+  }
+}
+
+// Persistent: thousands of blocks that only look at the verdict take 10 us.
+template <bool TA, bool TB>
+__global__ void __launch_bounds__(FALLBACK_THREADS, 2)
+    fp16x2_fallback_kernel(const __grid_constant__ SgemmArgs p, TileGrid grid, const unsigned* verdict, bool by16) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  ptx::grid_wait();
+  if (verdict && !(*verdict & 1)) return;
+  for (unsigned tile = blockIdx.x; tile < grid.total; tile += gridDim.x)
+    fallback_tile<TA, TB>(p, block_tile<FALLBACK_BM, FALLBACK_BM>(p, grid, tile), by16);
+#endif
+}
+
+}  // namespace fl

@@ -1,0 +1,201 @@
+// The product of two operands that the split pass has cut into two fp16 slices: lo*hi, hi*lo and hi*hi, in this order.
+//
+// Each block of 64 k is summed in a temporary accumulator and then added to a float32 one. The tensor cores truncate
+// while they accumulate, which biases long sums; the promotion by additions that round to nearest is what gives float32
+// accuracy, and it is hidden behind the other warpgroup's products. Small products first: 2.5 times less error than last.
+//
+// Persistent blocks: one warp fills the stages by bulk copies, two or three warpgroups multiply, each 64 * W rows. Two
+// of them take turns. The temporary accumulator also hides the epilogue: finished rows are scaled back and stored while
+// the tensor cores work on the rows of the next tile. A cluster of two blocks shares the tile of A (3 % at 8192).
+//
+// Lost, at 8192 and k = 1024: four stages of 32 k (2 to 3 % slower), tiles of 128x192 (3 %), clusters that share B (2 %),
+// clusters of four (120 of 132 multiprocessors fit: 5 %), stores from the fragments without staging (3 %).
+#pragma once
+
+#include "fp16x2_epilogue.cuh"
+#include "fp16x2_verdict.cuh"
+
+namespace fl {
+
+template <int W_, int BN_, int WARPGROUPS_, int STAGES_, int CLUSTER_>
+struct ProductTile {
+  static constexpr int W = W_, BN = BN_, WARPGROUPS = WARPGROUPS_, STAGES = STAGES_, CLUSTER = CLUSTER_;
+  static constexpr int BM = W * WARPGROUPS * 64, A_CHUNKS = BM / 64, B_CHUNKS = BN / 64;
+  static constexpr int STAGE_BYTES = (A_CHUNKS + B_CHUNKS) * FP16X2_BLOCK_BYTES;
+  static constexpr int STAGING = STAGE_BYTES * STAGES;  // of the epilogue: two boxes per warp
+  static constexpr int BARRIERS = STAGING + WARPGROUPS * 4 * 2 * BOX_BYTES;
+  static constexpr int SHARED_BYTES = BARRIERS + 16 * STAGES + 1024;  // aligned to 1024 by hand
+  static constexpr int MATH_THREADS = 128 * WARPGROUPS, THREADS = MATH_THREADS + 128;
+  static constexpr int MATH_REGISTERS = WARPGROUPS == 3 ? 160 : 240, COPY_REGISTERS = WARPGROUPS == 3 ? 32 : 24;
+  static constexpr bool TURNS = W > 1;
+};
+
+struct ProductPlan {
+  const char *a, *b;  // slices
+  int k_blocks, tile_rows, tile_cols, band;
+  Guard guard;
+  Epilogue out;
+};
+
+struct ProductCorner {
+  int row, col;  // in tiles of a block
+};
+// Tiles of clusters in bands of rows, down and then across: what runs at a time reads few rows and columns.
+template <class T>
+__device__ __forceinline__ ProductCorner corner_of(const ProductPlan& plan, int tile, int rank) {
+  const int per_band = plan.band * plan.tile_cols, first = tile / per_band * plan.band;
+  const int rows = min(plan.band, plan.tile_rows - first), in_band = tile % per_band;
+  return {first + in_band % rows, in_band / rows * T::CLUSTER + rank};
+}
+
+struct Stages {
+  uint32_t tiles, full, empty;  // addresses in shared memory
+};
+
+template <class T>
+struct StageCursor {
+  int stage = 0;
+  uint32_t parity = 0;
+  __device__ __forceinline__ void next() {
+    if (++stage == T::STAGES) stage = 0, parity ^= 1;
+  }
+};
+
+template <class T>
+__device__ __forceinline__ void fill_stages(const ProductPlan& plan, const Stages& stages, int rank) {
+  const std::size_t strip_bytes = std::size_t(plan.k_blocks) * FP16X2_BLOCK_BYTES;
+  StageCursor<T> at;
+  for (int tile = blockIdx.x / T::CLUSTER; tile < plan.tile_rows * plan.tile_cols; tile += gridDim.x / T::CLUSTER) {
+    const ProductCorner corner = corner_of<T>(plan, tile, rank);
+    const char* a = plan.a + corner.row * T::A_CHUNKS * strip_bytes;
+    const char* b = plan.b + corner.col * T::B_CHUNKS * strip_bytes;
+    for (int step = 0; step < plan.k_blocks; ++step, a += FP16X2_BLOCK_BYTES, b += FP16X2_BLOCK_BYTES, at.next()) {
+      const uint32_t full = stages.full + 8 * at.stage;
+      uint32_t to = stages.tiles + at.stage * T::STAGE_BYTES;
+      ptx::barrier_wait(stages.empty + 8 * at.stage, at.parity ^ 1);
+      ptx::barrier_expect(full, T::STAGE_BYTES);
+#pragma unroll
+      for (int c = 0; c < T::A_CHUNKS; ++c, to += FP16X2_BLOCK_BYTES) {
+        if constexpr (T::CLUSTER == 1) ptx::bulk_copy(to, a + c * strip_bytes, FP16X2_BLOCK_BYTES, full);
+        else if (c % 2 == rank) ptx::bulk_copy_to(to, a + c * strip_bytes, FP16X2_BLOCK_BYTES, full, 3);
+      }
+#pragma unroll
+      for (int c = 0; c < T::B_CHUNKS; ++c, to += FP16X2_BLOCK_BYTES)
+        ptx::bulk_copy(to, b + c * strip_bytes, FP16X2_BLOCK_BYTES, full);
+    }
+  }
+}
+
+template <class T, bool BOXES>
+__device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CUtensorMap* map, const Stages& stages,
+                                               uint32_t staging, int rank, bool wide) {
+  constexpr int W = T::W, BN = T::BN, ACC = BN / 2, BANDS = BN / 32;
+  const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0) - 1, lane = threadIdx.x % 32;
+  float acc[W][ACC] = {}, sum[ACC];
+  const uint64_t a_tile = ptx::swizzled_tile(stages.tiles + group * W * FP16X2_BLOCK_BYTES, 16, 1024);
+  const uint64_t b_tile = ptx::swizzled_tile(stages.tiles + T::A_CHUNKS * FP16X2_BLOCK_BYTES, FP16X2_BLOCK_BYTES, 1024);
+  auto slice_product = [&](int stage, int w, int a_slice, int b_slice, bool first) __attribute__((always_inline)) {
+    const uint64_t a =
+        a_tile + (uint32_t(stage * T::STAGE_BYTES + w * FP16X2_BLOCK_BYTES + a_slice * FP16X2_SLICE_BYTES) >> 4);
+    const uint64_t b = b_tile + (uint32_t(stage * T::STAGE_BYTES + b_slice * FP16X2_SLICE_BYTES) >> 4);
+#pragma unroll
+    for (int step = 0; step < 4; ++step) ptx::wgmma(sum, a + step * 2, b + step * 128, first && step == 0 ? 0 : 1);
+  };
+  BoxWriter<BOXES> writer{plan.out, map, staging + (threadIdx.x / 32 - 4) * 2 * BOX_BYTES, wide};
+  auto store = [&](int w, int from, int to, const ProductCorner& corner) __attribute__((always_inline)) {
+    writer.store(acc[w], from, to, corner.row * T::BM + (group * W + w) * 64 + threadIdx.x / 32 % 4 * 16,
+                 corner.col * BN);
+  };
+
+  StageCursor<T> at;
+  ProductCorner last{-1, 0};
+  if (T::TURNS && group == T::WARPGROUPS - 1) ptx::turn_pass(1, 256);
+  for (int tile = blockIdx.x / T::CLUSTER; tile < plan.tile_rows * plan.tile_cols; tile += gridDim.x / T::CLUSTER) {
+    const ProductCorner corner = corner_of<T>(plan, tile, rank);
+    for (int step = 0; step < plan.k_blocks; ++step, at.next()) {
+      ptx::barrier_wait(stages.full + 8 * at.stage, at.parity);
+#pragma unroll
+      for (int w = 0; w < W; ++w) {
+        if (T::TURNS) ptx::turn_wait(1 + group, 256);
+        ptx::wgmma_fence();
+        slice_product(at.stage, w, 1, 0, true);
+        slice_product(at.stage, w, 0, 1, false);
+        slice_product(at.stage, w, 0, 0, false);
+        ptx::wgmma_commit();
+        if (T::TURNS) ptx::turn_pass(1 + (group + 1) % T::WARPGROUPS, 256);
+        // Rows that are finished are stored while the tensor cores work on those just issued.
+        if (step == 0 && last.row >= 0) {
+          if constexpr (W == 1) {
+            store(0, 0, BANDS, last);
+          } else if (w == 0) {
+            store(0, BANDS * 3 / 4, BANDS, last);
+            store(1, 0, BANDS / 2, last);
+          } else {
+            store(1, BANDS / 2, BANDS, last);
+          }
+        }
+        if (W > 1 && w > 0 && step == plan.k_blocks - 1) store(0, 0, BANDS * 3 / 4, corner);
+        ptx::wgmma_wait_all();
+        ptx::written(sum);
+        if (w == W - 1) {
+          const uint32_t empty = stages.empty + 8 * at.stage;
+          if (T::CLUSTER == 1 && lane == 0) ptx::barrier_arrive(empty);
+          if (T::CLUSTER > 1 && lane < T::CLUSTER) ptx::barrier_arrive_in(lane, empty);
+        }
+#pragma unroll
+        for (int i = 0; i < ACC; ++i) acc[w][i] += sum[i];
+      }
+    }
+    last = corner;
+  }
+  if (last.row >= 0) {
+    // All stages are free now: enough boxes for a warp never to wait for one.
+    ptx::turn_wait(7, T::MATH_THREADS);
+    writer.use_fresh_boxes(stages.tiles + (threadIdx.x / 32 - 4) * (BANDS * W * BOX_BYTES));
+    if constexpr (W == 1) {
+      store(0, 0, BANDS, last);
+    } else {
+      store(0, BANDS * 3 / 4, BANDS, last);
+      store(1, 0, BANDS, last);
+    }
+  }
+  writer.finish();
+}
+
+template <class T, bool BOXES>
+__global__ void __launch_bounds__(T::THREADS, 1)
+    fp16x2_product_kernel(const __grid_constant__ ProductPlan plan, const __grid_constant__ CUtensorMap map) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ char memory[];
+  const uint32_t shared = (ptx::shared_address(memory) + 1023) & ~1023u;
+  const Stages stages{shared, shared + T::BARRIERS, shared + T::BARRIERS + 8 * T::STAGES};
+  const int rank = blockIdx.x % T::CLUSTER;
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < T::STAGES; ++s) {
+      ptx::barrier_init(stages.full + 8 * s, 1);
+      ptx::barrier_init(stages.empty + 8 * s, 4 * T::WARPGROUPS * T::CLUSTER);
+    }
+    ptx::barrier_init_fence();
+  }
+  ptx::grid_release();
+  if constexpr (T::CLUSTER > 1) {
+    ptx::cluster_arrive();
+    ptx::cluster_wait();
+  }
+  ptx::grid_wait();
+  const unsigned verdict = verdict_of<T::THREADS>(plan.guard);
+  if (verdict & VERDICT_REFUSED) return;
+  if (threadIdx.x < 128) {
+    ptx::registers_down<T::COPY_REGISTERS>();
+    if (threadIdx.x == 0) fill_stages<T>(plan, stages, rank);
+  } else {
+    ptx::registers_up<T::MATH_REGISTERS>();
+    multiply_tiles<T, BOXES>(plan, &map, stages, shared + T::STAGING, rank, verdict & VERDICT_WIDE);
+  }
+  if constexpr (T::CLUSTER > 1) {  // no block leaves while another may still copy into it or arrive at its barriers
+    asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+  }
+#endif
+}
+
+}  // namespace fl

@@ -1,0 +1,122 @@
+// The PTX instructions that CUDA C++ has no short name for, one function each. Shared memory is addressed by the 32-bit
+// numbers that shared_address() returns. A function costs nothing where it is not called, so this header may be
+// included in code for any architecture; what a kernel calls has to exist on the one it is compiled for.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace fl::ptx {
+
+// ---------------------------------------------------------------- shared memory
+__device__ __forceinline__ uint32_t shared_address(const void* p) {  // cvta.to.shared
+  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+__device__ __forceinline__ float4 load4(uint32_t from) {  // ld.shared.v4.f32
+  float4 v;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(from));
+  return v;
+}
+__device__ __forceinline__ void store4(uint32_t to, float4 v) {  // st.shared.v4.f32
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
+}
+
+// ---------------------------------------------------------------- global memory
+// Read once: not kept in L1, where something else is worth keeping.
+__device__ __forceinline__ float4 load4_once(const float* from) {  // ld.global.nc.L1::no_allocate.v4.f32
+  float4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "l"(from));
+  return v;
+}
+__device__ __forceinline__ float load_once(const float* from) {  // ld.global.nc.L1::no_allocate.f32
+  float v;
+  asm volatile("ld.global.nc.L1::no_allocate.f32 %0, [%1];" : "=f"(v) : "l"(from));
+  return v;
+}
+
+// ---------------------------------------------------------------- asynchronous copies, global to shared (sm_80)
+// `bytes` of them are read, the rest of the 4 or 16 is filled with zeros.
+__device__ __forceinline__ void copy_async4(uint32_t to, const float* from) {  // cp.async.ca
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+}
+__device__ __forceinline__ void copy_async16(uint32_t to, const float* from) {  // cp.async.cg
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+__device__ __forceinline__ void copy_async16(uint32_t to, const float* from, int bytes) {  // cp.async.ca with src-size
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N>
+__device__ __forceinline__ void wait_copies() {  // cp.async.wait_group: all but the latest N groups have arrived
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+// ---------------------------------------------------------------- barriers in shared memory (sm_80)
+__device__ __forceinline__ void barrier_init(uint32_t barrier, uint32_t arrivals) {  // mbarrier.init
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+__device__ __forceinline__ void barrier_init_fence() {  // fence.mbarrier_init (sm_90)
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+__device__ __forceinline__ void barrier_arrive(uint32_t barrier) {  // mbarrier.arrive
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+// The thread's arrival counts once its copies have arrived; it does not wait for that itself.
+__device__ __forceinline__ void barrier_arrive_after_copies(uint32_t barrier) {  // cp.async.mbarrier.arrive.noinc
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+}
+__device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) {  // mbarrier.try_wait.parity (sm_90)
+  asm volatile(
+      "{\n\t.reg .pred done;\n\tagain:\n\t"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n\t@!done bra again;\n\t}" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
+template <int ID, int THREADS>
+__device__ __forceinline__ void named_barrier() {  // bar.sync of part of a block
+  asm volatile("bar.sync %0, %1;" ::"n"(ID), "n"(THREADS) : "memory");
+}
+
+// ---------------------------------------------------------------- clusters (sm_90)
+// The same without ordering memory: says only that this block has begun, so that its shared memory may be written.
+__device__ __forceinline__ void cluster_arrive_relaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+__device__ __forceinline__ uint32_t address_in(uint32_t block,
+                                               uint32_t address) {  // mapa: the same place in another block
+  uint32_t there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(block));
+  return there;
+}
+__device__ __forceinline__ void store_cluster(uint32_t to, float v) {  // st.shared::cluster.f32
+  asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(to), "f"(v) : "memory");
+}
+__device__ __forceinline__ void store4_cluster(uint32_t to, float4 v) {  // st.shared::cluster.v4.f32
+  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+               : "memory");
+}
+
+// ---------------------------------------------------------------- registers and grids (sm_90a, sm_90)
+// Every warp of a warpgroup has to call these. N registers per thread from here on.
+template <int N>
+__device__ __forceinline__ void registers_up() {  // setmaxnreg.inc
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+}
+template <int N>
+__device__ __forceinline__ void registers_down() {  // setmaxnreg.dec
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+}
+// With a launch that may overlap the one before it: nothing that an earlier kernel of the stream wrote may be read, and
+// nothing it may still read be written, before grid_wait(). grid_release() lets the next launch begin; it waits as
+// well.
+__device__ __forceinline__ void grid_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+__device__ __forceinline__ void grid_release() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+
+}  // namespace fl::ptx

@@ -1,0 +1,182 @@
+// Strict SGEMM for Hopper from 500 rows and columns up: four warps copy, eight warps multiply, and a ring of tiles with
+// two barriers per slot lies between them.
+//
+// Why the roles are split: an FMA takes an issue slot of its own, so whatever else the multiplying warps issue is lost.
+// They issue fragment loads and FMAs only. setmaxnreg moves the copying warps' registers to them: 168 each at the
+// start, then 56 and 224.
+//
+// The eight warps form KG groups of WM x WN warps; each group takes every KG-th step of BK along k for the whole tile,
+// and the groups' sums are added in shared memory in the order of the groups. SPLIT blocks of a cluster may share k as
+// well, in contiguous ranges. With KG = SPLIT = 1 every output is one chain of FMAs in ascending k, and the grid is
+// persistent: copies for the next tile start while this one is stored.
+//
+// What bounds it: a 16-byte read of shared memory costs the issuing partition about as many cycles as it writes
+// registers, so a TM x TN thread tile can reach TM*TN / (TM*TN + TM + TN) of peak: 84.2 % at 8 x 16, 85.7 % at 12 x 12.
+// A is stored with m contiguous because a fragment along k keeps its register's parity through a whole k step, which
+// costs bank conflicts in the register file (measured: 48 instead of 52 TFLOP/s).
+#pragma once
+
+#include "cluster_launch.cuh"
+#include "simt_ring_math.cuh"
+
+namespace fl {
+
+template <class T>
+__device__ __forceinline__ void copy_tiles(const SgemmArgs& p, const RingPlan& plan, uint32_t shared, int rank, int t) {
+  Ring<T> ring{shared, 0, 1};
+  const Steps steps = Steps::of<T::SPLIT>(plan.steps, rank);
+  for (unsigned block = blockIdx.x / T::SPLIT; block < plan.tiles; block += gridDim.x / T::SPLIT) {
+    const Tile tile = band_order(plan, block);
+    const int64_t row = tile.row * T::BM, col = tile.col * T::BN, k = int64_t{steps.first} * T::BK;
+    TileCopy<T::BK, T::BM, T::COPIERS, Tail::of_lines> a(plan.a, first_of(plan.a, tile.batch, k, row), minus_zeros, t);
+    TileCopy<T::BK, T::BN, T::COPIERS, Tail::of_lines> b(plan.b, first_of(plan.b, tile.batch, k, col), plus_zeros, t);
+    a.length = static_cast<int>(min(p.m - row, int64_t{T::BM}));
+    b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
+#pragma unroll 1
+    for (int step = steps.count; step > 0; --step) {
+      if (step == 1 && steps.first + steps.count == plan.steps) a.lines = b.lines = plan.tail;
+      ptx::barrier_wait(ring.empty(), ring.phase);
+      a(ring.tiles());
+      b(ring.tiles() + T::a_bytes());
+      ptx::barrier_arrive_after_copies(ring.full());
+      a.next_lines();
+      b.next_lines();
+      ring.template advance<1>();
+    }
+  }
+}
+
+// Where quad q of lane `at` in warp (warp_row, warp_col) of a group lies in the tile.
+template <class T>
+struct QuadPlace {
+  int row, col;
+  __device__ __forceinline__ QuadPlace(int warp, Lane at, int q) {
+    const int i = q / (T::TN / 4), j = q % (T::TN / 4);
+    row = warp / T::WN * 8 * T::TM + at.row * 4 + i / 4 * 32 + i % 4;
+    col = warp % T::WN * 4 * T::TN + at.col * 4 + j * 16;
+  }
+};
+
+// Stores the sums from registers. The lane's place is worked out here and now, not kept through the main loop.
+template <class T>
+__device__ __forceinline__ void store(const SgemmArgs& p, const RingPlan& plan, const WarpMath<T>& math,
+                                      const Corner& at) {
+  const int t = static_cast<int>(thread_again());
+  const QuadPlace<T> place(t / 32, Lane(t % 32), 0);
+  float* row = at.c + place.row * p.c.rs + place.col;
+#pragma unroll
+  for (int i = 0; i < T::TM; ++i) {
+    const int exist = place.row + i / 4 * 32 + i % 4 < at.rows ? at.cols - place.col : 0;
+#pragma unroll
+    for (int j = 0; j < T::TN; j += 4) put4(p, row + 4 * j, plan.c_by16, exist - 4 * j, math.quad((i * T::TN + j) / 4));
+    row += (i % 4 == 3 ? 29 : 1) * p.c.rs;
+  }
+}
+
+// Adds the groups' parts in shared memory, then the blocks' in their inboxes, and stores.
+template <class T>
+__device__ __forceinline__ void sum_and_store(const SgemmArgs& p, const RingPlan& plan, const WarpMath<T>& math,
+                                              const Corner& at, int rank, int t) {
+  constexpr int GT = T::group_threads(), QUADS = T::quads(), MATH = T::math_threads();
+  const uint32_t parts = math.ring.shared;
+  const ClusterSum<T::SPLIT, QUADS> cluster{parts + T::inbox(), rank};
+  auto put = [&](int quad, float4 sum) {
+    const int lane = quad % GT;
+    const QuadPlace<T> place(lane / 32, Lane(lane % 32), quad / GT);
+    put4(p, at.c + place.row * p.c.rs + place.col, plan.c_by16, place.row < at.rows ? at.cols - place.col : 0, sum);
+  };
+  ptx::named_barrier<1, MATH>();  // all groups are done with the ring
+  // A 16-byte store wants its four sums in neighbouring registers. Bound to that through the main loop, every sum would
+  // share a register bank with its element of B: the products with one free them.
+#pragma unroll
+  for (int q = 0; q < T::thread_quads(); ++q) {
+    const float4 sums = math.quad(q);
+    ptx::store4(parts + (t / GT * QUADS + q * GT + t % GT) * 16,
+                {plan.one * sums.x, plan.one * sums.y, plan.one * sums.z, plan.one * sums.w});
+  }
+  ptx::named_barrier<1, MATH>();
+  if constexpr (T::SPLIT > 1) ptx::cluster_wait();  // the other blocks have begun: their inboxes exist
+  for (int quad = t; quad < QUADS; quad += MATH) {
+    float4 sum = ptx::load4(parts + quad * 16);
+#pragma unroll
+    for (int g = 1; g < T::KG; ++g) sum = add(sum, ptx::load4(parts + (g * QUADS + quad) * 16));
+    if constexpr (T::SPLIT > 1) cluster.scatter(quad, sum);
+    else put(quad, sum);
+  }
+  if constexpr (T::SPLIT > 1) {
+    ptx::cluster_arrive();
+    ptx::cluster_wait();
+    for (int mine = t; mine < cluster.SHARE; mine += MATH) put(cluster.quad(mine), cluster.gather(mine));
+  }
+}
+
+template <class T>
+__device__ __forceinline__ void multiply_tiles(const SgemmArgs& p, const RingPlan& plan, uint32_t shared, int rank,
+                                               int t) {
+  const int warp = t % T::group_threads() / 32, group = t / T::group_threads();
+  const Lane lane(t % 32);
+  const Steps steps = Steps::of<T::SPLIT>(plan.steps, rank);
+  WarpMath<T> math;
+  math.ring = {shared, group, 0};
+  math.a_offset = (warp / T::WN * 8 * T::TM + lane.row * 4) * 4;
+  math.b_offset = T::a_bytes() + (warp % T::WN * 4 * T::TN + lane.col * 4) * 4;
+  for (unsigned block = blockIdx.x / T::SPLIT; block < plan.tiles; block += gridDim.x / T::SPLIT) {
+    math.multiply(plan, steps, group);
+    const Tile tile = band_order(plan, block);
+    const Corner at = corner(p, tile.batch, tile.row * T::BM, tile.col * T::BN);
+    if constexpr (T::persistent()) store<T>(p, plan, math, at);
+    else sum_and_store<T>(p, plan, math, at, rank, t);
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(T::threads(), 1)
+    simt_ring_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ RingPlan plan) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ __align__(128) unsigned char memory[];
+  const uint32_t shared = ptx::shared_address(memory);
+  const int t = threadIdx.x, rank = static_cast<int>(blockIdx.x % T::SPLIT);
+  if (t < T::SLOTS) {
+    ptx::barrier_init(shared + T::barriers() + t * 16, T::COPIERS);
+    ptx::barrier_init(shared + T::barriers() + t * 16 + 8, T::group_threads());
+    ptx::barrier_init_fence();
+  }
+  __syncthreads();
+  ptx::grid_release();
+  ptx::grid_wait();
+  if constexpr (T::SPLIT > 1) ptx::cluster_arrive();
+  if (t >= T::math_threads()) {
+    ptx::registers_down<T::COPY_REGISTERS>();
+    copy_tiles<T>(p, plan, shared, rank, t - T::math_threads());
+    ptx::wait_copies<0>();
+    if constexpr (T::SPLIT > 1) {
+      ptx::cluster_wait();
+      ptx::cluster_arrive();
+      ptx::cluster_wait();
+    }
+  } else {
+    ptx::registers_up<T::FULL_REGISTERS>();
+    multiply_tiles<T>(p, plan, shared, rank, t);
+  }
+#endif
+}
+
+template <class T>
+void simt_ring(const SgemmArgs& p, const Context& ctx) {
+  static_assert(T::valid());
+  static std::atomic<uint64_t> raised{0};
+  RingPlan plan{operand(p.a, p.a.cs, p.a.rs), operand(p.b, p.b.rs, p.b.cs)};
+  plan.tile_rows = static_cast<unsigned>(ceil_div(p.m, T::BM));
+  plan.tile_cols = static_cast<unsigned>(ceil_div(p.n, T::BN));
+  plan.tiles = plan.tile_rows * plan.tile_cols * static_cast<unsigned>(p.batch);
+  plan.steps = static_cast<int>(ceil_div(p.k, T::BK));
+  plan.tail = static_cast<int>(p.k - int64_t{plan.steps - 1} * T::BK);
+  plan.c_by16 = by16(p.c);
+  plan.one = 1.0f;
+  const unsigned blocks =
+      T::persistent() ? min(plan.tiles, static_cast<unsigned>(ctx.sm_count)) : plan.tiles * T::SPLIT;
+  launch_overlapping(simt_ring_kernel<T>, {blocks, T::threads(), T::shared_bytes(), T::SPLIT}, stream(ctx), raised, p,
+                     plan);
+}
+
+}  // namespace fl

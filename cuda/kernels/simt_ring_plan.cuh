@@ -1,0 +1,75 @@
+// The sizes of a kernel of simt_ring.cuh, its shared memory, and who works on what when: no work is done here.
+#pragma once
+
+#include "simt_copy.cuh"
+
+namespace fl {
+
+// S names the sizes: BM BN BK TM TN WM WN KG SLOTS SPLIT.
+template <class S>
+struct RingTile : S {
+  using S::BM, S::BN, S::BK, S::TM, S::TN, S::WM, S::WN, S::KG, S::SLOTS, S::SPLIT;
+
+  static constexpr int COPIERS = 128, FULL_REGISTERS = 224, COPY_REGISTERS = 56;
+  static constexpr int group_threads() { return 32 * WM * WN; }
+  static constexpr int math_threads() { return group_threads() * KG; }
+  static constexpr int threads() { return math_threads() + COPIERS; }
+  static constexpr int thread_quads() { return TM * TN / 4; }
+  static constexpr int quads() { return BM * BN / 4; }
+  static constexpr int a_bytes() { return BK * (BM + 4) * 4; }
+  static constexpr int slot_bytes() { return a_bytes() + BK * (BN + 4) * 4; }
+  static constexpr int parts_bytes() { return KG > 1 ? KG * BM * BN * 4 : 0; }  // in the place of the ring
+  static constexpr int inbox() { return SLOTS * slot_bytes() > parts_bytes() ? SLOTS * slot_bytes() : parts_bytes(); }
+  static constexpr int barriers() { return inbox() + (SPLIT > 1 ? BM * BN * 4 : 0); }
+  static constexpr int shared_bytes() { return barriers() + SLOTS * 16; }
+  static constexpr bool persistent() { return KG == 1 && SPLIT == 1; }
+  static constexpr bool valid() {
+    return BM == WM * 8 * TM && BN == WN * 4 * TN && TM % 4 == 0 && TN % 4 == 0 && BK % 16 == 0 && SLOTS >= KG &&
+           math_threads() == 256 && shared_bytes() <= 232448;
+  }
+};
+
+struct RingPlan {
+  Operand a, b;
+  unsigned tile_rows, tile_cols, tiles;
+  int steps, tail;  // BK of k each, the last of them `tail`
+  bool c_by16;
+  float one;  // 1.0f, as a number that the compiler does not know
+};
+
+// Tiles in bands of eight rows, down and then across: the blocks that run at a time read few rows and columns of A and
+// B.
+__device__ __forceinline__ Tile band_order(const RingPlan& plan, unsigned tile) {
+  constexpr unsigned BAND = 8;
+  const unsigned per_batch = plan.tile_rows * plan.tile_cols, in_batch = tile % per_batch, band = BAND * plan.tile_cols;
+  const unsigned first = in_batch / band * BAND, rows = min(plan.tile_rows - first, BAND), in_band = in_batch % band;
+  return {tile / per_batch, first + in_band % rows, in_band / rows};
+}
+
+template <class T>
+struct Ring {
+  uint32_t shared;
+  int slot;
+  uint32_t phase;
+  __device__ __forceinline__ uint32_t tiles() const { return shared + slot * T::slot_bytes(); }
+  __device__ __forceinline__ uint32_t full() const { return shared + T::barriers() + slot * 16; }
+  __device__ __forceinline__ uint32_t empty() const { return full() + 8; }
+  template <int BY>
+  __device__ __forceinline__ void advance() {
+    slot += BY;
+    if (slot >= T::SLOTS) slot -= T::SLOTS, phase ^= 1;
+  }
+};
+
+// The steps along k of this block's part of the cluster's work.
+struct Steps {
+  int first, count;
+  template <int SPLIT>
+  static __device__ __forceinline__ Steps of(int all, int rank) {
+    if constexpr (SPLIT == 1) return {0, all};
+    const int each = (all + SPLIT - 1) / SPLIT, first = min(each * rank, all);
+    return {first, min(each, all - first)};
+  }
+};
+
+}  // namespace fl
