@@ -18,6 +18,10 @@ def rows(op: str, device: str | None = None):
     ]
 
 
+def best_precision(row) -> str:
+    return "strict" if row.strict else "accurate"
+
+
 def refused(row, error: ValueError) -> bool:
     """Whether the error is the row's own statement that it cannot take the operands."""
     return f"kernel '{row.name}' needs" in str(error)

@@ -12,7 +12,7 @@ import fastlinalg as fl
 from accuracy import assert_same_bits, assert_within, oracle
 from device import PLACEMENTS, DeviceMatrix, place
 from fastlinalg import _core
-from rows import OPERATIONS, refused, rows
+from rows import OPERATIONS, best_precision, refused, rows
 
 pytestmark = pytest.mark.gpu
 SIZES = (
@@ -40,10 +40,6 @@ def stacks(m, n, k, batch=1):
 @functools.cache
 def answer(m, n, k, batch, alpha, beta):
     return oracle(*stacks(m, n, k, batch), alpha, beta)
-
-
-def best_precision(row):
-    return "strict" if row.strict else "accurate"
 
 
 def must_take(placement, *sizes):
@@ -202,7 +198,10 @@ def test_transpose_placements(row):
 # ---------------------------------------------------------------- refusals
 def call_on_squares(op, row, a, b, c, n):
     if op == "sgemm":
-        _core.device_sgemm(row.name, n, n, n, 1.0, a.ptr, *a.strides, b.ptr, *b.strides, 0.0, c.ptr, c.ld)
+        _core.device_sgemm(
+            row.name, n, n, n, 1.0, a.ptr, *a.strides, b.ptr, *b.strides, 0.0, c.ptr, c.ld,
+            precision=best_precision(row),
+        )  # fmt: skip
     elif op == "sgemv":
         _core.device_sgemv(row.name, n, n, 1.0, a.ptr, *a.strides, b.ptr, 1, 0.0, c.ptr, 1)
     else:

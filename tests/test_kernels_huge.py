@@ -8,7 +8,7 @@ import pytest
 import fastlinalg as fl
 from accuracy import assert_same_bits, assert_within, oracle
 from fastlinalg import _core
-from rows import rows
+from rows import best_precision, rows
 
 pytestmark = [pytest.mark.gpu, pytest.mark.huge]
 SIDE = 46344  # SIDE * SIDE is just above 2^31, and a multiple of four for the vector kernels
@@ -70,8 +70,9 @@ def test_huge_a(row, huge, rng):
     for trans in (False, True):
         strides = (1, SIDE) if trans else (SIDE, 1)
         _core.device_sgemm(
-            row.name, SIDE, THIN, SIDE, 1.0, huge.buffer.ptr, *strides, device_b.ptr, THIN, 1, 0.0, device_c.ptr, THIN
-        )
+            row.name, SIDE, THIN, SIDE, 1.0, huge.buffer.ptr, *strides, device_b.ptr, THIN, 1, 0.0, device_c.ptr, THIN,
+            precision=best_precision(row),
+        )  # fmt: skip
         got = downloaded(device_c, (SIDE, THIN))[list(SAMPLED)]
         a = huge.columns(SAMPLED).T if trans else huge.rows(SAMPLED)
         assert_within(got, *oracle(a, b), f"trans {trans}")
@@ -84,8 +85,9 @@ def test_huge_b(row, huge, rng):
     for trans in (False, True):
         strides = (1, SIDE) if trans else (SIDE, 1)
         _core.device_sgemm(
-            row.name, THIN, SIDE, SIDE, 1.0, device_a.ptr, SIDE, 1, huge.buffer.ptr, *strides, 0.0, device_c.ptr, SIDE
-        )
+            row.name, THIN, SIDE, SIDE, 1.0, device_a.ptr, SIDE, 1, huge.buffer.ptr, *strides, 0.0, device_c.ptr, SIDE,
+            precision=best_precision(row),
+        )  # fmt: skip
         got = downloaded(device_c, (THIN, SIDE))[:, list(SAMPLED)]
         b = huge.rows(SAMPLED).T if trans else huge.columns(SAMPLED)
         assert_within(got, *oracle(a, b), f"trans {trans}")
@@ -96,8 +98,9 @@ def test_huge_c(row, target, rng):
     a, b = rng.standard_normal((SIDE, THIN), np.float32), rng.standard_normal((THIN, SIDE), np.float32)
     device_a, device_b = uploaded(a), uploaded(b)
     _core.device_sgemm(
-        row.name, SIDE, SIDE, THIN, 1.0, device_a.ptr, THIN, 1, device_b.ptr, SIDE, 1, 0.0, target.ptr, SIDE
-    )
+        row.name, SIDE, SIDE, THIN, 1.0, device_a.ptr, THIN, 1, device_b.ptr, SIDE, 1, 0.0, target.ptr, SIDE,
+        precision=best_precision(row),
+    )  # fmt: skip
     for i in SAMPLED:
         assert_within(downloaded(target, (1, SIDE), 4 * SIDE * i), *oracle(a[i : i + 1], b), f"row {i}")
 
