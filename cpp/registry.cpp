@@ -2,6 +2,7 @@
 
 #include "cpu_rules.h"
 #include "fp16x2_plan.h"
+#include "gemv_cuda_plan.h"
 #include "rules.h"
 #include "simt_rules.h"
 

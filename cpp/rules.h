@@ -62,7 +62,13 @@ double row_length_cost(const SgemvArgs& p) {
   const double off = n < LO ? LO / (n + 1) : (n > HI ? n / HI : 1.0);
   return 2.0 + bytes / MBPS * (off > 4 ? 4 : off);
 }
+// Beyond L2 no transpose of the ladder passes 3.5 TB/s.
 template <int MBPS>
-double copy_cost(const TransposeArgs& p) { return 1.0 + 8.0 * double(p.m) * double(p.n) * double(p.batch) / MBPS; }
+double copy_cost(const TransposeArgs& p) {
+  const double bytes = 8.0 * double(p.m) * double(p.n) * double(p.batch);
+  return 1.0 + bytes / (bytes > 40e6 && MBPS > 3500000 ? 3500000 : MBPS);
+}
+double tiled_cost(const TransposeArgs& p);
+double tiled_any_cost(const TransposeArgs& p);
 
 }  // namespace fl

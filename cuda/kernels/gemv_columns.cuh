@@ -30,16 +30,15 @@ __device__ __forceinline__ void load(float (&frag)[V], const float* from, int64_
   }
 }
 
-// Adds to acc what one thread sees: columns j, j + step, ... of V outputs at a. Only a block that lies across the end
+// Adds to acc what one thread sees: columns j, j + step, ... below `end` of V outputs at a. Only a block across the end
 // of y is not FULL and looks at how many outputs `exist`: it reads element by element. Past the last column the first
 // of the step is read again and not added: see LaneRows.
-template <int V, bool FULL>
+template <int V, bool FULL, int U = in_flight<V>>
 __device__ __forceinline__ void accumulate(float (&acc)[V], const SgemvArgs& p, const float* a, const float* x,
-                                           unsigned j, unsigned step, int64_t exist) {
-  constexpr int U = in_flight<V>;
+                                           int64_t j, unsigned step, int64_t end, int64_t exist) {
 #pragma unroll 1
-  for (int64_t column = j; column < p.n; column += U * step) {
-    const unsigned here = at_most(p.n - column, U * step);
+  for (int64_t column = j; column < end; column += U * step) {
+    const unsigned here = at_most(end - column, U * step);
     const float* from = a + column * p.a.cs;
     const float* x_from = x + column * p.x.inc;
     float a_frag[U][V], x_frag[U];
@@ -65,8 +64,8 @@ __global__ void __launch_bounds__(1024) gemv_columns_kernel(SgemvArgs p, RowGrid
   const int64_t output = at.row + lane % LC * V;
   const unsigned j = warp * DOWN + lane / LC, step = warps * DOWN;
   float acc[V] = {};
-  if (at.row + OUTPUTS <= p.m) accumulate<V, true>(acc, p, at.a + output, at.x, j, step, V);
-  else accumulate<V, false>(acc, p, at.a + output, at.x, j, step, p.m - output);
+  if (at.row + OUTPUTS <= p.m) accumulate<V, true>(acc, p, at.a + output, at.x, j, step, p.n, V);
+  else accumulate<V, false>(acc, p, at.a + output, at.x, j, step, p.n, p.m - output);
 
 #pragma unroll
   for (int e = 0; e < V; ++e) {

@@ -32,9 +32,10 @@ struct RowGrid {
 
   unsigned blocks() const { return per_batch * batch; }
 
-  __device__ __forceinline__ RowBlock block(const SgemvArgs& p) const {
-    if (batch == 1) return {p.a.data, p.x.data, p.y.data, int64_t{blockIdx.x} * rows};
-    const int64_t b = blockIdx.x / per_batch, in_batch = blockIdx.x % per_batch;
+  __device__ __forceinline__ RowBlock block(const SgemvArgs& p) const { return block(p, blockIdx.x); }
+  __device__ __forceinline__ RowBlock block(const SgemvArgs& p, unsigned number) const {
+    if (batch == 1) return {p.a.data, p.x.data, p.y.data, int64_t{number} * rows};
+    const int64_t b = number / per_batch, in_batch = number % per_batch;
     return {p.a.data + b * p.a.bs, p.x.data + b * p.x.bs, p.y.data + b * p.y.bs, in_batch * rows};
   }
 };

@@ -1,0 +1,96 @@
+// How long the GPU's SGEMV kernels take on the reference device (H200): fitted to the shapes of docs/gemv_transpose.md
+// and to 100 random ones, of any order, leading dimension and alignment.
+#include <algorithm>
+
+#include "gemv_cuda_plan.h"
+
+namespace fl {
+namespace {
+
+constexpr double multiprocessors = 132;
+constexpr double other_order = 1e4;  // a kernel that would hand the call on is not chosen
+
+double bytes(const SgemvArgs& p) { return 4.0 * double(p.m) * double(p.n) * double(p.batch); }
+double rows(const SgemvArgs& p) { return double(p.m) * double(p.batch); }
+
+// Bytes per microsecond: faster while A stays in L2.
+double rate(const SgemvArgs& p, double memory, double l2) { return bytes(p) <= 40e6 ? l2 : memory; }
+
+// A ladder kernel on rows: warps of `together` rows, 5280 at a time, each needing a step for every `span` columns.
+double ladder_rows(const SgemvArgs& p, double together, double span, double turn, double memory) {
+  const double turns = std::max(1.0, rows(p) / (40 * multiprocessors * together));
+  return 1.15 + std::max(bytes(p) / rate(p, memory, 5.5e6), (turns - 1) * turn + turns * 0.2 * double(p.n) / span);
+}
+// The same where a block shares each of a few long rows.
+double ladder_shared_rows(const SgemvArgs& p, double memory, double block) {
+  return 1.2 + bytes(p) / std::min(memory, rows(p) * block);
+}
+bool shares_rows(const SgemvArgs& p) { return p.n >= 4096 && rows(p) <= 8 * multiprocessors; }
+
+// A ladder kernel on columns: one block per slice of eight outputs and more, however long the columns' row is.
+double ladder_columns(const SgemvArgs& p, double memory, double block) {
+  const double blocks = double(ceil_div(p.m, 8)) * double(p.batch);
+  const double start = 1.5 + 5e-4 * double(std::min<int64_t>(p.n, 4000));
+  return start + bytes(p) / std::min(memory, blocks * block);
+}
+
+}  // namespace
+
+double warp_per_row_cost(const SgemvArgs& p) {
+  if (p.a.cs != 1) return ladder_columns(p, 3.2e6, 27e3);
+  if (shares_rows(p)) return ladder_shared_rows(p, 3.6e6, 32e3);
+  return p.n <= 64 ? ladder_rows(p, 4, 64, 0.8, 3e6) : ladder_rows(p, 1, 128, 2.1, 3e6);
+}
+double warp_per_row_vec4_cost(const SgemvArgs& p) {
+  if (p.a.cs != 1) return ladder_columns(p, p.n < 4096 ? 3.3e6 : 4.3e6, 58e3);
+  if (shares_rows(p)) return ladder_shared_rows(p, 4.15e6, 38e3);
+  return p.n <= 256 ? ladder_rows(p, 4, 128, 1.4, 4.1e6) : ladder_rows(p, 1, 512, 1.4, 4.5e6);
+}
+double rows_per_warp_cost(const SgemvArgs& p) {
+  if (p.a.cs != 1) return ladder_columns(p, 3.2e6, 27e3) + 0.01;  // the same code
+  const double lanes = p.n <= 1 ? 1 : (p.n <= 4 ? 4 : (p.n <= 8 ? 8 : (p.n <= 16 ? 16 : 32)));
+  return ladder_rows(p, 128 / lanes, lanes, 0.5, 3.5e6);
+}
+double rows_per_warp_vec4_cost(const SgemvArgs& p) {
+  if (p.a.cs != 1) return ladder_columns(p, p.n < 4096 ? 3.3e6 : 4.3e6, 58e3) + 0.01;
+  return ladder_rows(p, p.n <= 32 ? 8 : 4, p.n <= 32 ? 32 : 128, 0.9, 4.1e6);
+}
+
+double short_rows_cost(const SgemvArgs& p) {
+  if (p.a.cs != 1 || p.n > 256) return other_order;
+  if (reads_vectors(p)) return 0.95 + bytes(p) / rate(p, 4.25e6, 7e6) + rows(p) * 2e-6;
+  return 0.95 + bytes(p) / rate(p, 3.4e6, 5.6e6) + rows(p) * (p.n <= 64 ? 2e-6 : 5e-5);
+}
+
+double long_rows_cost(const SgemvArgs& p) {
+  if (p.a.cs != 1) return other_order;
+  const bool vectors = reads_vectors(p);
+  const double row = vectors ? 1.35e-3 : 2.2e-3;  // the launch of its block and its end
+  const double read = bytes(p) / (vectors ? rate(p, 4.65e6, 5.5e6) : rate(p, 4.1e6, 3.2e6));
+  if (shares_rows(p) && rows(p) < multiprocessors) return 1.5 + std::max(read, bytes(p) / (rows(p) * 76e3));
+  return 1.2 + std::max(read, rows(p) * row + bytes(p) / 9e6);
+}
+
+double cluster_columns_cost(const SgemvArgs& p) {
+  if (p.a.cs == 1) return other_order;
+  const bool vectors = reads_vectors(p);
+  const auto slices = [&](int outputs) { return double(ceil_div(p.m, outputs)) * double(p.batch); };
+  const double narrow = slices(slices(32) >= (vectors ? 3 : 16) ? 32 : 8);
+  const double blocks = narrow * (narrow <= 7 ? 16 : 8);
+  // Slices of 128 outputs leave no room for clusters where they are many, nor for long loops where columns are few.
+  const double whole = !vectors ? 3.2e6 : (slices(128) > 198 ? 3.7e6 : (p.n < 1000 ? 3.3e6 : 4.6e6));
+  const double barriers = 0.45 * std::min(1.0, double(p.n) / 256);
+  const double start = 1.3 + barriers + 4.5e-3 * (vectors ? slices(128) : narrow);
+  return start + bytes(p) / std::min(whole, blocks * (vectors ? 50e3 : 25e3));
+}
+
+double split_columns_cost(const SgemvArgs& p) {
+  if (p.a.cs == 1) return other_order;
+  const SplitColumnsPlan plan = split_columns_plan(p);
+  const double blocks = double(ceil_div(p.m, plan.outputs)) * double(p.batch) * plan.splits;
+  const double whole = plan.vectors ? rate(p, 4.4e6, 5.5e6) : rate(p, 3.8e6, 4.5e6);
+  const bool large_blocks = plan.vectors && plan.outputs == 128;  // of 1024 threads
+  return 1.35 + (plan.splits > 1 ? 1.3 : 0) + (large_blocks ? 1.2 : 0) + bytes(p) / std::min(whole, blocks * 38e3);
+}
+
+}  // namespace fl

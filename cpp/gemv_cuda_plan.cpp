@@ -1,0 +1,41 @@
+#include "gemv_cuda_plan.h"
+
+#include <algorithm>
+
+#include "rules.h"
+
+namespace fl {
+
+bool reads_vectors(const SgemvArgs& p) { return aligned16(p.a); }
+
+// Of the reference device: the cut is part of the specification of the result's bits, so it depends on the call alone.
+constexpr int multiprocessors = 132;
+
+SplitColumnsPlan split_columns_plan(const SgemvArgs& p) {
+  struct Shape {
+    int outputs, threads, groups;
+  };
+  const bool vectors = reads_vectors(p);
+  const auto slices = [&](int outputs) { return ceil_div(p.m, outputs) * p.batch; };
+  const Shape shape = [&]() -> Shape {
+    if (!vectors) return p.m >= 1024 ? Shape{128, 256, 2} : (p.m > 16 ? Shape{32, 512, 16} : Shape{8, 512, 64});
+    if (slices(512) >= 3 * multiprocessors) return {512, 256, 2};
+    if (p.m >= 1024) return {256, 256, 4};
+    return p.m > 32 ? Shape{128, 1024, 32} : Shape{8, 512, 256};
+  }();
+  // All blocks resident at once, and none without two full steps of eight loads per thread.
+  const int64_t resident = multiprocessors * 1024 / shape.threads;
+  const int64_t fitting = resident / slices(shape.outputs), useful = p.n / (16 * shape.groups);
+  const int64_t splits = std::max<int64_t>({std::min(fitting, useful), ceil_div(p.n, 1 << 30), 1});
+  const int64_t columns = std::max<int64_t>(ceil_div(p.n, splits), 1);
+  return {shape.outputs, vectors, static_cast<int>(std::max<int64_t>(ceil_div(p.n, columns), 1)),
+          static_cast<unsigned>(columns)};
+}
+
+std::size_t split_columns_workspace(const SgemvArgs& p) {
+  if (p.a.cs == 1) return 0;
+  const int splits = split_columns_plan(p).splits;
+  return splits == 1 ? 0 : std::size_t(splits) * std::size_t(p.m) * std::size_t(p.batch) * sizeof(float);
+}
+
+}  // namespace fl
