@@ -41,14 +41,14 @@ FL_EXPORT const char* built_architectures();
 FL_EXPORT void require_device(int device);
 
 struct MemoryInfo {
-  std::size_t used = 0;      // bytes in live buffers of this library
-  std::size_t reserved = 0;  // bytes its pool holds on the device
-  std::size_t limit = 0;     // 0: none
+  std::size_t used = 0;             // bytes in live buffers of this library
+  std::size_t reserved = 0;         // bytes its pool holds on the device
+  std::size_t limit = 0;            // 0: none
   std::size_t free = 0, total = 0;  // of the device, as the driver reports
-  std::size_t pinned = 0;    // bytes of pinned staging memory
+  std::size_t pinned = 0;           // bytes of pinned staging memory
 };
 FL_EXPORT MemoryInfo memory_info(int device);
-FL_EXPORT void trim(int device);  // give unused pool and staging memory back
+FL_EXPORT void trim(int device);                                 // give unused pool and staging memory back
 FL_EXPORT void set_memory_limit(int device, std::size_t bytes);  // 0 removes the limit
 
 // Runs one row on operands in host memory: copies in, launches, copies out, and returns when the result is there.
@@ -89,6 +89,7 @@ class FL_EXPORT DeviceBuffer {  // device memory of the library's pool
 
 // Captures `launches` calls of work(stream) into a CUDA graph, replays it `replays` times after a warm-up and returns
 // the microseconds per call of each replay, from CUDA events.
-FL_EXPORT std::vector<double> time_in_graph(int device, int launches, int replays, const std::function<void(void*)>& work);
+FL_EXPORT std::vector<double> time_in_graph(int device, int launches, int replays,
+                                            const std::function<void(void*)>& work);
 
 }  // namespace fl::cuda

@@ -30,8 +30,10 @@ void require(const Kernel<Args>& row, const Args& args, Device device) {
                        (device.kind == Device::cuda ? "cuda" : "cpu") + "' was asked for");
   if (!usable(row.needs, device))
     throw InvalidValue(prefix + "needs " + needs_name(row.needs) + ": " +
-                       (on_cuda(row.needs) ? "CUDA device " + std::to_string(device.ordinal) + " does not have it" : why_not(row.needs)));
-  if (const char* lacks = row.legal(args)) throw InvalidValue(prefix + "needs " + lacks + "; leave kernel=None to let fastlinalg choose");
+                       (on_cuda(row.needs) ? "CUDA device " + std::to_string(device.ordinal) + " does not have it"
+                                           : why_not(row.needs)));
+  if (const char* lacks = row.legal(args))
+    throw InvalidValue(prefix + "needs " + lacks + "; leave kernel=None to let fastlinalg choose");
 }
 
 }  // namespace
@@ -53,7 +55,8 @@ template <class Args>
 const Kernel<Args>& find(std::string_view name) {
   for (const auto& row : kernels<Args>())
     if (name == row.name) return row;
-  throw InvalidValue("unknown " + std::string(op_name<Args>()) + " kernel '" + std::string(name) + "'; there are: " + names<Args>());
+  throw InvalidValue("unknown " + std::string(op_name<Args>()) + " kernel '" + std::string(name) +
+                     "'; there are: " + names<Args>());
 }
 
 template <class Args>
@@ -90,9 +93,9 @@ std::string explain(const Args& args, Device device, const Kernel<Args>& chosen)
          (others.empty() ? "" : "; not taken: " + others) + ")";
 }
 
-#define FL_INSTANTIATE(Args)                                                             \
-  template const Kernel<Args>& find<Args>(std::string_view);                             \
-  template const Kernel<Args>& choose(const Args&, Device, std::string_view);            \
+#define FL_INSTANTIATE(Args)                                                  \
+  template const Kernel<Args>& find<Args>(std::string_view);                  \
+  template const Kernel<Args>& choose(const Args&, Device, std::string_view); \
   template std::string explain(const Args&, Device, const Kernel<Args>&);
 FL_INSTANTIATE(SgemmArgs)
 FL_INSTANTIATE(SgemvArgs)

@@ -12,7 +12,8 @@ enum CpuLevel { level_baseline, level_avx2, level_avx512 };
 
 CpuLevel detect_cpu() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma")) return level_avx512;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
+    return level_avx512;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return level_avx2;
 #endif
   return level_baseline;
@@ -70,8 +71,10 @@ bool available(Needs needs) {
 
 std::string why_not(Needs needs) {
   if (needs == Needs::baseline) return "";
-  if (needs == Needs::avx2_fma) return cpu_level() >= level_avx2 ? "" : "this CPU has no AVX2 and FMA (or FASTLINALG_CPU forbids them)";
-  if (needs == Needs::avx512f) return cpu_level() >= level_avx512 ? "" : "this CPU has no AVX-512 (or FASTLINALG_CPU forbids it)";
+  if (needs == Needs::avx2_fma)
+    return cpu_level() >= level_avx2 ? "" : "this CPU has no AVX2 and FMA (or FASTLINALG_CPU forbids them)";
+  if (needs == Needs::avx512f)
+    return cpu_level() >= level_avx512 ? "" : "this CPU has no AVX-512 (or FASTLINALG_CPU forbids it)";
   const int devices = cuda::device_count();
   if (devices == 0) return cuda::unavailable().message;
   for (int i = 0; i < devices; ++i)

@@ -9,7 +9,8 @@ namespace {
 
 int device_count() { return 0; }
 const Unavailable& unavailable() {
-  static const Unavailable reason{100, "cudaErrorNoDevice", "this build of fastlinalg has no CUDA kernels (FASTLINALG_CUDA=OFF)"};
+  static const Unavailable reason{100, "cudaErrorNoDevice",
+                                  "this build of fastlinalg has no CUDA kernels (FASTLINALG_CUDA=OFF)"};
   return reason;
 }
 const DeviceInfo& device_info(int) { refuse(); }
@@ -24,17 +25,21 @@ SgemmArgs device_layout(const SgemmArgs&) { refuse(); }
 SgemvArgs device_layout(const SgemvArgs&) { refuse(); }
 TransposeArgs device_layout(const TransposeArgs&) { refuse(); }
 template <class Args>
-void run_on_host_operands(const Kernel<Args>&, const Args&, const Args&, int, void*) { refuse(); }
+void run_on_host_operands(const Kernel<Args>&, const Args&, const Args&, int, void*) {
+  refuse();
+}
 template <class Args>
-void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*) { refuse(); }
+void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*) {
+  refuse();
+}
 DeviceBuffer::DeviceBuffer(std::size_t, int) { refuse(); }
 DeviceBuffer::~DeviceBuffer() = default;
 void DeviceBuffer::upload(const void*, std::size_t, std::size_t) { refuse(); }
 void DeviceBuffer::download(void*, std::size_t, std::size_t) const { refuse(); }
 std::vector<double> time_in_graph(int, int, int, const std::function<void(void*)>&) { refuse(); }
 
-#define FL_INSTANTIATE(Args)                                                                        \
-  template void run_on_host_operands(const Kernel<Args>&, const Args&, const Args&, int, void*);    \
+#define FL_INSTANTIATE(Args)                                                                     \
+  template void run_on_host_operands(const Kernel<Args>&, const Args&, const Args&, int, void*); \
   template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*);
 FL_INSTANTIATE(SgemmArgs)
 FL_INSTANTIATE(SgemvArgs)

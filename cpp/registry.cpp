@@ -50,10 +50,16 @@ constexpr Kernel<TransposeArgs> transpose_rows[] = {
 }  // namespace
 
 template <>
-std::span<const Kernel<SgemmArgs>> kernels() { return sgemm_rows; }
+std::span<const Kernel<SgemmArgs>> kernels() {
+  return sgemm_rows;
+}
 template <>
-std::span<const Kernel<SgemvArgs>> kernels() { return sgemv_rows; }
+std::span<const Kernel<SgemvArgs>> kernels() {
+  return sgemv_rows;
+}
 template <>
-std::span<const Kernel<TransposeArgs>> kernels() { return transpose_rows; }
+std::span<const Kernel<TransposeArgs>> kernels() {
+  return transpose_rows;
+}
 
 }  // namespace fl

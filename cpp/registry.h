@@ -26,10 +26,10 @@ template <class Args>
 struct Kernel {
   const char* name;
   Needs needs;
-  const char* (*legal)(const Args&);       // nullptr if the row can compute this, else what it lacks
-  double (*cost)(const Args&);             // estimated microseconds; dispatch takes the smallest
-  std::size_t (*workspace)(const Args&);   // bytes
-  const char* blurb;                       // one line for docs and `fastlinalg.kernels()`
+  const char* (*legal)(const Args&);         // nullptr if the row can compute this, else what it lacks
+  double (*cost)(const Args&);               // estimated microseconds; dispatch takes the smallest
+  std::size_t (*workspace)(const Args&);     // bytes
+  const char* blurb;                         // one line for docs and `fastlinalg.kernels()`
   void (*run)(const Args&, const Context&);  // nullptr where this build has no CUDA
 };
 
@@ -45,10 +45,16 @@ FL_EXPORT std::span<const Kernel<TransposeArgs>> kernels();
 template <class Args>
 constexpr const char* op_name();
 template <>
-constexpr const char* op_name<SgemmArgs>() { return "sgemm"; }
+constexpr const char* op_name<SgemmArgs>() {
+  return "sgemm";
+}
 template <>
-constexpr const char* op_name<SgemvArgs>() { return "sgemv"; }
+constexpr const char* op_name<SgemvArgs>() {
+  return "sgemv";
+}
 template <>
-constexpr const char* op_name<TransposeArgs>() { return "transpose"; }
+constexpr const char* op_name<TransposeArgs>() {
+  return "transpose";
+}
 
 }  // namespace fl

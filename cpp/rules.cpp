@@ -24,7 +24,8 @@ const char* blas_layout_aligned16(const SgemmArgs& p) {
 const char* blas_layout(const SgemvArgs& p) { return unit_stride(p.a) ? nullptr : unit_stride_text; }
 const char* blas_layout_aligned16(const SgemvArgs& p) {
   if (const char* lacks = blas_layout(p)) return lacks;
-  return aligned16(p.a) ? nullptr : "a 16-byte aligned matrix whose leading dimension and batch stride are multiples of 4";
+  return aligned16(p.a) ? nullptr
+                        : "a 16-byte aligned matrix whose leading dimension and batch stride are multiples of 4";
 }
 const char* row_major_both(const TransposeArgs& p) {
   return row_major(p.a) && row_major(p.b) ? nullptr : row_major_text;

@@ -14,11 +14,17 @@ namespace fl {
 
 // ---------------------------------------------------------------- legality
 template <class T>
-constexpr bool row_major(const MatrixView<T>& x) { return x.cs == 1; }
+constexpr bool row_major(const MatrixView<T>& x) {
+  return x.cs == 1;
+}
 template <class T>
-constexpr bool unit_stride(const MatrixView<T>& x) { return x.cs == 1 || x.rs == 1; }
+constexpr bool unit_stride(const MatrixView<T>& x) {
+  return x.cs == 1 || x.rs == 1;
+}
 template <class T>
-constexpr int64_t ld(const MatrixView<T>& x) { return x.cs == 1 ? x.rs : x.cs; }
+constexpr int64_t ld(const MatrixView<T>& x) {
+  return x.cs == 1 ? x.rs : x.cs;
+}
 
 // Every 16-byte access of a kernel is aligned: the base and all strides but the unit one are multiples of four floats.
 template <class T>
@@ -27,7 +33,9 @@ bool aligned16(const MatrixView<T>& x) {
 }
 
 template <class Args>
-const char* any(const Args&) { return nullptr; }
+const char* any(const Args&) {
+  return nullptr;
+}
 
 // A and B in row- or column-major order, C row-major: what the BLAS can express.
 const char* blas_layout(const SgemmArgs& p);
@@ -39,7 +47,9 @@ const char* row_major_aligned16(const TransposeArgs& p);
 const char* row_major_aligned8(const TransposeArgs& p);
 
 template <class Args>
-std::size_t no_workspace(const Args&) { return 0; }
+std::size_t no_workspace(const Args&) {
+  return 0;
+}
 
 // ---------------------------------------------------------------- cost
 // A tile kernel: a fixed launch cost, then whole waves of BM x BN tiles, OCC of them at a time on each of 132
@@ -54,7 +64,9 @@ double tile_cost(const SgemmArgs& p) {
 }
 // A kernel bound by arithmetic at MFLOPS on one core.
 template <int MFLOPS>
-double flop_cost(const SgemmArgs& p) { return 0.2 + 2.0 * double(p.m) * double(p.n) * double(p.k) * double(p.batch) / MFLOPS; }
+double flop_cost(const SgemmArgs& p) {
+  return 0.2 + 2.0 * double(p.m) * double(p.n) * double(p.k) * double(p.batch) / MFLOPS;
+}
 // A kernel bound by memory that reads A at MBPS when a row of A has LO to HI elements, and slower the further it is from that.
 template <int LO, int HI, int MBPS>
 double row_length_cost(const SgemvArgs& p) {

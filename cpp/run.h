@@ -12,7 +12,7 @@ namespace fl {
 struct CallOptions {
   std::string_view kernel = {};  // empty: dispatch chooses
   Device device = {};
-  void* stream = nullptr;  // cudaStream_t; null: one of the library's own
+  void* stream = nullptr;      // cudaStream_t; null: one of the library's own
   bool device_memory = false;  // the operands are device pointers; the call returns once it is queued on `stream`
   const std::function<void(const std::string&)>* log = nullptr;  // called with one line of text if set
 };

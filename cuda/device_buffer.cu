@@ -42,9 +42,7 @@ void* allocate(std::size_t bytes, int device) {
 }  // namespace
 
 DeviceBuffer::DeviceBuffer(std::size_t bytes, int device)
-    : data_(allocate(bytes, device)),
-      bytes_(bytes),
-      device_(device) {}
+    : data_(allocate(bytes, device)), bytes_(bytes), device_(device) {}
 
 DeviceBuffer::~DeviceBuffer() {
   if (!data_ || device_count() == 0) return;  // in a child of fork there is nothing to free

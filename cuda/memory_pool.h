@@ -15,10 +15,7 @@ void pool_free(int device, void* data, std::size_t bytes, cudaStream_t stream) n
 class PoolBuffer {
  public:
   PoolBuffer(int device, std::size_t bytes, cudaStream_t stream)
-      : device_(device),
-        bytes_(bytes),
-        stream_(stream),
-        data_(pool_allocate(device, bytes, stream)) {}
+      : device_(device), bytes_(bytes), stream_(stream), data_(pool_allocate(device, bytes, stream)) {}
   ~PoolBuffer() { pool_free(device_, data_, bytes_, stream_); }
   PoolBuffer(const PoolBuffer&) = delete;
   PoolBuffer& operator=(const PoolBuffer&) = delete;

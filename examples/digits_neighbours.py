@@ -1,7 +1,7 @@
 """Classify handwritten digits by their nearest neighbours, with one matrix product doing the work.
 
-The squared distance of two images x and y is |x|^2 - 2 x.y + |y|^2, so all distances between a test set and a training set
-come from the Gram matrix of the two. Every prediction is checked against scikit-learn's own brute-force classifier.
+The squared distance of two images x and y is |x|^2 - 2 x.y + |y|^2, so all distances between a test set and a training
+set come from the Gram matrix of the two. Every prediction is checked against scikit-learn's own brute-force classifier.
 
 Run: python examples/digits_neighbours.py [--device auto|cpu|cuda] [--kernel NAME]
 """

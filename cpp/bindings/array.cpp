@@ -42,10 +42,11 @@ void require_ndarray(nb::handle object, const char* name) {
   const nb::handle type = object.type();
   if (type.is(numpy().ndarray)) return;
   if (!nb::isinstance(object, numpy().ndarray))
-    throw InvalidType(std::string(name) + " must be a float32 NumPy array, got " + text(object.type().attr("__name__")));
+    throw InvalidType(std::string(name) + " must be a float32 NumPy array, got " +
+                      text(object.type().attr("__name__")));
   if (nb::hasattr(object, "filled") && nb::hasattr(object, "mask"))
-    throw InvalidType(std::string(name) + " must not be a masked array: the masked elements would be used; pass " + name +
-                      ".filled(...)");
+    throw InvalidType(std::string(name) + " must not be a masked array: the masked elements would be used; pass " +
+                      name + ".filled(...)");
 }
 
 // Byte range [first, last] that the elements of an array occupy; empty arrays have no range.
@@ -91,7 +92,8 @@ void Array::acquire(nb::handle object, const char* name, Access access) {
     strides_[i] = buffer_.strides[i] / Py_ssize_t(sizeof(float));
   }
   if (misaligned_ && access == read) {
-    nb::object copy = numpy().array(object, nb::arg("dtype") = numpy().float32, nb::arg("copy") = true, nb::arg("subok") = false);
+    nb::object copy =
+        numpy().array(object, nb::arg("dtype") = numpy().float32, nb::arg("copy") = true, nb::arg("subok") = false);
     release();
     acquire(copy, name, read);
   }

@@ -37,9 +37,9 @@ class Array {
   nb::handle object() const { return object_; }
   bool misaligned() const { return misaligned_; }
 
-  bool same_view(const Array& other) const;   // the same elements in the same order
-  bool overlaps(const Array& other) const;    // by address range: may say yes where strides interleave
-  bool overlaps_itself() const;               // two indices may share an element
+  bool same_view(const Array& other) const;  // the same elements in the same order
+  bool overlaps(const Array& other) const;   // by address range: may say yes where strides interleave
+  bool overlaps_itself() const;              // two indices may share an element
 
  private:
   void acquire(nb::handle object, const char* name, Access access);
@@ -58,7 +58,7 @@ inline std::string text(nb::handle object) { return nb::str(object).c_str(); }  
 std::string to_string(std::span<const Py_ssize_t> shape);  // "(2, 3)", "(4,)"
 std::string to_string(const Shape& shape);
 
-nb::object empty(const Shape& shape);                    // a new float32 array
-void copy_into(nb::handle target, nb::handle source);    // numpy.copyto
+nb::object empty(const Shape& shape);                  // a new float32 array
+void copy_into(nb::handle target, nb::handle source);  // numpy.copyto
 
 }  // namespace fl::py

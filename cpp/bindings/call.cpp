@@ -19,10 +19,12 @@ std::string describe(const SgemmArgs& p) {
          (p.batch > 1 ? " batch " + std::to_string(p.batch) : "");
 }
 std::string describe(const SgemvArgs& p) {
-  return "sgemv " + std::to_string(p.m) + "x" + std::to_string(p.n) + (p.batch > 1 ? " batch " + std::to_string(p.batch) : "");
+  return "sgemv " + std::to_string(p.m) + "x" + std::to_string(p.n) +
+         (p.batch > 1 ? " batch " + std::to_string(p.batch) : "");
 }
 std::string describe(const TransposeArgs& p) {
-  return "transpose " + std::to_string(p.m) + "x" + std::to_string(p.n) + (p.batch > 1 ? " batch " + std::to_string(p.batch) : "");
+  return "transpose " + std::to_string(p.m) + "x" + std::to_string(p.n) +
+         (p.batch > 1 ? " batch " + std::to_string(p.batch) : "");
 }
 
 struct LastShape {
@@ -84,11 +86,13 @@ void* parse_stream(nb::handle stream) {
   uintptr_t handle = 0;
   if (!nb::try_cast(value, handle))
     throw InvalidType("stream must be None, an int or an object with __cuda_stream__, got " + text(nb::repr(stream)));
-  if (handle == 0) throw InvalidValue("stream=0 is ambiguous: pass 1 for the legacy default stream or 2 for the per-thread one");
+  if (handle == 0)
+    throw InvalidValue("stream=0 is ambiguous: pass 1 for the legacy default stream or 2 for the per-thread one");
   return reinterpret_cast<void*>(handle);  // 1 and 2 are the CUDA runtime's own names for those two
 }
 
-Options parse_options(const char* function, nb::handle kernel, const char* precision, const char* device, nb::handle stream) {
+Options parse_options(const char* function, nb::handle kernel, const char* precision, const char* device,
+                      nb::handle stream) {
   Options options;
   options.precision = parse_precision(precision);
   options.call.device = parse_device(device);
@@ -97,7 +101,8 @@ Options parse_options(const char* function, nb::handle kernel, const char* preci
     if (!nb::isinstance<nb::str>(kernel))
       throw InvalidType(std::string(function) + ": kernel must be a name or None, got " + text(nb::repr(kernel)));
     options.call.kernel = nb::borrow<nb::str>(kernel).c_str();  // alive as long as the argument
-    if (options.call.kernel.empty()) throw InvalidValue(std::string(function) + ": kernel must be a name or None, got ''");
+    if (options.call.kernel.empty())
+      throw InvalidValue(std::string(function) + ": kernel must be a name or None, got ''");
   }
   return options;
 }
@@ -111,7 +116,8 @@ Target::Target(const char* function, nb::handle out, const Shape& shape, std::in
   array_ = Array(out, "out", Array::write);
   result_ = nb::borrow(out);
   if (!std::equal(shape.begin(), shape.end(), array_.shape().begin(), array_.shape().end()))
-    throw InvalidValue(std::string(function) + ": out has shape " + to_string(array_.shape()) + ", the result needs " + to_string(shape));
+    throw InvalidValue(std::string(function) + ": out has shape " + to_string(array_.shape()) + ", the result needs " +
+                       to_string(shape));
   if (array_.overlaps_itself())
     throw InvalidValue(std::string(function) + ": elements of out share memory (a broadcast or overlapping view)");
   stand_in_ = array_.misaligned();

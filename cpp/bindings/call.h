@@ -11,7 +11,8 @@ struct Options {
   Precision precision = Precision::accurate;
   CallOptions call;
 };
-Options parse_options(const char* function, nb::handle kernel, const char* precision, const char* device, nb::handle stream);
+Options parse_options(const char* function, nb::handle kernel, const char* precision, const char* device,
+                      nb::handle stream);
 Precision parse_precision(const char* text);
 void* parse_stream(nb::handle stream);  // None, an int, or an object with __cuda_stream__
 
@@ -25,8 +26,8 @@ class Target {
   nb::object finish();           // `out` or the new array, complete
 
  private:
-  nb::object result_;      // what the caller gets
-  Array array_;            // what the kernels write: the result, or a stand-in for it
+  nb::object result_;  // what the caller gets
+  Array array_;        // what the kernels write: the result, or a stand-in for it
   bool stand_in_ = false;
 };
 

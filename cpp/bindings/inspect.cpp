@@ -21,7 +21,12 @@ bool serves_strict(const Kernel<Args>&) {
 template <>
 bool serves_strict(const Kernel<SgemmArgs>& kernel) {
   alignas(16) float place[4] = {};
-  const SgemmArgs ideal{.m = 128, .n = 128, .k = 128, .a = {place, 128, 1}, .b = {place, 128, 1}, .c = {place, 128, 1},
+  const SgemmArgs ideal{.m = 128,
+                        .n = 128,
+                        .k = 128,
+                        .a = {place, 128, 1},
+                        .b = {place, 128, 1},
+                        .c = {place, 128, 1},
                         .precision = Precision::strict};
   return !kernel.legal(ideal);
 }
@@ -78,7 +83,8 @@ nb::list devices() {
     nb::dict row;
     row["ordinal"] = device.ordinal;
     row["name"] = device.name;
-    row["compute_capability"] = std::to_string(device.compute_capability / 10) + "." + std::to_string(device.compute_capability % 10);
+    row["compute_capability"] =
+        std::to_string(device.compute_capability / 10) + "." + std::to_string(device.compute_capability % 10);
     row["sm_count"] = device.sm_count;
     row["clock_khz"] = device.clock_khz;
     row["memory"] = device.memory;
@@ -113,7 +119,9 @@ void bind_inspection(nb::module_& m) {
   m.def("cuda_is_available", [] { return cuda::device_count() > 0; });
   m.def("cuda_memory_info", memory_info, nb::arg("device"));
   m.def("cuda_trim", cuda::trim, nb::arg("device"), nb::call_guard<GilReleased>());
-  m.def("cuda_set_memory_limit", [](size_t bytes, int device) { cuda::set_memory_limit(device, bytes); }, nb::arg("bytes"), nb::arg("device"));
+  m.def(
+      "cuda_set_memory_limit", [](size_t bytes, int device) { cuda::set_memory_limit(device, bytes); },
+      nb::arg("bytes"), nb::arg("device"));
   m.def("cpu_peak_gflops", cpu_peak_gflops, nb::arg("threads"), nb::call_guard<GilReleased>());
 }
 

@@ -47,12 +47,14 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = FASTLINALG_VERSION;
   m.attr("CudaError") = nb::borrow(cuda_error_type);
 
-  m.def("matmul", fl::py::matmul, arg("a"), arg("b"), arg("out").none(), arg("precision"), arg("device"), arg("stream").none());
-  m.def("sgemm", fl::py::sgemm, arg("a"), arg("b"), arg("c").none(), arg("alpha"), arg("beta"), arg("trans_a"), arg("trans_b"),
-        arg("out").none(), arg("kernel").none(), arg("precision"), arg("device"), arg("stream").none());
-  m.def("sgemv", fl::py::sgemv, arg("a"), arg("x"), arg("y").none(), arg("alpha"), arg("beta"), arg("trans"), arg("out").none(),
-        arg("kernel").none(), arg("device"), arg("stream").none());
-  m.def("transpose", fl::py::transpose, arg("a"), arg("out").none(), arg("kernel").none(), arg("device"), arg("stream").none());
+  m.def("matmul", fl::py::matmul, arg("a"), arg("b"), arg("out").none(), arg("precision"), arg("device"),
+        arg("stream").none());
+  m.def("sgemm", fl::py::sgemm, arg("a"), arg("b"), arg("c").none(), arg("alpha"), arg("beta"), arg("trans_a"),
+        arg("trans_b"), arg("out").none(), arg("kernel").none(), arg("precision"), arg("device"), arg("stream").none());
+  m.def("sgemv", fl::py::sgemv, arg("a"), arg("x"), arg("y").none(), arg("alpha"), arg("beta"), arg("trans"),
+        arg("out").none(), arg("kernel").none(), arg("device"), arg("stream").none());
+  m.def("transpose", fl::py::transpose, arg("a"), arg("out").none(), arg("kernel").none(), arg("device"),
+        arg("stream").none());
   m.def("set_logger", fl::py::set_logger, arg("logger"));
   fl::py::bind_inspection(m);
   fl::py::bind_device_memory(m);

@@ -40,7 +40,8 @@ struct BlockTile {
 };
 
 template <int BM, int BN>
-__device__ __forceinline__ BlockTile block_tile(const SgemmArgs& p, const TileGrid& grid, unsigned number = blockIdx.x) {
+__device__ __forceinline__ BlockTile block_tile(const SgemmArgs& p, const TileGrid& grid,
+                                                unsigned number = blockIdx.x) {
   const Tile tile = grid.tile(number);
   const int64_t row = tile.row * BM, col = tile.col * BN;
   const int rows = static_cast<int>(min(p.m - row, int64_t{BM})), cols = static_cast<int>(min(p.n - col, int64_t{BN}));

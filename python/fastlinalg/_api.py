@@ -1,4 +1,4 @@
-"""The four products. Arguments are checked once, in the extension; these functions carry signatures and documentation."""
+"""The four products. Arguments are checked once, in the extension; here are signatures and documentation."""
 
 from __future__ import annotations
 

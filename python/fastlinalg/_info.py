@@ -89,9 +89,9 @@ def devices() -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``ordinal``, ``name``, ``compute_capability``, ``sm_count``, ``clock_khz``, ``memory`` and ``l2_cache`` in bytes,
-        ``peak_gflops`` (float32 FMA pipes at the highest clock). Empty without a device: a normal state, whose reason is
-        in ``info()["cuda"]["message"]``.
+        ``ordinal``, ``name``, ``compute_capability``, ``sm_count``, ``clock_khz``, ``memory`` and ``l2_cache`` in
+        bytes, ``peak_gflops`` (float32 FMA pipes at the highest clock). Empty without a device: a normal state, whose
+        reason is in ``info()["cuda"]["message"]``.
     """
     return _core.devices()
 

@@ -35,7 +35,7 @@ def set_num_threads(n: int) -> None:
 
 @contextmanager
 def num_threads(n: int) -> Iterator[None]:
-    """Set the number of CPU threads for the body of a ``with`` statement. The setting is the process's, not the thread's."""
+    """Set the number of CPU threads for the body of a ``with`` statement, for the whole process."""
     before = _core.get_num_threads()
     _core.set_num_threads(n)
     try:
