@@ -48,6 +48,14 @@ void copy_direct(const Lines<T>& host, void* to, int64_t to_pitch, const void* f
 // ---------------------------------------------------------------- ordinary host memory, through the ring
 int64_t device_offset(const Piece& piece, int64_t ld) { return piece.first * ld + piece.from; }
 
+// What is sent of a packed piece: also the padding behind its last line, whatever is in it. A kernel may ask for 16 bytes
+// there and say that it wants fewer; a checker of uninitialised memory counts all of them.
+int64_t sent_size(const Piece& piece, const Lines<const float>& host) {
+  const bool ends_line = piece.from + piece.length == host.length;
+  const int64_t size = packed_size(piece, host.ld) + (ends_line ? host.ld - host.length : 0);
+  return size < capacity ? size : capacity;
+}
+
 }  // namespace
 
 void upload(const Lines<const float>& host, float* device, StagingRing& ring, cudaStream_t stream) {
@@ -58,7 +66,7 @@ void upload(const Lines<const float>& host, float* device, StagingRing& ring, cu
     const Piece piece = pieces[i];
     Chunk& chunk = ring.next();
     pack(host, piece, static_cast<float*>(chunk.data));
-    FL_CUDA(cudaMemcpyAsync(device + device_offset(piece, host.ld), chunk.data, bytes(packed_size(piece, host.ld)),
+    FL_CUDA(cudaMemcpyAsync(device + device_offset(piece, host.ld), chunk.data, bytes(sent_size(piece, host)),
                             cudaMemcpyHostToDevice, stream));
     FL_CUDA(cudaEventRecord(chunk.copied, stream));
   }
