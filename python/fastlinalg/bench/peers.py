@@ -105,12 +105,12 @@ class NumPy(Peer):
     devices = ("cpu",)
 
     def host_calls(self, problem: Problem, a: Array, b: Array | None, out: Array) -> dict[str, HostCall]:
+        if b is None:
+            return {self.name: lambda: np.copyto(out, a.T)}
         if problem.op == "sgemm":
             return {self.name: lambda: np.matmul(a, b, out=out)}
-        if problem.op == "sgemv":
-            op_a = a.T if problem.trans else a
-            return {self.name: lambda: np.dot(op_a, b, out=out)}
-        return {self.name: lambda: np.copyto(out, a.T)}
+        op_a = a.T if problem.trans else a
+        return {self.name: lambda: np.dot(op_a, b, out=out)}
 
 
 class SciPy(Peer):
