@@ -232,9 +232,15 @@ def tracked():
         )
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("needs git and a work tree")
-    for name in listing.stdout.splitlines():
+    names = listing.stdout.splitlines()
+    environments = {name.split("/")[0] for name in names if name.endswith("/pyvenv.cfg")}  # somebody's, under any name
+    for name in names:
         path = ROOT / name
-        if path.is_file() and path.suffix not in (".png", ".npz", ".jpg", ".svg", ".json", ".csv"):
+        if (
+            name.split("/")[0] not in environments
+            and path.is_file()
+            and path.suffix not in (".png", ".npz", ".jpg", ".svg", ".json", ".csv")
+        ):
             yield path
 
 
