@@ -67,12 +67,10 @@ template <int MFLOPS>
 double flop_cost(const SgemmArgs& p) {
   return 0.2 + 2.0 * double(p.m) * double(p.n) * double(p.k) * double(p.batch) / MFLOPS;
 }
-// A kernel bound by memory that reads A at MBPS when a row of A has LO to HI elements, and slower the further it is from that.
-template <int LO, int HI, int MBPS>
-double row_length_cost(const SgemvArgs& p) {
-  const double n = double(p.n), bytes = 4.0 * double(p.m) * n * double(p.batch);
-  const double off = n < LO ? LO / (n + 1) : (n > HI ? n / HI : 1.0);
-  return 2.0 + bytes / MBPS * (off > 4 ? 4 : off);
+// A kernel that reads A at MBPS.
+template <int MBPS>
+double read_cost(const SgemvArgs& p) {
+  return 2.0 + 4.0 * double(p.m) * double(p.n) * double(p.batch) / MBPS;
 }
 // Beyond L2 no transpose of the ladder passes 3.5 TB/s.
 template <int MBPS>

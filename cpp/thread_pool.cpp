@@ -11,7 +11,6 @@
 #include <climits>
 #include <memory>
 #include <new>
-#include <system_error>
 #include <thread>
 
 namespace fl {
