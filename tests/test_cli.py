@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import json
+import math
 import os
 import shlex
 import subprocess
@@ -146,6 +147,65 @@ def test_bench_against_numpy(tmp_path):
 
 
 @needs_bench
+def test_bench_of_random_shapes(tmp_path):
+    """The same seed draws the same shapes, and the summary is that of the rows."""
+    line = "bench sgemv --quick --device cpu --random 4 --repeats 2 --kernels dispatch --against numpy --json o.json"
+    documents = []
+    for seed in (1, 1, 2):
+        text = command(f"{line} --seed {seed}", cwd=tmp_path).stdout
+        documents.append(json.loads((tmp_path / "o.json").read_text()))
+    shapes = [[(row["shape"], row["trans"], row["row_pads"], row["offsets"]) for row in d["rows"]] for d in documents]
+    assert shapes[0] == shapes[1] != shapes[2] and len(shapes[0]) == 8
+
+    (summary,) = documents[2]["summary"]
+    ratios = [row["ratios"]["numpy"] for row in documents[2]["rows"] if not row["peer"]]
+    assert summary["shapes"] == len(ratios) == 4 and summary["minimum"] == min(ratios)
+    assert summary["geometric_mean"] == pytest.approx(math.prod(ratios) ** 0.25)
+    assert f"geometric mean {summary['geometric_mean']:.3f}" in text
+
+
+@needs_bench
+@needs_plot
+def test_bench_plots_many_shapes(tmp_path):
+    command("bench sgemm --quick --device cpu --random 21 --repeats 1 --kernels dispatch --plot o.png", cwd=tmp_path)
+    assert (tmp_path / "o.png").read_bytes().startswith(b"\x89PNG")
+
+
+@needs_bench
+def test_bench_against_strict(tmp_path):
+    line = "bench sgemm --quick --device cpu --shapes 40x30x20*3:NT,33x20x10:TT --repeats 2 --kernels dispatch"
+    command(f"{line} --against strict,numpy --json o.json", cwd=tmp_path)
+    rows = json.loads((tmp_path / "o.json").read_text())["rows"]
+    assert [row["kernel"] for row in rows] == 2 * ["dispatch", "strict", "numpy"]
+    assert {row["trans"]: row["batch"] for row in rows} == {"NT": 3, "TT": 1}
+    assert all("strict" in row["ratios"] for row in rows if row["kernel"] != "strict")
+    assert all(row["error"]["ok"] for row in rows)
+
+
+@needs_bench
+@pytest.mark.gpu
+def test_bench_of_random_shapes_on_the_gpu(tmp_path):
+    """Rows apart and unaligned operands, ours and the peers'."""
+    peers = [name for name in ("torch", "cupy") if importlib.util.find_spec(name)]
+    for op in OPERATIONS:
+        line = f"bench {op} --quick --device cuda --random 6 --repeats 2 --kernels dispatch --json o.json"
+        command(f"{line} --against {','.join(['strict', *peers])}", cwd=tmp_path)
+        rows = json.loads((tmp_path / "o.json").read_text())["rows"]
+        assert all(row["error"]["ok"] for row in rows if row["error"])
+        assert {row["kernel"] for row in rows} >= {"dispatch", *peers}
+
+
+@needs_bench
+@pytest.mark.gpu
+def test_bench_of_strict_rows_on_the_gpu(tmp_path):
+    line = "bench sgemm --quick --device cuda --precision strict --shapes 256x256x128 --repeats 2 --json o.json"
+    command(line, cwd=tmp_path)
+    measured = {row["kernel"] for row in json.loads((tmp_path / "o.json").read_text())["rows"]}
+    rows = [row for row in fl.kernels("sgemm") if row.device == "cuda" and row.available]
+    assert measured == {"dispatch"} | {row.name for row in rows if row.strict}
+
+
+@needs_bench
 @pytest.mark.gpu
 def test_bench_on_the_gpu(tmp_path):
     command("bench sgemm --quick --device cuda --shapes 256x256x128 --repeats 3 --json o.json", cwd=tmp_path)
@@ -163,6 +223,11 @@ WRONG = {
     "bench sgemm --shapes 12y": ("12y", 2),
     "bench sgemm --shapes 0x3x4": ("0x3x4", 2),
     "bench all --shapes 64": ("--shapes", 2),
+    "bench sgemm --shapes 3x4x5:XY": ("XY", 2),
+    "bench sgemm --shapes 3x4x5*0": ("*0", 2),
+    "bench sgemm --shapes 64 --random 3": ("--random", 2),
+    "bench sgemm --random 0": ("at least 1", 2),
+    "bench sgemm --precision double": ("double", 2),
     "bench sgemm --against blitz": ("blitz", 2),
     "bench sgemm --repeats 0": ("at least 1", 2),
     "bench sgemm --device tpu": ("tpu", 2),

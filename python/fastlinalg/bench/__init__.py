@@ -16,11 +16,15 @@ JSON files (``--json``) hold one object::
                 {"before", "after"}, each {"sm_mhz", "watts"} or null
     peers       {name: version}
     rows        a list of
-        op, kernel    kernel is a name of the kernel table, "dispatch", the name of a peer, or "copy"
+        op, kernel    kernel is a name of the kernel table, "dispatch", "strict" (dispatched in that precision, to
+                      compare with), the name of a peer, or "copy"
         peer          true unless the kernel is ours
         shape         {"m", "n", "k"}; k is null but for sgemm
-        trans         "NN" for sgemm, "N" or "T" for sgemv, null for transpose
+        trans         "NN", "NT", "TN" or "TT" for sgemm, "N" or "T" for sgemv, null for transpose
+        batch         how many such problems one call solves
         layout        "row-major"
+        row_pads      {"a", "out"}: floats between the rows
+        offsets       {"a", "b", "out"}: floats from an aligned address to the first element
         samples_us    microseconds per call, one number per block of calls
         min_us, mean_us, median_us, max_us
         gflops_mean   at mean_us; null for transpose
@@ -31,6 +35,8 @@ JSON files (``--json``) hold one object::
                       2**-24, "rel_f": relative Frobenius norm}, against float64 over sampled rows
         method        "cuda graph", "loop" (events around plain launches) or "alternating blocks" (host clock)
         clocks        {"sm_mhz", "watts"} right after the shape was timed, or null
+    summary     a list of {"op", "kernel", "against", "shapes", "geometric_mean", "minimum", "minimum_at"}: the ratios
+                of one contender over all shapes
     skipped     a list of {"op", "shape", "kernel", "reason"}
 
 CSV files (``--csv``) hold the rows flattened, without the samples.

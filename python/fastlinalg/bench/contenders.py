@@ -12,12 +12,13 @@ import fastlinalg as fl
 
 from .. import _core
 from .._check import Array, canaries
-from .operands import Operands
-from .peers import COPY, DevicePeer, Peer
+from .operands import Operands, Placed
+from .peer import COPY, DeviceOperand, DevicePeer, Peer
 from .problems import Problem
 from .timing import Plan, Timing, alternating, in_graph, once
 
 DISPATCH = "dispatch"  # the contender that leaves the choice of kernel to the library
+STRICT = "strict"  # the same with precision="strict", as something to compare with
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,16 @@ class Contender:
     def ours(self) -> bool:
         return self.peer is None and not self.is_copy
 
+    @property
+    def reference(self) -> bool:
+        """Whether the others' speed is given as a ratio to this one's."""
+        return not self.ours or self.name == STRICT
+
+
+def dispatched(kernel: str) -> bool:
+    """Whether the library chooses the kernel of this contender."""
+    return kernel in (DISPATCH, STRICT)
+
 
 class Session(Protocol):
     """One problem with its operands in place."""
@@ -51,16 +62,20 @@ class Session(Protocol):
 class HostSession:
     """Operands in host memory, kernels on the CPU."""
 
-    def __init__(self, problem: Problem, operands: Operands) -> None:
-        self.problem, self.operands = problem, operands
-        self.out = np.zeros(problem.out_shape(), np.float32)  # zeros: touches every page before a clock runs
+    def __init__(self, problem: Problem, operands: Operands, precision: str = "accurate") -> None:
+        self.problem, self.operands, self.precision = problem, operands, precision
+        self.out = operands.make_out().array
 
     def ours(self, kernel: str) -> Contender:
         problem, a, out = self.problem, self.operands.a, self.out
         b: Any = self.operands.b
-        name = None if kernel == DISPATCH else kernel
+        name = None if dispatched(kernel) else kernel
+        precision: Any = STRICT if kernel == STRICT else self.precision
         if problem.op == "sgemm":
-            return Contender(kernel, lambda: fl.sgemm(a, b, out=out, kernel=name, device="cpu"))
+            flags: Any = {"trans_a": problem.trans_a, "trans_b": problem.trans_b}
+            return Contender(
+                kernel, lambda: fl.sgemm(a, b, out=out, kernel=name, device="cpu", precision=precision, **flags)
+            )
         if problem.op == "sgemv":
             return Contender(kernel, lambda: fl.sgemv(a, b, trans=problem.trans, out=out, kernel=name, device="cpu"))
         return Contender(kernel, lambda: fl.transpose(a, out, kernel=name, device="cpu"))
@@ -70,16 +85,17 @@ class HostSession:
         return [Contender(name, call, peer) for name, call in calls.items()]
 
     def copies(self) -> list[Contender]:
-        if self.problem.op != "transpose":
+        if self.problem.op != "transpose" or not self.problem.contiguous:
             return []
-        source, target = self.operands.a.ravel(), self.out.reshape(-1)
+        source, target = self.operands.a.reshape(-1), self.out.reshape(-1)
         return [Contender(COPY, lambda: np.copyto(target, source))]
 
     def result(self, contender: Contender) -> Array:
-        rows = self.operands.rows
-        self.out[rows] = np.nan
+        width = (self.problem.n,) if self.problem.op == "sgemm" else self.out.shape[1:]
+        rows, out = self.operands.rows, self.out.reshape(-1, *width)  # a view: a batch has no padding
+        out[rows] = np.nan
         contender.call()
-        return self.out[rows]
+        return out[rows]
 
     def first_us(self, contender: Contender) -> float:
         return min(once(contender.call) for _ in range(4))  # the first warms up; other load only lengthens
@@ -90,73 +106,67 @@ class HostSession:
 
 
 class DeviceSession:
-    """Operands in device memory, row-major with the rows next to each other."""
+    """Operands in device memory, row-major."""
 
-    def __init__(self, problem: Problem, operands: Operands, device: int = 0) -> None:
-        self.problem, self.operands, self.device = problem, operands, device
-        self.a = self._upload(operands.a)
-        self.b = None if operands.b is None else self._upload(operands.b)
-        self.out = _core.DeviceBuffer(4 * int(np.prod(problem.out_shape())), device)
+    def __init__(self, problem: Problem, operands: Operands, precision: str = "accurate", device: int = 0) -> None:
+        self.problem, self.operands, self.precision, self.device = problem, operands, precision, device
+        self.a = self._upload(operands.placed_a)
+        self.b = None if operands.placed_b is None else self._upload(operands.placed_b)
+        self.out = self._upload(operands.make_out())
 
-    def _upload(self, array: Array) -> Any:
-        buffer = _core.DeviceBuffer(array.nbytes, self.device)
-        buffer.upload(array)
-        return buffer
+    def _upload(self, operand: Placed) -> DeviceOperand:
+        buffer = _core.DeviceBuffer(operand.flat.nbytes, self.device)
+        buffer.upload(operand.flat)
+        return DeviceOperand(buffer, operand.offset, operand.ld, operand.array.shape)
 
     def ours(self, kernel: str) -> Contender:
-        p, a, out, device = self.problem, self.a.ptr, self.out.ptr, self.device
-        b = self.b.ptr if self.b else 0
-        name = None if kernel == DISPATCH else kernel
+        call = {"sgemm": self._sgemm, "sgemv": self._sgemv, "transpose": self._transpose}[self.problem.op]
+        return Contender(kernel, call(None if dispatched(kernel) else kernel, kernel == STRICT))
 
-        def sgemm(stream: int) -> None:
-            _core.device_sgemm(
-                name,
-                p.m,
-                p.n,
-                p.k,
-                1.0,
-                a,
-                p.k,
-                1,
-                b,
-                p.n,
-                1,
-                0.0,
-                out,
-                p.n,
-                precision="accurate",
-                device=device,
-                stream=stream,
-            )
+    def _sgemm(self, name: str | None, strict: bool) -> Callable[[int], None]:
+        p, a, out, device = self.problem, self.a, self.out, self.device
+        b: Any = self.b
+        a_strides = (1, a.ld) if p.trans_a else (a.ld, 1)
+        b_strides = (1, b.ld) if p.trans_b else (b.ld, 1)
+        operands = (p.m, p.n, p.k, 1.0, a.ptr, *a_strides, b.ptr, *b_strides, 0.0, out.ptr, out.ld)
+        batch = (p.batch, p.m * p.k, p.k * p.n, p.m * p.n)
+        precision = STRICT if strict else self.precision
+        run: Any = _core.device_sgemm
+        return lambda stream: run(name, *operands, *batch, precision, device, stream)
 
-        def sgemv(stream: int) -> None:
-            m, n, rs, cs = (p.n, p.m, 1, p.n) if p.trans else (p.m, p.n, p.n, 1)
-            _core.device_sgemv(name, m, n, 1.0, a, rs, cs, b, 1, 0.0, out, 1, device=device, stream=stream)
+    def _sgemv(self, name: str | None, _: bool) -> Callable[[int], None]:
+        p, a, out, device = self.problem, self.a, self.out, self.device
+        b: Any = self.b
+        view = (p.n, p.m, 1.0, a.ptr, 1, a.ld) if p.trans else (p.m, p.n, 1.0, a.ptr, a.ld, 1)
+        return lambda stream: _core.device_sgemv(name, *view, b.ptr, 1, 0.0, out.ptr, 1, device=device, stream=stream)
 
-        def transpose(stream: int) -> None:
-            _core.device_transpose(name, p.m, p.n, a, p.n, out, p.m, device=device, stream=stream)
-
-        return Contender(kernel, {"sgemm": sgemm, "sgemv": sgemv, "transpose": transpose}[p.op])
+    def _transpose(self, name: str | None, _: bool) -> Callable[[int], None]:
+        p, a, out, device = self.problem, self.a, self.out, self.device
+        operands = (p.m, p.n, a.ptr, a.ld, out.ptr, out.ld)
+        return lambda stream: _core.device_transpose(name, *operands, device=device, stream=stream)
 
     def theirs(self, peer: DevicePeer) -> list[Contender]:
-        calls = peer.device_calls(self.problem, self.a.ptr, self.b.ptr if self.b else None, self.out.ptr)
+        calls = peer.device_calls(self.problem, self.a, self.b, self.out)
         return [Contender(name, call, peer) for name, call in calls.items()]
 
     def copies(self) -> list[Contender]:
         return []  # the peers bring theirs
 
     def result(self, contender: Contender) -> Array:
-        shape = self.problem.out_shape()
-        width = int(np.prod(shape[1:]))
-        rows = self.operands.rows if len(shape) > 1 else range(1)  # a vector comes back whole
-        length = width if len(shape) > 1 else shape[0]
-        for row in rows:
-            self.out.upload(canaries(length), offset=4 * length * int(row))
+        shape, rows = self.problem.out_shape(), self.operands.rows
+        if len(shape) == 1:  # a vector comes back whole
+            return self._rows_after(contender, np.zeros(1, np.int64), shape[0])[0][rows]
+        return self._rows_after(contender, rows, shape[-1])
+
+    def _rows_after(self, contender: Contender, rows: Array, length: int) -> Array:
+        places = [4 * (self.out.offset + self.out.ld * int(row)) for row in rows]
+        for place in places:
+            self.out.buffer.upload(canaries(length), offset=place)
         self._run(contender)
         got = np.empty((len(rows), length), np.float32)
-        for i, row in enumerate(rows):
-            self.out.download(got[i], offset=4 * length * int(row))
-        return got if len(shape) > 1 else got[0][self.operands.rows]
+        for row, place in zip(got, places, strict=True):
+            self.out.buffer.download(row, offset=place)
+        return got
 
     def _run(self, contender: Contender) -> None:
         if isinstance(contender.peer, DevicePeer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,20 +33,51 @@ class Accuracy:
     rel_f: float
 
 
+class Placed:
+    """An operand and the memory it lies in: `array` is a view of `flat`, which begins at an aligned address."""
+
+    def __init__(self, shape: tuple[int, ...], pad: int, offset: int, rng: np.random.Generator | None) -> None:
+        self.offset, self.ld = offset, shape[-1] + pad
+        size = offset + math.prod(shape[:-1]) * self.ld
+        self.flat: Array = _aligned_zeros(size)
+        if rng is not None:
+            rng.standard_normal(size, np.float32, out=self.flat)
+        self.array: Array = self.flat[offset:].reshape(*shape[:-1], self.ld)[..., : shape[-1]]
+
+
+def _aligned_zeros(size: int) -> Array:
+    """Written, so that every page is there before a clock runs; at a multiple of 64 bytes, as libraries allocate."""
+    memory = np.zeros(size + 16, np.float32)
+    memory.fill(0.0)
+    first = -memory.ctypes.data % 64 // 4
+    return memory[first : first + size]
+
+
 class Operands:
     """The operands of one problem on the host, and the true values of sampled rows of its result."""
 
     def __init__(self, problem: Problem, seed: int) -> None:
         rng = np.random.default_rng([seed, problem.m, problem.n, problem.k])
+        pads, offsets = problem.pads, problem.offsets
         self.problem = problem
-        self.a = rng.standard_normal(problem.a_shape(), dtype=np.float32)
-        self.b = rng.standard_normal(problem.b_shape(), dtype=np.float32) if problem.b_shape() else None
+        self.placed_a = Placed(problem.a_shape(), pads[0], offsets[0], rng)
+        self.placed_b = Placed(problem.b_shape(), 0, offsets[1], rng) if problem.b_shape() else None
+        self.a = self.placed_a.array
+        self.b = self.placed_b.array if self.placed_b else None
         self.rows = self._choose_rows(rng)
         self._expected = self._expect()
 
+    def make_out(self) -> Placed:
+        """Memory for the result, as the problem wants it to lie."""
+        return Placed(self.problem.out_shape(), self.problem.pads[1], self.problem.offsets[2], None)
+
     def _choose_rows(self, rng: np.random.Generator) -> Array:
-        """Rows (or elements, of a vector) of the result to look at: one from each of as many equal strips."""
+        """Rows (or elements, of a vector) of the result to look at: one from each of as many equal strips.
+
+        The rows of a batch are counted through all its problems.
+        """
         problem, size = self.problem, self.problem.out_shape()[0]
+        size *= problem.m if problem.batch > 1 else 1
         per_row = (problem.n * problem.m) // size if problem.op == "sgemv" else 0
         wanted = max(SAMPLED_ROWS, SAMPLED_WORK // per_row) if per_row else SAMPLED_ROWS
         edges = np.linspace(0, size, min(wanted, size) + 1).astype(np.int64)
@@ -57,9 +89,19 @@ class Operands:
             value = np.asarray(a[:, rows].T, np.float64)
             return Expected(value, np.zeros(value.shape))
         if self.problem.op == "sgemm":
-            return expected_product(a[rows], b)
+            return self._expect_product(a, b)
         column = expected_product(a[:, rows].T if self.problem.trans else a[rows], b[:, None])
         return Expected(column.value[:, 0], column.bound[:, 0])
+
+    def _expect_product(self, a: Array, b: Array) -> Expected:
+        problem, rows = self.problem, self.rows
+        op_a = a.swapaxes(-1, -2) if problem.trans_a else a
+        op_b = b.swapaxes(-1, -2) if problem.trans_b else b
+        if problem.batch == 1:
+            return expected_product(op_a[rows], op_b)
+        which, row = np.divmod(rows, problem.m)
+        sampled = expected_product(op_a[which, row, None, :], op_b[which])
+        return Expected(sampled.value[:, 0], sampled.bound[:, 0])
 
     def judge(self, got: Array) -> Accuracy:
         """Compare the sampled rows of a result."""

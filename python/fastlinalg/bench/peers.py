@@ -12,90 +12,9 @@ from typing import Any
 import numpy as np
 
 from .._check import Array
+from .peer import COPY, DeviceOperand, DevicePeer, MissingPeer, Peer, swapped
 from .problems import Problem
 from .timing import DeviceCall, HostCall
-
-COPY = "copy"  # beside the transposes: the same bytes in the same order, the limit of what a transpose can reach
-
-
-class MissingPeer(Exception):
-    """A peer was asked for that cannot take part; the message says which and why."""
-
-
-class Peer:
-    """One library.
-
-    Attributes
-    ----------
-    name, version : str
-    devices : tuple of str
-        Where it can run: "cpu", "cuda".
-    """
-
-    name = ""
-    module = ""
-    devices: tuple[str, ...] = ()
-
-    def __init__(self) -> None:
-        self.library: Any = importlib.import_module(self.module or self.name)
-        self.version = str(importlib.import_module(self.name).__version__)
-
-    def set_threads(self, threads: int) -> None:
-        """How many CPU threads to use."""
-        try:
-            import threadpoolctl
-        except ImportError:
-            raise MissingPeer(
-                f"--threads needs threadpoolctl for {self.name}; install with: pip install fastlinalg[bench]"
-            ) from None
-        threadpoolctl.threadpool_limits(threads, user_api="blas")
-
-    def host_calls(self, problem: Problem, a: Array, b: Array | None, out: Array) -> dict[str, HostCall]:
-        """Calls by name of contender; empty if the library has no such operation."""
-        raise NotImplementedError
-
-
-class DevicePeer(Peer):
-    """One that also, or only, runs on a CUDA device."""
-
-    _stream: Any = None  # one of the library's own, made at its first use
-
-    def device_calls(self, problem: Problem, a: int, b: int | None, out: int) -> dict[str, DeviceCall]:
-        """As `host_calls`, for operands at these addresses in device memory."""
-        raise NotImplementedError
-
-    def stream(self) -> int:
-        """The address of a stream of the library's own."""
-        raise NotImplementedError
-
-    def synchronize(self) -> None:
-        """Wait for everything on the device."""
-        raise NotImplementedError
-
-    def _event(self) -> Any:
-        raise NotImplementedError
-
-    def _milliseconds(self, begin: Any, end: Any) -> float:
-        raise NotImplementedError
-
-    def _on_stream(self, call: Callable[[], object]) -> DeviceCall:
-        """`call` with the given stream as the library's current one."""
-        raise NotImplementedError
-
-    def loop(self, call: DeviceCall, launches: int, replays: int) -> list[float]:
-        """Microseconds per call from events around plain launches, after a warm-up."""
-        address = self.stream()
-        call(address)
-        times = []
-        for _ in range(replays):
-            begin, end = self._event(), self._event()
-            begin.record(self._stream)
-            for _ in range(launches):
-                call(address)
-            end.record(self._stream)
-            end.synchronize()
-            times.append(self._milliseconds(begin, end) * 1e3 / launches)
-        return times
 
 
 class NumPy(Peer):
@@ -108,7 +27,8 @@ class NumPy(Peer):
         if b is None:
             return {self.name: lambda: np.copyto(out, a.T)}
         if problem.op == "sgemm":
-            return {self.name: lambda: np.matmul(a, b, out=out)}
+            op_a, op_b = swapped(a, problem.trans_a), swapped(b, problem.trans_b)
+            return {self.name: lambda: np.matmul(op_a, op_b, out=out)}
         op_a = a.T if problem.trans else a
         return {self.name: lambda: np.dot(op_a, b, out=out)}
 
@@ -122,26 +42,16 @@ class SciPy(Peer):
 
     def host_calls(self, problem: Problem, a: Array, b: Array | None, out: Array) -> dict[str, HostCall]:
         blas = self.library
+        if problem.batch > 1 or not problem.contiguous:  # would be copied
+            return {}
         if problem.op == "sgemm":
             at, bt, ct = a.T, b.T, out.T  # type: ignore[union-attr]
-            return {self.name: lambda: blas.sgemm(1.0, bt, at, c=ct, overwrite_c=True)}
+            flags = {"trans_a": problem.trans_b, "trans_b": problem.trans_a}
+            return {self.name: lambda: blas.sgemm(1.0, bt, at, c=ct, overwrite_c=True, **flags)}
         if problem.op == "sgemv":
             at, trans = a.T, 0 if problem.trans else 1
             return {self.name: lambda: blas.sgemv(1.0, at, b, y=out, trans=trans, overwrite_y=True)}
         return {}
-
-
-class DeviceArray:
-    """Memory of ours as other libraries read it."""
-
-    def __init__(self, ptr: int, shape: tuple[int, ...]) -> None:
-        self.__cuda_array_interface__ = {
-            "shape": shape,
-            "typestr": "<f4",
-            "data": (ptr, False),
-            "strides": None,
-            "version": 3,
-        }
 
 
 class CuPy(DevicePeer):
@@ -150,19 +60,40 @@ class CuPy(DevicePeer):
     name = "cupy"
     devices = ("cuda",)
 
-    def device_calls(self, problem: Problem, a: int, b: int | None, out: int) -> dict[str, DeviceCall]:
+    def device_calls(
+        self, problem: Problem, a: DeviceOperand, b: DeviceOperand | None, out: DeviceOperand
+    ) -> dict[str, DeviceCall]:
+        if problem.op != "sgemm":
+            return {name: self._on_stream(call) for name, call in self._streamed(problem, a, b, out).items()}
         cupy = self.library
-        matrix = cupy.asarray(DeviceArray(a, problem.a_shape()))
-        second = None if b is None else cupy.asarray(DeviceArray(b, problem.b_shape()))
-        result = cupy.asarray(DeviceArray(out, problem.out_shape()))
-        if problem.op == "sgemm":
-            return {self.name: self._on_stream(lambda: cupy.matmul(matrix, second, out=result))}
-        cublas = importlib.import_module("cupy.cublas")
-        if problem.op == "sgemv":
-            trans = "T" if problem.trans else "N"
-            return {self.name: self._on_stream(lambda: cublas.gemv(trans, 1.0, matrix, second, 0.0, result))}
-        geam = self._on_stream(lambda: cublas.geam("T", "N", 1.0, matrix, 0.0, result, out=result))
-        return {self.name: geam, COPY: self._on_stream(self._copy(matrix, result))}
+        first, second = swapped(cupy.asarray(a), problem.trans_a), swapped(cupy.asarray(b), problem.trans_b)
+        result = cupy.asarray(out)
+        return {self.name: self._on_stream(lambda: cupy.matmul(first, second, out=result))}
+
+    def _streamed(
+        self, problem: Problem, a: DeviceOperand, b: DeviceOperand | None, out: DeviceOperand
+    ) -> dict[str, Callable[[], object]]:
+        """cuBLAS itself, which takes any distance between rows; ``cupy.cublas`` would copy."""
+        cublas = importlib.import_module("cupy_backends.cuda.libs.cublas")
+        handle = self.library.cuda.device.get_cublas_handle
+        one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
+        factors = one.ctypes.data, zero.ctypes.data  # each call below keeps the arrays alive
+        m, n = problem.m, problem.n
+        if b is not None:
+            trans, x = (0 if problem.trans else 1), b.ptr  # what is row-major to us is transposed to cuBLAS
+
+            def gemv(_: object = (one, zero)) -> None:
+                cublas.sgemv(handle(), trans, n, m, factors[0], a.ptr, a.ld, x, 1, factors[1], out.ptr, 1)
+
+            return {self.name: gemv}
+
+        def geam(_: object = (one, zero)) -> None:
+            third = (factors[1], out.ptr, out.ld, out.ptr, out.ld)
+            cublas.sgeam(handle(), 1, 0, m, n, factors[0], a.ptr, a.ld, *third)
+
+        if not problem.contiguous:
+            return {self.name: geam}
+        return {self.name: geam, COPY: self._copy(self.library.asarray(a), self.library.asarray(out))}
 
     def _copy(self, source: Any, target: Any) -> Callable[[], object]:
         # A kernel, 16 bytes per thread where they divide: a memcpy falls far behind one for large matrices.
@@ -209,10 +140,14 @@ class Torch(DevicePeer):
     def _calls(self, problem: Problem, a: Any, b: Any, out: Any) -> dict[str, Callable[[], object]]:
         torch = self.library
         if problem.op == "sgemm":
-            return {self.name: lambda: torch.mm(a, b, out=out)}
+            multiply = torch.mm if problem.batch == 1 else torch.bmm
+            first, second = swapped(a, problem.trans_a), swapped(b, problem.trans_b)
+            return {self.name: lambda: multiply(first, second, out=out)}
         if problem.op == "sgemv":
             op_a = a.t() if problem.trans else a
             return {self.name: lambda: torch.mv(op_a, b, out=out)}
+        if not problem.contiguous:
+            return {self.name: lambda: out.copy_(a.t())}
         flat_a, flat_out = a.reshape(-1), out.reshape(-1)
         # neg is a vectorised kernel that moves as much as a copy; copy_ is a memcpy, slower for large ones.
         return {self.name: lambda: out.copy_(a.t()), COPY: lambda: torch.neg(flat_a, out=flat_out)}
@@ -223,12 +158,11 @@ class Torch(DevicePeer):
         calls.pop(COPY, None)  # NumPy's is the one to quote on the host
         return calls
 
-    def device_calls(self, problem: Problem, a: int, b: int | None, out: int) -> dict[str, DeviceCall]:
-        def tensor(ptr: int, shape: tuple[int, ...]) -> Any:
-            return self.library.as_tensor(DeviceArray(ptr, shape), device="cuda")
-
-        second = None if b is None else tensor(b, problem.b_shape())
-        calls = self._calls(problem, tensor(a, problem.a_shape()), second, tensor(out, problem.out_shape()))
+    def device_calls(
+        self, problem: Problem, a: DeviceOperand, b: DeviceOperand | None, out: DeviceOperand
+    ) -> dict[str, DeviceCall]:
+        tensors = [None if x is None else self.library.as_tensor(x, device="cuda") for x in (a, b, out)]
+        calls = self._calls(problem, *tensors)
         return {name: self._on_stream(call) for name, call in calls.items()}
 
     def _on_stream(self, call: Callable[[], object]) -> DeviceCall:

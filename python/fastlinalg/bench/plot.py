@@ -1,4 +1,4 @@
-"""Plots: lines over the size for SGEMM, grouped bars for the others."""
+"""Plots: lines over the size for SGEMM, grouped bars for the others, points for many shapes of any kind."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from .results import Document, Row
+
+MANY_SHAPES = 20
 
 
 def write(document: Document, path: str) -> list[str]:
@@ -26,7 +28,8 @@ def write(document: Document, path: str) -> list[str]:
     for op in ops:
         rows = [row for row in document.rows if row.problem.op == op]
         figure, axes = pyplot.subplots(figsize=(10, 6), layout="constrained")
-        (_lines if op == "sgemm" else _bars)(axes, rows, document)
+        many = len({row.problem for row in rows}) > MANY_SHAPES
+        (_points if many else _lines if op == "sgemm" else _bars)(axes, rows, document)
         machine = document.header["machine"]
         axes.set_title(f"{op}, float32, {machine['gpu'] or machine['cpu']}, fastlinalg {document.header['version']}")
         target = Path(path)
@@ -67,6 +70,27 @@ def _lines(axes: Any, rows: list[Row], document: Document) -> None:
     axes.set_xlabel(("M = N" if square else "sqrt(M N)") + f", K = {', '.join(map(str, depths))}")
     axes.set_ylabel("GFLOP/s (mean time)")
     axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="small")
+
+
+def _points(axes: Any, rows: list[Row], document: Document) -> None:
+    """The ratios to what is compared with, else the rate, over the time at the peak or the bytes that move."""
+    product = rows[0].problem.op == "sgemm"
+    pairs = {(row.kernel, name): [] for row in rows if not row.peer for name in row.ratios}  # type: ignore[var-annotated]
+    for row in rows:
+        for name in () if row.peer else row.ratios:
+            pairs[row.kernel, name].append((row.problem.work, row.ratios[name]))
+    if not pairs:
+        for row in rows:
+            pairs.setdefault((row.kernel, ""), []).append((row.problem.work, (row.gflops if product else row.gbs) or 0))
+    for (kernel, name), points in pairs.items():
+        axes.plot(*zip(*points, strict=True), "o", markersize=3, label=f"{kernel} / {name}" if name else kernel)
+    axes.set_xscale("log")
+    axes.set_xlabel("floating-point operations" if product else "bytes that have to move")
+    axes.set_ylabel("times as fast" if any(name for _, name in pairs) else "GFLOP/s" if product else "GB/s")
+    axes.set_yscale("log")
+    axes.axhline(1.0, color="black", linewidth=1)
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small")
 

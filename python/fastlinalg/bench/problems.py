@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 OPS = ("sgemm", "sgemv", "transpose")
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One operation on one shape, row-major, contiguous.
+    """One operation on one shape, operands row-major.
 
-    ``sgemm``: ``C[m,n] = A[m,k] @ B[k,n]``. ``sgemv``: ``y[m] = A[m,n] @ x[n]``, or ``y[n] = A[m,n].T @
-    x[m]`` if `trans`. ``transpose``: ``B[n,m] = A[m,n].T``.
+    ``sgemm``: ``C[m,n] = op(A) @ op(B)``, `batch` times, where op transposes what is stored if `trans_a` or
+    `trans_b`. ``sgemv``: ``y[m] = A[m,n] @ x[n]``, or ``y[n] = A[m,n].T @ x[m]`` if `trans`. ``transpose``:
+    ``B[n,m] = A[m,n].T``.
+
+    Attributes
+    ----------
+    pads : pair of int
+        How many floats lie between the rows of the first operand and of the result.
+    offsets : three int
+        How many floats behind an aligned address the two operands and the result begin.
     """
 
     op: str
@@ -20,52 +31,76 @@ class Problem:
     n: int
     k: int = 0
     trans: bool = False
+    trans_a: bool = False
+    trans_b: bool = False
+    batch: int = 1
+    pads: tuple[int, int] = (0, 0)
+    offsets: tuple[int, int, int] = (0, 0, 0)
 
     @property
     def label(self) -> str:
         text = f"{self.m}x{self.n}x{self.k}" if self.op == "sgemm" else f"{self.m}x{self.n}"
-        return f"{text} {'T' if self.trans else 'N'}" if self.op == "sgemv" else text
+        text += f"*{self.batch}" if self.batch > 1 else ""
+        if self.op == "sgemv" or self.trans_a or self.trans_b:
+            text += f" {self.transposition}"
+        if any(self.pads):
+            text += f" rows+{self.pads[0]}" + (f",{self.pads[1]}" if self.op == "transpose" else "")
+        return text + (f" at {','.join(map(str, self.offsets))}" if any(self.offsets) else "")
+
+    @property
+    def transposition(self) -> str | None:
+        """Which operands are transposed, in the letters of the BLAS."""
+        if self.op == "sgemm":
+            return ("T" if self.trans_a else "N") + ("T" if self.trans_b else "N")
+        return ("T" if self.trans else "N") if self.op == "sgemv" else None
+
+    @property
+    def contiguous(self) -> bool:
+        return not any(self.pads)
 
     @property
     def flops(self) -> float:
-        return {"sgemm": 2.0 * self.m * self.n * self.k, "sgemv": 2.0 * self.m * self.n, "transpose": 0.0}[self.op]
+        per_problem = {"sgemm": 2.0 * self.m * self.n * self.k, "sgemv": 2.0 * self.m * self.n, "transpose": 0.0}
+        return per_problem[self.op] * self.batch
 
     @property
     def bytes(self) -> float:
         """What has to cross the memory bus at least."""
         m, n, k = self.m, self.n, self.k
         words = {"sgemm": m * k + k * n + m * n, "sgemv": m * n + m + n, "transpose": 2 * m * n}[self.op]
-        return 4.0 * words
+        return 4.0 * words * self.batch
 
     @property
     def work(self) -> float:
         """What the time is about proportional to."""
         return self.flops if self.op == "sgemm" else self.bytes
 
-    def a_shape(self) -> tuple[int, int]:
-        return (self.m, self.k) if self.op == "sgemm" else (self.m, self.n)
+    def a_shape(self) -> tuple[int, ...]:
+        """The first operand as it is stored."""
+        if self.op != "sgemm":
+            return (self.m, self.n)
+        return self._batched((self.k, self.m) if self.trans_a else (self.m, self.k))
 
     def b_shape(self) -> tuple[int, ...]:
-        """The second operand; empty where there is none."""
+        """The second operand as it is stored; empty where there is none."""
         if self.op == "sgemm":
-            return (self.k, self.n)
+            return self._batched((self.n, self.k) if self.trans_b else (self.k, self.n))
         return () if self.op == "transpose" else (self.m if self.trans else self.n,)
 
     def out_shape(self) -> tuple[int, ...]:
         if self.op == "sgemm":
-            return (self.m, self.n)
+            return self._batched((self.m, self.n))
         return (self.n, self.m) if self.op == "transpose" else (self.n if self.trans else self.m,)
+
+    def _batched(self, shape: tuple[int, int]) -> tuple[int, ...]:
+        return (self.batch, *shape) if self.batch > 1 else shape
 
     def shrunk(self, work: float) -> Problem:
         """A problem of the same kind with at most about so much work, to estimate a time from."""
         small = self
-        while small.work > work and max(small.m, small.n, small.k) > 16:
-            if small.m >= max(small.n, small.k):
-                small = replace(small, m=(small.m + 1) // 2)
-            elif small.n >= small.k:
-                small = replace(small, n=(small.n + 1) // 2)
-            else:
-                small = replace(small, k=(small.k + 1) // 2)
+        while small.work > work and max(small.m, small.n, small.k, small.batch) > 16:
+            longest = max(("batch", "m", "n", "k"), key=lambda name: getattr(small, name))
+            small = replace(small, **{longest: (getattr(small, longest) + 1) // 2})
         return small
 
 
@@ -89,24 +124,70 @@ def _orientations(op: str, m: int, n: int) -> list[Problem]:
 def parse(op: str, text: str) -> list[Problem]:
     """Problems from ``1024,4096x4096x512``: for sgemm M=N (with K=1024) or MxNxK, for the others MxN.
 
+    A product may go on with ``*BATCH`` and ``:TN``, the transposition of what is stored: ``64x64x64*4096:NT``.
+
     Raises
     ------
     ValueError
         Text that is not such a list.
     """
-    wanted = "M or MxNxK" if op == "sgemm" else "MxN"
-    problems = []
-    for item in text.split(","):
-        try:
-            sizes = [int(part) for part in item.lower().split("x")]
-        except ValueError:
-            sizes = []
-        if op == "sgemm" and len(sizes) == 1:
-            sizes = [sizes[0], sizes[0], FOUNDING_K]
-        if len(sizes) != (3 if op == "sgemm" else 2) or min(sizes) < 1:
-            raise ValueError(
-                f"--shapes for {op} takes {wanted}, sizes of at least 1, separated by commas; got {item!r}"
-            )
-        m, n, *k = sizes
-        problems += [Problem(op, m, n, k[0])] if op == "sgemm" else _orientations(op, m, n)
-    return problems
+    return [problem for item in text.split(",") for problem in _parse_one(op, item)]
+
+
+def _parse_one(op: str, item: str) -> list[Problem]:
+    shape, _, letters = item.partition(":") if op == "sgemm" else (item, "", "")
+    shape, _, batch = shape.partition("*") if op == "sgemm" else (shape, "", "")
+    try:
+        sizes = [int(part) for part in shape.lower().split("x")]
+        count = int(batch or 1)
+    except ValueError:
+        sizes, count = [], 0
+    if op == "sgemm" and len(sizes) == 1:
+        sizes = [sizes[0], sizes[0], FOUNDING_K]
+    transposition = (letters or "NN").upper()
+    right = len(sizes) == (3 if op == "sgemm" else 2) and min([*sizes, count]) >= 1
+    if not right or transposition not in ("NN", "NT", "TN", "TT"):
+        wanted = "M or MxNxK, with *BATCH and :NN, :NT, :TN or :TT behind it," if op == "sgemm" else "MxN,"
+        raise ValueError(f"--shapes for {op} takes {wanted} sizes of at least 1, separated by commas; got {item!r}")
+    m, n, *k = sizes
+    if op != "sgemm":
+        return _orientations(op, m, n)
+    return [Problem(op, m, n, k[0], trans_a=transposition[0] == "T", trans_b=transposition[1] == "T", batch=count)]
+
+
+LARGEST = {"sgemm": 8192, "sgemv": 131072, "transpose": 131072}
+QUICK_LARGEST = {"sgemm": 512, "sgemv": 4096, "transpose": 4096}
+MOST_ELEMENTS = 2**28  # of a matrix that is streamed: 1 GiB
+
+
+def random(op: str, count: int, seed: int, quick: bool = False) -> list[Problem]:
+    """Problems with sizes drawn log-uniformly from 1 to `LARGEST`, of every awkwardness.
+
+    Products get random transpositions. The others, which memory binds, get rows that are apart, in every second
+    problem, and operands that begin off an aligned address, in two of three.
+    """
+    rng = np.random.default_rng([seed, OPS.index(op)])
+    return [_draw(op, rng, (QUICK_LARGEST if quick else LARGEST)[op]) for _ in range(count)]
+
+
+def _draw(op: str, rng: np.random.Generator, largest: int) -> Problem:
+    sizes = [_log_uniform(rng, largest) for _ in range(3)]
+    first, second = (bool(flag) for flag in rng.integers(0, 2, 2))
+    if op == "sgemm":
+        return Problem(op, sizes[0], sizes[1], sizes[2], trans_a=first, trans_b=second)
+    while sizes[0] * sizes[1] > MOST_ELEMENTS:
+        sizes = [_log_uniform(rng, largest) for _ in range(2)]
+    pads = [_log_uniform(rng, 64) if second else 0 for _ in range(2)]
+    offsets = rng.integers(0, 4, 3) * (rng.random() < 2 / 3)
+    return Problem(
+        op,
+        sizes[0],
+        sizes[1],
+        trans=first and op == "sgemv",
+        pads=(pads[0], pads[1] if op == "transpose" else 0),
+        offsets=(int(offsets[0]), int(offsets[1]) if op == "sgemv" else 0, int(offsets[2])),
+    )
+
+
+def _log_uniform(rng: np.random.Generator, largest: int) -> int:
+    return int(math.exp(rng.uniform(0.0, math.log(largest + 1.0))))

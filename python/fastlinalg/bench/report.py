@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..cli._text import aligned
-from .results import Document, Row
+from .results import Document, Row, summarise
 from .runner import Progress
 
 TIME_UNITS = {"sgemm": ("us", 1.0), "sgemv": ("ns", 1e3), "transpose": ("us", 1.0)}
@@ -65,9 +65,14 @@ def print_tables(document: Document) -> None:
 
 
 def legend(document: Document) -> list[str]:
-    """What the columns mean, then everything that was left out or went wrong."""
+    """What the columns mean, the ratios over all shapes, then everything that was left out or went wrong."""
     ratios = any(row.ratios for row in document.rows)
     lines = ["x NAME: how many times as fast as NAME in the same run."] if ratios else []
+    for line in summarise(document.rows):
+        lines.append(
+            f"{line.op}: {line.kernel} against {line.against} over {line.shapes} shapes: "
+            f"geometric mean {line.geometric_mean:.3f}, minimum {line.minimum:.3f} at {line.minimum_at}"
+        )
     if any(row.accuracy and row.problem.op != "transpose" for row in document.rows):
         lines.append("max error: |C - float64| / (|A| |B|) in units of 2^-24; rel. F: of the norm; over sampled rows.")
     for entry in document.skipped:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import dataclass, field
+import statistics
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .contenders import dispatched
 from .operands import Accuracy
 from .problems import Problem
 from .timing import Timing
@@ -54,8 +56,11 @@ class Row:
             "kernel": self.kernel,
             "peer": self.peer,
             "shape": {"m": problem.m, "n": problem.n, "k": problem.k if problem.op == "sgemm" else None},
-            "trans": {"sgemm": "NN", "sgemv": "T" if problem.trans else "N", "transpose": None}[problem.op],
+            "trans": problem.transposition,
+            "batch": problem.batch,
             "layout": "row-major",
+            "row_pads": {"a": problem.pads[0], "out": problem.pads[1]},
+            "offsets": dict(zip(("a", "b", "out"), problem.offsets, strict=True)),
             "samples_us": timing.samples,
             "min_us": min(timing.samples),
             "mean_us": timing.mean,
@@ -71,6 +76,35 @@ class Row:
         }
 
 
+@dataclass(frozen=True)
+class Summary:
+    """How one of our contenders did against one reference over all shapes of an operation."""
+
+    op: str
+    kernel: str
+    against: str
+    shapes: int
+    geometric_mean: float
+    minimum: float
+    minimum_at: str
+
+
+def summarise(rows: list[Row]) -> list[Summary]:
+    """The dispatched contenders, or the kernels by name where none is among the rows; over two shapes or more."""
+    pairs: dict[tuple[str, str, str], list[tuple[float, str]]] = {}
+    for row in rows:
+        for name, ratio in () if row.peer else row.ratios.items():
+            pairs.setdefault((row.problem.op, row.kernel, name), []).append((ratio, row.problem.label))
+    some = {key[:2] for key in pairs if dispatched(key[1])}
+    found = []
+    for (op, kernel, against), ratios in pairs.items():
+        if len(ratios) < 2 or (not dispatched(kernel) and any(key[0] == op for key in some)):
+            continue
+        mean = statistics.geometric_mean(ratio for ratio, _ in ratios)
+        found.append(Summary(op, kernel, against, len(ratios), mean, *min(ratios)))
+    return found
+
+
 @dataclass
 class Document:
     """Everything one run of ``fastlinalg bench`` found; ``fastlinalg.bench`` documents the schema."""
@@ -82,7 +116,8 @@ class Document:
 
     def as_dict(self) -> dict[str, Any]:
         rows = [row.as_dict(self.peak_gflops) for row in self.rows]
-        return {"schema": SCHEMA, **self.header, "rows": rows, "skipped": self.skipped}
+        summary = [asdict(line) for line in summarise(self.rows)]
+        return {"schema": SCHEMA, **self.header, "rows": rows, "summary": summary, "skipped": self.skipped}
 
     def write_json(self, path: str) -> None:
         Path(path).write_text(json.dumps(self.as_dict(), indent=1) + "\n")

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import fastlinalg as fl
 
-from .contenders import DISPATCH, Contender, DeviceSession, HostSession, Session
+from .contenders import DISPATCH, STRICT, Contender, DeviceSession, HostSession, Session
 from .machine import Clocks
 from .operands import Accuracy, Operands
-from .peers import Peer
+from .peer import Peer
 from .problems import Problem
 from .results import Document, Row
 from .timing import Plan
@@ -30,8 +30,12 @@ class Settings:
     ----------
     device : str
         "cpu" or "cuda".
+    precision : str
+        Of the dispatched product, and of the kernels that run unless they are asked for by name.
     kernels : sequence of str, optional
         Which to run; all that are available, and "dispatch", if None.
+    against_strict : bool
+        Whether the dispatched strict product is something to compare with.
     peers : sequence of Peer
     plan : Plan
     limit_s : float
@@ -40,7 +44,9 @@ class Settings:
     """
 
     device: str
+    precision: str
     kernels: Sequence[str] | None
+    against_strict: bool
     peers: Sequence[Peer]
     plan: Plan
     limit_s: float
@@ -58,13 +64,16 @@ class UnknownKernel(ValueError):
     """A kernel was asked for that the device does not have; the message lists those it has."""
 
 
-def kernel_names(op: str, device: str, wanted: Sequence[str] | None) -> list[str]:
+def kernel_names(op: str, device: str, wanted: Sequence[str] | None, precision: str = "accurate") -> list[str]:
     """The kernels of one operation to run on one kind of device, in the order of the kernel table."""
     rows = {kernel.name: kernel for kernel in fl.kernels(op) if kernel.device == device}
-    usable = [name for name, kernel in rows.items() if kernel.available] + [DISPATCH]
+    serving = [kernel for kernel in rows.values() if kernel.strict or precision != STRICT]
+    usable = [kernel.name for kernel in serving if kernel.available] + [DISPATCH]
     for name in wanted or ():
         if name in rows and not rows[name].available:
             raise UnknownKernel(f"{op} kernel {name!r} cannot run here: {rows[name].reason}")
+        if name in rows and name not in usable:
+            raise UnknownKernel(f"{op} kernel {name!r} does not serve --precision {precision}")
     return [name for name in usable if wanted is None or name in wanted]
 
 
@@ -88,12 +97,14 @@ class Runner:
     def _session(self, problem: Problem) -> tuple[Session, Operands]:
         operands = Operands(problem, self.settings.seed)
         on_host = self.settings.device == "cpu"
-        return (HostSession if on_host else DeviceSession)(problem, operands), operands
+        return (HostSession if on_host else DeviceSession)(problem, operands, self.settings.precision), operands
 
     def _contenders(self, session: Session, problem: Problem) -> list[Contender]:
-        names = kernel_names(problem.op, self.settings.device, self.settings.kernels)
+        settings = self.settings
+        names = kernel_names(problem.op, settings.device, settings.kernels, settings.precision)
+        names += [STRICT] if settings.against_strict and problem.op == "sgemm" else []
         every = [session.ours(name) for name in names]
-        for peer in self.settings.peers:
+        for peer in settings.peers:
             every += session.theirs(peer)
         return list({c.name: c for c in [*every, *session.copies()]}.values())
 
@@ -137,7 +148,7 @@ class Runner:
         if problem.work >= PROBE_WORK[self.settings.device][problem.op]:
             for name, timing in timings.items():  # a better base than the probe to estimate larger shapes from
                 self._speeds[problem.op, problem.trans, name] = min(timing.samples) / problem.work
-        others = [c.name for c in contenders if not c.ours]
+        others = [c.name for c in contenders if c.reference]
         for contender in contenders:
             timing = timings[contender.name]
             ratios = {name: timing.speed_against(timings[name]) for name in others if name != contender.name}

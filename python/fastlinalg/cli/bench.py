@@ -32,14 +32,26 @@ def add_parser(subparsers: Any) -> None:
         metavar="A,B",
         help="kernels by name, or dispatch (default: all that run here)",
     )
-    parser.add_argument("--shapes", metavar="S,S", help="sgemm: M (for MxMx1024) or MxNxK; sgemv, transpose: MxN")
+    parser.add_argument(
+        "--shapes", metavar="S,S", help="sgemm: M (for MxMx1024) or MxNxK, with *BATCH and :TN; sgemv, transpose: MxN"
+    )
+    parser.add_argument(
+        "--random",
+        type=_positive,
+        metavar="N",
+        help="N shapes drawn log-uniformly, with random transpositions, rows"
+        " apart and unaligned operands; --seed draws others",
+    )
+    parser.add_argument(
+        "--precision", choices=("accurate", "strict"), default="accurate", help="of sgemm (default: accurate)"
+    )
     parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda if there is one")
     parser.add_argument(
         "--against",
         type=_names,
         default=[],
         metavar="P,P",
-        help="numpy, scipy (CPU), cupy (CUDA), torch (both)",
+        help="numpy, scipy (CPU), cupy (CUDA), torch (both); strict, our own product in that precision",
     )
     parser.add_argument("--json", metavar="FILE", help="write all samples and the machine")
     parser.add_argument("--csv", metavar="FILE", help="write one line per row")
@@ -53,7 +65,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="S",
         help="skip a kernel above so many seconds per call (default: 5, 1 with --quick)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the random operands (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="of the operands and of --random (default: 0)")
     parser.set_defaults(run=run)
 
 
@@ -88,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     if device == "cuda" and not cuda["available"]:
         return _fail(f"--device cuda: {unavailable(cuda)}", 1)
 
-    from ..bench.peers import MissingPeer
+    from ..bench.peer import MissingPeer
     from ..bench.runner import UnknownKernel
 
     try:
@@ -100,6 +112,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _settings(args: argparse.Namespace, device: str) -> Settings:
+    from ..bench.contenders import STRICT
     from ..bench.peers import load
     from ..bench.runner import Settings
     from ..bench.timing import Plan
@@ -109,23 +122,35 @@ def _settings(args: argparse.Namespace, device: str) -> Settings:
     defaults = QUICK if args.quick else FULL
     plan = Plan(int(args.repeats or defaults["repeats"]), defaults["budget_s"] * 1e6)
     limit = defaults["limit_s"] if args.limit is None else args.limit
-    return Settings(device, args.kernels, load(args.against, device, args.threads), plan, limit, args.seed)
+    peers = load([name for name in args.against if name != STRICT], device, args.threads)
+    return Settings(device, args.precision, args.kernels, STRICT in args.against, peers, plan, limit, args.seed)
 
 
 def _problems(args: argparse.Namespace, settings: Settings) -> list[Problem]:
-    from ..bench.problems import founding, parse
     from ..bench.runner import UnknownKernel, kernel_names
+
+    def known(op: str, wanted: list[str] | None = None) -> list[str]:
+        return kernel_names(op, settings.device, wanted, settings.precision)
 
     ops = OPS if args.op == "all" else (args.op,)
     if args.shapes and len(ops) > 1:
         raise ValueError("--shapes needs one operation: bench sgemm, bench sgemv or bench transpose")
-    known = {name for op in ops for name in kernel_names(op, settings.device, settings.kernels)}
-    unknown = [name for name in settings.kernels or () if name not in known]
+    if args.shapes and args.random:
+        raise ValueError("--shapes and --random exclude each other")
+    chosen = {name for op in ops for name in known(op, args.kernels)}
+    unknown = [name for name in args.kernels or () if name not in chosen]
     if unknown:
-        there = {op: ", ".join(kernel_names(op, settings.device, None)) for op in ops}
-        lists = "; ".join(f"{op}: {names}" for op, names in there.items())
+        lists = "; ".join(f"{op}: {', '.join(known(op))}" for op in ops)
         raise UnknownKernel(f"no kernel {', '.join(unknown)} on {settings.device}; there are {lists}")
-    return [p for op in ops for p in (parse(op, args.shapes) if args.shapes else founding(op, args.quick))]
+    return [problem for op in ops for problem in _problems_of(op, args)]
+
+
+def _problems_of(op: str, args: argparse.Namespace) -> list[Problem]:
+    from ..bench.problems import founding, parse, random
+
+    if args.random:
+        return random(op, args.random, args.seed, args.quick)
+    return parse(op, args.shapes) if args.shapes else founding(op, args.quick)
 
 
 def _peak_gflops(device: str, threads: int) -> float:
