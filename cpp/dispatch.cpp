@@ -1,10 +1,14 @@
 #include "dispatch.h"
 
+#include <array>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
 
 #include "device.h"
 #include "errors.h"
 #include "hardware.h"
+#include "threading.h"
 
 namespace fl {
 namespace {
@@ -36,6 +40,60 @@ void require(const Kernel<Args>& row, const Args& args, Device device) {
     throw InvalidValue(prefix + "needs " + lacks + "; leave kernel=None to let fastlinalg choose");
 }
 
+template <class Args>
+const Kernel<Args>& cheapest(const Args& args, Device device) {
+  const Kernel<Args>* best = nullptr;
+  double best_cost = 0;
+  for (const auto& row : kernels<Args>()) {
+    if (!usable(row.needs, device) || row.legal(args)) continue;
+    const double cost = row.cost(args);
+    if (!best || cost < best_cost) best = &row, best_cost = cost;
+  }
+  // The reference rows and the simplest GPU rows accept every call that reaches them, so this is a fault of the table.
+  if (!best) throw std::logic_error(std::string("no ") + op_name<Args>() + " kernel takes this call");
+  return *best;
+}
+
+// ---------------------------------------------------------------- recent choices
+// Asking every row takes a few hundred nanoseconds, as long as the smallest products. So each thread remembers its last
+// few choices, with all that the rules may look at (rules.h).
+template <class T>
+void keep_alignment(T*& data) {
+  data = reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(data) % 128);
+}
+void keep_alignments(SgemmArgs& p) { keep_alignment(p.a.data), keep_alignment(p.b.data), keep_alignment(p.c.data); }
+void keep_alignments(SgemvArgs& p) { keep_alignment(p.a.data), keep_alignment(p.x.data), keep_alignment(p.y.data); }
+void keep_alignments(TransposeArgs& p) { keep_alignment(p.a.data), keep_alignment(p.b.data); }
+
+template <class Args>
+class RecentChoices {
+ public:
+  const Kernel<Args>& choose(const Args& args, Device device) {
+    Choice wanted{args, device, num_threads(), nullptr};
+    keep_alignments(wanted.args);
+    for (const Choice& choice : choices_)
+      if (choice.row && choice.answers(wanted)) return *choice.row;
+    const auto& row = cheapest(args, device);
+    wanted.row = &row;
+    choices_[next_] = wanted;
+    next_ = (next_ + 1) % choices_.size();
+    return row;
+  }
+
+ private:
+  struct Choice {
+    Args args;
+    Device device;
+    int threads = 0;
+    const Kernel<Args>* row = nullptr;
+    bool answers(const Choice& call) const {
+      return args == call.args && device == call.device && threads == call.threads;
+    }
+  };
+  std::array<Choice, 8> choices_{};
+  std::size_t next_ = 0;
+};
+
 }  // namespace
 
 Device parse_device(std::string_view text) {
@@ -66,16 +124,8 @@ const Kernel<Args>& choose(const Args& args, Device device, std::string_view nam
     require(row, args, device);
     return row;
   }
-  const Kernel<Args>* best = nullptr;
-  double best_cost = 0;
-  for (const auto& row : kernels<Args>()) {
-    if (!usable(row.needs, device) || row.legal(args)) continue;
-    const double cost = row.cost(args);
-    if (!best || cost < best_cost) best = &row, best_cost = cost;
-  }
-  // The reference rows and the simplest GPU rows accept every call that reaches them, so this is a fault of the table.
-  if (!best) throw std::logic_error(std::string("no ") + op_name<Args>() + " kernel takes this call");
-  return *best;
+  thread_local RecentChoices<Args> recent;
+  return recent.choose(args, device);
 }
 
 template <class Args>

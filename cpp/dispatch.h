@@ -12,6 +12,7 @@ namespace fl {
 struct Device {
   enum Kind { automatic, cpu, cuda } kind = automatic;
   int ordinal = 0;
+  bool operator==(const Device&) const = default;
 };
 FL_EXPORT Device parse_device(std::string_view text);  // "auto", "cpu", "cuda", "cuda:1"; throws InvalidValue
 

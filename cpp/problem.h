@@ -18,12 +18,14 @@ struct MatrixView {
   int64_t rs = 0;  // row stride
   int64_t cs = 1;  // column stride
   int64_t bs = 0;  // batch stride
+  bool operator==(const MatrixView&) const = default;
 };
 template <class T>
 struct VectorView {
   T* data = nullptr;
   int64_t inc = 1;  // stride
   int64_t bs = 0;   // batch stride
+  bool operator==(const VectorView&) const = default;
 };
 using ConstMatrix = MatrixView<const float>;
 using Matrix = MatrixView<float>;
@@ -40,6 +42,7 @@ struct FL_EXPORT SgemmArgs {
   ConstMatrix a, b;
   Matrix c;
   Precision precision = Precision::accurate;
+  bool operator==(const SgemmArgs&) const = default;
 };
 
 // y[m] = alpha * A[m,n] @ x[n] + beta * y. The transposed product is the same call with m, n and the strides swapped.
@@ -49,6 +52,7 @@ struct FL_EXPORT SgemvArgs {
   ConstMatrix a;
   ConstVector x;
   Vector y;
+  bool operator==(const SgemvArgs&) const = default;
 };
 
 // B[n,m] = A[m,n] transposed: b(j, i) = a(i, j).
@@ -56,6 +60,7 @@ struct FL_EXPORT TransposeArgs {
   int64_t m = 0, n = 0, batch = 1;
   ConstMatrix a;
   Matrix b;
+  bool operator==(const TransposeArgs&) const = default;
 };
 
 constexpr int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }

@@ -2,7 +2,10 @@
 //
 // A legality rule returns nullptr, or what the operands lack as the end of the sentence "this kernel needs ...".
 // A cost rule returns microseconds on the reference device (H200 or one core of the build machine): only the order of
-// the figures decides, and only among the rows of one device; dispatch.cpp compares devices.
+// the figures decides, and only among the rows of one device; run.cpp compares devices.
+//
+// Dispatch remembers recent choices, so a rule may depend on nothing but the call, where its addresses lie in a line of
+// 128 bytes, the number of threads and what stays as it is while the process lives.
 #pragma once
 
 #include <cstddef>
