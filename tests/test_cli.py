@@ -187,6 +187,7 @@ def test_bench_against_strict(tmp_path):
 def test_bench_of_random_shapes_on_the_gpu(tmp_path):
     """Rows apart and unaligned operands, ours and the peers'."""
     peers = [name for name in ("torch", "cupy") if importlib.util.find_spec(name)]
+    peers += ["cublas"] if peers else []  # they bring it
     for op in OPERATIONS:
         line = f"bench {op} --quick --device cuda --random 6 --repeats 2 --kernels dispatch --json o.json"
         command(f"{line} --against {','.join(['strict', *peers])}", cwd=tmp_path)

@@ -1,8 +1,9 @@
 """``fastlinalg bench``: the founding documents' tables, measured here and now.
 
 Modules: ``problems`` (what is measured), ``operands`` (random data and the check before every timing),
-``peers`` (other libraries), ``contenders`` (calls on the host and on a device), ``timing``, ``runner`` (puts
-them together), ``results`` (rows and files), ``report`` and ``plot`` (what people read), ``machine``.
+``peer``, ``peers`` and ``cublas`` (other libraries), ``contenders`` (calls on the host and on a device),
+``timing``, ``runner`` (puts them together), ``results`` (rows and files), ``report`` and ``plot`` (what people
+read), ``machine``.
 
 JSON files (``--json``) hold one object::
 
@@ -35,8 +36,8 @@ JSON files (``--json``) hold one object::
                       2**-24, "rel_f": relative Frobenius norm}, against float64 over sampled rows
         method        "cuda graph", "loop" (events around plain launches) or "alternating blocks" (host clock)
         clocks        {"sm_mhz", "watts"} right after the shape was timed, or null
-    summary     a list of {"op", "kernel", "against", "shapes", "geometric_mean", "minimum", "minimum_at"}: the ratios
-                of one contender over all shapes
+    summary     a list of {"op", "kernel", "against", "shapes", "geometric_mean", "minimum", "minimum_at", "loop"}: the
+                ratios of one contender over all shapes; loop if plain launches were timed
     skipped     a list of {"op", "shape", "kernel", "reason"}
 
 CSV files (``--csv``) hold the rows flattened, without the samples.

@@ -145,7 +145,7 @@ class DeviceSession:
         operands = (p.m, p.n, a.ptr, a.ld, out.ptr, out.ld)
         return lambda stream: _core.device_transpose(name, *operands, device=device, stream=stream)
 
-    def theirs(self, peer: DevicePeer) -> list[Contender]:
+    def theirs(self, peer: Any) -> list[Contender]:
         calls = peer.device_calls(self.problem, self.a, self.b, self.out)
         return [Contender(name, call, peer) for name, call in calls.items()]
 
@@ -172,8 +172,10 @@ class DeviceSession:
         if isinstance(contender.peer, DevicePeer):
             contender.call(contender.peer.stream())
             contender.peer.synchronize()
-        else:
+        elif contender.ours:
             contender.call(0)  # the library's own stream, which downloads follow
+        else:
+            _core.time_in_graph(contender.call, 1, 1, self.device)
 
     def first_us(self, contender: Contender) -> float:
         if isinstance(contender.peer, DevicePeer):

@@ -1,4 +1,4 @@
-"""The libraries to compare with: NumPy and SciPy on the CPU, CuPy on a GPU, PyTorch on both.
+"""The libraries to compare with: NumPy and SciPy on the CPU, CuPy and cuBLAS on a GPU, PyTorch on both.
 
 A peer gets the same operands as our kernels, in the same memory, and writes to the same result.
 """
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._check import Array
+from .cublas import CuBLAS
 from .peer import COPY, DeviceOperand, DevicePeer, MissingPeer, Peer, swapped
 from .problems import Problem
 from .timing import DeviceCall, HostCall
@@ -97,7 +98,8 @@ class CuPy(DevicePeer):
 
     def _copy(self, source: Any, target: Any) -> Callable[[], object]:
         # A kernel, 16 bytes per thread where they divide: a memcpy falls far behind one for large matrices.
-        wide = "complex128" if source.size % 4 == 0 else "float32"
+        aligned = source.size % 4 == 0 and source.data.ptr % 16 == 0 and target.data.ptr % 16 == 0
+        wide = "complex128" if aligned else "float32"
         kernel = self.library.ElementwiseKernel("T x", "T y", "y = x", "fastlinalg_bench_copy")
         flat = source.ravel().view(wide), target.ravel().view(wide)
         return lambda: kernel(*flat)
@@ -187,7 +189,7 @@ class Torch(DevicePeer):
         return float(begin.elapsed_time(end))
 
 
-PEERS: dict[str, type[Peer]] = {peer.name: peer for peer in (NumPy, SciPy, CuPy, Torch)}
+PEERS: dict[str, type[Peer]] = {peer.name: peer for peer in (NumPy, SciPy, CuPy, Torch, CuBLAS)}
 
 
 def load(names: Iterable[str], device: str, threads: int | None) -> list[Peer]:

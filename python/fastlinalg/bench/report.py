@@ -72,6 +72,7 @@ def legend(document: Document) -> list[str]:
         lines.append(
             f"{line.op}: {line.kernel} against {line.against} over {line.shapes} shapes: "
             f"geometric mean {line.geometric_mean:.3f}, minimum {line.minimum:.3f} at {line.minimum_at}"
+            + ("; in part timed by plain launches, not in a graph" if line.loop else "")
         )
     if any(row.accuracy and row.problem.op != "transpose" for row in document.rows):
         lines.append("max error: |C - float64| / (|A| |B|) in units of 2^-24; rel. F: of the norm; over sampled rows.")

@@ -87,6 +87,7 @@ class Summary:
     geometric_mean: float
     minimum: float
     minimum_at: str
+    loop: bool  # one of the two was timed by plain launches, which the host slows down
 
 
 def summarise(rows: list[Row]) -> list[Summary]:
@@ -95,13 +96,15 @@ def summarise(rows: list[Row]) -> list[Summary]:
     for row in rows:
         for name, ratio in () if row.peer else row.ratios.items():
             pairs.setdefault((row.problem.op, row.kernel, name), []).append((ratio, row.problem.label))
+    looped = {(row.problem.op, row.kernel) for row in rows if row.timing.method == "loop"}
     some = {key[:2] for key in pairs if dispatched(key[1])}
     found = []
     for (op, kernel, against), ratios in pairs.items():
         if len(ratios) < 2 or (not dispatched(kernel) and any(key[0] == op for key in some)):
             continue
         mean = statistics.geometric_mean(ratio for ratio, _ in ratios)
-        found.append(Summary(op, kernel, against, len(ratios), mean, *min(ratios)))
+        loop = (op, kernel) in looped or (op, against) in looped
+        found.append(Summary(op, kernel, against, len(ratios), mean, *min(ratios), loop))
     return found
 
 

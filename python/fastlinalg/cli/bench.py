@@ -51,7 +51,7 @@ def add_parser(subparsers: Any) -> None:
         type=_names,
         default=[],
         metavar="P,P",
-        help="numpy, scipy (CPU), cupy (CUDA), torch (both); strict, our own product in that precision",
+        help="numpy, scipy (CPU), cublas, cupy (CUDA), torch (both); strict, our own product in that precision",
     )
     parser.add_argument("--json", metavar="FILE", help="write all samples and the machine")
     parser.add_argument("--csv", metavar="FILE", help="write one line per row")
