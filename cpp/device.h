@@ -53,7 +53,7 @@ FL_EXPORT void set_memory_limit(int device, std::size_t bytes);  // 0 removes th
 
 // Runs one row on operands in host memory: copies in, launches, copies out, and returns when the result is there.
 // `layout` is what device_layout() returned for `host`.
-// `stream` may be null: the library then uses one of its own.
+// `stream` may be null: the library then uses one of its own. OutOfMemory comes before anything is written.
 template <class Args>
 void run_on_host_operands(const Kernel<Args>& kernel, const Args& host, const Args& layout, int device, void* stream);
 

@@ -54,44 +54,93 @@ Device resolve(const Args& args, const CallOptions& options) {
 
 template <class Args>
 void log_choice(const CallOptions& options, const Args& args, Device device, const Kernel<Args>& row) {
-  if (!options.log) return;
   const std::string where = device.kind == Device::cpu ? "cpu" : "cuda:" + std::to_string(device.ordinal);
   (*options.log)(where + " " + explain(args, device, row));
 }
 
 template <class Args>
-void run_on_cpu(const Args& args, const CallOptions& options) {
-  const ThreadCount threads;  // one figure for the rules and the kernel, whatever other threads set meanwhile
-  const Device cpu{Device::cpu, 0};
-  const auto& row = choose(args, cpu, options.kernel);
-  log_choice(options, args, cpu, row);
-  const HostWorkspace workspace(row.workspace(args));
-  row.run(args, Context{.workspace = workspace.data(), .threads = threads.count()});
+const Args& seen_by_row(const Decision<Args>& decision, const CallOptions& options) {
+  return decision.device.kind == Device::cuda && !options.device_memory ? decision.layout : decision.args;
 }
+
+template <class Args>
+void choose_row(Decision<Args>& decision, const CallOptions& options) {
+  const Args& args = seen_by_row(decision, options);
+  decision.row = &choose(args, decision.device, options.kernel);
+  if (options.log && options.log_choice) log_choice(options, args, decision.device, *decision.row);
+}
+
+template <class Args>
+void execute(const Decision<Args>& decision, const CallOptions& options) {
+  const auto& row = *decision.row;
+  if (decision.device.kind == Device::cpu) {
+    const HostWorkspace workspace(row.workspace(decision.args));
+    return row.run(decision.args, Context{.workspace = workspace.data(), .threads = num_threads()});
+  }
+  const int device = decision.device.ordinal;
+  if (options.device_memory) return cuda::run_on_device_operands(row, decision.args, device, options.stream);
+  cuda::run_on_host_operands(row, decision.args, decision.layout, device, options.stream);
+}
+
+// Only precision="accurate" allows another row: the strict ones have to give the same bits every time.
+bool make_strict(SgemmArgs& p) {
+  if (p.precision == Precision::strict) return false;
+  p.precision = Precision::strict;
+  return true;
+}
+bool make_strict(SgemvArgs&) { return false; }
+bool make_strict(TransposeArgs&) { return false; }
 
 }  // namespace
 
 template <class Args>
-void run(Args args, const CallOptions& options) {
+Decision<Args> decide(const Args& args, const CallOptions& options) {
   if (!options.kernel.empty()) find<Args>(options.kernel);  // an unknown name is an error for an empty call too
   if (options.device.kind == Device::cuda) cuda::require_device(options.device.ordinal);
-  if (!normalise(args)) return;
-  if (options.device_memory) {
-    const auto& row = choose(args, options.device, options.kernel);
-    log_choice(options, args, options.device, row);
-    return cuda::run_on_device_operands(row, args, options.device.ordinal, options.stream);
+  Decision<Args> decision{.args = args, .layout = {}};
+  if (!normalise(decision.args)) return decision;
+  decision.device = options.device_memory ? options.device : resolve(decision.args, options);
+  if (decision.device.kind == Device::cuda && !options.device_memory) {
+    cuda::require_device(decision.device.ordinal);
+    decision.layout = cuda::device_layout(decision.args);
   }
-  const Device device = resolve(args, options);
-  if (device.kind == Device::cpu) return run_on_cpu(args, options);
-  cuda::require_device(device.ordinal);
-  const auto layout = cuda::device_layout(args);
-  const auto& row = choose(layout, device, options.kernel);
-  log_choice(options, layout, device, row);
-  cuda::run_on_host_operands(row, args, layout, device.ordinal, options.stream);
+  choose_row(decision, options);
+  return decision;
 }
 
-template void run(SgemmArgs, const CallOptions&);
-template void run(SgemvArgs, const CallOptions&);
-template void run(TransposeArgs, const CallOptions&);
+template <class Args>
+bool do_without_workspace(Decision<Args>& decision, const CallOptions& options) {
+  if (!options.kernel.empty() || decision.device.kind != Device::cuda) return false;
+  const std::size_t bytes = decision.row->workspace(seen_by_row(decision, options));
+  if (bytes == 0 || !make_strict(decision.args)) return false;
+  make_strict(decision.layout);
+  if (options.log)
+    (*options.log)("cuda:" + std::to_string(decision.device.ordinal) + " has no " + std::to_string(bytes) +
+                   " bytes for the workspace of " + decision.row->name + ": strict precision instead");
+  choose_row(decision, options);
+  return true;
+}
+
+template <class Args>
+void run(const Args& args, const CallOptions& options) {
+  const ThreadCount threads;  // one figure for the rules and the kernel, whatever other threads set meanwhile
+  Decision<Args> decision = decide(args, options);
+  if (!decision.row) return;
+  try {
+    execute(decision, options);
+  } catch (const OutOfMemory&) {
+    if (!do_without_workspace(decision, options)) throw;
+    execute(decision, options);
+  }
+}
+
+#define FL_INSTANTIATE(Args)                                       \
+  template void run(const Args&, const CallOptions&);              \
+  template Decision<Args> decide(const Args&, const CallOptions&); \
+  template bool do_without_workspace(Decision<Args>&, const CallOptions&);
+FL_INSTANTIATE(SgemmArgs)
+FL_INSTANTIATE(SgemvArgs)
+FL_INSTANTIATE(TransposeArgs)
+#undef FL_INSTANTIATE
 
 }  // namespace fl

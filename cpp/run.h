@@ -15,9 +15,26 @@ struct CallOptions {
   void* stream = nullptr;      // cudaStream_t; null: one of the library's own
   bool device_memory = false;  // the operands are device pointers; the call returns once it is queued on `stream`
   const std::function<void(const std::string&)>* log = nullptr;  // called with one line of text if set
+  bool log_choice = true;                                        // false: only what is out of the ordinary
 };
 
 template <class Args>
-FL_EXPORT void run(Args args, const CallOptions& options);
+FL_EXPORT void run(const Args& args, const CallOptions& options);
+
+// What run() settles before it computes.
+template <class Args>
+struct Decision {
+  Args args;    // in the one form of normalise.h
+  Args layout;  // operands in host memory that go to a GPU: their strides there
+  Device device = {};
+  const Kernel<Args>* row = nullptr;  // null: nothing is left to compute
+};
+template <class Args>
+Decision<Args> decide(const Args& args, const CallOptions& options);
+
+// For a call whose row could not get its workspace: another row that needs none. False if there is none, or the row was
+// asked for by name.
+template <class Args>
+bool do_without_workspace(Decision<Args>& decision, const CallOptions& options);
 
 }  // namespace fl

@@ -56,6 +56,11 @@ void log_once(const std::string& line) {
   logger->attr("debug")("%s", line.c_str());
 }
 
+template <class Args>
+std::function<void(const std::string&)> log_for(const Args& args) {
+  return [&args](const std::string& line) { log_once(describe(args) + " -> " + line); };
+}
+
 // Releasing the GIL costs about 50 ns, as much as the smallest products themselves.
 bool worth_releasing(const SgemmArgs& p) { return double(p.m) * double(p.n) * double(p.k) * double(p.batch) > 20e3; }
 bool worth_releasing(const SgemvArgs& p) { return double(p.m) * double(p.n) * double(p.batch) > 20e3; }
@@ -137,11 +142,9 @@ nb::object Target::finish() {
 template <class Args>
 void call(const Args& args, const Options& options) {
   CallOptions call = options.call;
-  std::function<void(const std::string&)> log;
-  if (wants_log(args)) {
-    log = [&args](const std::string& choice) { log_once(describe(args) + " -> " + choice); };
-    call.log = &log;
-  }
+  const auto log = log_for(args);
+  if (logger) call.log = &log;
+  call.log_choice = wants_log(args);
   if (call.device.kind == Device::cpu && !worth_releasing(args)) return run(args, call);
   const GilReleased released;
   run(args, call);
