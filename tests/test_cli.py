@@ -147,6 +147,14 @@ def test_bench_against_numpy(tmp_path):
 
 
 @needs_bench
+def test_bench_after_pauses(tmp_path):
+    line = "bench sgemm --quick --device cpu --shapes 64x64x64 --repeats 3 --kernels dispatch --pause 2.5 --json o.json"
+    command(line, cwd=tmp_path)
+    (row,) = json.loads((tmp_path / "o.json").read_text())["rows"]
+    assert row["method"] == "single calls after 2.5 ms" and len(row["samples_us"]) == 3
+
+
+@needs_bench
 def test_bench_of_random_shapes(tmp_path):
     """The same seed draws the same shapes, and the summary is that of the rows."""
     line = "bench sgemv --quick --device cpu --random 4 --repeats 2 --kernels dispatch --against numpy --json o.json"
@@ -228,6 +236,8 @@ WRONG = {
     "bench sgemm --shapes 3x4x5*0": ("*0", 2),
     "bench sgemm --shapes 64 --random 3": ("--random", 2),
     "bench sgemm --random 0": ("at least 1", 2),
+    "bench sgemm --pause -1": ("between 0 and 10000", 2),
+    "bench sgemm --pause x": ("--pause", 2),
     "bench sgemm --precision double": ("double", 2),
     "bench sgemm --against blitz": ("blitz", 2),
     "bench sgemm --repeats 0": ("at least 1", 2),

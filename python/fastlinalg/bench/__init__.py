@@ -34,7 +34,8 @@ JSON files (``--json``) hold one object::
         ratios        {peer: how many times as fast as the peer}; "copy" is among them for transpose
         error         null, or {"ok": within the float32 bound, "max_units": max |C-R| / (|A||B|) in units of
                       2**-24, "rel_f": relative Frobenius norm}, against float64 over sampled rows
-        method        "cuda graph", "loop" (events around plain launches) or "alternating blocks" (host clock)
+        method        "cuda graph", "loop" (events around plain launches), or by the host's clock "alternating blocks"
+                      or "single calls after N ms" (``--pause``); docs/cpu.md says how
         clocks        {"sm_mhz", "watts"} right after the shape was timed, or null
     summary     a list of {"op", "kernel", "against", "shapes", "geometric_mean", "minimum", "minimum_at", "loop"}: the
                 ratios of one contender over all shapes; loop if plain launches were timed

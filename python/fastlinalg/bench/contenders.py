@@ -15,7 +15,7 @@ from .._check import Array, canaries
 from .operands import Operands, Placed
 from .peer import COPY, DeviceOperand, DevicePeer, Peer
 from .problems import Problem
-from .timing import Plan, Timing, alternating, in_graph, once
+from .timing import AMONG_THREADS, Plan, Timing, alternating, in_graph, once
 
 DISPATCH = "dispatch"  # the contender that leaves the choice of kernel to the library
 STRICT = "strict"  # the same with precision="strict", as something to compare with
@@ -102,7 +102,8 @@ class HostSession:
 
     def measure(self, contenders: list[Contender], plan: Plan, note: Callable[[str], None]) -> dict[str, Timing]:
         note(f"{len(contenders)} contenders in turn")
-        return alternating({c.name: c.call for c in contenders}, plan)
+        pools = fl.get_num_threads() > 1 and any(c.peer for c in contenders)
+        return alternating({c.name: c.call for c in contenders}, plan, AMONG_THREADS if pools else None)
 
 
 class DeviceSession:

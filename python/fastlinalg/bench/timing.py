@@ -21,10 +21,13 @@ class Plan:
         At most so many samples of each contender.
     budget_us : float
         At most about so much time for each contender, after a first call.
+    pause_us : float
+        On the host: rest so long before each call and time single calls. 0: calls in a row.
     """
 
     repeats: int
     budget_us: float
+    pause_us: float = 0.0
 
     def samples(self, block_us: float) -> int:
         """How many blocks of this length to time; at least one."""
@@ -35,12 +38,12 @@ class Plan:
 class Timing:
     """Microseconds per call, one sample per block of calls.
 
-    If `paired`, sample i of every contender comes from the same round.
+    With `per_round`, so many samples of every round that the contenders took part in by turns.
     """
 
     samples: list[float]
     method: str
-    paired: bool = False
+    per_round: int = 0
 
     @property
     def mean(self) -> float:
@@ -52,10 +55,14 @@ class Timing:
 
     def speed_against(self, other: Timing) -> float:
         """How many times as fast this is as the other: the median over rounds, else of the medians."""
-        if self.paired and other.paired:
-            pairs = zip(self.samples, other.samples, strict=False)
+        if self.per_round and other.per_round:
+            pairs = zip(self._rounds(), other._rounds(), strict=False)
             return statistics.median(theirs / ours for ours, theirs in pairs)
         return other.median / self.median
+
+    def _rounds(self) -> list[float]:
+        starts = range(0, len(self.samples), self.per_round)
+        return [statistics.median(self.samples[i : i + self.per_round]) for i in starts]
 
 
 def once(call: HostCall) -> float:
@@ -67,29 +74,68 @@ def once(call: HostCall) -> float:
 
 BLOCK_US = 2e3  # long against the clock's resolution, short against a scheduler's turn
 WARM_US = 50e3  # calls longer than this need no warm-up before each block
+ROUNDS = 5  # of several threads, with several samples in each
 
 
-def alternating(calls: Mapping[str, HostCall], plan: Plan) -> dict[str, Timing]:
-    """Time host calls in rounds, each contender one block per round.
+@dataclass(frozen=True)
+class Quiet:
+    """How to keep libraries with threads of their own from disturbing each other.
+
+    After a call, the threads of OpenBLAS look for the next one for 2**28 ticks of the time-stamp counter (0.10 s at
+    2.6 GHz) before they sleep, and take whole scheduler turns of whatever runs on their cores meanwhile: in blocks
+    that followed each other at once, we lost up to half our speed to them. So everyone rests before each turn, and
+    then warms up.
+    """
+
+    rest_us: float = 0.0
+    warm_us: float = 0.0
+
+
+AMONG_THREADS = Quiet(150e3, 20e3)
+
+
+def _warm_up(call: HostCall, length_us: float, quiet: Quiet) -> None:
+    time.sleep(quiet.rest_us / 1e6)
+    if length_us < WARM_US or quiet.warm_us:
+        call()
+    end = time.perf_counter() + (quiet.warm_us - length_us) / 1e6
+    while time.perf_counter() < end:
+        call()
+
+
+def _block(call: HostCall, repeats: int, pause_us: float) -> float:
+    """Microseconds per call of several in a row."""
+    if pause_us:
+        time.sleep(pause_us / 1e6)
+    begin = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter() - begin) * 1e6 / repeats
+
+
+def alternating(calls: Mapping[str, HostCall], plan: Plan, quiet: Quiet | None = None) -> dict[str, Timing]:
+    """Time host calls in rounds, in which the contenders take turns.
 
     Frequency changes and other load then meet all of them alike, and ratios within a round are steadier than
-    the times. A contender whose blocks are long takes part in the first rounds only.
+    the times. A contender whose blocks are long takes part in the first rounds only. With `quiet` there are few
+    rounds of several blocks, since each turn begins with a rest; every other round goes backwards.
     """
     lengths = {name: min(once(call), once(call)) for name, call in calls.items()}
-    repeats = {name: max(1, min(10_000, int(BLOCK_US / max(us, 0.1)))) for name, us in lengths.items()}
-    rounds = {name: plan.samples(repeats[name] * us) for name, us in lengths.items()}
+    most = 1 if plan.pause_us else 10_000
+    repeats = {name: max(1, min(most, int(BLOCK_US / max(us, 0.1)))) for name, us in lengths.items()}
+    wanted = {name: plan.samples(repeats[name] * us) for name, us in lengths.items()}
+    rounds = {name: min(n, ROUNDS) if quiet else n for name, n in wanted.items()}
+    per_round = {name: n // rounds[name] for name, n in wanted.items()}
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(max(rounds.values(), default=0)):
-        for name, call in calls.items():
+        for name in list(calls)[:: -1 if quiet and turn % 2 else 1]:
             if turn >= rounds[name]:
                 continue
-            if lengths[name] < WARM_US:
-                call()
-            begin = time.perf_counter()
-            for _ in range(repeats[name]):
-                call()
-            samples[name].append((time.perf_counter() - begin) * 1e6 / repeats[name])
-    return {name: Timing(samples[name], "alternating blocks", paired=True) for name in calls}
+            call = calls[name]
+            _warm_up(call, lengths[name], quiet or Quiet())
+            samples[name] += [_block(call, repeats[name], plan.pause_us) for _ in range(per_round[name])]
+    method = f"single calls after {plan.pause_us / 1e3:g} ms" if plan.pause_us else "alternating blocks"
+    return {name: Timing(samples[name], method, per_round[name]) for name in calls}
 
 
 REPLAY_US = 5e3  # long against the launch of a graph

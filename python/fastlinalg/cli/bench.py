@@ -58,6 +58,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--plot", metavar="FILE.png", help="write a plot per operation")
     parser.add_argument("--quick", action="store_true", help="fewer shapes and repeats: under a minute on a CPU")
     parser.add_argument("--threads", type=_positive, metavar="N", help="CPU threads of ours and of the peers")
+    parser.add_argument("--pause", type=_milliseconds, default=0.0, metavar="MS", help="rest before every call (CPU)")
     parser.add_argument("--repeats", type=_positive, metavar="N", help="samples per row (default: 15, 7 with --quick)")
     parser.add_argument(
         "--limit",
@@ -77,6 +78,13 @@ def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
+    return value
+
+
+def _milliseconds(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 10_000:
+        raise argparse.ArgumentTypeError(f"must be between 0 and 10000, got {text}")
     return value
 
 
@@ -117,10 +125,12 @@ def _settings(args: argparse.Namespace, device: str) -> Settings:
     from ..bench.runner import Settings
     from ..bench.timing import Plan
 
+    if args.pause and device != "cpu":
+        raise ValueError("--pause is for calls on the host; add --device cpu")
     if args.threads is not None:
         fl.set_num_threads(args.threads)
     defaults = QUICK if args.quick else FULL
-    plan = Plan(int(args.repeats or defaults["repeats"]), defaults["budget_s"] * 1e6)
+    plan = Plan(int(args.repeats or defaults["repeats"]), defaults["budget_s"] * 1e6, args.pause * 1e3)
     limit = defaults["limit_s"] if args.limit is None else args.limit
     peers = load([name for name in args.against if name != STRICT], device, args.threads)
     return Settings(device, args.precision, args.kernels, STRICT in args.against, peers, plan, limit, args.seed)
