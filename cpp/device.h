@@ -92,4 +92,10 @@ class FL_EXPORT DeviceBuffer {  // device memory of the library's pool
 FL_EXPORT std::vector<double> time_in_graph(int device, int launches, int replays,
                                             const std::function<void(void*)>& work);
 
+// Microseconds for so many bytes from and to pinned host memory: in, out, and both at the same time; medians.
+struct LinkTimes {
+  double in_us = 0, out_us = 0, both_us = 0;
+};
+FL_EXPORT LinkTimes time_link(int device, std::size_t in_bytes, std::size_t out_bytes, int repeats);
+
 }  // namespace fl::cuda

@@ -37,6 +37,7 @@ DeviceBuffer::~DeviceBuffer() = default;
 void DeviceBuffer::upload(const void*, std::size_t, std::size_t) { refuse(); }
 void DeviceBuffer::download(void*, std::size_t, std::size_t) const { refuse(); }
 std::vector<double> time_in_graph(int, int, int, const std::function<void(void*)>&) { refuse(); }
+LinkTimes time_link(int, std::size_t, std::size_t, int) { refuse(); }
 
 #define FL_INSTANTIATE(Args)                                                                     \
   template void run_on_host_operands(const Kernel<Args>&, const Args&, const Args&, int, void*); \

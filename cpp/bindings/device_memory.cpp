@@ -93,6 +93,19 @@ std::vector<double> time_in_graph(const nb::callable& work, int launches, int re
   });
 }
 
+nb::dict time_link(size_t in_bytes, size_t out_bytes, int repeats, int device) {
+  cuda::LinkTimes times;
+  {
+    const GilReleased released;
+    times = cuda::time_link(device, in_bytes, out_bytes, repeats);
+  }
+  nb::dict row;
+  row["in_us"] = times.in_us;
+  row["out_us"] = times.out_us;
+  row["both_us"] = times.both_us;
+  return row;
+}
+
 }  // namespace
 
 void bind_device_memory(nb::module_& m) {
@@ -113,6 +126,7 @@ void bind_device_memory(nb::module_& m) {
   m.def("device_transpose", device_transpose, arg("kernel").none(), arg("m"), arg("n"), arg("a"), arg("lda"), arg("b"),
         arg("ldb"), arg("batch") = 1, arg("a_bs") = 0, arg("b_bs") = 0, arg("device") = 0, arg("stream") = 0);
   m.def("time_in_graph", time_in_graph, arg("work"), arg("launches"), arg("replays"), arg("device") = 0);
+  m.def("time_link", time_link, arg("in_bytes"), arg("out_bytes"), arg("repeats"), arg("device") = 0);
 }
 
 }  // namespace fl::py

@@ -13,7 +13,7 @@ _core.__prefix__:
 ^_core\.(matmul|sgemm|sgemv|transpose)$:
     def \1(*args: Any) -> Any: ...
 
-^_core\.(info|cuda_memory_info)$:
+^_core\.(info|cuda_memory_info|time_link)$:
     def \1(*args: Any) -> dict[str, Any]: ...
 
 ^_core\.(kernels|devices)$:

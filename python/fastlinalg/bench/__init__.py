@@ -2,13 +2,13 @@
 
 Modules: ``problems`` (what is measured), ``operands`` (random data and the check before every timing),
 ``peer``, ``peers`` and ``cublas`` (other libraries), ``contenders`` (calls on the host and on a device),
-``timing``, ``runner`` (puts them together), ``results`` (rows and files), ``report`` and ``plot`` (what people
-read), ``machine``.
+``timing``, ``runner`` (puts them together), ``host``, ``host_peers`` and ``host_report`` (NumPy to NumPy),
+``results`` (rows and files), ``report`` and ``plot`` (what people read), ``machine``.
 
 JSON files (``--json``) hold one object::
 
     schema      1
-    op          "sgemm", "sgemv", "transpose" or "all"
+    op          "sgemm", "sgemv", "transpose", "host" or "all"
     created     UTC, ISO 8601
     commit      of the source, or null; FASTLINALG_COMMIT sets it
     version     of fastlinalg
@@ -23,7 +23,7 @@ JSON files (``--json``) hold one object::
         shape         {"m", "n", "k"}; k is null but for sgemm
         trans         "NN", "NT", "TN" or "TT" for sgemm, "N" or "T" for sgemv, null for transpose
         batch         how many such problems one call solves
-        layout        "row-major"
+        layout        "row-major"; for host "C", "F" or "strided"
         row_pads      {"a", "out"}: floats between the rows
         offsets       {"a", "b", "out"}: floats from an aligned address to the first element
         samples_us    microseconds per call, one number per block of calls
@@ -34,9 +34,14 @@ JSON files (``--json``) hold one object::
         ratios        {peer: how many times as fast as the peer}; "copy" is among them for transpose
         error         null, or {"ok": within the float32 bound, "max_units": max |C-R| / (|A||B|) in units of
                       2**-24, "rel_f": relative Frobenius norm}, against float64 over sampled rows
-        method        "cuda graph", "loop" (events around plain launches), or by the host's clock "alternating blocks"
-                      or "single calls after N ms" (``--pause``); docs/cpu.md says how
+        method        "cuda graph", "loop" (events around plain launches), or by the host's clock "alternating blocks",
+                      "single calls after N ms" (``--pause``; docs/cpu.md says how) or "wall clock" (one call)
         clocks        {"sm_mhz", "watts"} right after the shape was timed, or null
+        result        host only, as all that follow: "fresh", "reused" or "out"
+        pause_ms      before each call
+        link_us       of the same bytes from and to pinned memory, both ways at once; null without a GPU
+        link_share    link_us over the median
+    link        a list of {"shape", "in_us", "out_us", "both_us"}; host only
     summary     a list of {"op", "kernel", "against", "shapes", "geometric_mean", "minimum", "minimum_at", "loop"}: the
                 ratios of one contender over all shapes; loop if plain launches were timed
     skipped     a list of {"op", "shape", "kernel", "reason"}

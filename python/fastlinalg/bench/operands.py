@@ -33,6 +33,24 @@ class Accuracy:
     rel_f: float
 
 
+def strips(size: int, wanted: int, rng: np.random.Generator) -> Array:
+    """Indices below `size`, one from each of `wanted` strips of the same length."""
+    edges = np.linspace(0, size, min(wanted, size) + 1).astype(np.int64)
+    return rng.integers(edges[:-1], edges[1:])
+
+
+def judge(got: Array, expected: Expected, k: int) -> Accuracy:
+    """Compare results with the true values of sums of `k` products."""
+    ok = error_units(got, expected) <= 1.0
+    terms = k / (1.0 - k * UNIT)  # the bound is so many units of 2**-24 |A| |B|
+    with np.errstate(invalid="ignore", divide="ignore"):
+        difference = got - expected.value
+        units = abs(difference[expected.bound > 0]) / expected.bound[expected.bound > 0] * terms
+        norm = np.linalg.norm(expected.value)
+        rel_f = float(np.linalg.norm(difference) / norm) if norm else 0.0
+    return Accuracy(ok, float(np.max(units, initial=0.0)), rel_f)
+
+
 class Placed:
     """An operand and the memory it lies in: `array` is a view of `flat`, which begins at an aligned address."""
 
@@ -80,8 +98,7 @@ class Operands:
         size *= problem.m if problem.batch > 1 else 1
         per_row = (problem.n * problem.m) // size if problem.op == "sgemv" else 0
         wanted = max(SAMPLED_ROWS, SAMPLED_WORK // per_row) if per_row else SAMPLED_ROWS
-        edges = np.linspace(0, size, min(wanted, size) + 1).astype(np.int64)
-        return rng.integers(edges[:-1], edges[1:])
+        return strips(size, wanted, rng)
 
     def _expect(self) -> Expected:
         a, b, rows = self.a, self.b, self.rows
@@ -105,17 +122,5 @@ class Operands:
 
     def judge(self, got: Array) -> Accuracy:
         """Compare the sampled rows of a result."""
-        expected, terms = self._expected, self._terms()
-        ok = error_units(got, expected) <= 1.0
-        with np.errstate(invalid="ignore", divide="ignore"):
-            difference = got - expected.value
-            units = abs(difference[expected.bound > 0]) / expected.bound[expected.bound > 0] * terms
-            norm = np.linalg.norm(expected.value)
-            rel_f = float(np.linalg.norm(difference) / norm) if norm else 0.0
-        return Accuracy(ok, float(np.max(units, initial=0.0)), rel_f)
-
-    def _terms(self) -> float:
-        """The bound is this many units of ``2**-24 |A| |B|``."""
         problem = self.problem
-        k = problem.k if problem.op == "sgemm" else problem.m if problem.trans else problem.n
-        return k / (1.0 - k * UNIT)
+        return judge(got, self._expected, problem.k if problem.product else problem.m if problem.trans else problem.n)

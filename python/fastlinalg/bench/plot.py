@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from . import host_report
+from .host import HostRow
 from .results import Document, Row
 
 MANY_SHAPES = 20
@@ -29,7 +31,8 @@ def write(document: Document, path: str) -> list[str]:
         rows = [row for row in document.rows if row.problem.op == op]
         figure, axes = pyplot.subplots(figsize=(10, 6), layout="constrained")
         many = len({row.problem for row in rows}) > MANY_SHAPES
-        (_points if many else _lines if op == "sgemm" else _bars)(axes, rows, document)
+        draw = _host if op == "host" else _points if many else _lines if op == "sgemm" else _bars
+        draw(axes, rows, document)
         machine = document.header["machine"]
         axes.set_title(f"{op}, float32, {machine['gpu'] or machine['cpu']}, fastlinalg {document.header['version']}")
         target = Path(path)
@@ -72,6 +75,10 @@ def _lines(axes: Any, rows: list[Row], document: Document) -> None:
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small")
+
+
+def _host(axes: Any, rows: list[Row], _: Document) -> None:
+    host_report.plot(axes, [row for row in rows if isinstance(row, HostRow)])
 
 
 def _points(axes: Any, rows: list[Row], document: Document) -> None:

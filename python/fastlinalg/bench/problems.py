@@ -16,7 +16,7 @@ class Problem:
 
     ``sgemm``: ``C[m,n] = op(A) @ op(B)``, `batch` times, where op transposes what is stored if `trans_a` or
     `trans_b`. ``sgemv``: ``y[m] = A[m,n] @ x[n]``, or ``y[n] = A[m,n].T @ x[m]`` if `trans`. ``transpose``:
-    ``B[n,m] = A[m,n].T``.
+    ``B[n,m] = A[m,n].T``. ``host``: a product of NumPy arrays, whole calls.
 
     Attributes
     ----------
@@ -24,6 +24,8 @@ class Problem:
         How many floats lie between the rows of the first operand and of the result.
     offsets : three int
         How many floats behind an aligned address the two operands and the result begin.
+    layout : str
+        "C"; of host also "F", and "strided": every second row and column.
     """
 
     op: str
@@ -36,10 +38,17 @@ class Problem:
     batch: int = 1
     pads: tuple[int, int] = (0, 0)
     offsets: tuple[int, int, int] = (0, 0, 0)
+    layout: str = "C"
+
+    @property
+    def product(self) -> bool:
+        """Whether it is one of two matrices."""
+        return self.op in ("sgemm", "host")
 
     @property
     def label(self) -> str:
-        text = f"{self.m}x{self.n}x{self.k}" if self.op == "sgemm" else f"{self.m}x{self.n}"
+        text = f"{self.m}x{self.n}x{self.k}" if self.product else f"{self.m}x{self.n}"
+        text += f" {self.layout}" if self.layout != "C" else ""
         text += f"*{self.batch}" if self.batch > 1 else ""
         if self.op == "sgemv" or self.trans_a or self.trans_b:
             text += f" {self.transposition}"
@@ -50,7 +59,7 @@ class Problem:
     @property
     def transposition(self) -> str | None:
         """Which operands are transposed, in the letters of the BLAS."""
-        if self.op == "sgemm":
+        if self.product:
             return ("T" if self.trans_a else "N") + ("T" if self.trans_b else "N")
         return ("T" if self.trans else "N") if self.op == "sgemv" else None
 
@@ -60,35 +69,35 @@ class Problem:
 
     @property
     def flops(self) -> float:
-        per_problem = {"sgemm": 2.0 * self.m * self.n * self.k, "sgemv": 2.0 * self.m * self.n, "transpose": 0.0}
-        return per_problem[self.op] * self.batch
+        depth = self.k if self.product else 0 if self.op == "transpose" else 1
+        return 2.0 * self.m * self.n * depth * self.batch
 
     @property
     def bytes(self) -> float:
         """What has to cross the memory bus at least."""
         m, n, k = self.m, self.n, self.k
-        words = {"sgemm": m * k + k * n + m * n, "sgemv": m * n + m + n, "transpose": 2 * m * n}[self.op]
+        words = m * k + k * n + m * n if self.product else {"sgemv": m * n + m + n, "transpose": 2 * m * n}[self.op]
         return 4.0 * words * self.batch
 
     @property
     def work(self) -> float:
         """What the time is about proportional to."""
-        return self.flops if self.op == "sgemm" else self.bytes
+        return self.flops if self.product else self.bytes
 
     def a_shape(self) -> tuple[int, ...]:
         """The first operand as it is stored."""
-        if self.op != "sgemm":
+        if not self.product:
             return (self.m, self.n)
         return self._batched((self.k, self.m) if self.trans_a else (self.m, self.k))
 
     def b_shape(self) -> tuple[int, ...]:
         """The second operand as it is stored; empty where there is none."""
-        if self.op == "sgemm":
+        if self.product:
             return self._batched((self.n, self.k) if self.trans_b else (self.k, self.n))
         return () if self.op == "transpose" else (self.m if self.trans else self.n,)
 
     def out_shape(self) -> tuple[int, ...]:
-        if self.op == "sgemm":
+        if self.product:
             return self._batched((self.m, self.n))
         return (self.n, self.m) if self.op == "transpose" else (self.n if self.trans else self.m,)
 
@@ -119,6 +128,48 @@ def founding(op: str, quick: bool = False) -> list[Problem]:
 
 def _orientations(op: str, m: int, n: int) -> list[Problem]:
     return [Problem(op, m, n, trans=trans) for trans in ((False, True) if op == "sgemv" else (False,))]
+
+
+HOST_SIZES = (64, 256, 512, 1024, 2048, 4096, 8192, 16384)
+QUICK_HOST_SIZES = (64, 256, 512, 1024, 2048)
+HOST_SHAPES = ((4096, 4096, 1024), (16384, 16384, 1024), (131072, 256, 256), (256, 131072, 256), (512, 512, 131072))
+HOST_LAYOUTS = (1024, 4096)  # cubes that are measured in every layout
+QUICK_HOST_LAYOUTS = (1024,)
+
+
+def host(quick: bool = False) -> list[Problem]:
+    """Cubes, products that are tall, wide, deep and flat, and operands in other layouts."""
+    cubes = [(size, size, size) for size in (QUICK_HOST_SIZES if quick else HOST_SIZES)]
+    shapes = cubes if quick else [*cubes, *HOST_SHAPES]
+    others = [
+        Problem("host", size, size, size, layout=layout)
+        for size in (QUICK_HOST_LAYOUTS if quick else HOST_LAYOUTS)
+        for layout in ("F", "strided")
+    ]
+    return [Problem("host", m, n, k) for m, n, k in shapes] + others
+
+
+def parse_host(text: str) -> list[Problem]:
+    """Problems from ``1024,4096x4096x512``: M for a cube or MxNxK, with ``:F`` or ``:strided`` behind it.
+
+    Raises
+    ------
+    ValueError
+        Text that is not such a list.
+    """
+    problems = []
+    for item in text.split(","):
+        shape, _, layout = item.partition(":")
+        try:
+            sizes = [int(part) for part in shape.lower().split("x")]
+        except ValueError:
+            sizes = []
+        sizes = sizes * 3 if len(sizes) == 1 else sizes
+        if len(sizes) != 3 or min(sizes) < 1 or layout not in ("", "C", "F", "strided"):
+            wanted = "M or MxNxK, with :F or :strided behind it, sizes of at least 1"
+            raise ValueError(f"--shapes for host takes {wanted}, separated by commas; got {item!r}")
+        problems.append(Problem("host", sizes[0], sizes[1], sizes[2], layout=layout or "C"))
+    return problems
 
 
 def parse(op: str, text: str) -> list[Problem]:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..cli._text import aligned
+from . import host_report
+from .host import HostRow
 from .results import Document, Row, summarise
 from .runner import Progress
 
@@ -51,12 +53,28 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if value >= 1000 else f"{value:.1f}" if value >= 100 else f"{value:.2f}"
 
 
+def machine_name(document: Document) -> str:
+    machine = document.header["machine"]
+    return str(machine["gpu"] or machine["cpu"])
+
+
 def print_tables(document: Document) -> None:
     """One table per operation, then what was skipped and what is wrong."""
     for op in dict.fromkeys(row.problem.op for row in document.rows):
         rows = [row for row in document.rows if row.problem.op == op]
+        if op == "host":
+            print(
+                "\n".join(
+                    [
+                        f"NumPy to NumPy on {machine_name(document)}",
+                        *host_report.table([r for r in rows if isinstance(r, HostRow)]),
+                        "",
+                    ]
+                )
+            )
+            continue
         peers = list(dict.fromkeys(name for row in rows for name in row.ratios))
-        title = f"{op} on {document.header['machine']['gpu'] or document.header['machine']['cpu']}"
+        title = f"{op} on {machine_name(document)}"
         if op == "sgemm":
             title += f", float32 peak {document.peak_gflops / 1e3:.2f} TFLOP/s"
         _print_table(title, columns(op, peers), rows, document.peak_gflops, peers)
@@ -76,6 +94,8 @@ def legend(document: Document) -> list[str]:
         )
     if any(row.accuracy and row.problem.op != "transpose" for row in document.rows):
         lines.append("max error: |C - float64| / (|A| |B|) in units of 2^-24; rel. F: of the norm; over sampled rows.")
+    if any(row.problem.op == "host" for row in document.rows):
+        lines.append(host_report.LEGEND)
     for entry in document.skipped:
         lines.append(f"skipped: {entry['op']} {entry['shape']} {entry['kernel']}: {entry['reason']}")
     for row in document.rows:

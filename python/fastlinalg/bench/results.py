@@ -30,6 +30,16 @@ class Row:
     clocks: dict[str, float] | None = None
 
     @property
+    def entry(self) -> str:
+        """What the row is about, in the summary."""
+        return self.kernel
+
+    @property
+    def headline(self) -> bool:
+        """Whether it counts in the summary."""
+        return not self.peer
+
+    @property
     def wrong(self) -> bool:
         return self.accuracy is not None and not self.accuracy.ok
 
@@ -45,7 +55,7 @@ class Row:
 
     def percent_of_peak(self, peak_gflops: float) -> float | None:
         """Of the best time; only for products of matrices, the others are not bound by arithmetic."""
-        if self.problem.op != "sgemm" or not peak_gflops:
+        if not self.problem.product or not peak_gflops:
             return None
         return 100.0 * self.problem.flops / min(self.timing.samples) / 1e3 / peak_gflops
 
@@ -55,7 +65,7 @@ class Row:
             "op": problem.op,
             "kernel": self.kernel,
             "peer": self.peer,
-            "shape": {"m": problem.m, "n": problem.n, "k": problem.k if problem.op == "sgemm" else None},
+            "shape": {"m": problem.m, "n": problem.n, "k": problem.k if problem.product else None},
             "trans": problem.transposition,
             "batch": problem.batch,
             "layout": "row-major",
@@ -94,8 +104,8 @@ def summarise(rows: list[Row]) -> list[Summary]:
     """The dispatched contenders, or the kernels by name where none is among the rows; over two shapes or more."""
     pairs: dict[tuple[str, str, str], list[tuple[float, str]]] = {}
     for row in rows:
-        for name, ratio in () if row.peer else row.ratios.items():
-            pairs.setdefault((row.problem.op, row.kernel, name), []).append((ratio, row.problem.label))
+        for name, ratio in row.ratios.items() if row.headline else ():
+            pairs.setdefault((row.problem.op, row.entry, name), []).append((ratio, row.problem.label))
     looped = {(row.problem.op, row.kernel) for row in rows if row.timing.method == "loop"}
     some = {key[:2] for key in pairs if dispatched(key[1])}
     found = []

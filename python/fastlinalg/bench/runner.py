@@ -168,7 +168,7 @@ class Runner:
 
 
 def header(
-    op: str, settings: Settings, machine: dict[str, Any], commit: str | None, command: str, now: str
+    op: str, peers: dict[str, str], machine: dict[str, Any], commit: str | None, command: str, now: str
 ) -> dict[str, Any]:
     """What a document says above its rows."""
     return {
@@ -178,5 +178,5 @@ def header(
         "version": fl.__version__,
         "command": command,
         "machine": machine,
-        "peers": {peer.name: peer.version for peer in settings.peers},
+        "peers": peers,
     }

@@ -16,8 +16,12 @@ from .._check import OPS
 from .info import unavailable
 
 if TYPE_CHECKING:
+    from ..bench.host import HostSettings
     from ..bench.problems import Problem
     from ..bench.runner import Settings
+    from ..bench.timing import Plan
+
+    Job = tuple[Settings | HostSettings, list[Problem]]
 
 QUICK = {"repeats": 7, "budget_s": 0.2, "limit_s": 1.0}
 FULL = {"repeats": 15, "budget_s": 0.5, "limit_s": 5.0}
@@ -25,7 +29,7 @@ FULL = {"repeats": 15, "budget_s": 0.5, "limit_s": 5.0}
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("bench", help="measure the kernels, alone or against other libraries")
-    parser.add_argument("op", choices=(*OPS, "all"), help="what to measure")
+    parser.add_argument("op", choices=(*OPS, "host", "all"), help="what to measure; host: NumPy to NumPy")
     parser.add_argument(
         "--kernels",
         type=_names,
@@ -33,7 +37,10 @@ def add_parser(subparsers: Any) -> None:
         help="kernels by name, or dispatch (default: all that run here)",
     )
     parser.add_argument(
-        "--shapes", metavar="S,S", help="sgemm: M (for MxMx1024) or MxNxK, with *BATCH and :TN; sgemv, transpose: MxN"
+        "--shapes",
+        metavar="S,S",
+        help="sgemm: M (for MxMx1024) or MxNxK, with *BATCH and :TN; sgemv, transpose: MxN; "
+        "host: M (a cube) or MxNxK, with :F or :strided",
     )
     parser.add_argument(
         "--random",
@@ -43,9 +50,11 @@ def add_parser(subparsers: Any) -> None:
         " apart and unaligned operands; --seed draws others",
     )
     parser.add_argument(
-        "--precision", choices=("accurate", "strict"), default="accurate", help="of sgemm (default: accurate)"
+        "--precision", choices=("accurate", "strict"), help="of sgemm (default: accurate) and host (default: both)"
     )
-    parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda if there is one")
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), help="default: cuda if there is one; host: what the library chooses"
+    )
     parser.add_argument(
         "--against",
         type=_names,
@@ -111,29 +120,64 @@ def run(args: argparse.Namespace) -> int:
     from ..bench.peer import MissingPeer
     from ..bench.runner import UnknownKernel
 
+    if args.threads is not None:
+        fl.set_num_threads(args.threads)
     try:
-        settings = _settings(args, device)
-        problems = _problems(args, settings)
+        jobs = _jobs(args, device)
     except (MissingPeer, UnknownKernel, ValueError) as error:
         return _fail(str(error))
-    return _measure(args, settings, problems)
+    return _measure(args, device, jobs)
+
+
+def _jobs(args: argparse.Namespace, device: str) -> list[Job]:
+    """What to run: the kernels, and whole calls on NumPy arrays."""
+    jobs: list[Job] = []
+    if args.op != "host":
+        settings = _settings(args, device)
+        jobs.append((settings, _problems(args, settings)))
+    if args.op == "host" or (args.op == "all" and device == "cuda" and not args.kernels and not args.random):
+        jobs.append((_host_settings(args), _host_problems(args)))
+    return jobs
+
+
+def _plan(args: argparse.Namespace) -> tuple[Plan, float]:
+    from ..bench.timing import Plan
+
+    defaults = QUICK if args.quick else FULL
+    plan = Plan(int(args.repeats or defaults["repeats"]), defaults["budget_s"] * 1e6, args.pause * 1e3)
+    return plan, defaults["limit_s"] if args.limit is None else args.limit
+
+
+def _host_settings(args: argparse.Namespace) -> HostSettings:
+    from ..bench.host import HostSettings
+    from ..bench.host_peers import HOST_PEERS, load
+
+    names = [name for name in args.against if args.op == "host" or name in HOST_PEERS]
+    on_gpu = args.device != "cpu" and fl.cuda.is_available()
+    precisions = [args.precision] if args.precision else ["accurate", "strict"]
+    return HostSettings(args.device or "auto", precisions, load(names, on_gpu), *_plan(args), args.seed)
+
+
+def _host_problems(args: argparse.Namespace) -> list[Problem]:
+    from ..bench.problems import host, parse_host
+
+    if args.kernels or args.random or args.pause:
+        raise ValueError(
+            "--kernels, --random and --pause are not for bench host, which times whole calls and pauses anyway"
+        )
+    return parse_host(args.shapes) if args.shapes else host(args.quick)
 
 
 def _settings(args: argparse.Namespace, device: str) -> Settings:
     from ..bench.contenders import STRICT
     from ..bench.peers import load
     from ..bench.runner import Settings
-    from ..bench.timing import Plan
 
     if args.pause and device != "cpu":
         raise ValueError("--pause is for calls on the host; add --device cpu")
-    if args.threads is not None:
-        fl.set_num_threads(args.threads)
-    defaults = QUICK if args.quick else FULL
-    plan = Plan(int(args.repeats or defaults["repeats"]), defaults["budget_s"] * 1e6, args.pause * 1e3)
-    limit = defaults["limit_s"] if args.limit is None else args.limit
     peers = load([name for name in args.against if name != STRICT], device, args.threads)
-    return Settings(device, args.precision, args.kernels, STRICT in args.against, peers, plan, limit, args.seed)
+    precision = args.precision or "accurate"
+    return Settings(device, precision, args.kernels, STRICT in args.against, peers, *_plan(args), args.seed)
 
 
 def _problems(args: argparse.Namespace, settings: Settings) -> list[Problem]:
@@ -169,21 +213,27 @@ def _peak_gflops(device: str, threads: int) -> float:
     return max(float(_core.cpu_peak_gflops(threads)) for _ in range(5))  # the best: other load only lowers it
 
 
-def _measure(args: argparse.Namespace, settings: Settings, problems: list[Problem]) -> int:
+def _measure(args: argparse.Namespace, device: str, jobs: list[Job]) -> int:
     from ..bench import machine, plot, report
+    from ..bench.host import HostRunner, HostSettings
     from ..bench.results import Document
     from ..bench.runner import Runner, header
 
     threads = fl.get_num_threads()
-    peak = _peak_gflops(settings.device, threads)
-    described = machine.describe(settings.device, peak, threads)
-    clocks = machine.Clocks(settings.device)
+    peak = _peak_gflops(device, threads)
+    described = machine.describe(device, peak, threads)
+    clocks = machine.Clocks(device)
     before = clocks.sample()
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     command = shlex.join(["fastlinalg", *args.argv])
-    document = Document(header(args.op, settings, described, machine.commit(), command, now), peak)
-    with report.progress(len(problems)) as shown:
-        Runner(settings, document, shown).run(problems)
+    peers = {peer.name: peer.version for settings, _ in jobs for peer in settings.peers}
+    document = Document(header(args.op, peers, described, machine.commit(), command, now), peak)
+    with report.progress(sum(len(problems) for _, problems in jobs)) as shown:
+        for settings, problems in jobs:
+            if isinstance(settings, HostSettings):
+                HostRunner(settings, document, shown).run(problems)
+            else:
+                Runner(settings, document, shown).run(problems)
     described["clocks"] = {"before": before, "after": clocks.sample()}
 
     report.print_tables(document)

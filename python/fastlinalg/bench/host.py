@@ -1,0 +1,267 @@
+"""Whole calls from NumPy to NumPy: products whose operands begin and whose results end in ordinary host memory."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import fastlinalg as fl
+
+from .. import _core
+from .._check import Array, expected_product
+from .host_peers import HostPeer
+from .operands import Accuracy, judge, strips
+from .problems import Problem
+from .results import Document, Row
+from .runner import Progress
+from .timing import Plan, Timing
+
+ROTATED_BYTES = 512 << 20  # operands of calls in a row: more than the last-level cache of any machine holds
+MOST_PAIRS = 512
+ALIVE_BYTES = 4 << 30  # of fresh results
+PAUSED_BYTES = 64 << 20  # above, a pause is short against the call
+PAUSE_S = 2e-3
+FORCED_SIZE = 1024  # up to here the GPU is measured too where device="auto" would stay on the CPU
+
+Product = Callable[[Array, Array, "Array | None"], Any]
+
+
+@dataclass(frozen=True)
+class Mode:
+    """Where the result goes, and whether the machine idles before each call.
+
+    "fresh": new memory, as all earlier results are alive. "reused": the last result has just been dropped, so its
+    memory may come back. "out": memory of the caller's, written before.
+    """
+
+    result: str
+    pause_s: float
+
+    @property
+    def label(self) -> str:
+        return f"{self.result}{' paused' if self.pause_s else ''}"
+
+
+MODES = tuple(Mode(result, pause) for pause in (0.0, PAUSE_S) for result in ("fresh", "reused", "out"))
+
+
+@dataclass
+class HostRow(Row):
+    """One contender in one mode."""
+
+    mode: Mode = MODES[0]
+    link_us: float | None = None
+
+    @property
+    def entry(self) -> str:
+        return f"{self.kernel}, {self.mode.label}"
+
+    @property
+    def headline(self) -> bool:
+        return not self.peer and self.mode in (MODES[0], MODES[2])
+
+    @property
+    def link_share(self) -> float | None:
+        """The time that the link needs for the bytes, over the median."""
+        return None if self.link_us is None else self.link_us / self.timing.median
+
+    def as_dict(self, peak_gflops: float) -> dict[str, Any]:
+        own = {
+            "layout": self.problem.layout,
+            "result": self.mode.result,
+            "pause_ms": self.mode.pause_s * 1e3,
+            "link_us": self.link_us,
+            "link_share": self.link_share,
+        }
+        return {**super().as_dict(peak_gflops), **own}
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """What the command line asked for; `device` is "auto", "cpu", "cuda"."""
+
+    device: str
+    precisions: Sequence[str]
+    peers: Sequence[HostPeer]
+    plan: Plan
+    limit_s: float
+    seed: int
+
+
+class Pairs:
+    """Operand pairs of one problem, together large enough that each call finds its own in memory, not in a cache."""
+
+    def __init__(self, problem: Problem, seed: int) -> None:
+        step = 2 if problem.layout == "strided" else 1
+        shapes = [tuple(step * size for size in shape) for shape in (problem.a_shape(), problem.b_shape())]
+        sizes = [int(np.prod(shape)) for shape in shapes]
+        count = min(max(-(-ROTATED_BYTES // (4 * sum(sizes))), 1), MOST_PAIRS)
+        self._flat = np.empty(count * sum(sizes), np.float32)
+        _fill(self._flat, seed)
+        self.pairs: list[tuple[Array, Array]] = []
+        at = 0
+        for _ in range(count):
+            pair = []
+            for shape, size in zip(shapes, sizes, strict=True):
+                memory = self._flat[at : at + size]
+                pair.append(_laid_out(memory, shape, problem.layout))
+                at += size
+            self.pairs.append((pair[0], pair[1]))
+        self._turn = 0
+
+    def next(self) -> tuple[Array, Array]:
+        self._turn += 1
+        return self.pairs[self._turn % len(self.pairs)]
+
+
+def _laid_out(memory: Array, shape: tuple[int, ...], layout: str) -> Array:
+    if layout == "F":
+        return memory.reshape(shape, order="F")
+    return memory.reshape(shape)[::2, ::2] if layout == "strided" else memory.reshape(shape)
+
+
+def _fill(flat: Array, seed: int) -> None:
+    """Normal random numbers, by all cores: 16384**2 of them take one core seconds."""
+    pieces = np.array_split(flat, max(1, min(64, flat.size >> 18)))
+    seeds = np.random.SeedSequence(seed).spawn(len(pieces))
+
+    def fill(piece: Array, entropy: np.random.SeedSequence) -> None:
+        np.random.default_rng(entropy).standard_normal(piece.size, np.float32, out=piece)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(fill, pieces, seeds))
+
+
+@dataclass
+class Contender:
+    """One way to compute the product."""
+
+    name: str
+    call: Product
+    is_peer: bool
+    timings: dict[Mode, Timing] = field(default_factory=dict)
+    accuracy: Accuracy | None = None
+
+
+def _ours(name: str, precision: Any, device: str) -> Contender:
+    return Contender(name, lambda a, b, out: fl.matmul(a, b, out, precision=precision, device=device), False)
+
+
+class HostRunner:
+    """Runs problem after problem into a document."""
+
+    def __init__(self, settings: HostSettings, document: Document, progress: Progress) -> None:
+        self.settings, self.document, self.progress = settings, document, progress
+        self._us_per_flop: dict[str, float] = {}
+
+    def run(self, problems: Sequence[Problem]) -> None:
+        for problem in problems:
+            self.progress.step(f"{problem.op} {problem.label}")
+            try:
+                self._run_one(problem)
+            except MemoryError as error:
+                self._skip(problem, "all", f"does not fit in memory: {error}")
+
+    def _skip(self, problem: Problem, kernel: str, reason: str) -> None:
+        self.document.skipped.append({"op": problem.op, "shape": problem.label, "kernel": kernel, "reason": reason})
+
+    def _contenders(self, problem: Problem) -> list[Contender]:
+        device, found = self.settings.device, []
+        for precision in self.settings.precisions:
+            found.append(_ours(precision, precision, device))
+            if device == "auto" and fl.cuda.is_available() and max(problem.m, problem.n, problem.k) <= FORCED_SIZE:
+                found.append(_ours(f"{precision} cuda", precision, "cuda"))
+        found += [Contender(peer.name, peer.multiply, True) for peer in self.settings.peers]
+        quick = []
+        for contender in found:
+            seconds = self._us_per_flop.get(contender.name, 0.0) * problem.flops / 1e6
+            if seconds <= self.settings.limit_s:
+                quick.append(contender)
+            else:
+                limit = f"about {seconds:.1f} s per call, the limit is {self.settings.limit_s:g} s"
+                self._skip(problem, contender.name, limit)
+        return quick
+
+    def _run_one(self, problem: Problem) -> None:
+        pairs = Pairs(problem, self.settings.seed)
+        contenders = self._contenders(problem)
+        out = np.zeros(problem.out_shape(), np.float32)
+        self._check(problem, pairs.pairs[0], contenders, out)
+        link_us = self._link_us(problem)
+        for contender in contenders:
+            for mode in MODES:
+                if mode.pause_s and problem.bytes > PAUSED_BYTES:
+                    continue
+                self.progress.detail(f"{contender.name}, {mode.label}")
+                contender.timings[mode] = Timing(self._time(contender, mode, pairs, out), "wall clock")
+            best = min(min(timing.samples) for timing in contender.timings.values())
+            self._us_per_flop[contender.name] = best / problem.flops
+        for contender in contenders:
+            for mode, timing in contender.timings.items():
+                others = {c.name: c.timings[mode] for c in contenders if c.is_peer and c is not contender}
+                ratios = {name: timing.speed_against(other) for name, other in others.items()}
+                self.document.rows.append(
+                    HostRow(
+                        problem,
+                        contender.name,
+                        contender.is_peer,
+                        timing,
+                        contender.accuracy,
+                        ratios,
+                        mode=mode,
+                        link_us=link_us,
+                    )
+                )
+
+    def _check(self, problem: Problem, pair: tuple[Array, Array], contenders: list[Contender], out: Array) -> None:
+        """Sampled rows against float64, and every element finite, of a new result and of one written to `out`."""
+        a, b = pair
+        rows = strips(problem.m, 16, np.random.default_rng(self.settings.seed))
+        expected = expected_product(a[rows], b)
+        for contender in contenders:
+            self.progress.detail(f"{contender.name}, checked")
+            out.fill(np.nan)
+            contender.call(a, b, out)
+            worst = None
+            for result in (contender.call(a, b, None), out):
+                found = judge(result[rows], expected, problem.k)
+                whole = result.shape == out.shape and bool(np.isfinite(result).all())
+                found = Accuracy(found.ok and whole, found.max_units, found.rel_f)
+                worst = found if worst is None or not found.ok else worst
+            contender.accuracy = worst
+
+    def _link_us(self, problem: Problem) -> float | None:
+        """What the link takes for these operands and this result from and to pinned memory, both ways at once."""
+        if self.settings.device == "cpu" or not fl.cuda.is_available():
+            return None
+        result = 4 * problem.m * problem.n
+        link = _core.time_link(int(problem.bytes) - result, result, 5)
+        self.document.header.setdefault("link", []).append({"shape": problem.label, **link})
+        return float(link["both_us"])
+
+    def _time(self, contender: Contender, mode: Mode, pairs: Pairs, out: Array) -> list[float]:
+        """Microseconds of each call; what a call returned is dropped between calls, as the mode says."""
+        target = out if mode.result == "out" else None
+        alive: list[Any] = []
+        most_alive = max(2, ALIVE_BYTES // out.nbytes) if mode.result == "fresh" else 0
+
+        def one() -> float:
+            a, b = pairs.next()
+            del alive[: max(0, len(alive) - most_alive)]
+            if mode.pause_s:
+                time.sleep(mode.pause_s)
+            begin = time.perf_counter()
+            result = contender.call(a, b, target)
+            elapsed = (time.perf_counter() - begin) * 1e6
+            if target is None:
+                alive.append(result)
+            return elapsed
+
+        first = min(one(), one()) if out.nbytes < PAUSED_BYTES else one()
+        return [one() for _ in range(self.settings.plan.samples(first))]

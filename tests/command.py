@@ -1,0 +1,31 @@
+"""Running ``python -m fastlinalg``."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+needs_bench = pytest.mark.skipif(importlib.util.find_spec("rich") is None, reason="needs the extra fastlinalg[bench]")
+needs_plot = pytest.mark.skipif(
+    importlib.util.find_spec("matplotlib") is None, reason="needs the extra fastlinalg[bench]"
+)
+
+
+def command(line: str, status: int = 0, cwd=None) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "fastlinalg", *shlex.split(line)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        cwd=cwd,
+        env={**os.environ, "MPLBACKEND": "agg"},
+    )
+    assert done.returncode == status, f"{line}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
