@@ -20,7 +20,7 @@ from .operands import Accuracy, judge, strips
 from .problems import Problem
 from .results import Document, Row
 from .runner import Progress
-from .timing import Plan, Timing
+from .timing import AMONG_THREADS, Plan, Timing
 
 ROTATED_BYTES = 512 << 20  # operands of calls in a row: more than the last-level cache of any machine holds
 MOST_PAIRS = 512
@@ -195,6 +195,7 @@ class HostRunner:
         self._check(problem, pairs.pairs[0], contenders, out)
         link_us = self._link_us(problem)
         for contender in contenders:
+            time.sleep(AMONG_THREADS.rest_us / 1e6)  # until the threads of the one before have gone to sleep
             for mode in MODES:
                 if mode.pause_s and problem.bytes > PAUSED_BYTES:
                     continue
