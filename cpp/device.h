@@ -63,10 +63,29 @@ SgemmArgs device_layout(const SgemmArgs& host);
 SgemvArgs device_layout(const SgemvArgs& host);
 TransposeArgs device_layout(const TransposeArgs& host);
 
+// Memory that a plan keeps for its row. Runs that use it, on whatever streams, wait for each other on the device; runs that
+// are captured in a graph do not, and need it until the graph has gone.
+class KeptWorkspace {
+ public:
+  KeptWorkspace(std::size_t bytes, int device);
+  ~KeptWorkspace();
+  KeptWorkspace(const KeptWorkspace&) = delete;
+  KeptWorkspace& operator=(const KeptWorkspace&) = delete;
+  void* begin_use(void* stream);  // the memory
+  void end_use(void* stream);
+
+ private:
+  void* data_ = nullptr;
+  void* last_use_ = nullptr;  // cudaEvent_t
+  std::size_t bytes_;
+  int device_;
+};
+
 // Runs one row on operands in device memory, asynchronously on `stream`; null is the library's own stream of the device, on
-// which calls run in order, DeviceBuffer's copies included.
+// which calls run in order, DeviceBuffer's copies included. Without a kept workspace the row gets one from the pool.
 template <class Args>
-void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int device, void* stream);
+void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int device, void* stream,
+                            KeptWorkspace* kept = nullptr);
 
 // ---- what the benchmarks and GPU tests use (bindings: fastlinalg._core)
 class FL_EXPORT DeviceBuffer {  // device memory of the library's pool

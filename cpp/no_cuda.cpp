@@ -29,9 +29,13 @@ void run_on_host_operands(const Kernel<Args>&, const Args&, const Args&, int, vo
   refuse();
 }
 template <class Args>
-void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*) {
+void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptWorkspace*) {
   refuse();
 }
+KeptWorkspace::KeptWorkspace(std::size_t, int) : bytes_(0), device_(0) { refuse(); }
+KeptWorkspace::~KeptWorkspace() = default;
+void* KeptWorkspace::begin_use(void*) { refuse(); }
+void KeptWorkspace::end_use(void*) { refuse(); }
 DeviceBuffer::DeviceBuffer(std::size_t, int) { refuse(); }
 DeviceBuffer::~DeviceBuffer() = default;
 void DeviceBuffer::upload(const void*, std::size_t, std::size_t) { refuse(); }
@@ -41,7 +45,7 @@ LinkTimes time_link(int, std::size_t, std::size_t, int) { refuse(); }
 
 #define FL_INSTANTIATE(Args)                                                                     \
   template void run_on_host_operands(const Kernel<Args>&, const Args&, const Args&, int, void*); \
-  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*);
+  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptWorkspace*);
 FL_INSTANTIATE(SgemmArgs)
 FL_INSTANTIATE(SgemvArgs)
 FL_INSTANTIATE(TransposeArgs)

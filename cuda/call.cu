@@ -125,14 +125,19 @@ void run_on_host_operands(const Kernel<Args>& kernel, const Args& host, const Ar
   }
 }
 
-// Queues work and returns. Without a workspace it neither allocates nor waits, so that it can be captured in a graph
-// from the first call on.
+// Queues work and returns. Without a workspace, or with a kept one, it neither allocates nor waits, so that it can be
+// captured in a graph from the first call on.
 template <class Args>
-void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int device, void* stream) {
+void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int device, void* stream,
+                            KeptWorkspace* kept) {
   require_device(device);
   const DeviceGuard guard(device);
   try {
     const cudaStream_t queue = stream ? static_cast<cudaStream_t>(stream) : library_stream(device);
+    if (kept) {
+      launch(kernel, args, device, kept->begin_use(queue), queue);
+      return kept->end_use(queue);
+    }
     const PoolBuffer workspace(device, kernel.workspace(args), queue);
     launch(kernel, args, device, workspace.data(), queue);
   } catch (const CudaError& error) {
@@ -142,7 +147,7 @@ void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int de
 
 #define FL_INSTANTIATE(Args)                                                                     \
   template void run_on_host_operands(const Kernel<Args>&, const Args&, const Args&, int, void*); \
-  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*);
+  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptWorkspace*);
 FL_INSTANTIATE(SgemmArgs)
 FL_INSTANTIATE(SgemvArgs)
 FL_INSTANTIATE(TransposeArgs)

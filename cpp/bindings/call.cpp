@@ -150,8 +150,29 @@ void call(const Args& args, const Options& options) {
   run(args, call);
 }
 
-template void call(const SgemmArgs&, const Options&);
-template void call(const SgemvArgs&, const Options&);
-template void call(const TransposeArgs&, const Options&);
+template <class Args>
+Plan<Args> make_plan(const Args& args, const Options& options) {
+  CallOptions call = options.call;
+  const auto log = log_for(args);
+  if (logger) call.log = &log;
+  const GilReleased released;
+  return Plan<Args>(args, call);
+}
+
+template <class Args>
+void call(Plan<Args>& plan, void* stream) {
+  if (plan.device().kind == Device::cpu && !worth_releasing(plan.args())) return plan.execute(stream);
+  const GilReleased released;
+  plan.execute(stream);
+}
+
+#define FL_INSTANTIATE(Args)                                  \
+  template void call(const Args&, const Options&);            \
+  template Plan<Args> make_plan(const Args&, const Options&); \
+  template void call(Plan<Args>&, void*);
+FL_INSTANTIATE(SgemmArgs)
+FL_INSTANTIATE(SgemvArgs)
+FL_INSTANTIATE(TransposeArgs)
+#undef FL_INSTANTIATE
 
 }  // namespace fl::py

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "array.h"
+#include "plan.h"
 #include "problem.h"
 #include "run.h"
 
@@ -34,6 +35,11 @@ class Target {
 // Runs with the GIL released, reporting the choice of kernel to the logger for each new shape.
 template <class Args>
 void call(const Args& args, const Options& options);
+// The same in two steps.
+template <class Args>
+Plan<Args> make_plan(const Args& args, const Options& options);
+template <class Args>
+void call(Plan<Args>& plan, void* stream);
 
 void set_logger(nb::object logger);
 

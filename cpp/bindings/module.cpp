@@ -5,6 +5,7 @@
 #include "device_memory.h"
 #include "errors.h"
 #include "inspect.h"
+#include "matmul_plan.h"
 #include "products.h"
 
 namespace {
@@ -58,4 +59,5 @@ NB_MODULE(_core, m) {
   m.def("set_logger", fl::py::set_logger, arg("logger"));
   fl::py::bind_inspection(m);
   fl::py::bind_device_memory(m);
+  fl::py::bind_matmul_plan(m);
 }

@@ -1,5 +1,6 @@
 #include "problems.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "errors.h"
@@ -25,6 +26,25 @@ struct MatrixDims {
 }
 
 }  // namespace
+
+void require_dims(const char* function, const char* name, const Array& x, int least) {
+  if (x.ndim() < least)
+    throw InvalidValue(std::string(function) + ": " + name + " must have at least " + std::to_string(least) +
+                       " dimension" + (least > 1 ? "s" : "") + ", got shape " + to_string(x.shape()));
+}
+
+Array checked_addend(const char* function, const Addend& addend, float beta, const Shape& shape) {
+  if (addend.object.is_none()) {
+    if (beta == 0.0f) return {};
+    throw InvalidValue(std::string(function) + ": beta=" + std::to_string(beta) + " needs " + addend.name +
+                       ", which was not given");
+  }
+  Array c(addend.object, addend.name, Array::read);
+  if (!std::equal(shape.begin(), shape.end(), c.shape().begin(), c.shape().end()))
+    throw InvalidValue(std::string(function) + ": " + addend.name + " has shape " + to_string(c.shape()) +
+                       ", the result needs " + to_string(shape));
+  return c;
+}
 
 Problem<SgemmArgs> gemm_problem(const char* function, const Array& a, const Array& b, float alpha, float beta,
                                 bool trans_a, bool trans_b, Precision precision) {

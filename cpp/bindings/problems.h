@@ -20,6 +20,16 @@ struct Problem {
   void for_each_run(const Array& result, Run&& run);
 };
 
+void require_dims(const char* function, const char* name, const Array& x, int least);
+
+// What beta multiplies, and what the caller calls it.
+struct Addend {
+  nb::handle object = nb::none();
+  const char* name = "c";
+};
+// Throws if it has not the result's shape, or is missing where beta needs it. An empty array if there is none.
+Array checked_addend(const char* function, const Addend& addend, float beta, const Shape& shape);
+
 Problem<SgemmArgs> gemm_problem(const char* function, const Array& a, const Array& b, float alpha, float beta,
                                 bool trans_a, bool trans_b, Precision precision);
 Problem<SgemvArgs> gemv_problem(const char* function, const Array& a, const Array& x, float alpha, float beta,

@@ -8,35 +8,9 @@
 namespace fl::py {
 namespace {
 
-void require_dims(const char* function, const char* name, const Array& x, int least) {
-  if (x.ndim() < least)
-    throw InvalidValue(std::string(function) + ": " + name + " must have at least " + std::to_string(least) +
-                       " dimension" + (least > 1 ? "s" : "") + ", got shape " + to_string(x.shape()));
-}
-
-// What beta multiplies, and what the caller calls it.
-struct Addend {
-  nb::handle object = nb::none();
-  const char* name = "c";
-};
-
-Array require_addend(const char* function, const Addend& addend, const Shape& shape) {
-  Array c(addend.object, addend.name, Array::read);
-  if (!std::equal(shape.begin(), shape.end(), c.shape().begin(), c.shape().end()))
-    throw InvalidValue(std::string(function) + ": " + addend.name + " has shape " + to_string(c.shape()) +
-                       ", the result needs " + to_string(shape));
-  return c;
-}
-
-// Loads beta's operand into the target; a missing one with beta != 0 is an error.
+// Loads what beta multiplies into the target.
 void preload(const char* function, const Addend& addend, float beta, const Shape& shape, Target& target) {
-  if (addend.object.is_none()) {
-    if (beta != 0.0f)
-      throw InvalidValue(std::string(function) + ": beta=" + std::to_string(beta) + " needs " + addend.name +
-                         ", which was not given");
-    return;
-  }
-  const Array c = require_addend(function, addend, shape);
+  const Array c = checked_addend(function, addend, beta, shape);
   if (beta != 0.0f) target.preload(c);
 }
 

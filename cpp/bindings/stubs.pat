@@ -13,6 +13,14 @@ _core.__prefix__:
 ^_core\.(matmul|sgemm|sgemv|transpose)$:
     def \1(*args: Any) -> Any: ...
 
+^_core\.MatmulPlan\.execute$:
+    def execute(self, *, stream: Any = None) -> Any:
+        \doc
+
+^_core\.MatmulPlan\.(kernel|device)$:
+    @property
+    def \1(self) -> str | None: ...
+
 ^_core\.(info|cuda_memory_info|time_link)$:
     def \1(*args: Any) -> dict[str, Any]: ...
 

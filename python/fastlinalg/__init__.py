@@ -6,12 +6,14 @@ from . import _core, cuda
 from ._api import matmul, sgemm, sgemv, transpose
 from ._core import CudaError
 from ._info import Kernel, devices, get_cmake_dir, get_include, info, kernels
+from ._plan import Matmul
 from ._threads import get_num_threads, num_threads, set_num_threads
 
 __version__: str = _core.__version__
 __all__ = [
     "CudaError",
     "Kernel",
+    "Matmul",
     "cuda",
     "devices",
     "get_cmake_dir",

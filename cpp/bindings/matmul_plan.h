@@ -1,0 +1,70 @@
+// fastlinalg.Matmul: a product of bound operands, planned once and executed many times.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "call.h"
+#include "problems.h"
+
+namespace fl::py {
+
+class MatmulPlan {
+ public:
+  MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out, float alpha, float beta, bool trans_a,
+             bool trans_b, nb::handle kernel, const char* precision, const char* device, nb::handle stream);
+
+  void plan();
+  nb::object execute(nb::handle stream);
+  void reset_operands(nb::handle a, nb::handle b, nb::handle c, nb::handle out);
+  void free();
+
+  nb::object kernel();
+  nb::object device();
+  size_t workspace_bytes();
+  std::string repr();
+
+ private:
+  template <class Args>
+  using Plans = std::vector<Plan<Args>>;  // one for each run of the batch
+  using AnyPlans = std::variant<Plans<SgemmArgs>, Plans<SgemvArgs>>;
+  // What fixes a result in memory but for its address.
+  struct Layout {
+    Shape shape, strides;
+    bool operator==(const Layout&) const = default;
+  };
+
+  static Layout layout_of(const Array& x);
+  static void require_same_layout(const char* name, const Array& planned, const Array& given);
+  void require_live(const char* method) const;
+  Target fresh_target() const;
+  template <class Visit>
+  void with_problem(const Array& a, const Array& b, Visit&& visit) const;  // visit(Problem<...>)
+  template <class Visit>
+  void for_each_plan(Visit&& visit);  // visit(plan)
+  template <class Visit>
+  nb::object first_plan(Visit&& visit);  // visit(plan) of the first that computes something, or None
+  void bind(const Array& result);
+  void move_result(const Array& result);
+  nb::object run_into(Target& target, void* stream);
+
+  enum { unplanned, planned, freed } state_ = unplanned;
+  std::mutex mutex_;  // one thread at a time; see Turn
+  Array a_, b_;
+  nb::object c_, out_, kernel_name_, stream_;
+  float alpha_, beta_;
+  bool trans_a_, trans_b_;
+  Options options_;
+  Shape shape_;                   // of the result
+  std::optional<Target> target_;  // while `out` is bound
+  AnyPlans plans_;
+  Layout result_layout_;          // that the plans are made for
+  float* result_data_ = nullptr;  // that they point to
+};
+
+void bind_matmul_plan(nb::module_& m);
+
+}  // namespace fl::py

@@ -1,0 +1,101 @@
+#include "plan.h"
+
+#include <utility>
+
+#include "errors.h"
+#include "normalise.h"
+#include "threading.h"
+
+namespace fl {
+
+template <class Args>
+Plan<Args>::Plan(const Args& args, const CallOptions& options) : given_(args), options_(options) {
+  const ThreadCount threads;
+  prepare();
+  options_.device = decision_.row ? decision_.device : options.device;  // "auto" is answered once
+  options_.log = nullptr;
+}
+template <class Args>
+Plan<Args>::~Plan() = default;
+template <class Args>
+Plan<Args>::Plan(Plan&&) noexcept = default;
+
+template <class Args>
+const char* Plan<Args>::kernel() const {
+  return decision_.row ? decision_.row->name : "";
+}
+
+template <class Args>
+const Args& Plan<Args>::seen_by_row() const {
+  return decision_.device.kind == Device::cuda && !options_.device_memory ? decision_.layout : decision_.args;
+}
+
+// On the calling thread's ThreadCount.
+template <class Args>
+void Plan<Args>::prepare() {
+  decision_ = decide(given_, options_);
+  threads_ = num_threads();
+  workspace_bytes_ = 0;
+  if (!decision_.row) return;
+  try {
+    get_workspace();
+  } catch (const OutOfMemory&) {
+    if (!do_without_workspace(decision_, options_)) throw;
+    get_workspace();
+  }
+}
+
+// Operands in host memory that go to a GPU find their workspace beside them, in each call's own device memory.
+template <class Args>
+void Plan<Args>::get_workspace() {
+  host_workspace_.reset();
+  device_workspace_.reset();
+  workspace_bytes_ = decision_.row->workspace(seen_by_row());
+  if (decision_.device.kind == Device::cpu) host_workspace_ = std::make_unique<HostWorkspace>(workspace_bytes_);
+  else if (options_.device_memory && workspace_bytes_)
+    device_workspace_ = std::make_unique<cuda::KeptWorkspace>(workspace_bytes_, decision_.device.ordinal);
+}
+
+template <class Args>
+void Plan<Args>::rebind(const Args& args) {
+  given_ = args;
+  if (!decision_.row) return;
+  decision_.args = args;
+  normalise(decision_.args);
+  if (decision_.row->legal(seen_by_row()) == nullptr) return;
+  const ThreadCount threads;
+  prepare();
+}
+
+template <class Args>
+void Plan<Args>::run_on_cpu() {
+  const ThreadCount threads;
+  if (threads.count() != threads_) prepare();
+  decision_.row->run(decision_.args, Context{.workspace = host_workspace_->data(), .threads = threads_});
+}
+
+template <class Args>
+void Plan<Args>::run_on_device(void* stream) {
+  const int device = decision_.device.ordinal;
+  if (options_.device_memory)
+    return cuda::run_on_device_operands(*decision_.row, decision_.args, device, stream, device_workspace_.get());
+  try {
+    cuda::run_on_host_operands(*decision_.row, decision_.args, decision_.layout, device, stream);
+  } catch (const OutOfMemory&) {
+    if (!do_without_workspace(decision_, options_)) throw;
+    cuda::run_on_host_operands(*decision_.row, decision_.args, decision_.layout, device, stream);
+  }
+}
+
+template <class Args>
+void Plan<Args>::execute(void* stream) {
+  if (!decision_.row) return;
+  if (decision_.device.kind == Device::cpu) run_on_cpu();
+  else run_on_device(stream);
+}
+
+template class Plan<SgemmArgs>;
+template class Plan<SgemvArgs>;
+template class Plan<TransposeArgs>;
+
+}  // namespace fl

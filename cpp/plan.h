@@ -1,0 +1,47 @@
+// A call that is decided once and run many times.
+#pragma once
+
+#include <memory>
+
+#include "device.h"
+#include "host_workspace.h"
+#include "run.h"
+
+namespace fl {
+
+// Keeps the chosen row, the arguments in their one form and the row's workspace. One thread at a time may use a plan, and
+// none after one of its functions has thrown OutOfMemory.
+template <class Args>
+class FL_EXPORT Plan {
+ public:
+  Plan(const Args& args, const CallOptions& options);  // the name in options.kernel has to outlive the plan
+  ~Plan();
+  Plan(Plan&&) noexcept;
+
+  // Other addresses for the operands; everything else is as it was. The row stays unless the new addresses rule it out.
+  void rebind(const Args& args);
+  // What run() does, on `stream`. Executions on several streams wait for each other if they share a workspace.
+  void execute(void* stream);
+
+  const Args& args() const { return given_; }
+  const char* kernel() const;  // "" where nothing is computed
+  Device device() const { return decision_.device; }
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+
+ private:
+  const Args& seen_by_row() const;
+  void prepare();
+  void get_workspace();
+  void run_on_cpu();
+  void run_on_device(void* stream);
+
+  Args given_;
+  CallOptions options_;
+  Decision<Args> decision_;
+  std::size_t workspace_bytes_ = 0;
+  int threads_ = 0;  // that the row was chosen for and its workspace is made for
+  std::unique_ptr<HostWorkspace> host_workspace_;
+  std::unique_ptr<cuda::KeptWorkspace> device_workspace_;
+};
+
+}  // namespace fl

@@ -1,0 +1,129 @@
+"""A product that is planned once and executed many times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from ._api import Float32, Precision
+
+
+class Matmul(_core.MatmulPlan):
+    """``alpha * op(a) @ op(b) + beta * c`` of operands that are bound to it, for many executions.
+
+    A call of `fastlinalg.matmul` checks its operands, chooses a kernel and gets its workspace; a plan does so once. It
+    reads the operands anew at every execution, so their values may change in place.
+
+    Parameters
+    ----------
+    a, b : array of float32
+        As for `fastlinalg.matmul`: 1-D operands are vectors, leading dimensions broadcast. Elements that are not
+        aligned to 4 bytes are refused.
+    c : array of float32, optional
+        The addend, of the shape of the result. Required if ``beta != 0``.
+    out : array of float32, optional
+        Where each execution writes its result; may be `c`, and may overlap any operand. Without it each execution makes
+        a new array.
+    alpha, beta : float
+    trans_a, trans_b : bool
+        Whether op swaps the last two dimensions of `a` or `b`, which then has to have two.
+    kernel : str, optional
+        A name from ``fastlinalg.kernels("sgemm")``, or, if `a` or `b` is 1-D, from ``fastlinalg.kernels("sgemv")``.
+    precision, device, stream
+        As for `fastlinalg.matmul`. "auto" is answered once, by `plan`.
+
+    Attributes
+    ----------
+    kernel : str or None
+        The chosen kernel; None before `plan`, and where nothing is computed because the operands are empty.
+    device : str or None
+        Where it runs: "cpu", "cuda:0"; None as for `kernel`.
+    workspace_bytes : int
+        Scratch memory that the kernel uses, which the plan keeps until `free`.
+
+    Notes
+    -----
+    Executions of one plan, from any threads and on any streams, follow one another wherever they share a workspace.
+    Only executions captured in a CUDA graph are not ordered with others, and such a graph must not outlive the plan.
+    On the CPU the kernel is chosen again if the number of threads has changed.
+
+    Examples
+    --------
+    >>> import numpy as np, fastlinalg as fl
+    >>> a, b, c = (np.ones((4, 4), np.float32) for _ in range(3))
+    >>> with fl.Matmul(a, b, out=c) as product:
+    ...     for step in range(3):
+    ...         a[...] = step
+    ...         c is product.execute(), c[0, 0]
+    (True, np.float32(0.0))
+    (True, np.float32(4.0))
+    (True, np.float32(8.0))
+    """
+
+    def __init__(
+        self,
+        a: Float32,
+        b: Float32,
+        /,
+        c: Float32 | None = None,
+        *,
+        out: Float32 | None = None,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        trans_a: bool = False,
+        trans_b: bool = False,
+        kernel: str | None = None,
+        precision: Precision = "accurate",
+        device: str = "auto",
+        stream: Any = None,
+    ) -> None:
+        super().__init__(a, b, c, out, alpha, beta, trans_a, trans_b, kernel, precision, device, stream)
+
+    def plan(self) -> None:
+        """Choose the device and the kernel and get the workspace. The first `execute` does it if nobody did."""
+        super().plan()
+
+    def reset_operands(
+        self,
+        a: Float32 | None = None,
+        b: Float32 | None = None,
+        c: Float32 | None = None,
+        out: Float32 | None = None,
+    ) -> None:
+        """Bind other operands; those that are not given stay.
+
+        The kernel stays too, unless the addresses of the new operands rule it out.
+
+        Parameters
+        ----------
+        a, b : array of float32, optional
+            With the shape and the strides of the ones they replace.
+        c, out : array of float32, optional
+            With the shape of the result.
+
+        Raises
+        ------
+        ValueError
+            An operand of another shape or other strides, or an `out` that is read-only or overlaps itself; nothing has
+            changed then. The plan has been freed.
+        TypeError
+            An operand that is not a float32 array.
+        """
+        self._reset_operands(a, b, c, out)
+
+    def free(self) -> None:
+        """Give back the workspace and the operands; the plan cannot be used any more."""
+        super().free()
+
+    def __enter__(self) -> Matmul:
+        """Return the plan itself, which is freed at the end of the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.free()
