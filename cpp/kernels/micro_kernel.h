@@ -167,7 +167,7 @@ struct TileTable<S, NV, PackedA, B, Copy, std::integer_sequence<int, I...>> {
 };
 template <class S, int NV, bool PackedA, BSource B, bool Copy = false>
 TileFunction tile_function(int64_t rows) {
-  constexpr int max = PackedA ? S::MR : S::MR_in_place;
+  constexpr int max = S::MR;
   return TileTable<S, NV, PackedA, B, Copy, std::make_integer_sequence<int, max>>::function[rows - 1];
 }
 

@@ -1,76 +1,12 @@
 // AVX2 + FMA: vectors of eight floats, 16 registers.
 #pragma once
 
-#include <immintrin.h>
-#include <stdint.h>
-
-#include "../../cpu_blocking.h"
-#include "../transpose8.h"
+#include "../simd256.h"
 
 namespace fl {
 namespace {
 
-struct Simd {
-  using V = __m256;
-  using Mask = __m256i;
-  static constexpr int W = 8;
-  static constexpr int block = 8;  // side of the register transpose
-  // 6x16: 12 accumulators, 2 vectors of B, 1 broadcast of A: 15 of 16 registers.
-  static constexpr int MR = 6, NV = 2;
-  static constexpr CpuBlocking blocking = avx2_blocking;
-  // Rows whose A is read in place. A power-of-two row stride puts all of them in one L1 set of 8 lines.
-  static constexpr int MR_in_place = 6;
-
-  static V zero() { return _mm256_setzero_ps(); }
-  static V set1(float x) { return _mm256_set1_ps(x); }
-  static V load(const float* p) { return _mm256_loadu_ps(p); }
-  static void store(float* p, V v) { _mm256_storeu_ps(p, v); }
-  static V mul(V x, V y) { return _mm256_mul_ps(x, y); }
-  static V add(V x, V y) { return _mm256_add_ps(x, y); }
-  static V madd(V x, V y, V z) { return _mm256_fmadd_ps(x, y, z); }  // takes x from memory
-  // asm: given the choice, gcc 12 takes the forms that overwrite a factor, and then spills accumulators (11 % slower).
-  static void fma(V& acc, V x, V y) { asm("vfmadd231ps %2, %1, %0" : "+x"(acc) : "x"(x), "x"(y)); }
-
-  static Mask mask(int64_t n) {  // the first n lanes, n clamped to 0..W
-    const int lanes = n < 0 ? 0 : n > W ? W : int(n);
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(lanes), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-  }
-  static V load_part(const float* p, Mask m) { return _mm256_maskload_ps(p, m); }
-  static void store_part(float* p, V v, int64_t n) {  // no masked store: microcoded on Zen
-    if (n >= W) return store(p, v);
-    __m128 x = _mm256_castps256_ps128(v);
-    if (n & 4) {
-      _mm_storeu_ps(p, x);
-      p += 4;
-      x = _mm256_extractf128_ps(v, 1);
-    }
-    if (n & 2) {
-      _mm_storel_pi(reinterpret_cast<__m64*>(p), x);
-      p += 2;
-      x = _mm_movehl_ps(x, x);
-    }
-    if (n & 1) _mm_store_ss(p, x);
-  }
-  // dst[q] = the sum of the lanes of v[q], for q < n <= 8. Blends and shuffles: half the port load of horizontal adds.
-  static void store_sums(const V* v, float* dst, int64_t n) { store_part(dst, sums8(v), n); }
-  // A run of floats; `stream`: past the caches, in whole lines.
-  static void copy(float* dst, const float* src, int64_t n, bool stream) {
-    int64_t i = 0;
-    if (stream) {
-      for (; i < n && reinterpret_cast<uintptr_t>(dst + i) % 64; ++i) dst[i] = src[i];
-      for (; i + 16 <= n; i += 16) {
-        _mm256_stream_ps(dst + i, load(src + i));
-        _mm256_stream_ps(dst + i + 8, load(src + i + 8));
-      }
-    }
-    for (; i + W <= n; i += W) store(dst + i, load(src + i));
-    for (; i < n; ++i) dst[i] = src[i];
-  }
-  static void fence() { _mm_sfence(); }
-  static void transpose(const float* src, int64_t rs, int rows, float* dst, int64_t ds) {
-    transpose8(src, rs, rows, dst, ds);
-  }
-};
+using Simd = Simd256;
 
 }  // namespace
 }  // namespace fl

@@ -20,7 +20,9 @@ struct Simd {
   static constexpr int MR = 6, NV = 2;  // 12 of 16
 #endif
   static constexpr CpuBlocking blocking = portable_blocking;
-  static constexpr int MR_in_place = 6;
+  using Narrow = Simd;
+  static constexpr int narrow_rows = 12;
+  static constexpr bool masks_cost = true;
 
   static V zero() { return V{}; }
   static V set1(float x) { return V{x, x, x, x}; }
@@ -34,6 +36,7 @@ struct Simd {
   static V add(V x, V y) { return x + y; }
   static V madd(V x, V y, V z) { return x * y + z; }
   static void fma(V& acc, V x, V y) { acc += x * y; }  // fused where the CPU can
+  static void fma_scalar(V& acc, const float* x, V y) { fma(acc, set1(*x), y); }
 
   static Mask mask(int64_t n) { return n < 0 ? 0 : n > W ? W : int(n); }
   static V load_part(const float* p, Mask n) {

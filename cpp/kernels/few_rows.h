@@ -1,0 +1,201 @@
+// SGEMM for up to four rows of A, or, as its transpose, up to four columns of B: the large operand is read once, where it
+// lies, and nothing is packed. Bound by memory, as a matrix-vector product is, but with the order of sums of every other
+// SGEMM (micro_kernel.h), so that a row of the result has the same bits whether it is computed alone or among others.
+//
+// Rows of B contiguous: eight rows at a time are scaled and added to a stretch of the sums, which stays in L1.
+// Columns of B contiguous: a sum of neighbouring elements would be fast, but in another order. So 8x8 blocks are turned in
+// registers and used at once; four blocks are under way, since each of their sums is one chain of additions.
+#pragma once
+
+#include "micro_kernel.h"
+#include "packed_sgemm.h"
+#include "simd256.h"
+
+namespace fl {
+namespace {
+
+constexpr int64_t rows_together = 4;
+
+// What all columns of a few rows share.
+struct FewRows {
+  const float* a;
+  int64_t a_rs, a_cs;
+  const float* b;
+  int64_t b_rs, b_cs;
+  float* c;
+  int64_t c_rs, c_cs;
+  int64_t k;
+  float alpha, beta;
+};
+
+// C = alpha * sum + beta * C for the first chain of additions, C += alpha * sum for the others.
+template <int M>
+void put_sums(const FewRows& p, int64_t j, const float* sums, int64_t pitch, int64_t columns, bool first) {
+  for (int i = 0; i < M; ++i) {
+    float* const c = p.c + i * p.c_rs + j * p.c_cs;
+    const float* const sum = sums + i * pitch;
+    auto each = [&](auto value) {
+      if (p.c_cs == 1)
+        for (int64_t q = 0; q < columns; ++q) c[q] = value(c[q], sum[q]);
+      else
+        for (int64_t q = 0; q < columns; ++q) c[q * p.c_cs] = value(c[q * p.c_cs], sum[q]);
+    };
+    if (!first) each([&](float old, float s) { return __builtin_fmaf(p.alpha, s, old); });
+    else if (p.beta == 0.0f) each([&](float, float s) { return p.alpha * s; });
+    else each([&](float old, float s) { return __builtin_fmaf(p.alpha, s, p.beta * old); });
+  }
+}
+
+// sums[i][q] += the products of G rows of B, the first at b.
+template <class S, int M, int G>
+inline __attribute__((always_inline)) void add_rows(const FewRows& p, int64_t k, const float* b, int64_t columns,
+                                                    float* sums, int64_t pitch) {
+  using V = typename S::V;
+  V factor[M][G];
+#pragma GCC unroll 4
+  for (int i = 0; i < M; ++i)
+#pragma GCC unroll 8
+    for (int g = 0; g < G; ++g) factor[i][g] = S::set1(p.a[i * p.a_rs + (k + g) * p.a_cs]);
+  for (int64_t q = 0; q < columns; q += S::W) {
+    const bool part = columns - q < S::W;
+    const auto mask = S::mask(columns - q);
+    V sum[M];
+#pragma GCC unroll 4
+    for (int i = 0; i < M; ++i) sum[i] = S::load(sums + i * pitch + q);
+#pragma GCC unroll 8
+    for (int g = 0; g < G; ++g) {
+      const float* const row = b + g * p.b_rs + q;
+      const V bv = part ? S::load_part(row, mask) : S::load(row);
+#pragma GCC unroll 4
+      for (int i = 0; i < M; ++i) S::fma(sum[i], factor[i][g], bv);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < M; ++i) S::store(sums + i * pitch + q, sum[i]);
+  }
+}
+
+template <class S, int M>
+void rows_along(const FewRows& p, int64_t j0, int64_t count) {
+  constexpr int G = M == 1 ? 8 : S::W == 16 ? (M == 2 ? 8 : 4) : (M == 2 ? 4 : 2);  // factors fit the registers
+  constexpr int64_t pitch = 2048 / M / 16 * 16;
+  float sums[M * pitch];
+  for (int64_t j = j0; j < j0 + count; j += pitch) {
+    const int64_t columns = smaller(pitch, j0 + count - j);
+    for (int64_t chain = 0; chain < p.k; chain += chain_length) {
+      const int64_t end = smaller(p.k, chain + chain_length);
+      for (int i = 0; i < M; ++i)
+        for (int64_t q = 0; q < columns; q += S::W) S::store(sums + i * pitch + q, S::zero());
+      int64_t k = chain;
+      for (; k + G <= end; k += G) add_rows<S, M, G>(p, k, p.b + k * p.b_rs + j, columns, sums, pitch);
+      for (; k < end; ++k) add_rows<S, M, 1>(p, k, p.b + k * p.b_rs + j, columns, sums, pitch);
+      put_sums<M>(p, j, sums, pitch, columns, chain == 0);
+    }
+  }
+}
+
+// Four rows of the block at b, turned: row[q] holds element q of each of eight columns.
+inline __attribute__((always_inline)) void turn_four(const float* b, int64_t b_cs, __m256* row) {
+  __m256 in[4];
+#pragma GCC unroll 4
+  for (int q = 0; q < 4; ++q)
+    in[q] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(b + q * b_cs)), _mm_loadu_ps(b + (q + 4) * b_cs), 1);
+  const __m256 t0 = _mm256_unpacklo_ps(in[0], in[1]), t1 = _mm256_unpackhi_ps(in[0], in[1]);
+  const __m256 t2 = _mm256_unpacklo_ps(in[2], in[3]), t3 = _mm256_unpackhi_ps(in[2], in[3]);
+  row[0] = _mm256_shuffle_ps(t0, t2, 0x44);
+  row[1] = _mm256_shuffle_ps(t0, t2, 0xee);
+  row[2] = _mm256_shuffle_ps(t1, t3, 0x44);
+  row[3] = _mm256_shuffle_ps(t1, t3, 0xee);
+}
+
+// 8 G columns of B, each contiguous.
+template <int M, int G>
+void columns_turned(const FewRows& p, int64_t j) {
+  using S = Simd256;
+  for (int64_t chain = 0; chain < p.k; chain += chain_length) {
+    const int64_t end = smaller(p.k, chain + chain_length);
+    __m256 acc[G][M];
+#pragma GCC unroll 4
+    for (int g = 0; g < G; ++g)
+#pragma GCC unroll 4
+      for (int i = 0; i < M; ++i) acc[g][i] = S::zero();
+    const float* b = p.b + j * p.b_cs + chain;
+    const float* a = p.a + chain * p.a_cs;
+    int64_t k = chain;
+    for (; k + 4 <= end; k += 4, b += 4, a += 4 * p.a_cs) {
+#pragma GCC unroll 4
+      for (int g = 0; g < G; ++g) {
+        __m256 row[4];
+        turn_four(b + 8 * g * p.b_cs, p.b_cs, row);
+#pragma GCC unroll 4
+        for (int q = 0; q < 4; ++q)
+#pragma GCC unroll 4
+          for (int i = 0; i < M; ++i) S::fma_scalar(acc[g][i], a + i * p.a_rs + q * p.a_cs, row[q]);
+      }
+    }
+    for (; k < end; ++k, ++b, a += p.a_cs)
+#pragma GCC unroll 4
+      for (int g = 0; g < G; ++g) {
+        alignas(32) float column[8];
+        for (int q = 0; q < 8; ++q) column[q] = b[(8 * g + q) * p.b_cs];
+#pragma GCC unroll 4
+        for (int i = 0; i < M; ++i) S::fma_scalar(acc[g][i], a + i * p.a_rs, S::load(column));
+      }
+    alignas(32) float sums[M * 8 * G];
+#pragma GCC unroll 4
+    for (int g = 0; g < G; ++g)
+#pragma GCC unroll 4
+      for (int i = 0; i < M; ++i) S::store(sums + (i * G + g) * 8, acc[g][i]);
+    put_sums<M>(p, j, sums, 8 * G, 8 * G, chain == 0);
+  }
+}
+
+// Any strides, and the last columns of the above.
+template <int M>
+void columns_strided(const FewRows& p, int64_t j0, int64_t count) {
+  for (int64_t j = j0; j < j0 + count; ++j)
+    for (int64_t chain = 0; chain < p.k; chain += chain_length) {
+      const int64_t end = smaller(p.k, chain + chain_length);
+      float sums[M] = {};
+      for (int64_t k = chain; k < end; ++k)
+        for (int i = 0; i < M; ++i)
+          sums[i] = __builtin_fmaf(p.a[i * p.a_rs + k * p.a_cs], p.b[k * p.b_rs + j * p.b_cs], sums[i]);
+      put_sums<M>(p, j, sums, 1, 1, chain == 0);
+    }
+}
+
+template <class S, int M>
+void few_rows(const FewRows& p, int64_t j, int64_t count) {
+  if (p.b_cs == 1) return rows_along<S, M>(p, j, count);
+  const int64_t end = j + count;
+  if (p.b_rs == 1) {
+    constexpr int G = M == 1 ? 4 : 2;
+    for (; j + 8 * G <= end; j += 8 * G) columns_turned<M, G>(p, j);
+    for (; j + 8 <= end; j += 8) columns_turned<M, 1>(p, j);
+  }
+  columns_strided<M>(p, j, end - j);
+}
+
+template <class S>
+void rows_sgemm(const SgemmArgs& given, const Context& context) {
+  if (given.k == 0) return scale(given);
+  const SgemmArgs p = given.n < given.m ? transposed(given) : given;
+  const int64_t parts = rows_tasks(p, context.threads), groups = ceil_div(p.m, rows_together);
+  const int64_t chunk = ceil_div(ceil_div(p.n, parts), 64) * 64;
+  auto task = [&](int64_t index, int) {
+    const int64_t batch = index / parts / groups, i = index / parts % groups * rows_together;
+    const int64_t j = index % parts * chunk, count = smaller(chunk, p.n - j);
+    if (count <= 0) return;
+    const FewRows few{p.a.data + batch * p.a.bs + i * p.a.rs, p.a.rs, p.a.cs, p.b.data + batch * p.b.bs, p.b.rs, p.b.cs,
+                      p.c.data + batch * p.c.bs + i * p.c.rs, p.c.rs, p.c.cs, p.k, p.alpha, p.beta};
+    switch (smaller(rows_together, p.m - i)) {
+      case 1: return few_rows<S, 1>(few, j, count);
+      case 2: return few_rows<S, 2>(few, j, count);
+      case 3: return few_rows<S, 3>(few, j, count);
+      default: return few_rows<S, 4>(few, j, count);
+    }
+  };
+  parallel_for(p.batch * groups * parts, context.threads, task);
+}
+
+}  // namespace
+}  // namespace fl
