@@ -34,6 +34,12 @@ std::size_t small_workspace(const SgemmArgs& p) {
   return rows_contiguous ? 0 : std::size_t(small_panel_floats) * sizeof(float) * std::size_t(num_threads());
 }
 
+int64_t rows_tasks(const SgemmArgs& p, int threads) {
+  // Below a quarter of a megabyte waking a thread takes longer than reading B.
+  if (threads < 2 || p.batch >= threads || 4.0 * double(p.n) * double(p.k) < 256 * 1024) return 1;
+  return std::clamp<int64_t>(p.n / 64, 1, 4 * threads);
+}
+
 int64_t batch_group(const SgemmArgs& p, int threads) {
   const double products = double(p.m) * double(p.n) * double(p.k), five_us = 250e3;
   if (products * double(p.batch) < 2 * five_us) return p.batch;

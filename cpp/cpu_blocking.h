@@ -27,6 +27,8 @@ constexpr int64_t small_panel_floats = 32 * small_depth + 64;  // for each threa
 std::size_t small_workspace(const SgemmArgs& p);
 bool few_columns(const SgemmArgs& p);  // better computed as its transpose, C^T = B^T A^T
 SgemmArgs transposed(const SgemmArgs& p);
+// Into how many ranges of columns a product of few rows is cut, for each four rows of each product of a batch.
+int64_t rows_tasks(const SgemmArgs& p, int threads);
 
 // What a thread of a transpose stages before it writes whole lines.
 constexpr int64_t stage_rows = 256, stage_columns = 128;  // at most; 16 floats of padding after each column

@@ -55,10 +55,23 @@ double small_cost(const SgemmArgs& p) {
   if (!contiguous) us += 23.0 * n * k * (1.0 / MFLOPS);
   else if (rows > 8 && b_bytes > 600e3 && ((turned ? p.a.cs : p.b.rs) % 256 == 0 || b_bytes > 16e6))
     us += b_bytes / 10e3;
+  if (rows <= 4 && b_bytes > 64e3 && us < b_bytes / 70e3) us = b_bytes / 70e3;
   if (a_bytes > 1e6) us += panels * a_bytes / 60e3;
   if (c_bytes > 4e6 && panels > 8) us += c_bytes / 15e3;
   us *= double(p.batch);
   return 0.1 + with_threads(us) + not_for_columns(p);
+}
+
+// The larger operand is read at MBPS while up to four rows of the other, or columns, are multiplied with it.
+template <int MBPS>
+double rows_cost(const SgemmArgs& p) {
+  const bool turned = p.n < p.m;
+  const bool contiguous = (turned ? p.a.rs : p.b.cs) == 1;
+  const int64_t rows = turned ? p.n : p.m, together = rows < 4 ? rows : 4;
+  const double bytes = 4.0 * double(turned ? p.m : p.n) * double(p.k);
+  const double slower = !contiguous ? 1.07 + 0.38 * double(together) : together == 1 ? 0.8 : 0.58 * double(together);
+  const double us = bytes * slower * double(ceil_div(rows, 4)) * (rows > 4 ? 1.2 : 1.0) * (1.0 / MBPS);
+  return 0.1 + with_threads(us * double(p.batch)) + not_for_columns(p);
 }
 
 // SGEMV reads A at MBPS; rows shorter than a few lines cost START nanoseconds each beside.

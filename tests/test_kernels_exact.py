@@ -107,6 +107,19 @@ def test_thread_count_does_not_change_a_bit(row, rng):
         assert_same_bits(answer, answers[0], f"{count} threads")
 
 
+def test_dispatched_rows_have_the_same_bits_alone(rng):
+    """Whichever rows of the table answer for a slice of A and for all of it, and in whichever order B lies."""
+    different = []
+    for m, n, k in product((9, 40, 300), (2, 3, 7, 9, 33, 130, 700), (15, 256, 300, 1030)):
+        a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+        whole = fl.matmul(a, b, device="cpu")
+        for right, left in product((b, np.asfortranarray(b)), (a, np.asfortranarray(a))):
+            for rows_of_a in (slice(0, 1), slice(2, 4), slice(1, 5), slice(3, 9), slice(0, m)):
+                if fl.matmul(left[rows_of_a], right, device="cpu").tobytes() != whole[rows_of_a].tobytes():
+                    different.append((m, n, k, rows_of_a, right.flags.c_contiguous, left.flags.c_contiguous))
+    assert not different, different[:5]
+
+
 # ---------------------------------------------------------------- NaN and infinities
 SPECIAL_SHAPES = ((1, 1, 1), (5, 6, 7), (33, 40, 36), (65, 67, 64), (129, 132, 68), (66, 132, 300))
 
