@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "panel_plan.h"
 #include "registry.h"
 
 namespace fl::cuda {
@@ -51,11 +52,15 @@ FL_EXPORT MemoryInfo memory_info(int device);
 FL_EXPORT void trim(int device);                                 // give unused pool and staging memory back
 FL_EXPORT void set_memory_limit(int device, std::size_t bytes);  // 0 removes the limit
 
-// Runs one row on operands in host memory: copies in, launches, copies out, and returns when the result is there.
-// `layout` is what device_layout() returned for `host`.
+// Carries out a plan on operands in host memory: copies in, launches, copies out, and returns when the result is there.
+// `layout` is what device_layout() returned for `host`, and the plan one for it.
 // `stream` may be null: the library then uses one of its own. OutOfMemory comes before anything is written.
 template <class Args>
-void run_on_host_operands(const Kernel<Args>& kernel, const Args& host, const Args& layout, int device, void* stream);
+void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, void* stream);
+
+// What a call on host operands can expect of the link to a device and of so many threads that copy. Measured at the first
+// such call; a usual speed before.
+HostLink host_link(int device, int threads);
 
 // The strides that a call's operands get on the device, with null pointers: contiguous rows padded to 16 bytes, in the
 // operand's own order (C or F) where the kernels take it. Dispatch chooses a kernel for this, not for the host strides.

@@ -18,7 +18,7 @@ FL_EXPORT Device parse_device(std::string_view text);  // "auto", "cpu", "cuda",
 
 // The named row; throws InvalidValue with the list of names if there is none.
 template <class Args>
-const Kernel<Args>& find(std::string_view name);
+FL_EXPORT const Kernel<Args>& find(std::string_view name);
 
 // The cheapest available and legal row of one kind of device. With a name, that row or an error that says why not.
 template <class Args>

@@ -1,18 +1,15 @@
 #include "host_workspace.h"
 
-#include <sys/mman.h>
-
 #include <atomic>
-#include <cstdint>
 #include <string>
 
 #include "errors.h"
+#include "huge_pages.h"
 
 namespace fl {
 namespace {
 
-// Packed operands are read over and over: 4 KiB pages cost 5 to 10 % of an SGEMM in address translation.
-constexpr std::size_t huge_page = std::size_t(2) << 20;
+// Packed operands are read over and over: 4 KiB pages cost 5 to 10 % of an SGEMM in address translation. Hence huge pages.
 constexpr std::size_t most_kept = std::size_t(256) << 20;  // bytes in all kept blocks together
 
 // A kept block carries its size in its first bytes: a single word per place can then be exchanged.
@@ -21,20 +18,6 @@ struct Kept {
 };
 std::atomic<Kept*> places[8];
 std::atomic<std::size_t> kept_bytes{0};
-
-void* map(std::size_t bytes) {
-  // One page more than needed, so that an aligned stretch is in it; the ends go back at once.
-  const std::size_t all = bytes + huge_page;
-  void* const raw = ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (raw == MAP_FAILED) return nullptr;
-  const uintptr_t begin = reinterpret_cast<uintptr_t>(raw), aligned = (begin + huge_page - 1) / huge_page * huge_page;
-  if (aligned > begin) ::munmap(raw, aligned - begin);
-  if (aligned + bytes < begin + all) ::munmap(reinterpret_cast<void*>(aligned + bytes), begin + all - aligned - bytes);
-#ifdef MADV_HUGEPAGE
-  ::madvise(reinterpret_cast<void*>(aligned), bytes, MADV_HUGEPAGE);
-#endif
-  return reinterpret_cast<void*>(aligned);
-}
 
 }  // namespace
 
@@ -49,10 +32,10 @@ HostWorkspace::HostWorkspace(std::size_t bytes) {
       capacity_ = kept->capacity;
       return;
     }
-    ::munmap(kept, kept->capacity);  // too small: a larger one takes its place when this call ends
+    unmap_huge_pages(kept, kept->capacity);  // too small: a larger one takes its place when this call ends
   }
   capacity_ = (bytes + huge_page - 1) / huge_page * huge_page;
-  block_ = capacity_ < bytes ? nullptr : map(capacity_);
+  block_ = capacity_ < bytes ? nullptr : map_huge_pages(capacity_);
   if (!block_) throw OutOfMemory("could not allocate " + std::to_string(bytes) + " bytes of host workspace");
 }
 
@@ -67,7 +50,7 @@ HostWorkspace::~HostWorkspace() {
     }
   }
   kept_bytes.fetch_sub(capacity_, std::memory_order_relaxed);
-  ::munmap(block_, capacity_);
+  unmap_huge_pages(block_, capacity_);
 }
 
 }  // namespace fl

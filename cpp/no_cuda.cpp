@@ -25,9 +25,10 @@ SgemmArgs device_layout(const SgemmArgs&) { refuse(); }
 SgemvArgs device_layout(const SgemvArgs&) { refuse(); }
 TransposeArgs device_layout(const TransposeArgs&) { refuse(); }
 template <class Args>
-void run_on_host_operands(const Kernel<Args>&, const Args&, const Args&, int, void*) {
+void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*) {
   refuse();
 }
+HostLink host_link(int, int) { refuse(); }
 template <class Args>
 void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptWorkspace*) {
   refuse();
@@ -43,8 +44,8 @@ void DeviceBuffer::download(void*, std::size_t, std::size_t) const { refuse(); }
 std::vector<double> time_in_graph(int, int, int, const std::function<void(void*)>&) { refuse(); }
 LinkTimes time_link(int, std::size_t, std::size_t, int) { refuse(); }
 
-#define FL_INSTANTIATE(Args)                                                                     \
-  template void run_on_host_operands(const Kernel<Args>&, const Args&, const Args&, int, void*); \
+#define FL_INSTANTIATE(Args)                                                                        \
+  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*); \
   template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptWorkspace*);
 FL_INSTANTIATE(SgemmArgs)
 FL_INSTANTIATE(SgemvArgs)

@@ -80,10 +80,10 @@ void Plan<Args>::run_on_device(void* stream) {
   if (options_.device_memory)
     return cuda::run_on_device_operands(*decision_.row, decision_.args, device, stream, device_workspace_.get());
   try {
-    cuda::run_on_host_operands(*decision_.row, decision_.args, decision_.layout, device, stream);
+    cuda::run_on_host_operands(*decision_.panels, decision_.args, decision_.layout, device, stream);
   } catch (const OutOfMemory&) {
     if (!do_without_workspace(decision_, options_)) throw;
-    cuda::run_on_host_operands(*decision_.row, decision_.args, decision_.layout, device, stream);
+    cuda::run_on_host_operands(*decision_.panels, decision_.args, decision_.layout, device, stream);
   }
 }
 

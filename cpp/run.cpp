@@ -1,28 +1,19 @@
 #include "run.h"
 
 #include <cstdlib>
+#include <memory>
 #include <optional>
+#include <string>
 
 #include "device.h"
 #include "errors.h"
 #include "host_workspace.h"
 #include "normalise.h"
+#include "panel_plan.h"
 #include "threading.h"
 
 namespace fl {
 namespace {
-
-// Bytes that cross the host link if a call on host operands runs on the GPU.
-double transfer_bytes(const SgemmArgs& p) {
-  const double c = double(p.m) * double(p.n) * (p.beta == 0.0f ? 1 : 2);
-  const double a = double(p.m) * double(p.k), b = double(p.k) * double(p.n);
-  return 4.0 * (c * double(p.batch) + a * (p.a.bs ? double(p.batch) : 1) + b * (p.b.bs ? double(p.batch) : 1));
-}
-double transfer_bytes(const SgemvArgs& p) { return 4.0 * double(p.m) * double(p.n) * (p.a.bs ? double(p.batch) : 1); }
-double transfer_bytes(const TransposeArgs& p) { return 8.0 * double(p.m) * double(p.n) * double(p.batch); }
-
-// Copies through pinned staging run at about 10 GB/s in each direction, after about 50 us of fixed cost (H200 host).
-double transfer_us(double bytes) { return 50.0 + bytes / 10e3; }
 
 std::optional<Device> device_override() {
   static const std::optional<Device> device = []() -> std::optional<Device> {
@@ -34,12 +25,40 @@ std::optional<Device> device_override() {
 }
 
 template <class Args>
+using SharedPlan = std::shared_ptr<const PanelPlan<Args>>;
+
+// The plan of a call on host operands, with the row of the table for each of its steps. Making one takes longer than a
+// small product, so each thread keeps its last.
+template <class Args>
+SharedPlan<Args> plan_for(const Args& layout, Device device, std::string_view kernel) {
+  struct Last {
+    Args layout;
+    Device device;
+    std::string kernel;
+    SharedPlan<Args> plan;
+  };
+  static thread_local Last last;
+  if (last.plan && last.layout == layout && last.device == device && last.kernel == kernel) return last.plan;
+  last.plan = nullptr;
+  last.layout = layout;
+  last.device = device;
+  last.kernel = kernel;
+  last.plan = std::make_shared<const PanelPlan<Args>>(
+      plan_panels<Args>(layout, [&](const Args& sub) -> const Kernel<Args>& { return choose(sub, device, kernel); }));
+  return last.plan;
+}
+
+// No call on the GPU is faster, so most small ones need no plan to be told from those that are.
+constexpr double fastest_gpu_call_us = 25;
+
+template <class Args>
 Device cheaper_device(const Args& args) {
   if (cuda::device_count() == 0) return {Device::cpu, 0};
   const Device cpu{Device::cpu, 0}, gpu{Device::cuda, 0};
-  const auto layout = cuda::device_layout(args);
-  const double gpu_us = choose(layout, gpu).cost(layout) + transfer_us(transfer_bytes(args));
-  return gpu_us < choose(args, cpu).cost(args) ? gpu : cpu;
+  const double cpu_us = choose(args, cpu).cost(args);
+  if (cpu_us < fastest_gpu_call_us) return cpu;
+  const HostLink link = cuda::host_link(gpu.ordinal, num_threads());
+  return estimate_us(*plan_for(cuda::device_layout(args), gpu, {}), link) < cpu_us ? gpu : cpu;
 }
 
 template <class Args>
@@ -65,8 +84,15 @@ const Args& seen_by_row(const Decision<Args>& decision, const CallOptions& optio
 
 template <class Args>
 void choose_row(Decision<Args>& decision, const CallOptions& options) {
-  const Args& args = seen_by_row(decision, options);
-  decision.row = &choose(args, decision.device, options.kernel);
+  Args args = seen_by_row(decision, options);
+  if (decision.device.kind == Device::cuda && !options.device_memory) {
+    decision.panels = plan_for(decision.layout, decision.device, options.kernel);
+    const auto& step = largest_step(*decision.panels);
+    args = sub_problem(decision.layout, step.block);
+    decision.row = step.row;
+  } else {
+    decision.row = &choose(args, decision.device, options.kernel);
+  }
   if (options.log && options.log_choice) log_choice(options, args, decision.device, *decision.row);
 }
 
@@ -79,7 +105,7 @@ void execute(const Decision<Args>& decision, const CallOptions& options) {
   }
   const int device = decision.device.ordinal;
   if (options.device_memory) return cuda::run_on_device_operands(row, decision.args, device, options.stream);
-  cuda::run_on_host_operands(row, decision.args, decision.layout, device, options.stream);
+  cuda::run_on_host_operands(*decision.panels, decision.args, decision.layout, device, options.stream);
 }
 
 // Only precision="accurate" allows another row: the strict ones have to give the same bits every time.

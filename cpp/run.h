@@ -2,10 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "dispatch.h"
+#include "panel_plan.h"
 
 namespace fl {
 
@@ -28,6 +30,8 @@ struct Decision {
   Args layout;  // operands in host memory that go to a GPU: their strides there
   Device device = {};
   const Kernel<Args>* row = nullptr;  // null: nothing is left to compute
+  // Of operands in host memory that go to a GPU; `row` is that of its largest step.
+  std::shared_ptr<const PanelPlan<Args>> panels = nullptr;
 };
 template <class Args>
 Decision<Args> decide(const Args& args, const CallOptions& options);

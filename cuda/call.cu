@@ -1,34 +1,20 @@
 // One call of one kernel, on operands in host memory or in device memory.
-#include <climits>
 #include <string>
 
 #include "check.h"
 #include "device.h"
 #include "device_guard.h"
 #include "errors.h"
+#include "launch_row.h"
 #include "memory_pool.h"
 #include "operands.h"
-#include "staging.h"
+#include "pipeline.h"
+#include "placement.h"
+#include "ring.h"
 #include "streams.h"
-#include "transfer.h"
 
 namespace fl::cuda {
 namespace {
-
-// A kernel numbers its blocks in one launch dimension of 2^31 - 1. With no tile smaller than 8 x 8 only a batch of
-// thousands of millions of tiny problems passes that.
-double blocks(const SgemmArgs& p) { return double(ceil_div(p.m, 8)) * double(ceil_div(p.n, 8)) * double(p.batch); }
-double blocks(const SgemvArgs& p) { return double(ceil_div(p.m, 8)) * double(p.batch); }
-double blocks(const TransposeArgs& p) { return double(ceil_div(p.m, 8)) * double(ceil_div(p.n, 8)) * double(p.batch); }
-
-template <class Args>
-void launch(const Kernel<Args>& kernel, const Args& args, int device, void* workspace, cudaStream_t stream) {
-  if (blocks(args) > INT_MAX)
-    throw InvalidValue("a batch of " + std::to_string(args.batch) +
-                       " problems is too large for one call on a CUDA device");
-  kernel.run(args, Context{.workspace = workspace, .stream = stream, .sm_count = device_info(device).sm_count});
-  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) fail(error, "the launch", __FILE__, __LINE__);
-}
 
 // Says which call it was. A kernel that fails while it runs is reported by whatever waits for it first.
 template <class Args>
@@ -39,60 +25,46 @@ CudaError named(const CudaError& error, const Kernel<Args>& kernel, int device) 
 }
 
 // ---------------------------------------------------------------- operands in host memory
-template <class T>
-std::size_t device_bytes(const Lines<T>& operand) {
-  if (operand.empty()) return 0;
-  // Broadcast views can be larger than any memory.
-  const double bytes = double(operand.total()) * double(operand.ld) * sizeof(float);
-  if (bytes > double(int64_t(1) << 60))
-    throw OutOfMemory("an operand of " + std::to_string(operand.total()) + " x " + std::to_string(operand.length) +
-                      " elements does not fit in device memory");
-  return std::size_t(operand.total() * operand.ld) * sizeof(float);
-}
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+// Up to here a call is one copy in, one launch and one copy out: nothing would be gained by waking threads.
+constexpr std::size_t small_call = std::size_t(1) << 20;  // bytes
 
-std::size_t device_bytes(const Operands& operands) {
-  std::size_t bytes = aligned(device_bytes(operands.output.host));
-  for (const Input& input : operands.inputs) bytes += aligned(device_bytes(input.host));
-  return bytes;
-}
-
-// Gives every operand its place in one block of device memory. What is left, from the result on, is the workspace.
-char* place(const Operands& operands, char* memory) {
-  for (const Input& input : operands.inputs) {
-    if (input.device) *input.device = reinterpret_cast<const float*>(memory);
-    memory += aligned(device_bytes(input.host));
-  }
-  *operands.output.device = reinterpret_cast<float*>(memory);
-  return memory + aligned(device_bytes(operands.output.host));
-}
-
-void upload_inputs(const Operands& operands, StagingRing& ring, cudaStream_t stream) {
-  for (const Input& input : operands.inputs)
-    if (!input.host.empty()) upload(input.host, const_cast<float*>(*input.device), ring, stream);
-}
-
-// The result's old values if they are read, else something in the padding that comes back with the result: nothing is
-// copied that was not written. That is cheaper than a copy of short rows without their padding.
-void prepare_output(const Output& output, StagingRing& ring, cudaStream_t stream) {
-  const Lines<float>& host = output.host;
-  if (output.read)
-    upload({host.data, host.batch, host.lines, host.length, host.bs, host.line_stride, host.step, host.ld},
-           *output.device, ring, stream);
-  else if (download_reads_padding(host)) FL_CUDA(cudaMemsetAsync(*output.device, 0, device_bytes(host), stream));
+// The operands are packed as they will lie on the device, so that one copy takes them all.
+template <class Args>
+void run_small(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, cudaStream_t stream) {
+  Args args = layout;
+  const Operands on = operands(host, args);
+  const Kernel<Args>& row = *plan.steps.front().row;
+  const PinnedBlocks blocks(device, 1, 1);
+  const PoolBuffer memory(device, device_bytes(on) + row.workspace(layout), stream);
+  FinishOnError finish{stream};
+  char* const workspace = place(on, memory.data());
+  const auto staged = [&](const void* data) {
+    return reinterpret_cast<float*>(blocks[0] + (static_cast<const char*>(data) - memory.data()));
+  };
+  for (const Input& input : on.inputs)
+    if (!input.host.empty())
+      pack(input.host, {0, input.host.total(), 0, input.host.length}, staged(*input.device), input.host.ld);
+  const Lines<float>& output = on.output.host;
+  const Piece all{0, output.total(), 0, output.length};
+  float* const result = *on.output.device;
+  const bool padded = output.ld != output.length;
+  // What is not read is sent only for its padding, which comes back with the result: it has to hold something.
+  if (on.output.read) pack(output, all, staged(result), output.ld);
+  const char* const end = on.output.read || padded ? workspace : reinterpret_cast<char*>(result);
+  if (end != memory.data())
+    FL_CUDA(
+        cudaMemcpyAsync(memory.data(), blocks[0], std::size_t(end - memory.data()), cudaMemcpyHostToDevice, stream));
+  launch_row(row, args, device, workspace, stream);
+  FL_CUDA(cudaMemcpyAsync(staged(result), result, device_bytes(output), cudaMemcpyDeviceToHost, stream));
+  FL_CUDA(cudaStreamSynchronize(stream));
+  finish.disarm();
+  unpack(staged(result), output.ld, output, all, Stores::cached);
 }
 
 template <class Args>
-void copy_run_copy(const Kernel<Args>& kernel, const Args& host, const Args& layout, int device, cudaStream_t stream) {
+bool is_small(const PanelPlan<Args>& plan, const Args& host, const Args& layout) {
   Args args = layout;
-  const Operands on = operands(host, args);
-  const PoolBuffer memory(device, device_bytes(on) + kernel.workspace(layout), stream);
-  StagingRing ring(device);
-  char* const workspace = place(on, memory.data());
-  upload_inputs(on, ring, stream);
-  prepare_output(on.output, ring, stream);
-  launch(kernel, args, device, workspace, stream);
-  download(*on.output.device, on.output.host, ring, stream);
+  return plan.steps.size() == 1 && device_bytes(operands(host, args)) <= small_call;
 }
 
 void refuse_capture(void* stream) {
@@ -107,21 +79,16 @@ void refuse_capture(void* stream) {
 }  // namespace
 
 template <class Args>
-void run_on_host_operands(const Kernel<Args>& kernel, const Args& host, const Args& layout, int device, void* stream) {
+void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, void* stream) {
   require_device(device);
   const DeviceGuard guard(device);
   if (stream) refuse_capture(stream);
   const StreamLease lease(device, stream);
   try {
-    copy_run_copy(kernel, host, layout, device, lease.get());
-    FL_CUDA(cudaStreamSynchronize(lease.get()));
+    if (is_small(plan, host, layout)) run_small(plan, host, layout, device, lease.get());
+    else run_pipeline(plan, host, layout, device, lease.get());
   } catch (const CudaError& error) {
-    // No copy may touch the caller's memory after the call has returned.
-    ignore_errors(cudaStreamSynchronize(lease.get()));
-    throw named(error, kernel, device);
-  } catch (...) {
-    ignore_errors(cudaStreamSynchronize(lease.get()));
-    throw;
+    throw named(error, *plan.steps.front().row, device);
   }
 }
 
@@ -135,18 +102,18 @@ void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int de
   try {
     const cudaStream_t queue = stream ? static_cast<cudaStream_t>(stream) : library_stream(device);
     if (kept) {
-      launch(kernel, args, device, kept->begin_use(queue), queue);
+      launch_row(kernel, args, device, kept->begin_use(queue), queue);
       return kept->end_use(queue);
     }
     const PoolBuffer workspace(device, kernel.workspace(args), queue);
-    launch(kernel, args, device, workspace.data(), queue);
+    launch_row(kernel, args, device, workspace.data(), queue);
   } catch (const CudaError& error) {
     throw named(error, kernel, device);
   }
 }
 
-#define FL_INSTANTIATE(Args)                                                                     \
-  template void run_on_host_operands(const Kernel<Args>&, const Args&, const Args&, int, void*); \
+#define FL_INSTANTIATE(Args)                                                                        \
+  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*); \
   template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptWorkspace*);
 FL_INSTANTIATE(SgemmArgs)
 FL_INSTANTIATE(SgemvArgs)

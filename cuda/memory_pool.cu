@@ -9,7 +9,7 @@
 #include "device_guard.h"
 #include "errors.h"
 #include "per_device.h"
-#include "staging.h"
+#include "ring.h"
 
 namespace fl::cuda {
 namespace {
@@ -91,7 +91,7 @@ bool is_capturing(cudaStream_t stream) {
 void give_back_unused(cudaMemPool_t pool, int device) {
   FL_CUDA(cudaDeviceSynchronize());
   FL_CUDA(cudaMemPoolTrimTo(pool, 0));
-  trim_staging(device);
+  trim_pinned(device);
 }
 
 void* allocate(int device, Pool& pool, std::size_t bytes, cudaStream_t stream) {

@@ -39,7 +39,7 @@ Lines<T> lines(const MatrixView<T>& host, const MatrixView<T>& layout, int64_t r
 
 template <class T>
 Lines<T> lines(const VectorView<T>& host, int64_t size, int64_t batch) {
-  return {host.data, 1, host.bs == 0 ? 1 : batch, size, 0, host.bs, host.inc, padded(size)};
+  return {host.data, host.bs == 0 ? 1 : batch, 1, size, host.bs, 0, host.inc, padded(size)};
 }
 
 }  // namespace
@@ -68,13 +68,13 @@ TransposeArgs device_layout(const TransposeArgs& host) {
 }
 
 Operands operands(const SgemmArgs& host, SgemmArgs& layout) {
-  return {{{{lines(host.a, layout.a, host.m, host.k, host.batch), &layout.a.data},
-            {lines(host.b, layout.b, host.k, host.n, host.batch), &layout.b.data}}},
+  return {{{{lines(host.a, layout.a, host.m, host.k, host.batch), &layout.a.data, !row_major(layout.a)},
+            {lines(host.b, layout.b, host.k, host.n, host.batch), &layout.b.data, !row_major(layout.b)}}},
           {lines(host.c, layout.c, host.m, host.n, host.batch), &layout.c.data, host.beta != 0.0f}};
 }
 
 Operands operands(const SgemvArgs& host, SgemvArgs& layout) {
-  return {{{{lines(host.a, layout.a, host.m, host.n, host.batch), &layout.a.data},
+  return {{{{lines(host.a, layout.a, host.m, host.n, host.batch), &layout.a.data, !row_major(layout.a)},
             {lines(host.x, host.n, host.batch), &layout.x.data}}},
           {lines(host.y, host.m, host.batch), &layout.y.data, host.beta != 0.0f}};
 }

@@ -1,16 +1,17 @@
-// The operands of a call on host memory, in the terms of transfer.h.
+// The operands of a call on host memory, in the terms of pack.h.
 #pragma once
 
 #include <array>
 
 #include "pack.h"
-#include "problem.h"
+#include "panel_plan.h"
 
 namespace fl::cuda {
 
 struct Input {
   Lines<const float> host;
   const float** device = nullptr;  // the pointer in the device arguments
+  bool by_columns = false;         // its lines are the columns of the matrix
 };
 struct Output {
   Lines<float> host;
@@ -26,5 +27,13 @@ struct Operands {
 Operands operands(const SgemmArgs& host, SgemmArgs& layout);
 Operands operands(const SgemvArgs& host, SgemvArgs& layout);
 Operands operands(const TransposeArgs& host, TransposeArgs& layout);
+
+// A block of a matrix in terms of its lines.
+template <class T>
+Piece piece_of(const Lines<T>& operand, bool by_columns, const Block& block) {
+  const int64_t first = by_columns ? block.col : block.row, count = by_columns ? block.cols : block.rows;
+  return {block.problem * operand.lines + first, (block.problems - 1) * operand.lines + count,
+          by_columns ? block.row : block.col, by_columns ? block.rows : block.cols};
+}
 
 }  // namespace fl::cuda

@@ -5,6 +5,10 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 namespace fl::cuda {
 
 // An operand as the lines that lie contiguous on the device: the rows of a C-ordered matrix, the columns of an
@@ -21,44 +25,65 @@ struct Lines {
   bool empty() const { return total() == 0 || length == 0; }
 };
 
-// What one chunk of staging memory carries: elements [from, from + length) of lines [first, first + lines), counted
-// through all batches.
+// Elements [from, from + length) of lines [first, first + lines), counted through all batches. Packed, its lines lie one
+// after the other, at a pitch that whoever packs it chooses.
 struct Piece {
-  int64_t first, lines, from, length;
+  int64_t first = 0, lines = 0, from = 0, length = 0;
+  bool empty() const { return lines <= 0 || length <= 0; }
 };
 
-// Cuts an operand into pieces of at most `capacity` floats with their padding: whole lines, or parts of one long line.
-template <class T>
-class Pieces {
- public:
-  Pieces(const Lines<T>& operand, int64_t capacity)
-      : total_(operand.total()),
-        length_(operand.length),
-        capacity_(capacity),
-        lines_(std::max<int64_t>(capacity / operand.ld, 1)),
-        cuts_(operand.ld <= capacity ? 1 : (operand.length + capacity - 1) / capacity) {}
-
-  int64_t count() const { return (total_ + lines_ - 1) / lines_ * cuts_; }
-  Piece operator[](int64_t i) const {
-    if (cuts_ == 1) return {i * lines_, std::min(lines_, total_ - i * lines_), 0, length_};
-    const int64_t from = i % cuts_ * capacity_;
-    return {i / cuts_, 1, from, std::min(capacity_, length_ - from)};
+// Part number `part` of a piece cut into `parts` for as many threads, by lines or, if those are few, within each line. May
+// be empty.
+inline Piece part_of(const Piece& piece, int64_t part, int64_t parts) {
+  if (piece.lines >= parts) {
+    const int64_t begin = piece.lines * part / parts, end = piece.lines * (part + 1) / parts;
+    return {piece.first + begin, end - begin, piece.from, piece.length};
   }
+  constexpr int64_t unit = 64;  // floats
+  const int64_t cuts = parts / piece.lines, line = part / cuts, cut = part % cuts;
+  if (line >= piece.lines) return {};
+  const int64_t size = (piece.length + cuts * unit - 1) / (cuts * unit) * unit;
+  return {piece.first + line, 1, piece.from + cut * size, std::min(size, piece.length - cut * size)};
+}
 
- private:
-  int64_t total_, length_, capacity_, lines_, cuts_;
-};
+// Stores past the cache: what is written is not read into it first, and leaves the packed pieces in it.
+inline void copy_past_cache(float* to, const float* from, int64_t count) {
+#if defined(__x86_64__)
+  int64_t i = 0;
+  for (; i < count && reinterpret_cast<uintptr_t>(to + i) % 64 != 0; ++i) to[i] = from[i];
+  for (; i + 16 <= count; i += 16) {
+    const __m128 v0 = _mm_loadu_ps(from + i), v1 = _mm_loadu_ps(from + i + 4);
+    const __m128 v2 = _mm_loadu_ps(from + i + 8), v3 = _mm_loadu_ps(from + i + 12);
+    _mm_stream_ps(to + i, v0);
+    _mm_stream_ps(to + i + 4, v1);
+    _mm_stream_ps(to + i + 8, v2);
+    _mm_stream_ps(to + i + 12, v3);
+  }
+  for (; i < count; ++i) to[i] = from[i];
+#else
+  std::memcpy(to, from, std::size_t(count) * sizeof(float));
+#endif
+}
+inline void finish_copies_past_cache() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
 
-// Floats from a piece's first element to its last, in the packed form: the padding between its lines, none after them.
-inline int64_t packed_size(const Piece& piece, int64_t ld) { return (piece.lines - 1) * ld + piece.length; }
+enum class Stores { cached, past_cache };
+
+inline void copy_run(const float* from, float* to, int64_t count, Stores stores) {
+  if (stores == Stores::past_cache) copy_past_cache(to, from, count);
+  else std::memcpy(to, from, std::size_t(count) * sizeof(float));
+}
 
 // One rectangle of elements from strides to strides. If either side has no unit step, it goes tile by tile, so that
 // each cache line fetched for one element of a strided side is still there when its neighbours are due.
 inline void copy_lines(const float* from, int64_t from_line, int64_t from_step, float* to, int64_t to_line,
-                       int64_t to_step, int64_t lines, int64_t length) {
+                       int64_t to_step, int64_t lines, int64_t length, Stores stores) {
   if (from_step == 1 && to_step == 1) {
-    for (int64_t l = 0; l < lines; ++l)
-      std::memcpy(to + l * to_line, from + l * from_line, std::size_t(length) * sizeof(float));
+    if (from_line == length && to_line == length) return copy_run(from, to, lines * length, stores);
+    for (int64_t l = 0; l < lines; ++l) copy_run(from + l * from_line, to + l * to_line, length, stores);
     return;
   }
   constexpr int64_t TILE = 16;  // floats in a cache line
@@ -84,16 +109,18 @@ void for_each_batch(const Lines<T>& operand, const Piece& piece, Copy copy) {
   }
 }
 
-inline void pack(const Lines<const float>& operand, const Piece& piece, float* packed) {
+template <class T>
+void pack(const Lines<T>& operand, const Piece& piece, float* packed, int64_t pitch) {
   for_each_batch(operand, piece, [&](const float* host, int64_t done, int64_t lines) {
-    copy_lines(host, operand.line_stride, operand.step, packed + done * operand.ld, operand.ld, 1, lines, piece.length);
+    copy_lines(host, operand.line_stride, operand.step, packed + done * pitch, pitch, 1, lines, piece.length,
+               Stores::cached);
   });
 }
 
 // Writes the elements of the operand and nothing between them.
-inline void unpack(const float* packed, const Lines<float>& operand, const Piece& piece) {
+inline void unpack(const float* packed, int64_t pitch, const Lines<float>& operand, const Piece& piece, Stores stores) {
   for_each_batch(operand, piece, [&](float* host, int64_t done, int64_t lines) {
-    copy_lines(packed + done * operand.ld, operand.ld, 1, host, operand.line_stride, operand.step, lines, piece.length);
+    copy_lines(packed + done * pitch, pitch, 1, host, operand.line_stride, operand.step, lines, piece.length, stores);
   });
 }
 

@@ -1,7 +1,6 @@
 #include "streams.h"
 
 #include <mutex>
-#include <vector>
 
 #include "check.h"
 #include "device_guard.h"
@@ -51,6 +50,10 @@ StreamLease::~StreamLease() {
   Streams& streams = per_device<Streams>(device_);
   const std::lock_guard lock(streams.mutex);
   streams.idle.push_back(stream_);
+}
+
+FinishOnError::~FinishOnError() {
+  for (const cudaStream_t stream : streams_) ignore_errors(cudaStreamSynchronize(stream));
 }
 
 cudaStream_t library_stream(int device) {

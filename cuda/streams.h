@@ -4,6 +4,9 @@
 
 #include <cuda_runtime_api.h>
 
+#include <initializer_list>
+#include <vector>
+
 namespace fl::cuda {
 
 // The caller's stream as it is, or, for null, a stream that no other call uses while the lease lasts.
@@ -19,6 +22,17 @@ class StreamLease {
   int device_;
   bool borrowed_;
   cudaStream_t stream_;
+};
+
+// Waits for streams when a call fails: nothing may touch the caller's memory, or pinned memory, after that.
+class FinishOnError {
+ public:
+  explicit FinishOnError(std::initializer_list<cudaStream_t> streams) : streams_(streams) {}
+  ~FinishOnError();
+  void disarm() { streams_.clear(); }
+
+ private:
+  std::vector<cudaStream_t> streams_;
 };
 
 // The stream of asynchronous calls that name none: one per device, so that such calls run in the order they were made.

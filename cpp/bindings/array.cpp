@@ -1,10 +1,14 @@
 #include "array.h"
 
+#include <nanobind/ndarray.h>
+
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "errors.h"
+#include "result_memory.h"
 
 namespace fl::py {
 namespace {
@@ -149,7 +153,31 @@ bool Array::overlaps_itself() const {
 std::string to_string(std::span<const Py_ssize_t> shape) { return join(shape); }
 std::string to_string(const Shape& shape) { return join(shape); }
 
+namespace {
+
+// 0 if the size cannot be told, which NumPy then complains about.
+size_t bytes_of(const Shape& shape) {
+  size_t bytes = sizeof(float);
+  for (const int64_t size : shape)
+    if (__builtin_mul_overflow(bytes, size_t(size), &bytes)) return 0;
+  return bytes;
+}
+
+nb::object large_empty(const Shape& shape, size_t bytes) {
+  auto block = std::make_unique<ResultBlock>(take_result_block(bytes));
+  void* const data = block->data;
+  const nb::capsule owner(block.release(), [](void* pointer) noexcept {
+    const std::unique_ptr<ResultBlock> freed(static_cast<ResultBlock*>(pointer));
+    free_result_block(*freed);
+  });
+  const std::vector<size_t> sizes(shape.begin(), shape.end());
+  return nb::cast(nb::ndarray<nb::numpy, float>(data, sizes.size(), sizes.data(), owner));
+}
+
+}  // namespace
+
 nb::object empty(const Shape& shape) {
+  if (const size_t bytes = bytes_of(shape); bytes >= smallest_result_block) return large_empty(shape, bytes);
   nb::object sizes = nb::steal(PyTuple_New(Py_ssize_t(shape.size())));
   for (size_t i = 0; i < shape.size(); ++i) PyTuple_SetItem(sizes.ptr(), Py_ssize_t(i), PyLong_FromLongLong(shape[i]));
   return numpy().empty(sizes, numpy().float32);

@@ -4,9 +4,11 @@
 
 #include "cpu_peak.h"
 #include "device.h"
+#include "dispatch.h"
 #include "errors.h"
 #include "gil.h"
 #include "hardware.h"
+#include "panel_plan.h"
 #include "threading.h"
 
 namespace fl::py {
@@ -107,6 +109,28 @@ nb::dict memory_info(int device) {
   return row;
 }
 
+nb::tuple block(const Block& x) { return nb::make_tuple(x.problem, x.problems, x.row, x.rows, x.col, x.cols); }
+
+// How a product of host operands is cut up, for the tests: loads as (operand, block), steps as (loads, block), blocks as
+// (problem, problems, row, rows, col, cols). Every step costs what the named row says.
+nb::tuple panel_plan(int64_t m, int64_t n, int64_t k, int64_t batch, bool one_a, bool one_b, float beta,
+                     const std::string& kernel) {
+  const SgemmArgs layout{.m = m,
+                         .n = n,
+                         .k = k,
+                         .batch = batch,
+                         .beta = beta,
+                         .a = {nullptr, k, 1, one_a ? 0 : m * k},
+                         .b = {nullptr, n, 1, one_b ? 0 : k * n},
+                         .c = {nullptr, n, 1, m * n}};
+  const auto& row = find<SgemmArgs>(kernel);
+  const auto plan = plan_panels<SgemmArgs>(layout, [&](const SgemmArgs&) -> const auto& { return row; });
+  nb::list loads, steps;
+  for (const PanelLoad& load : plan.loads) loads.append(nb::make_tuple(int(load.operand), block(load.block)));
+  for (const auto& step : plan.steps) steps.append(nb::make_tuple(step.loads, block(step.block)));
+  return nb::make_tuple(loads, steps);
+}
+
 }  // namespace
 
 void bind_inspection(nb::module_& m) {
@@ -122,6 +146,9 @@ void bind_inspection(nb::module_& m) {
   m.def(
       "cuda_set_memory_limit", [](size_t bytes, int device) { cuda::set_memory_limit(device, bytes); },
       nb::arg("bytes"), nb::arg("device"));
+  m.def("panel_plan", panel_plan, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch") = 1,
+        nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,
+        nb::arg("kernel") = "double_buffered");
   m.def("cpu_peak_gflops", cpu_peak_gflops, nb::arg("threads"), nb::call_guard<GilReleased>());
 }
 

@@ -1,0 +1,107 @@
+#include "copy_workers.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "huge_pages.h"
+
+namespace fl::cuda {
+namespace {
+
+constexpr int64_t parts = 16;  // of one copy: each thread of a large machine gets one
+
+void pause() {
+#if defined(__x86_64__)
+  for (int i = 0; i < 8; ++i) _mm_pause();
+#endif
+}
+
+uintptr_t address(const void* p) { return reinterpret_cast<uintptr_t>(p); }
+
+std::unique_ptr<std::atomic<int>[]> counters(std::size_t count) {
+  auto result = std::make_unique<std::atomic<int>[]>(count);
+  for (std::size_t i = 0; i < count; ++i) result[i].store(parts, std::memory_order_relaxed);
+  return result;
+}
+
+}  // namespace
+
+bool Tickets::take(int64_t& ticket) {
+  ticket = next_.load(std::memory_order_relaxed);
+  while (ticket < limit_.load(std::memory_order_acquire))
+    if (next_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_relaxed)) return true;
+  return false;
+}
+
+CopyWorkers::CopyWorkers(std::vector<Packing> in, std::vector<Unpacking> out, Stores stores, void* fresh,
+                         std::size_t fresh_bytes)
+    : in_(std::move(in)),
+      out_(std::move(out)),
+      in_left_(counters(in_.size())),
+      out_left_(counters(out_.size())),
+      stores_(stores),
+      fresh_(static_cast<char*>(fresh)),
+      fresh_end_(fresh_ + fresh_bytes) {
+  const auto first = address(fresh_) / huge_page, last = (address(fresh_end_) + huge_page - 1) / huge_page;
+  if (fresh) fault_tickets_.allow(int64_t(last - first));
+}
+
+void CopyWorkers::allow_in(std::size_t copies) { in_tickets_.allow(int64_t(std::min(copies, in_.size())) * parts); }
+void CopyWorkers::allow_out(std::size_t copies) { out_tickets_.allow(int64_t(std::min(copies, out_.size())) * parts); }
+
+bool CopyWorkers::copy_in() {
+  int64_t ticket;
+  if (!in_tickets_.take(ticket)) return false;
+  const auto number = std::size_t(ticket / parts);
+  const Packing& copy = in_[number];
+  const Piece part = part_of(copy.piece, ticket % parts, parts);
+  if (!part.empty())
+    pack(*copy.operand, part, copy.packed + (part.first - copy.piece.first) * copy.pitch + part.from - copy.piece.from,
+         copy.pitch);
+  in_left_[number].fetch_sub(1, std::memory_order_release);
+  return true;
+}
+
+bool CopyWorkers::copy_out() {
+  int64_t ticket;
+  if (!out_tickets_.take(ticket)) return false;
+  const auto number = std::size_t(ticket / parts);
+  const Unpacking& copy = out_[number];
+  const Piece part = part_of(copy.piece, ticket % parts, parts);
+  if (!part.empty())
+    unpack(copy.packed + (part.first - copy.piece.first) * copy.pitch + part.from - copy.piece.from, copy.pitch,
+           *copy.operand, part, stores_);
+  if (stores_ == Stores::past_cache) finish_copies_past_cache();
+  out_left_[number].fetch_sub(1, std::memory_order_release);
+  return true;
+}
+
+// Harmless for pages that are there already, and without effect where the system does not know the request.
+bool CopyWorkers::fault_in() {
+  int64_t ticket;
+  if (!fault_tickets_.take(ticket)) return false;
+  constexpr uintptr_t page = 4096;
+  constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, since Linux 5.14; not in every C library's headers
+  const uintptr_t begin = address(fresh_) / huge_page * huge_page + uintptr_t(ticket) * huge_page;
+  const uintptr_t from = (std::max(address(fresh_), begin) + page - 1) / page * page;
+  const uintptr_t to = std::min(address(fresh_end_), begin + huge_page) / page * page;
+  if (from < to) ::madvise(reinterpret_cast<void*>(from), to - from, populate_write);
+  return true;
+}
+
+// Copies out come first, since a slot that is full stops the device; a third of the helpers fault pages in before they
+// copy in, so that the first copies out find theirs.
+void CopyWorkers::work(int helper, int of) {
+  helpers_.fetch_add(1, std::memory_order_relaxed);
+  const bool faults_first = 3 * helper < of;
+  while (!stop_.load(std::memory_order_acquire)) {
+    if (copy_out()) continue;
+    if (faults_first ? fault_in() || copy_in() : copy_in() || fault_in()) continue;
+    pause();
+  }
+}
+
+}  // namespace fl::cuda

@@ -1,0 +1,17 @@
+// Where the operands of a call on host memory lie on the device: one after the other in one block.
+#pragma once
+
+#include <cstddef>
+
+#include "operands.h"
+
+namespace fl::cuda {
+
+template <class T>
+std::size_t device_bytes(const Lines<T>& operand);  // throws OutOfMemory for broadcast views larger than any memory
+std::size_t device_bytes(const Operands& operands);
+
+// Sets the device pointers. Returns the end of the operands; what follows is the workspace.
+char* place(const Operands& operands, char* memory);
+
+}  // namespace fl::cuda
