@@ -4,23 +4,34 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <atomic>
+
 #include "check.h"
+#include "per_device.h"
 
 namespace fl::cuda {
 
 // Makes a device current. What the caller had current comes back through the driver's context, not through
 // cudaSetDevice: that would replace a context of the caller's own by the device's primary one, and would create a
 // context on device 0 for a thread that had none.
+// Most callers have the device current already: then one question is all it costs.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device) : calls_(driver()) {
     if (calls_.get(&previous_) != CUDA_SUCCESS) previous_ = nullptr;
+    std::atomic<CUcontext>& primary = per_device<PrimaryContext>(device).seen;
+    if (previous_ && previous_ == primary.load(std::memory_order_relaxed)) return;
+    changed_ = true;
     if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) {
       calls_.set(previous_);
       fail(error, "cudaSetDevice(device)", __FILE__, __LINE__);
     }
+    CUcontext context = nullptr;
+    if (calls_.get(&context) == CUDA_SUCCESS) primary.store(context, std::memory_order_relaxed);
   }
-  ~DeviceGuard() { calls_.set(previous_); }
+  ~DeviceGuard() {
+    if (changed_) calls_.set(previous_);
+  }
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
 
@@ -43,8 +54,13 @@ class DeviceGuard {
     return calls;
   }
 
+  struct PrimaryContext {
+    std::atomic<CUcontext> seen{nullptr};  // null until the device has been current
+  };
+
   const DriverCalls& calls_;
   CUcontext previous_ = nullptr;
+  bool changed_ = false;
 };
 
 // Lets this thread create streams, pools and pinned memory while another library captures a CUDA graph in the default

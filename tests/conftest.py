@@ -24,8 +24,9 @@ def required() -> frozenset[str]:
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "gpu: needs a CUDA device")
+    config.addinivalue_line("markers", "gpu2: needs two CUDA devices; FASTLINALG_REQUIRE=cuda2 demands them")
     config.addinivalue_line("markers", "huge: needs a CUDA device with 40 GiB of free memory")
-    known = {"avx2_fma", "avx512f", "cuda", "sm_80", "sm_90a"} | {
+    known = {"avx2_fma", "avx512f", "cuda", "cuda2", "sm_80", "sm_90a"} | {
         row.needs for op in OPERATIONS for row in fl.kernels(op)
     }
     if unknown := required() - known:
@@ -51,6 +52,8 @@ def missing(needs: str, reason: str) -> None:
 def pytest_runtest_setup(item):
     if (item.get_closest_marker("gpu") or item.get_closest_marker("huge")) and not fl.cuda.is_available():
         missing("cuda", f"no CUDA device: {fl.info()['cuda']['message']}")
+    if item.get_closest_marker("gpu2") and len(fl.devices()) < 2:
+        missing("cuda2", f"needs two CUDA devices, there are {len(fl.devices())}")
     if item.get_closest_marker("huge") and fl.cuda.memory_info()["free"] < HUGE_DEVICE_MEMORY:
         pytest.skip("needs 40 GiB of free device memory")
     row = getattr(item, "callspec", None) and item.callspec.params.get("row")
