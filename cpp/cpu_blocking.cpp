@@ -1,18 +1,26 @@
 #include "cpu_blocking.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "threading.h"
 
 namespace fl {
 namespace {
 
+// Floats of packed B that a thread keeps at most: 32 MiB in all threads are within reach of an L3 cache.
+int64_t most_kept(int threads) { return std::clamp<int64_t>((int64_t(8) << 20) / threads, 1 << 19, 1 << 21); }
+
+constexpr double pack = 0.75;  // clock cycles for an element
+double pack_time(int64_t columns, const SgemmArgs& p) {
+  return double(p.k) * double(columns) * (p.b.cs == 1 ? 0.17 : pack);
+}
+
 // Clock cycles of a task: 16 products in one, A and the first panel of B packed, the copy of the other panels in the
 // shadow of the products or, if B has to be transposed, as a pack of its own.
 double task_time(int64_t rows, int64_t columns, const SgemmArgs& p, const CpuBlocking& blocking) {
   const double m = double(rows), n = double(columns), depth = double(p.k);
-  const double pack = 0.75, copy = p.b.cs == 1 ? 0.1 : pack;
-  return depth * (m * n / 16 + pack * (m + double(blocking.NR)) + copy * n) + 500;
+  return depth * (m * n / 16 + pack * (m + double(blocking.NR))) + pack_time(columns, p) + 500;
 }
 
 }  // namespace
@@ -67,14 +75,38 @@ Grid task_grid(const SgemmArgs& p, const CpuBlocking& blocking, int threads) {
   return best;
 }
 
-PackBuffer pack_buffer(const SgemmArgs& p, const CpuBlocking& blocking, const Grid& grid) {
+Cut cut_for_threads(const SgemmArgs& p, const CpuBlocking& blocking, int threads) {
+  const int64_t panels = ceil_div(p.n, blocking.NR), strips = ceil_div(p.m, blocking.MR);
+  const Cut whole{.groups = 1, .columns = panels * blocking.NR};
+  const double products = double(p.m) * double(p.n) * double(p.k);
+  // Below about 10 us of work a second thread costs more than it brings.
+  if (threads < 2 || p.batch >= 4 * threads || products * double(p.batch) < 5e5) return whole;
+  Cut best = whole;
+  double best_time = 1e300;
+  for (int64_t groups = 1; groups <= std::min(panels, 16 * threads / p.batch); ++groups) {
+    const int64_t columns = ceil_div(panels, groups) * blocking.NR, all = groups * p.batch;
+    if (ceil_div(panels, ceil_div(panels, groups)) != groups) continue;  // as wide as one with fewer groups
+    const bool keep = columns * p.k <= most_kept(threads);
+    const double share = double(all) / threads;  // groups for each thread, or the part of one
+    const double rows = double(p.m) * std::min(1.0, std::ceil(double(strips) * share) / double(strips));
+    // A thread whose group is done goes on in another one and packs its B; the last strips are unevenly spread.
+    const bool uneven = all > threads ? all % threads != 0 : threads % all != 0;
+    const double packs = std::max(share, 1.0) + (uneven ? 1.0 : 0.0);
+    const double time = std::max(share, 1.0) * task_time(int64_t(rows), columns, p, blocking) +
+                        (packs * (keep ? 1 : 8) - 1) * pack_time(columns, p) +
+                        0.25 * task_time(blocking.MR, columns, p, blocking);
+    if (time < best_time) best = {groups, columns, true, keep}, best_time = time;
+  }
+  return best;
+}
+
+PackLayout pack_layout(const SgemmArgs& p, const CpuBlocking& blocking, const Cut& cut) {
   constexpr int64_t page = 1024;  // floats; one more than needed, for what pack.h writes past a strip
   auto pages = [](int64_t floats) { return (floats / page + 2) * page; };
   const int64_t depth = std::min(blocking.KC, p.k);
-  const int64_t rows = std::min(blocking.MC, ceil_div(p.m, grid.rows));
-  const int64_t panels = ceil_div(ceil_div(p.n, blocking.NR), grid.columns);
-  const int64_t a_floats = pages(rows * depth);
-  return {a_floats, a_floats + pages(std::min(blocking.NC, panels * blocking.NR) * depth)};
+  const int64_t a_floats = pages(std::min(blocking.MC, p.m) * depth);
+  const int64_t b_floats = cut.keep ? cut.columns * p.k : std::min(blocking.NC, cut.columns) * depth;
+  return {cut.shared ? pages(cut.groups * p.batch * counter_floats) : 0, a_floats, a_floats + pages(b_floats)};
 }
 
 }  // namespace fl

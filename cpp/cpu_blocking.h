@@ -40,11 +40,24 @@ struct Grid {
 };
 Grid task_grid(const SgemmArgs& p, const CpuBlocking& blocking, int threads);
 
-// What a thread packs at a time: A first, then B. No larger than the call needs.
-struct PackBuffer {
-  int64_t a_floats, floats;
+// How the threads of a packed SGEMM share it: each product is cut into groups of columns, and a group into strips of
+// rows, which the threads take as they come.
+struct Cut {
+  int64_t groups = 1;   // of columns, in each product
+  int64_t columns = 0;  // of the widest group, in whole panels
+  bool shared = false;  // several threads may work on a group; otherwise each takes whole ones
+  bool keep = false;    // a thread keeps the whole B of its group packed
 };
-PackBuffer pack_buffer(const SgemmArgs& p, const CpuBlocking& blocking, const Grid& grid);
+Cut cut_for_threads(const SgemmArgs& p, const CpuBlocking& blocking, int threads);
+
+// What the workspace of a packed SGEMM holds: how many strips of each shared group are taken, and for each thread
+// packed A, then packed B. No larger than the call needs.
+struct PackLayout {
+  int64_t counters;          // floats before the first thread's part
+  int64_t a_floats, floats;  // of each thread
+};
+constexpr int64_t counter_floats = 32;  // a cache line and its neighbour for each
+PackLayout pack_layout(const SgemmArgs& p, const CpuBlocking& blocking, const Cut& cut);
 // How many small products of a batch make a task worth handing to a thread.
 int64_t batch_group(const SgemmArgs& p, int threads);
 

@@ -8,9 +8,10 @@ double shared_us(double one_thread_us) { return alone_us + (one_thread_us - alon
 
 std::size_t packed_bytes(const SgemmArgs& p, const CpuBlocking& blocking) {
   if (p.k == 0) return 0;
-  const Grid grid = task_grid(p, blocking, num_threads());
-  const int64_t slots = std::min<int64_t>(grid.rows * grid.columns * p.batch, num_threads());
-  return std::size_t(slots * pack_buffer(p, blocking, grid).floats) * sizeof(float);
+  const Cut cut = cut_for_threads(p, blocking, num_threads());
+  const PackLayout layout = pack_layout(p, blocking, cut);
+  const int64_t slots = cut.shared ? num_threads() : std::min<int64_t>(p.batch, num_threads());
+  return std::size_t(layout.counters + slots * layout.floats) * sizeof(float);
 }
 
 std::size_t gemv_workspace(const SgemvArgs& p) {

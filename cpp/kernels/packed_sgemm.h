@@ -1,202 +1,96 @@
-// The packed SGEMM around a micro-kernel: how C is cut into tasks, and how one task walks its block of C.
+// The packed SGEMM: how the threads of a call share it.
 //
-// C is cut in M and N only, never in K. A task is a product of its own: it packs the A and B it needs into buffers of
-// its thread, so threads share nothing and never wait for each other. Packing again what another task packs costs less
-// than a barrier: B is copied between the multiplications of the panel before, and A costs 16 / (6 columns) of the
-// work.
+// C is cut in M and N only, never in K. The threads of a group of columns take strips of rows from it, many while many
+// are left and single ones in the end: a core that is slow, or lost for a while, takes fewer. Each packs the A and B it
+// needs into buffers of its own and keeps B while it stays in the group, so threads share nothing but the number of
+// strips taken and never wait for each other. Packing again what another thread packs costs less than a barrier: B is
+// copied between the multiplications of the panel before, and A costs about as much as 9 columns.
 #pragma once
 
-#include "../cpu_blocking.h"
-#include "../registry.h"
 #include "../thread_pool.h"
-#include "micro_kernel.h"
-#include "pack.h"
+#include "block_product.h"
 
 namespace fl {
 namespace {
 
-constexpr int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
-constexpr int64_t larger(int64_t x, int64_t y) { return x > y ? x : y; }
-
-// `total` things in `parts` parts whose sizes differ by one at most.
-struct Split {
-  int64_t total, parts;
-  int64_t begin(int64_t i) const { return total * i / parts; }
-  int64_t size(int64_t i) const { return begin(i + 1) - begin(i); }
-};
-
-// C = beta C for a product without terms.
-inline void scale(const SgemmArgs& p) {
-  for (int64_t batch = 0; batch < p.batch; ++batch)
-    for (int64_t i = 0; i < p.m; ++i)
-      for (int64_t j = 0; j < p.n; ++j) {
-        float& c = p.c.data[batch * p.c.bs + i * p.c.rs + j * p.c.cs];
-        c = p.beta == 0.0f ? 0.0f : p.beta * c;
-      }
-}
-
-// One tile, through a tile on the stack if the columns of C are not neighbours.
+// What the threads of a call share.
 template <class S>
-void put_tile(TileFunction f, Tile& t, int64_t rows, int64_t c_cs) {
-  if (c_cs == 1) return f(t);
-  constexpr int64_t NR = S::NV * S::W;
-  float staged[S::MR * NR];
-  float* const c = t.c;
-  const int64_t c_rs = t.c_rs;
-  if (!t.first || t.beta != 0.0f)
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < t.width; ++j) staged[i * NR + j] = c[i * c_rs + j * c_cs];
-  t.c = staged;
-  t.c_rs = NR;
-  f(t);
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < t.width; ++j) c[i * c_rs + j * c_cs] = staged[i * NR + j];
-  t.c = c;
-  t.c_rs = c_rs;
-}
-
-struct Buffers {
-  float *a, *b;
-};
-// A rectangle of C.
-struct Block {
-  int64_t i, m, j, n;
-};
-
-// The cut of one product into tasks.
-struct Tasks {
-  const SgemmArgs& p;
-  int64_t NR;
-  Grid grid;
-  Split rows, panels;
-  int64_t each;
-
-  Tasks(const SgemmArgs& p, const CpuBlocking& cut, int threads)
-      : p(p),
-        NR(cut.NR),
-        grid(task_grid(p, cut, threads)),
-        rows{p.m, grid.rows},
-        panels{ceil_div(p.n, NR), grid.columns},
-        each(grid.rows * grid.columns) {}
-  Block block(int64_t index) const {
-    const int64_t r = index / grid.columns, j = panels.begin(index % grid.columns) * NR;
-    return {rows.begin(r), rows.size(r), j, smaller(panels.begin(index % grid.columns + 1) * NR, p.n) - j};
-  }
-};
-
-template <class S>
-class BlockProduct {
-  static constexpr int64_t NR = S::NV * S::W;
-  static constexpr CpuBlocking cut = S::blocking;
+class SharedProducts {
+  static constexpr CpuBlocking blocking = S::blocking;
 
  public:
-  BlockProduct(const SgemmArgs& p, int64_t batch, Buffers buffers)
+  SharedProducts(const SgemmArgs& p, const Cut& cut, const PackLayout& layout, const Context& context)
       : p_(p),
-        a_(p.a.data + batch * p.a.bs),
-        b_(p.b.data + batch * p.b.bs),
-        c_(p.c.data + batch * p.c.bs),
-        buffers_(buffers) {}
+        cut_(cut),
+        layout_(layout),
+        workspace_(static_cast<float*>(context.workspace)),
+        threads_(context.threads),
+        groups_(cut.groups * p.batch),
+        panels_{ceil_div(p.n, blocking.NR), cut.groups},
+        strips_{p.m, ceil_div(p.m, blocking.MR)} {}
 
-  void run(const Block& block) {
-    const Split panels{ceil_div(block.n, NR), ceil_div(block.n, cut.NC)};
-    for (int64_t s = 0; s < panels.parts; ++s) {
-      const int64_t j = panels.begin(s) * NR, n = smaller(panels.size(s) * NR, block.n - j);
-      for (int64_t k = 0; k < p_.k; k += cut.KC)
-        run_slice({block.i, block.m, block.j + j, n}, k, smaller(cut.KC, p_.k - k));
+  void run() {
+    if (!cut_.shared) {
+      auto task = [&](int64_t batch, int slot) { BlockProduct<S>(p_, batch, buffers(slot)).run({0, p_.m, 0, p_.n}); };
+      return parallel_for(p_.batch, threads_, task);
     }
+    for (int64_t g = 0; g < groups_; ++g) *taken(g) = 0;
+    auto take_part = [&](int64_t index, int slot) {
+      for (int64_t i = 0; i < groups_; ++i) work_on((index * groups_ / threads_ + i) % groups_, slot);
+    };
+    parallel_for(threads_, threads_, take_part);
   }
 
  private:
-  // All rows of the block, `depth` terms of the sum: B is packed once, while the first rows are multiplied.
-  void run_slice(const Block& block, int64_t k, int64_t depth) {
-    const Split blocks{ceil_div(block.m, S::MR), ceil_div(block.m, cut.MC)};  // in strips of MR rows
-    const Split strips{block.m, blocks.total};
-    for (int64_t s = 0; s < blocks.parts; ++s) {
-      const int64_t first = blocks.begin(s), last = blocks.begin(s + 1);
-      pack_rows(block, strips, first, last, k, depth);
-      bool packed = s > 0;
-      for (int64_t j = 0; j < block.n; j += NR)
-        packed = run_panel(block, strips, first, last, k, depth, j, packed) || s > 0;
+  void work_on(int64_t group, int slot) {
+    const int64_t panel = panels_.begin(group % cut_.groups), j = panel * blocking.NR;
+    const int64_t n = smaller(panels_.begin(group % cut_.groups + 1) * blocking.NR, p_.n) - j;
+    BlockProduct<S> product(p_, group / cut_.groups, buffers(slot));
+    bool packed = false;
+    for (Split::Part part; (part = take(group, packed)).size > 0; packed = true) {
+      const int64_t i = strips_.begin(part.begin);
+      const Block block{i, strips_.begin(part.begin + part.size) - i, j, n};
+      cut_.keep ? product.run_keeping(block, packed) : product.run(block);
     }
   }
-
-  void pack_rows(const Block& block, const Split& strips, int64_t first, int64_t last, int64_t k, int64_t depth) {
-    float* to = buffers_.a;
-    if (p_.a.rs == 1) {
-      const float* const from = a_ + block.i + strips.begin(first) + k * p_.a.cs;
-      return pack_strips_transposed<S>(to, from, p_.a.cs, depth, last - first,
-                                       [&](int64_t r) { return strips.size(first + r); });
-    }
-    for (int64_t r = first; r < last; ++r) {
-      const int64_t rows = strips.size(r);
-      pack_strip<S>(to, rows, rows, a_ + (block.i + strips.begin(r)) * p_.a.rs + k * p_.a.cs, p_.a.rs, p_.a.cs, depth);
-      to += rows * depth;
-    }
+  // Half of what would be each thread's share of the strips left. Not fewer than take about 10 us, and at first as many
+  // as B is packed in the shadow of.
+  Split::Part take(int64_t group, bool packed) {
+    const int64_t sharing = larger(1, threads_ / groups_);
+    const int64_t shadow = sharing > 1 ? smaller(4, ceil_div(strips_.parts, sharing)) : 8;
+    const int64_t worth = int64_t(6e5 / (double(blocking.MR) * double(cut_.columns) * double(p_.k)));
+    const int64_t least = larger(cut_.keep && packed ? 1 : shadow, worth);
+    int64_t begin = __atomic_load_n(taken(group), __ATOMIC_RELAXED), size;
+    do {
+      const int64_t left = strips_.parts - begin;
+      if (left <= 0) return {0, 0};
+      size = smaller(left, larger(least, left / (2 * sharing)));
+    } while (
+        !__atomic_compare_exchange_n(taken(group), &begin, begin + size, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return {begin, size};
   }
-
-  void pack_panel(const Block& block, int64_t k, int64_t from, int64_t depth, int64_t j, float* panel) {
-    pack_strip<S>(panel + from * NR, NR, smaller(NR, block.n - j), b_ + (k + from) * p_.b.rs + (block.j + j) * p_.b.cs,
-                  p_.b.cs, p_.b.rs, depth - from);
-  }
-
-  // Strips [first, last) times the panel of B at column j of the block. Returns whether the next panel is packed too.
-  bool run_panel(const Block& block, const Split& strips, int64_t first, int64_t last, int64_t k, int64_t depth,
-                 int64_t j, bool packed) {
-    float* const panel = buffers_.b + j * depth;
-    if (!packed) pack_panel(block, k, 0, depth, j, panel);
-    const int64_t width = smaller(NR, block.n - j);
-    const bool narrow = width <= S::W;
-    const bool copy_next = first == 0 && p_.b.cs == 1 && block.n - j >= 2 * NR;
-    int64_t copied = 0;
-    const int64_t per_tile = depth / 4;
-    Tile t{.k = depth,
-           .a = buffers_.a,
-           .b = panel,
-           .b_rs = NR,
-           .c_rs = p_.c.rs,
-           .width = width,
-           .alpha = p_.alpha,
-           .beta = p_.beta,
-           .first = k == 0,
-           .copy_rs = p_.b.rs,
-           .ahead = panel + depth * NR};
-    for (int64_t r = first; r < last; ++r) {
-      const int64_t rows = strips.size(r);
-      t.c = c_ + (block.i + strips.begin(r)) * p_.c.rs + (block.j + j) * p_.c.cs;
-      if (copy_next && per_tile > 0 && copied + per_tile <= depth) {
-        t.copy_from = b_ + (k + copied) * p_.b.rs + block.j + j + NR;
-        t.copy_to = panel + (depth + copied) * NR;
-        put_tile<S>(tile_function<S, S::NV, true, BSource::packed, true>(rows), t, rows, p_.c.cs);
-        copied += per_tile;
-      } else if (narrow) {
-        put_tile<S>(tile_function<S, 1, true, BSource::in_place>(rows), t, rows, p_.c.cs);
-      } else {
-        put_tile<S>(tile_function<S, S::NV, true, BSource::packed>(rows), t, rows, p_.c.cs);
-      }
-      t.a += rows * depth;
-      t.ahead += depth / 4 * 16;
-    }
-    if (copy_next) pack_panel(block, k, copied, depth, j + NR, panel + depth * NR);
-    return copy_next;
+  // Not std::atomic: an inline function of the standard library that this instruction set is compiled for could
+  // replace everyone's.
+  int64_t* taken(int64_t group) const { return reinterpret_cast<int64_t*>(workspace_ + group * counter_floats); }
+  Buffers buffers(int slot) const {
+    float* const own = workspace_ + layout_.counters + slot * layout_.floats;
+    return {own, own + layout_.a_floats};
   }
 
   const SgemmArgs& p_;
-  const float *a_, *b_;
-  float* c_;
-  Buffers buffers_;
+  const Cut& cut_;
+  const PackLayout& layout_;
+  float* workspace_;
+  int threads_;
+  int64_t groups_;
+  Split panels_, strips_;
 };
 
 template <class S>
 void packed_sgemm(const SgemmArgs& p, const Context& context) {
   if (p.k == 0) return scale(p);
-  constexpr CpuBlocking cut = S::blocking;
-  const Tasks tasks(p, cut, context.threads);
-  const PackBuffer pack = pack_buffer(p, cut, tasks.grid);
-  auto task = [&](int64_t index, int slot) {
-    float* const buffer = static_cast<float*>(context.workspace) + slot * pack.floats;
-    BlockProduct<S>(p, index / tasks.each, {buffer, buffer + pack.a_floats}).run(tasks.block(index % tasks.each));
-  };
-  parallel_for(p.batch * tasks.each, context.threads, task);
+  const Cut cut = cut_for_threads(p, S::blocking, context.threads);
+  SharedProducts<S>(p, cut, pack_layout(p, S::blocking, cut), context).run();
 }
 
 }  // namespace
