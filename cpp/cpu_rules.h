@@ -51,7 +51,7 @@ double small_cost(const SgemmArgs& p) {
   const double m = double(rows), n = double(columns), k = double(p.k);
   const double panels = double(ceil_div(columns, blocking.NR));
   const double a_bytes = 4.0 * m * k, b_bytes = 4.0 * n * k, c_bytes = 4.0 * m * n;
-  double us = 2.0 * m * filled_columns(columns, blocking) * k * (1.0 / MFLOPS) + 0.0025 * panels * (m + 7);
+  double us = 2.0 * m * filled_columns(columns, blocking) * k * (1.0 / MFLOPS) + 0.0012 * panels * (m + 7);
   if (!contiguous) us += 23.0 * n * k * (1.0 / MFLOPS);
   else if (rows > 8 && b_bytes > 600e3 && ((turned ? p.a.cs : p.b.rs) % 256 == 0 || b_bytes > 16e6))
     us += b_bytes / 10e3;
@@ -70,7 +70,7 @@ double rows_cost(const SgemmArgs& p) {
   const int64_t rows = turned ? p.n : p.m, together = rows < 4 ? rows : 4;
   const double bytes = 4.0 * double(turned ? p.m : p.n) * double(p.k);
   const double slower = !contiguous ? 1.07 + 0.38 * double(together) : together == 1 ? 0.8 : 0.58 * double(together);
-  const double us = bytes * slower * double(ceil_div(rows, 4)) * (rows > 4 ? 1.2 : 1.0) * (1.0 / MBPS);
+  const double us = (bytes * slower * (rows > 4 ? 1.2 : 1.0) * (1.0 / MBPS) + 0.1) * double(ceil_div(rows, 4));
   return 0.1 + with_threads(us * double(p.batch)) + not_for_columns(p);
 }
 

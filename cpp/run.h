@@ -23,6 +23,10 @@ struct CallOptions {
 template <class Args>
 FL_EXPORT void run(const Args& args, const CallOptions& options);
 
+// If the call is like one of this thread's last calls that took less than alone_us on the CPU, does it and returns true.
+template <class Args>
+FL_EXPORT bool run_short(const Args& args, const CallOptions& options);
+
 // What run() settles before it computes.
 template <class Args>
 struct Decision {

@@ -145,6 +145,7 @@ void call(const Args& args, const Options& options) {
   const auto log = log_for(args);
   if (logger) call.log = &log;
   call.log_choice = wants_log(args);
+  if (run_short(args, call)) return;
   if (call.device.kind == Device::cpu && !worth_releasing(args)) return run(args, call);
   const GilReleased released;
   run(args, call);

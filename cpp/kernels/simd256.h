@@ -18,10 +18,9 @@ struct Simd256 {
   // 6x16: 12 accumulators, 2 vectors of B, 1 broadcast of A: 15 of 16 registers.
   static constexpr int MR = 6, NV = 2;
   static constexpr CpuBlocking blocking = avx2_blocking;
-  // Tiles of one vector, unpacked: registers for more rows, so that the latency of the FMAs is covered.
+  // Unpacked tiles.
   using Narrow = Simd256;
-  static constexpr int narrow_rows = 12;
-  static constexpr bool masks_cost = true;
+  static constexpr int direct_rows = 6;
 
   static V zero() { return _mm256_setzero_ps(); }
   static V set1(float x) { return _mm256_set1_ps(x); }

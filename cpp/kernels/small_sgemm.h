@@ -13,8 +13,7 @@ namespace {
 template <class S>
 void put_direct(TileFunction f, Tile& t, int64_t rows, int64_t c_cs) {
   if (c_cs == 1) return f(t);
-  constexpr int64_t floats = S::MR * S::NV > S::narrow_rows ? S::MR * S::NV * S::W : S::narrow_rows * S::W;
-  float staged[floats];
+  float staged[narrow_rows * S::NV * S::W];
   float* const c = t.c;
   const int64_t c_rs = t.c_rs, pitch = t.width <= S::W ? S::W : S::NV * S::W;
   if (!t.first || t.beta != 0.0f)
@@ -69,11 +68,7 @@ class SmallProduct {
   }
 
  private:
-  // Sixteen rows whose distance is a multiple of 4 KiB would share the eight lines of one L1 set.
-  int64_t most_rows() const {
-    if (p_.a.cs == 1 && p_.a.rs % 1024 == 0) return smaller(8, S::MR);
-    return block_.n <= S::W ? S::narrow_rows : S::MR;
-  }
+  int64_t most_rows() const { return block_.n <= S::W ? narrow_rows : S::direct_rows; }
   void tile(int64_t i, int64_t rows, int64_t j, const float* b, int64_t k) {
     t_.a = a_ + i * p_.a.rs + k * p_.a.cs;
     t_.b = b;

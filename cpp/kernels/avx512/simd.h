@@ -17,10 +17,10 @@ struct Simd {
   // 14x32: 28 accumulators, 2 vectors of B, 1 broadcast of A: 31 of 32 registers.
   static constexpr int MR = 14, NV = 2;
   static constexpr CpuBlocking blocking = avx512_blocking;
-  // Tiles of one vector, unpacked, and half vectors where that is enough: two of them fit where one whole one does.
+  // Unpacked tiles: eight rows, so that A, whatever its row stride, is in the eight lines of an L1 set, and half vectors
+  // where that is enough.
   using Narrow = Simd256;
-  static constexpr int narrow_rows = 16;
-  static constexpr bool masks_cost = false;
+  static constexpr int direct_rows = 8;
 
   static V zero() { return _mm512_setzero_ps(); }
   static V set1(float x) { return _mm512_set1_ps(x); }

@@ -21,8 +21,7 @@ struct Simd {
 #endif
   static constexpr CpuBlocking blocking = portable_blocking;
   using Narrow = Simd;
-  static constexpr int narrow_rows = 12;
-  static constexpr bool masks_cost = true;
+  static constexpr int direct_rows = 6;
 
   static V zero() { return V{}; }
   static V set1(float x) { return V{x, x, x, x}; }
