@@ -5,7 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "panel_plan.h"
@@ -91,6 +94,52 @@ class KeptWorkspace {
 template <class Args>
 void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int device, void* stream,
                             KeptWorkspace* kept = nullptr);
+
+// The kernels of the products take matrices in C or F order whose lines follow one another. For other operands in device
+// memory: the layout for dispatch, in which each operand that has to be copied first is a null pointer with the strides
+// of its packed copy; nothing if there is none.
+template <class Args>
+std::optional<Args> packed_layout(const Args& args);
+
+// Packs what `layout` says on the stream, calls run(operands to use) and brings a packed result back.
+template <class Args>
+void run_on_packed_operands(const Args& args, const Args& layout, int device, void* stream,
+                            const std::function<void(const Args&)>& run);
+
+// ---- streams and memory of device arrays. A stream is a cudaStream_t; 1 and 2 are the runtime's own names for the legacy
+// and the per-thread default stream.
+FL_EXPORT void* own_stream(int device);  // of calls that name none: they run in the order they were made
+FL_EXPORT bool capturing(int device, void* stream);
+
+// What is queued on `later` from now on waits for what is on `earlier` now. A stream that a CUDA graph is captured from
+// cannot wait for work outside the graph; nothing is done then, and the answer is false.
+FL_EXPORT bool order_after(int device, void* later, void* earlier);
+
+// The work that is on a stream now. Nothing is recorded of work that goes into a graph.
+class FL_EXPORT Mark {
+ public:
+  Mark(int device, void* stream);
+  ~Mark();
+  Mark(Mark&& other) noexcept : device_(other.device_), event_(std::exchange(other.event_, nullptr)) {}
+  Mark& operator=(Mark&& other) noexcept {
+    std::swap(device_, other.device_), std::swap(event_, other.event_);
+    return *this;
+  }
+  bool passed() const;  // the device has done it
+
+ private:
+  int device_;
+  void* event_;
+};
+
+// Memory of the library's pool, for work that is queued on `stream` from now on; given back in the order of that stream.
+FL_EXPORT std::shared_ptr<void> allocate(int device, std::size_t bytes, void* stream);
+
+// Copies between host and device in the order of own_stream(device), and returns when the copy is there.
+FL_EXPORT void copy(int device, void* to, const void* from, std::size_t bytes);
+
+// The device whose memory `data` points into, or -1 if that is none.
+FL_EXPORT int device_of(const void* data);
 
 // ---- what the benchmarks and GPU tests use (bindings: fastlinalg._core)
 class FL_EXPORT DeviceBuffer {  // device memory of the library's pool

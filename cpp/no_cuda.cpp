@@ -37,6 +37,23 @@ KeptWorkspace::KeptWorkspace(std::size_t, int) : bytes_(0), device_(0) { refuse(
 KeptWorkspace::~KeptWorkspace() = default;
 void* KeptWorkspace::begin_use(void*) { refuse(); }
 void KeptWorkspace::end_use(void*) { refuse(); }
+template <class Args>
+std::optional<Args> packed_layout(const Args&) {
+  refuse();
+}
+template <class Args>
+void run_on_packed_operands(const Args&, const Args&, int, void*, const std::function<void(const Args&)>&) {
+  refuse();
+}
+void* own_stream(int) { refuse(); }
+bool capturing(int, void*) { refuse(); }
+bool order_after(int, void*, void*) { refuse(); }
+Mark::Mark(int, void*) { refuse(); }
+Mark::~Mark() = default;
+bool Mark::passed() const { return true; }
+std::shared_ptr<void> allocate(int, std::size_t, void*) { refuse(); }
+void copy(int, void*, const void*, std::size_t) { refuse(); }
+int device_of(const void*) { return -1; }
 DeviceBuffer::DeviceBuffer(std::size_t, int) { refuse(); }
 DeviceBuffer::~DeviceBuffer() = default;
 void DeviceBuffer::upload(const void*, std::size_t, std::size_t) { refuse(); }
@@ -44,9 +61,11 @@ void DeviceBuffer::download(void*, std::size_t, std::size_t) const { refuse(); }
 std::vector<double> time_in_graph(int, int, int, const std::function<void(void*)>&) { refuse(); }
 LinkTimes time_link(int, std::size_t, std::size_t, int) { refuse(); }
 
-#define FL_INSTANTIATE(Args)                                                                        \
-  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*); \
-  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptWorkspace*);
+#define FL_INSTANTIATE(Args)                                                                          \
+  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*);   \
+  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptWorkspace*); \
+  template std::optional<Args> packed_layout(const Args&);                                            \
+  template void run_on_packed_operands(const Args&, const Args&, int, void*, const std::function<void(const Args&)>&);
 FL_INSTANTIATE(SgemmArgs)
 FL_INSTANTIATE(SgemvArgs)
 FL_INSTANTIATE(TransposeArgs)

@@ -4,7 +4,7 @@ namespace fl {
 namespace {
 constexpr const char* unit_stride_text =
     "operands with a unit stride along rows or columns (C or F order) and a result with contiguous rows";
-constexpr const char* row_major_text = "operands whose rows are contiguous";
+constexpr const char* row_major_text = "operands whose rows are contiguous and follow one another";
 
 template <class T>
 bool aligned(const MatrixView<T>& x, unsigned floats) {
@@ -28,7 +28,8 @@ const char* blas_layout_aligned16(const SgemvArgs& p) {
                         : "a 16-byte aligned matrix whose leading dimension and batch stride are multiples of 4";
 }
 const char* row_major_both(const TransposeArgs& p) {
-  return row_major(p.a) && row_major(p.b) ? nullptr : row_major_text;
+  // Rows of a broadcast or a reversed matrix are not apart.
+  return row_major(p.a) && row_major(p.b) && p.a.rs >= p.n && p.b.rs >= p.m ? nullptr : row_major_text;
 }
 const char* row_major_aligned16(const TransposeArgs& p) {
   if (const char* lacks = row_major_both(p)) return lacks;

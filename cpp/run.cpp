@@ -82,7 +82,8 @@ void log_choice(const CallOptions& options, const Args& args, Device device, con
 
 template <class Args>
 const Args& seen_by_row(const Decision<Args>& decision, const CallOptions& options) {
-  return decision.device.kind == Device::cuda && !options.device_memory ? decision.layout : decision.args;
+  const bool moves = decision.packed || !options.device_memory;
+  return decision.device.kind == Device::cuda && moves ? decision.layout : decision.args;
 }
 
 template <class Args>
@@ -107,6 +108,10 @@ void execute(const Decision<Args>& decision, const CallOptions& options) {
     return row.run(decision.args, Context{.workspace = workspace.data(), .threads = num_threads()});
   }
   const int device = decision.device.ordinal;
+  if (decision.packed)
+    return cuda::run_on_packed_operands<Args>(
+        decision.args, decision.layout, device, options.stream,
+        [&](const Args& packed) { cuda::run_on_device_operands(row, packed, device, options.stream); });
   if (options.device_memory) return cuda::run_on_device_operands(row, decision.args, device, options.stream);
   cuda::run_on_host_operands(*decision.panels, decision.args, decision.layout, device, options.stream);
 }
@@ -198,6 +203,12 @@ Decision<Args> decide(const Args& args, const CallOptions& options) {
   if (decision.device.kind == Device::cuda && !options.device_memory) {
     cuda::require_device(decision.device.ordinal);
     decision.layout = cuda::device_layout(decision.args);
+  }
+  if (decision.device.kind == Device::cuda && options.device_memory) {
+    if (const std::optional<Args> layout = cuda::packed_layout(decision.args)) {
+      decision.layout = *layout;
+      decision.packed = true;
+    }
   }
   choose_row(decision, options);
   return decision;

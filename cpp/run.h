@@ -30,8 +30,9 @@ FL_EXPORT bool run_short(const Args& args, const CallOptions& options);
 // What run() settles before it computes.
 template <class Args>
 struct Decision {
-  Args args;    // in the one form of normalise.h
-  Args layout;  // operands in host memory that go to a GPU: their strides there
+  Args args;            // in the one form of normalise.h
+  Args layout;          // the strides on the device of operands that move: from host memory, or into packed copies
+  bool packed = false;  // operands in device memory move
   Device device = {};
   const Kernel<Args>* row = nullptr;  // null: nothing is left to compute
   // Of operands in host memory that go to a GPU; `row` is that of its largest step.

@@ -16,16 +16,7 @@ void check_range(const DeviceBuffer& buffer, std::size_t bytes, std::size_t offs
                      " does not fit in a device buffer of " + std::to_string(buffer.bytes()) + " bytes");
 }
 
-void copy(void* to, const void* from, std::size_t bytes, int device) {
-  if (bytes == 0) return;
-  require_device(device);
-  const DeviceGuard guard(device);
-  const cudaStream_t stream = library_stream(device);
-  FL_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
-  FL_CUDA(cudaStreamSynchronize(stream));
-}
-
-void* allocate(std::size_t bytes, int device) {
+void* allocate_for_all_streams(std::size_t bytes, int device) {
   require_device(device);
   const DeviceGuard guard(device);
   const cudaStream_t stream = library_stream(device);
@@ -42,7 +33,7 @@ void* allocate(std::size_t bytes, int device) {
 }  // namespace
 
 DeviceBuffer::DeviceBuffer(std::size_t bytes, int device)
-    : data_(allocate(bytes, device)), bytes_(bytes), device_(device) {}
+    : data_(allocate_for_all_streams(bytes, device)), bytes_(bytes), device_(device) {}
 
 DeviceBuffer::~DeviceBuffer() {
   if (!data_ || device_count() == 0) return;  // in a child of fork there is nothing to free
@@ -57,12 +48,12 @@ DeviceBuffer::~DeviceBuffer() {
 
 void DeviceBuffer::upload(const void* host, std::size_t bytes, std::size_t offset) {
   check_range(*this, bytes, offset);
-  copy(static_cast<char*>(data_) + offset, host, bytes, device_);
+  copy(device_, static_cast<char*>(data_) + offset, host, bytes);
 }
 
 void DeviceBuffer::download(void* host, std::size_t bytes, std::size_t offset) const {
   check_range(*this, bytes, offset);
-  copy(host, static_cast<const char*>(data_) + offset, bytes, device_);
+  copy(device_, host, static_cast<const char*>(data_) + offset, bytes);
 }
 
 }  // namespace fl::cuda

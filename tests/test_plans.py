@@ -165,7 +165,7 @@ def test_reset_operands_refuses_and_keeps(rng):
     ("keywords", "error", "says"),
     [
         ({"a": np.ones((3, 4), F32)}, ValueError, "do not match"),
-        ({"b": np.float32(1)}, TypeError, "b must be a float32 NumPy array"),
+        ({"b": np.float32(1)}, TypeError, "b must be a float32 array"),
         ({"b": np.array(1, F32)}, ValueError, "at least 1 dimension"),
         ({"a": np.ones((2, 2))}, TypeError, "float64"),
         ({"beta": 1.0}, ValueError, "needs c"),

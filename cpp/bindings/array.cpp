@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "errors.h"
+#include "place.h"
 #include "result_memory.h"
 
 namespace fl::py {
@@ -37,22 +38,6 @@ bool is_float32(const char* format) {
   return std::strcmp(format, "f") == 0;
 }
 
-[[noreturn]] void wrong_dtype(nb::handle object, const char* name) {
-  throw InvalidType(std::string(name) + " must have dtype float32, got " + text(object.attr("dtype")) +
-                    "; nothing is cast silently, use " + name + ".astype(np.float32)");
-}
-
-void require_ndarray(nb::handle object, const char* name) {
-  const nb::handle type = object.type();
-  if (type.is(numpy().ndarray)) return;
-  if (!nb::isinstance(object, numpy().ndarray))
-    throw InvalidType(std::string(name) + " must be a float32 NumPy array, got " +
-                      text(object.type().attr("__name__")));
-  if (nb::hasattr(object, "filled") && nb::hasattr(object, "mask"))
-    throw InvalidType(std::string(name) + " must not be a masked array: the masked elements would be used; pass " +
-                      name + ".filled(...)");
-}
-
 // Byte range [first, last] that the elements of an array occupy; empty arrays have no range.
 std::pair<const char*, const char*> extent(const Array& x) {
   const float *low = x.data(), *high = x.data();
@@ -64,35 +49,64 @@ std::pair<const char*, const char*> extent(const Array& x) {
   return {reinterpret_cast<const char*>(low), reinterpret_cast<const char*>(high) + sizeof(float) - 1};
 }
 
-template <class Sizes>
-std::string join(const Sizes& shape) {
-  std::string text = "(";
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (i) text += ", ";
-    text += std::to_string(shape[i]);
-  }
-  text += shape.size() == 1 ? ",)" : ")";
-  return text;
-}
-
 }  // namespace
 
-Array::Array(nb::handle object, const char* name, Access access) { acquire(object, name, access); }
+void refuse_masked(nb::handle object, const char* name) {
+  if (!object.type().is(numpy().ndarray) && nb::hasattr(object, "filled") && nb::hasattr(object, "mask"))
+    throw InvalidType(std::string(name) + " must not be a masked array: the masked elements would be used; pass " +
+                      name + ".filled(...)");
+}
+
+void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, const std::string& cast) {
+  nb::object own = nb::getattr(object, "dtype", nb::none());  // in the library's own words
+  throw InvalidType(std::string(name) + " must have dtype float32, got " + (own.is_none() ? dtype : text(own)) +
+                    "; nothing is cast silently, use " + name + cast);
+}
+
+bool is_numpy_type(nb::handle type) { return PyObject_IsSubclass(type.ptr(), numpy().ndarray.ptr()) == 1; }
+
+Array::Array(nb::handle object, const char* name, Access access, Place& place) {
+  if (object.type().is(numpy().ndarray)) {
+    acquire(object, name, access);
+    place.add_host(name, object, {.kind = Library::numpy});
+  } else {
+    acquire_foreign(object, name, access, place);
+  }
+}
+
+Array::Array(nb::handle object, const char* name, Access access) {
+  if (!nb::isinstance(object, numpy().ndarray))
+    throw InvalidType(std::string(name) + " must be a float32 NumPy array, got " +
+                      text(object.type().attr("__name__")));
+  refuse_masked(object, name);
+  acquire(object, name, access);
+}
+
+Array::Array(float* data, const Shape& shape) : data_(data), ndim_(int(shape.size())) {
+  int64_t stride = 1;
+  for (int i = ndim_ - 1; i >= 0; --i) {
+    shape_[i] = shape[size_t(i)], strides_[i] = stride;
+    stride *= shape_[i];
+  }
+}
 
 void Array::acquire(nb::handle object, const char* name, Access access) {
-  require_ndarray(object, name);
+  constexpr const char* cast = ".astype(np.float32)";
   if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
     PyErr_Clear();
-    wrong_dtype(object, name);
+    wrong_dtype(object, name, "", cast);
   }
   object_ = nb::borrow(object);
-  if (!is_float32(buffer_.format)) wrong_dtype(object, name);
+  if (!is_float32(buffer_.format)) wrong_dtype(object, name, "", cast);
   if (access == write && buffer_.readonly) throw InvalidValue(std::string(name) + " is read-only");
 
+  data_ = static_cast<float*>(buffer_.buf);
+  ndim_ = buffer_.ndim;
   misaligned_ = reinterpret_cast<uintptr_t>(buffer_.buf) % sizeof(float) != 0;
-  for (int i = 0; i < buffer_.ndim; ++i) {
+  for (int i = 0; i < ndim_; ++i) {
     // The stride of a dimension of size 1 (or of an empty array) is never used and may be anything.
     if (buffer_.strides[i] % Py_ssize_t(sizeof(float)) != 0 && buffer_.shape[i] > 1) misaligned_ = true;
+    shape_[i] = buffer_.shape[i];
     strides_[i] = buffer_.strides[i] / Py_ssize_t(sizeof(float));
   }
   if (misaligned_ && access == read) {
@@ -105,6 +119,7 @@ void Array::acquire(nb::handle object, const char* name, Access access) {
 
 void Array::release() {
   if (buffer_.obj) PyBuffer_Release(&buffer_);
+  owner_.reset();
   object_.reset();
 }
 
@@ -115,8 +130,10 @@ Array& Array::operator=(Array&& other) noexcept {
   release();
   buffer_ = std::exchange(other.buffer_, Py_buffer{});
   object_ = std::move(other.object_);
-  misaligned_ = other.misaligned_;
-  std::copy_n(other.strides_, buffer_.ndim, strides_);
+  owner_ = std::move(other.owner_);
+  data_ = other.data_, ndim_ = other.ndim_, misaligned_ = other.misaligned_;
+  std::copy_n(other.shape_, ndim_, shape_);
+  std::copy_n(other.strides_, ndim_, strides_);
   return *this;
 }
 
@@ -135,7 +152,10 @@ bool Array::overlaps(const Array& other) const {
 
 bool Array::overlaps_itself() const {
   // Sorted by stride, each dimension has to step over all that the smaller ones reach.
-  std::pair<int64_t, int64_t> dims[max_dims];  // |stride|, size
+  struct Dimension {
+    int64_t stride, size;
+    bool operator<(const Dimension& other) const { return stride < other.stride; }
+  } dims[max_dims];
   int used = 0;
   for (int i = 0; i < ndim(); ++i) {
     if (shape(i) == 0) return false;
@@ -144,14 +164,21 @@ bool Array::overlaps_itself() const {
   std::sort(dims, dims + used);
   int64_t reach = 0;
   for (int i = 0; i < used; ++i) {
-    if (dims[i].first <= reach) return true;
-    reach += dims[i].first * (dims[i].second - 1);
+    if (dims[i].stride <= reach) return true;
+    reach += dims[i].stride * (dims[i].size - 1);
   }
   return false;
 }
 
-std::string to_string(std::span<const Py_ssize_t> shape) { return join(shape); }
-std::string to_string(const Shape& shape) { return join(shape); }
+std::string to_string(std::span<const int64_t> shape) {
+  std::string text = "(";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i) text += ", ";
+    text += std::to_string(shape[i]);
+  }
+  text += shape.size() == 1 ? ",)" : ")";
+  return text;
+}
 
 namespace {
 
@@ -176,11 +203,15 @@ nb::object large_empty(const Shape& shape, size_t bytes) {
 
 }  // namespace
 
-nb::object empty(const Shape& shape) {
-  if (const size_t bytes = bytes_of(shape); bytes >= smallest_result_block) return large_empty(shape, bytes);
+nb::object to_tuple(const Shape& shape) {
   nb::object sizes = nb::steal(PyTuple_New(Py_ssize_t(shape.size())));
   for (size_t i = 0; i < shape.size(); ++i) PyTuple_SetItem(sizes.ptr(), Py_ssize_t(i), PyLong_FromLongLong(shape[i]));
-  return numpy().empty(sizes, numpy().float32);
+  return sizes;
+}
+
+nb::object empty(const Shape& shape) {
+  if (const size_t bytes = bytes_of(shape); bytes >= smallest_result_block) return large_empty(shape, bytes);
+  return numpy().empty(to_tuple(shape), numpy().float32);
 }
 
 void copy_into(nb::handle target, nb::handle source) { numpy().copyto(target, source); }

@@ -1,7 +1,7 @@
-// NumPy arrays as the library sees them: a checked float32 view with strides in elements.
+// Arrays as the library sees them: a checked float32 view with strides in elements.
 //
-// The buffer protocol is used rather than DLPack: it takes read-only arrays of every NumPy version, and it is several times
-// cheaper, which decides the cost of a call on small operands.
+// NumPy's are read by the buffer protocol rather than DLPack: it takes read-only arrays of every NumPy version, and it is
+// several times cheaper, which decides the cost of a call on small operands. All others are read in foreign.cpp.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,30 +11,41 @@
 #include <string>
 #include <vector>
 
+#include "dlpack.h"
+
 namespace fl::py {
 
 namespace nb = nanobind;
 
 inline constexpr int max_dims = 64;  // NumPy's own limit
 
+using Shape = std::vector<int64_t>;
+class Place;
+struct Library;
+
 class Array {
  public:
   enum Access { read, write };
 
-  Array() = default;
-  // Throws InvalidType (not an array, not float32) or InvalidValue (read-only for `write`), naming the argument.
-  // An input that is not aligned to 4 bytes is replaced by an aligned copy; an output is marked misaligned().
-  Array(nb::handle object, const char* name, Access access);
+  Array() {}  // no `= default`: `Array x{}` would then fill the dimensions with zeros
+  // Throws InvalidType (not an array, not float32) or InvalidValue (read-only for `write`, elsewhere than the other
+  // operands), naming the argument. A NumPy input that is not aligned to 4 bytes is replaced by an aligned copy, a NumPy
+  // output is marked misaligned().
+  Array(nb::handle object, const char* name, Access access, Place& place);
+  Array(nb::handle object, const char* name, Access access);  // a NumPy array
+  // Memory in C order that somebody else keeps.
+  Array(float* data, const Shape& shape);
   ~Array() { release(); }
   Array(Array&& other) noexcept;
   Array& operator=(Array&& other) noexcept;
 
-  float* data() const { return static_cast<float*>(buffer_.buf); }
-  int ndim() const { return buffer_.ndim; }
-  int64_t shape(int i) const { return buffer_.shape[i]; }
+  float* data() const { return data_; }
+  int ndim() const { return ndim_; }
+  int64_t shape(int i) const { return shape_[i]; }
   int64_t stride(int i) const { return strides_[i]; }  // in elements
-  std::span<const Py_ssize_t> shape() const { return {buffer_.shape, size_t(buffer_.ndim)}; }
+  std::span<const int64_t> shape() const { return {shape_, size_t(ndim_)}; }
   nb::handle object() const { return object_; }
+  bool is_numpy() const { return buffer_.obj != nullptr; }
   bool misaligned() const { return misaligned_; }
 
   bool same_view(const Array& other) const;  // the same elements in the same order
@@ -43,22 +54,33 @@ class Array {
 
  private:
   void acquire(nb::handle object, const char* name, Access access);
+  void acquire_foreign(nb::handle object, const char* name, Access access, Place& place);
+  void acquire_torch(nb::handle object, const char* name, const Library& library, Place& place);
+  void acquire_cupy(nb::handle object, const char* name, const Library& library, Place& place);
+  void acquire_exported(nb::handle object, const char* name, Access access, const Library& library, Place& place);
+  void acquire_interface(nb::handle object, const char* name, Access access, const Library& library, Place& place);
+  void set(const dl::Tensor& tensor, const char* name);  // checks dtype and alignment
   void release();
 
-  Py_buffer buffer_{};
-  nb::object object_;
+  float* data_ = nullptr;
+  int ndim_ = 0;
   bool misaligned_ = false;
-  int64_t strides_[max_dims];
+  Py_buffer buffer_{};  // NumPy's
+  nb::object object_;
+  nb::object owner_;  // of what was borrowed from another library: a DLPack capsule
+  int64_t shape_[max_dims], strides_[max_dims];
 };
-
-using Shape = std::vector<int64_t>;
 
 inline std::string text(nb::handle object) { return nb::str(object).c_str(); }  // str(object)
 
-std::string to_string(std::span<const Py_ssize_t> shape);  // "(2, 3)", "(4,)"
-std::string to_string(const Shape& shape);
+std::string to_string(std::span<const int64_t> shape);  // "(2, 3)", "(4,)"
 
-nb::object empty(const Shape& shape);                  // a new float32 array
+nb::object to_tuple(const Shape& shape);
+nb::object empty(const Shape& shape);                  // a new float32 NumPy array
 void copy_into(nb::handle target, nb::handle source);  // numpy.copyto
+bool is_numpy_type(nb::handle type);
+
+void refuse_masked(nb::handle numpy_array, const char* name);
+[[noreturn]] void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, const std::string& cast);
 
 }  // namespace fl::py

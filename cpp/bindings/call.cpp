@@ -4,8 +4,11 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "copies.h"
+#include "device.h"
 #include "errors.h"
 #include "gil.h"
+#include "results.h"
 
 namespace fl::py {
 namespace {
@@ -89,7 +92,7 @@ void* parse_stream(nb::handle stream) {
     return reinterpret_cast<void*>(handle ? handle : 1);
   }
   uintptr_t handle = 0;
-  if (!nb::try_cast(value, handle))
+  if (PyBool_Check(value.ptr()) || !nb::try_cast(value, handle))
     throw InvalidType("stream must be None, an int or an object with __cuda_stream__, got " + text(nb::repr(stream)));
   if (handle == 0)
     throw InvalidValue("stream=0 is ambiguous: pass 1 for the legacy default stream or 2 for the per-thread one");
@@ -112,31 +115,63 @@ Options parse_options(const char* function, nb::handle kernel, const char* preci
   return options;
 }
 
-Target::Target(const char* function, nb::handle out, const Shape& shape, std::initializer_list<const Array*> inputs) {
-  if (out.is_none()) {
-    result_ = empty(shape);
-    array_ = Array(result_, "out", Array::write);
+void set_place(CallOptions& options, const Place& place) {
+  if (!place.on_device()) return;
+  options.device = {Device::cuda, place.device()};
+  options.stream = place.stream();
+  options.device_memory = true;
+}
+
+Target::Target(const char* function, nb::handle out, const Shape& shape, std::initializer_list<const Array*> inputs,
+               Place& place)
+    : place_(&place),
+      fresh_(out.is_none()),
+      out_(fresh_ ? new_result(shape, place) : nb::borrow(out), "out", Array::write, place) {
+  if (fresh_) return;
+  if (!std::equal(shape.begin(), shape.end(), out_.shape().begin(), out_.shape().end()))
+    throw InvalidValue(std::string(function) + ": out has shape " + to_string(out_.shape()) + ", the result needs " +
+                       to_string(shape));
+  if (out_.overlaps_itself())
+    throw InvalidValue(std::string(function) + ": elements of out share memory (a broadcast or overlapping view)");
+  bool in_the_way = out_.misaligned();
+  for (const Array* input : inputs) in_the_way = in_the_way || out_.overlaps(*input);
+  if (in_the_way) use_stand_in(shape);
+}
+
+void Target::use_stand_in(const Shape& shape) {
+  stand_in_ = true;
+  if (!place_->on_device()) {
+    temporary_ = Array(empty(shape), "out", Array::write);
     return;
   }
-  array_ = Array(out, "out", Array::write);
-  result_ = nb::borrow(out);
-  if (!std::equal(shape.begin(), shape.end(), array_.shape().begin(), array_.shape().end()))
-    throw InvalidValue(std::string(function) + ": out has shape " + to_string(array_.shape()) + ", the result needs " +
-                       to_string(shape));
-  if (array_.overlaps_itself())
-    throw InvalidValue(std::string(function) + ": elements of out share memory (a broadcast or overlapping view)");
-  stand_in_ = array_.misaligned();
-  for (const Array* input : inputs) stand_in_ = stand_in_ || array_.overlaps(*input);
-  if (stand_in_) array_ = Array(empty(shape), "out", Array::write);
+  size_t bytes = sizeof(float);
+  for (int64_t size : shape) bytes *= size_t(size);
+  const GilReleased released;
+  device_memory_ = cuda::allocate(place_->device(), bytes, place_->stream());
+  temporary_ = Array(static_cast<float*>(device_memory_.get()), shape);
+}
+
+void Target::copy(const Array& to, const Array& from) const {
+  CallOptions options;
+  set_place(options, *place_);
+  copy_elements(to, from, options);
 }
 
 void Target::preload(const Array& c) {
-  if (!array_.same_view(c)) copy_into(array_.object(), c.object());
+  if (array().same_view(c)) return;
+  if (array().is_numpy() && c.is_numpy()) return copy_into(array().object(), c.object());
+  if (!stand_in_ && out_.overlaps(c)) use_stand_in({out_.shape().begin(), out_.shape().end()});
+  copy(array(), c);
 }
 
 nb::object Target::finish() {
-  if (stand_in_) copy_into(result_, array_.object());
-  return result_;
+  if (stand_in_) {
+    if (out_.is_numpy()) copy_into(out_.object(), temporary_.object());
+    else copy(out_, temporary_);
+  }
+  place_->finish();
+  nb::object result = nb::borrow(out_.object());
+  return fresh_ ? as_callers_own(std::move(result), *place_) : result;
 }
 
 template <class Args>

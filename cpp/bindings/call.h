@@ -1,7 +1,10 @@
 // What the public functions share: their keyword arguments, where the result is written, and the call itself.
 #pragma once
 
+#include <memory>
+
 #include "array.h"
+#include "place.h"
 #include "plan.h"
 #include "problem.h"
 #include "run.h"
@@ -21,16 +24,26 @@ void* parse_stream(nb::handle stream);  // None, an int, or an object with __cud
 class Target {
  public:
   // `out` is None or an array of this shape (else InvalidValue); `inputs` are the arrays that the product reads.
-  Target(const char* function, nb::handle out, const Shape& shape, std::initializer_list<const Array*> inputs);
-  const Array& array() const { return array_; }
+  Target(const char* function, nb::handle out, const Shape& shape, std::initializer_list<const Array*> inputs,
+         Place& place);
+  const Array& array() const { return stand_in_ ? temporary_ : out_; }
   void preload(const Array& c);  // the values that beta multiplies
   nb::object finish();           // `out` or the new array, complete
 
  private:
-  nb::object result_;  // what the caller gets
-  Array array_;        // what the kernels write: the result, or a stand-in for it
-  bool stand_in_ = false;
+  void use_stand_in(const Shape& shape);
+  void copy(const Array& to, const Array& from) const;
+
+  Place* place_;
+  bool fresh_;
+  Array out_;              // what the caller gets
+  bool stand_in_ = false;  // the kernels write temporary_ in its stead
+  Array temporary_;
+  std::shared_ptr<void> device_memory_;  // of temporary_
 };
+
+// Where a call whose operands are known runs.
+void set_place(CallOptions& options, const Place& place);
 
 // Runs with the GIL released, reporting the choice of kernel to the logger for each new shape.
 template <class Args>

@@ -26,8 +26,11 @@ class Turn {
 };
 
 // A copy of misaligned elements would not follow the changes of the original.
-Array operand(nb::handle object, const char* name) {
-  Array x(object, name, Array::read);
+Array operand(nb::handle object, const char* name, Place& place) {
+  Array x(object, name, Array::read, place);
+  if (place.on_device())
+    throw InvalidType(std::string(function) + ": " + name +
+                      " lies in device memory; a plan takes arrays in host memory, fastlinalg.matmul takes both");
   if (!x.object().is(object))
     throw InvalidValue(std::string(function) + ": the elements of " + name +
                        " are not aligned to 4 bytes, which a plan cannot use; pass a copy");
@@ -67,8 +70,9 @@ float*& result_data(SgemvArgs& p) { return p.y.data; }
 
 MatmulPlan::MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out, float alpha, float beta, bool trans_a,
                        bool trans_b, nb::handle kernel, const char* precision, const char* device, nb::handle stream)
-    : a_(operand(a, "a")),
-      b_(operand(b, "b")),
+    : place_("auto", nullptr),
+      a_(operand(a, "a", place_)),
+      b_(operand(b, "b", place_)),
       c_(nb::borrow(c)),
       out_(nb::borrow(out)),
       kernel_name_(nb::borrow(kernel)),
@@ -81,8 +85,8 @@ MatmulPlan::MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out,
   require_matrix("a", a_, trans_a);
   require_matrix("b", b_, trans_b);
   with_problem(a_, b_, [&](auto&& problem) { shape_ = problem.shape; });
-  checked_addend(function, {c_, "c"}, beta_, shape_);
-  if (!out.is_none()) target_.emplace(function, out, shape_, std::initializer_list<const Array*>{&a_, &b_});
+  checked_addend(function, {c_, "c"}, beta_, shape_, place_);
+  if (!out.is_none()) target_.emplace(function, out, shape_, std::initializer_list<const Array*>{&a_, &b_}, place_);
 }
 
 MatmulPlan::Layout MatmulPlan::layout_of(const Array& x) {
@@ -108,7 +112,7 @@ void MatmulPlan::require_live(const char* method) const {
   if (state_ == freed) throw InvalidValue(std::string(function) + "." + method + "() after free(): make a new plan");
 }
 
-Target MatmulPlan::fresh_target() const { return Target(function, nb::none(), shape_, {&a_, &b_}); }
+Target MatmulPlan::fresh_target() { return Target(function, nb::none(), shape_, {&a_, &b_}, place_); }
 
 template <class Visit>
 void MatmulPlan::with_problem(const Array& a, const Array& b, Visit&& visit) const {
@@ -180,7 +184,7 @@ void MatmulPlan::plan() {
 }
 
 nb::object MatmulPlan::run_into(Target& target, void* stream) {
-  if (beta_ != 0.0f) target.preload(checked_addend(function, {c_, "c"}, beta_, shape_));
+  if (beta_ != 0.0f) target.preload(checked_addend(function, {c_, "c"}, beta_, shape_, place_));
   for_each_plan([&](auto& plan) { call(plan, stream); });
   return target.finish();
 }
@@ -198,7 +202,8 @@ nb::object MatmulPlan::execute(nb::handle stream_in) {
     if (state_ == unplanned || layout_of(target.array()) != result_layout_) bind(target.array());
     else move_result(target.array());
     nb::object result = run_into(target, stream);
-    return shape_.empty() ? nb::object(result[nb::make_tuple()]) : result;  // a scalar, as NumPy returns one
+    return shape_.empty() && place_.library().kind == Library::numpy ? nb::object(result[nb::make_tuple()])
+                                                                     : result;  // a scalar, as NumPy returns one
   } catch (...) {
     state_ = unplanned;  // a plan that could not get its workspace has to be made anew
     throw;
@@ -210,13 +215,13 @@ void MatmulPlan::reset_operands(nb::handle a_in, nb::handle b_in, nb::handle c_i
   require_live("reset_operands");
   // All is checked before anything changes.
   std::optional<Array> a, b;
-  if (!a_in.is_none()) require_same_layout("a", a_, a.emplace(operand(a_in, "a")));
-  if (!b_in.is_none()) require_same_layout("b", b_, b.emplace(operand(b_in, "b")));
-  if (!c_in.is_none()) checked_addend(function, {c_in, "c"}, beta_, shape_);
+  if (!a_in.is_none()) require_same_layout("a", a_, a.emplace(operand(a_in, "a", place_)));
+  if (!b_in.is_none()) require_same_layout("b", b_, b.emplace(operand(b_in, "b", place_)));
+  if (!c_in.is_none()) checked_addend(function, {c_in, "c"}, beta_, shape_, place_);
   const nb::object out = nb::borrow(out_in.is_none() ? nb::handle(out_) : out_in);
   std::optional<Target> target;
   if (!out.is_none())
-    target.emplace(function, out, shape_, std::initializer_list<const Array*>{a ? &*a : &a_, b ? &*b : &b_});
+    target.emplace(function, out, shape_, std::initializer_list<const Array*>{a ? &*a : &a_, b ? &*b : &b_}, place_);
   if (a) a_ = std::move(*a);
   if (b) b_ = std::move(*b);
   if (!c_in.is_none()) c_ = nb::borrow(c_in);
@@ -233,6 +238,7 @@ void MatmulPlan::free() {
   plans_ = {};
   target_.reset();
   a_ = Array(), b_ = Array();
+  place_ = Place("auto", nullptr);
   c_.reset(), out_.reset(), stream_.reset();
   state_ = freed;
 }

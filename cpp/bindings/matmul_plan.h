@@ -40,7 +40,7 @@ class MatmulPlan {
   static Layout layout_of(const Array& x);
   static void require_same_layout(const char* name, const Array& planned, const Array& given);
   void require_live(const char* method) const;
-  Target fresh_target() const;
+  Target fresh_target();
   template <class Visit>
   void with_problem(const Array& a, const Array& b, Visit&& visit) const;  // visit(Problem<...>)
   template <class Visit>
@@ -53,6 +53,7 @@ class MatmulPlan {
 
   enum { unplanned, planned, freed } state_ = unplanned;
   std::mutex mutex_;  // one thread at a time; see Turn
+  Place place_;
   Array a_, b_;
   nb::object c_, out_, kernel_name_, stream_;
   float alpha_, beta_;

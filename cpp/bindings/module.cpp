@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 
 #include "call.h"
+#include "device_array.h"
 #include "device_memory.h"
 #include "errors.h"
 #include "inspect.h"
@@ -57,6 +58,7 @@ NB_MODULE(_core, m) {
   m.def("transpose", fl::py::transpose, arg("a"), arg("out").none(), arg("kernel").none(), arg("device"),
         arg("stream").none());
   m.def("set_logger", fl::py::set_logger, arg("logger"));
+  fl::py::bind_device_array(m);
   fl::py::bind_inspection(m);
   fl::py::bind_device_memory(m);
   fl::py::bind_matmul_plan(m);

@@ -28,7 +28,7 @@ struct Addend {
   const char* name = "c";
 };
 // Throws if it has not the result's shape, or is missing where beta needs it. An empty array if there is none.
-Array checked_addend(const char* function, const Addend& addend, float beta, const Shape& shape);
+Array checked_addend(const char* function, const Addend& addend, float beta, const Shape& shape, Place& place);
 
 Problem<SgemmArgs> gemm_problem(const char* function, const Array& a, const Array& b, float alpha, float beta,
                                 bool trans_a, bool trans_b, Precision precision);

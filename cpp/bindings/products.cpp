@@ -9,8 +9,8 @@ namespace fl::py {
 namespace {
 
 // Loads what beta multiplies into the target.
-void preload(const char* function, const Addend& addend, float beta, const Shape& shape, Target& target) {
-  const Array c = checked_addend(function, addend, beta, shape);
+void preload(const char* function, const Addend& addend, float beta, const Shape& shape, Target& target, Place& place) {
+  const Array c = checked_addend(function, addend, beta, shape, place);
   if (beta != 0.0f) target.preload(c);
 }
 
@@ -20,16 +20,18 @@ float beta_of(const TransposeArgs&) { return 0.0f; }
 
 template <class Args>
 nb::object compute(Problem<Args> problem, const Addend& addend, nb::handle out,
-                   std::initializer_list<const Array*> inputs, const Options& options) {
-  Target target(problem.function, out, problem.shape, inputs);
-  preload(problem.function, addend, beta_of(problem.args), problem.shape, target);
+                   std::initializer_list<const Array*> inputs, Options& options, Place& place) {
+  Target target(problem.function, out, problem.shape, inputs, place);
+  preload(problem.function, addend, beta_of(problem.args), problem.shape, target, place);
+  set_place(options.call, place);
   problem.for_each_run(target.array(), [&](const Args& args) { call(args, options); });
   return target.finish();
 }
 
-nb::object dot(const char* function, const Array& a, const Array& b, nb::handle out, const Options& options) {
-  nb::object result = compute(dot_problem(function, a, b), {}, out, {&a, &b}, options);
-  return out.is_none() ? nb::object(result[nb::make_tuple()]) : result;  // a scalar, as NumPy returns one
+nb::object dot(const char* function, const Array& a, const Array& b, nb::handle out, Options& options, Place& place) {
+  nb::object result = compute(dot_problem(function, a, b), {}, out, {&a, &b}, options, place);
+  return out.is_none() && place.library().kind == Library::numpy ? nb::object(result[nb::make_tuple()])
+                                                                 : result;  // a scalar, as NumPy returns one
 }
 
 }  // namespace
@@ -37,43 +39,48 @@ nb::object dot(const char* function, const Array& a, const Array& b, nb::handle 
 nb::object matmul(nb::handle a_in, nb::handle b_in, nb::handle out, const char* precision, const char* device,
                   nb::handle stream) {
   constexpr const char* function = "matmul";
-  const Array a(a_in, "a", Array::read), b(b_in, "b", Array::read);
+  Options options = parse_options(function, nb::none(), precision, device, stream);
+  Place place(device, options.call.stream);
+  const Array a(a_in, "a", Array::read, place), b(b_in, "b", Array::read, place);
   require_dims(function, "a", a, 1);
   require_dims(function, "b", b, 1);
-  const Options options = parse_options(function, nb::none(), precision, device, stream);
-  if (a.ndim() == 1 && b.ndim() == 1) return dot(function, a, b, out, options);
-  if (b.ndim() == 1) return compute(gemv_problem(function, a, b, 1.0f, 0.0f, false), {}, out, {&a, &b}, options);
-  if (a.ndim() == 1) return compute(gemv_problem(function, b, a, 1.0f, 0.0f, true), {}, out, {&a, &b}, options);
-  return compute(gemm_problem(function, a, b, 1.0f, 0.0f, false, false, options.precision), {}, out, {&a, &b}, options);
+  if (a.ndim() == 1 && b.ndim() == 1) return dot(function, a, b, out, options, place);
+  if (b.ndim() == 1) return compute(gemv_problem(function, a, b, 1.0f, 0.0f, false), {}, out, {&a, &b}, options, place);
+  if (a.ndim() == 1) return compute(gemv_problem(function, b, a, 1.0f, 0.0f, true), {}, out, {&a, &b}, options, place);
+  return compute(gemm_problem(function, a, b, 1.0f, 0.0f, false, false, options.precision), {}, out, {&a, &b}, options,
+                 place);
 }
 
 nb::object sgemm(nb::handle a_in, nb::handle b_in, nb::handle c, float alpha, float beta, bool trans_a, bool trans_b,
                  nb::handle out, nb::handle kernel, const char* precision, const char* device, nb::handle stream) {
   constexpr const char* function = "sgemm";
-  const Array a(a_in, "a", Array::read), b(b_in, "b", Array::read);
+  Options options = parse_options(function, kernel, precision, device, stream);
+  Place place(device, options.call.stream);
+  const Array a(a_in, "a", Array::read, place), b(b_in, "b", Array::read, place);
   require_dims(function, "a", a, 2);
   require_dims(function, "b", b, 2);
-  const Options options = parse_options(function, kernel, precision, device, stream);
   return compute(gemm_problem(function, a, b, alpha, beta, trans_a, trans_b, options.precision), {c, "c"}, out,
-                 {&a, &b}, options);
+                 {&a, &b}, options, place);
 }
 
 nb::object sgemv(nb::handle a_in, nb::handle x_in, nb::handle y, float alpha, float beta, bool trans, nb::handle out,
                  nb::handle kernel, const char* device, nb::handle stream) {
   constexpr const char* function = "sgemv";
-  const Array a(a_in, "a", Array::read), x(x_in, "x", Array::read);
+  Options options = parse_options(function, kernel, "accurate", device, stream);
+  Place place(device, options.call.stream);
+  const Array a(a_in, "a", Array::read, place), x(x_in, "x", Array::read, place);
   require_dims(function, "a", a, 2);
   require_dims(function, "x", x, 1);
-  const Options options = parse_options(function, kernel, "accurate", device, stream);
-  return compute(gemv_problem(function, a, x, alpha, beta, trans), {y, "y"}, out, {&a, &x}, options);
+  return compute(gemv_problem(function, a, x, alpha, beta, trans), {y, "y"}, out, {&a, &x}, options, place);
 }
 
 nb::object transpose(nb::handle a_in, nb::handle out, nb::handle kernel, const char* device, nb::handle stream) {
   constexpr const char* function = "transpose";
-  const Array a(a_in, "a", Array::read);
+  Options options = parse_options(function, kernel, "accurate", device, stream);
+  Place place(device, options.call.stream);
+  const Array a(a_in, "a", Array::read, place);
   require_dims(function, "a", a, 2);
-  return compute(transpose_problem(function, a), {}, out, {&a},
-                 parse_options(function, kernel, "accurate", device, stream));
+  return compute(transpose_problem(function, a), {}, out, {&a}, options, place);
 }
 
 }  // namespace fl::py

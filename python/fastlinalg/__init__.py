@@ -4,7 +4,7 @@ import logging as _logging
 
 from . import _core, cuda
 from ._api import matmul, sgemm, sgemv, transpose
-from ._core import CudaError
+from ._core import CudaError, DeviceArray
 from ._info import Kernel, devices, get_cmake_dir, get_include, info, kernels
 from ._plan import Matmul
 from ._threads import get_num_threads, num_threads, set_num_threads
@@ -12,6 +12,7 @@ from ._threads import get_num_threads, num_threads, set_num_threads
 __version__: str = _core.__version__
 __all__ = [
     "CudaError",
+    "DeviceArray",
     "Kernel",
     "Matmul",
     "cuda",

@@ -7,54 +7,58 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _core
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Float32 = NDArray[np.float32]
+    # Of NumPy or any library with DLPack or __cuda_array_interface__, float32; what comes back is of the same library.
+    Array = Any
     Precision = Literal["strict", "accurate"]
 
 
 def matmul(
-    a: Float32,
-    b: Float32,
+    a: Array,
+    b: Array,
     /,
-    out: Float32 | None = None,
+    out: Array | None = None,
     *,
     precision: Precision = "accurate",
     device: str = "auto",
     stream: Any = None,
-) -> Any:
+) -> Array:
     """Matrix product of two arrays, with the shape rules of ``numpy.matmul``.
 
     Parameters
     ----------
-    a, b : ndarray of float32
+    a, b : array of float32
         Matrices ``(..., m, k)`` and ``(..., k, n)``. Leading dimensions broadcast. A 1-D `a` counts as a row and a 1-D
         `b` as a column, and that dimension is removed from the result. Any strides are accepted; C order, F order and
-        row slices are not copied.
-    out : ndarray of float32, optional
+        row slices are not copied. Arrays of NumPy, or of any library with DLPack or ``__cuda_array_interface__``, in
+        host memory or all on one CUDA device.
+    out : array of float32, optional
         Where to write the result, of shape ``(..., m, n)``; it is returned. It may overlap `a` and `b`: the result is
         then as if they had been copied first.
     precision : {"accurate", "strict"}
         On a GPU. "strict" is the plain float32 product: FMA in ascending k, bitwise repeatable. "accurate" may use
         tensor cores if each element stays within ``k * 2**-24 * (|a| @ |b|)`` of the true product. The CPU meets both.
     device : str
-        "auto" takes the faster for these operands, transfers included; "cpu"; "cuda"; "cuda:1". The environment
-        variable ``FASTLINALG_DEVICE`` replaces "auto".
+        "auto" takes the faster for operands in host memory, transfers included; "cpu"; "cuda"; "cuda:1". The
+        environment variable ``FASTLINALG_DEVICE`` replaces "auto". Device arrays are computed where they are.
     stream : int or object with ``__cuda_stream__``, optional
-        CUDA stream to use on a GPU. The call returns when the result is in host memory.
+        CUDA stream to use on a GPU; 1 is the legacy default stream, 2 the per-thread one. Without it device arrays are
+        computed on the stream that is current in their library. A call on device arrays only queues work, in the
+        order of the program: after what computes the operands, and before what uses the result. A call on host arrays
+        returns when the result is there.
 
     Returns
     -------
-    ndarray of float32
-        `out`, or a new array; a ``numpy.float32`` for two 1-D operands without `out`.
+    array of float32
+        `out`, or a new array of the library of the first operand, a `DeviceArray` if that cannot make one; a
+        ``numpy.float32`` for two 1-D NumPy operands without `out`.
 
     Raises
     ------
     ValueError
-        Shapes that do not match, a 0-d operand, an `out` that is read-only or has another shape or overlaps itself.
+        Shapes that do not match, a 0-d operand, an `out` that is read-only or has another shape or overlaps itself,
+        operands in different places.
     TypeError
-        An operand that is not a float32 NumPy array. Nothing is cast.
+        An operand that is not a float32 array. Nothing is cast.
     MemoryError
         Not enough host or device memory; the next call works.
     CudaError
@@ -72,34 +76,34 @@ def matmul(
 
 
 def sgemm(
-    a: Float32,
-    b: Float32,
-    c: Float32 | None = None,
+    a: Array,
+    b: Array,
+    c: Array | None = None,
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
     trans_a: bool = False,
     trans_b: bool = False,
-    out: Float32 | None = None,
+    out: Array | None = None,
     kernel: str | None = None,
     precision: Precision = "accurate",
     device: str = "auto",
     stream: Any = None,
-) -> Float32:
+) -> Array:
     """``alpha * op(a) @ op(b) + beta * c``, the SGEMM of the BLAS.
 
     Parameters
     ----------
-    a, b : ndarray of float32
+    a, b : array of float32
         ``op(a)`` is ``(..., m, k)`` and ``op(b)`` is ``(..., k, n)``; leading dimensions broadcast.
-    c : ndarray of float32, optional
+    c : array of float32, optional
         The addend, ``(..., m, n)``. Required if ``beta != 0``; never read if ``beta == 0``. It is not changed unless it
         is `out` too.
     alpha, beta : float
         With ``alpha == 0`` neither `a` nor `b` is read.
     trans_a, trans_b : bool
         Whether op swaps the last two dimensions. No copy is made.
-    out : ndarray of float32, optional
+    out : array of float32, optional
         Where to write the result; may be `c`, and may overlap any operand.
     kernel : str, optional
         A name from ``fastlinalg.kernels("sgemm")`` to use instead of the dispatched one. It decides the device if
@@ -109,7 +113,7 @@ def sgemm(
 
     Returns
     -------
-    ndarray of float32
+    array of float32
         `out`, or a new array of shape ``(..., m, n)``.
 
     Raises
@@ -128,33 +132,33 @@ def sgemm(
 
 
 def sgemv(
-    a: Float32,
-    x: Float32,
-    y: Float32 | None = None,
+    a: Array,
+    x: Array,
+    y: Array | None = None,
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
     trans: bool = False,
-    out: Float32 | None = None,
+    out: Array | None = None,
     kernel: str | None = None,
     device: str = "auto",
     stream: Any = None,
-) -> Float32:
+) -> Array:
     """``alpha * op(a) @ x + beta * y``, the SGEMV of the BLAS.
 
     Parameters
     ----------
-    a : ndarray of float32
+    a : array of float32
         ``op(a)`` is ``(..., m, n)``.
-    x : ndarray of float32
+    x : array of float32
         Vectors ``(..., n)``; leading dimensions broadcast with those of `a`.
-    y : ndarray of float32, optional
+    y : array of float32, optional
         The addend, ``(..., m)``. Required if ``beta != 0``; never read if ``beta == 0``.
     alpha, beta : float
         With ``alpha == 0`` neither `a` nor `x` is read.
     trans : bool
         Whether op swaps the last two dimensions. The transpose is never formed.
-    out : ndarray of float32, optional
+    out : array of float32, optional
         Where to write the result; may be `y`, and may overlap any operand.
     kernel : str, optional
         A name from ``fastlinalg.kernels("sgemv")``.
@@ -163,7 +167,7 @@ def sgemv(
 
     Returns
     -------
-    ndarray of float32
+    array of float32
         `out`, or a new array of shape ``(..., m)``.
 
     Raises
@@ -179,22 +183,22 @@ def sgemv(
 
 
 def transpose(
-    a: Float32,
-    out: Float32 | None = None,
+    a: Array,
+    out: Array | None = None,
     *,
     kernel: str | None = None,
     device: str = "auto",
     stream: Any = None,
-) -> Float32:
+) -> Array:
     """A copy of `a` with its last two dimensions swapped.
 
     Unlike ``a.swapaxes(-1, -2)``, which is a view, the result has its elements in the new order in memory.
 
     Parameters
     ----------
-    a : ndarray of float32
+    a : array of float32
         Matrices ``(..., m, n)``.
-    out : ndarray of float32, optional
+    out : array of float32, optional
         Where to write the result, ``(..., n, m)``; may overlap `a`.
     kernel : str, optional
         A name from ``fastlinalg.kernels("transpose")``.
@@ -203,7 +207,7 @@ def transpose(
 
     Returns
     -------
-    ndarray of float32
+    array of float32
         `out`, or a new C-ordered array of shape ``(..., n, m)``.
 
     Raises

@@ -9,7 +9,7 @@ from . import _core
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from ._api import Float32, Precision
+    from ._api import Array, Precision
 
 
 class Matmul(_core.MatmulPlan):
@@ -66,12 +66,12 @@ class Matmul(_core.MatmulPlan):
 
     def __init__(
         self,
-        a: Float32,
-        b: Float32,
+        a: Array,
+        b: Array,
         /,
-        c: Float32 | None = None,
+        c: Array | None = None,
         *,
-        out: Float32 | None = None,
+        out: Array | None = None,
         alpha: float = 1.0,
         beta: float = 0.0,
         trans_a: bool = False,
@@ -89,10 +89,10 @@ class Matmul(_core.MatmulPlan):
 
     def reset_operands(
         self,
-        a: Float32 | None = None,
-        b: Float32 | None = None,
-        c: Float32 | None = None,
-        out: Float32 | None = None,
+        a: Array | None = None,
+        b: Array | None = None,
+        c: Array | None = None,
+        out: Array | None = None,
     ) -> None:
         """Bind other operands; those that are not given stay.
 

@@ -1,0 +1,36 @@
+// Python names that calls look up, interned once: a look-up then compares pointers.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace fl::py {
+
+namespace nb = nanobind;
+
+struct Names {
+  nb::object dlpack = intern("__dlpack__"), requires_grad = intern("requires_grad"), is_neg = intern("is_neg"),
+             ptr = intern("ptr"), cuda_stream = intern("cuda_stream"), data = intern("data"),
+             device_id = intern("device_id"), shape = intern("shape"), strides = intern("strides"),
+             dtype = intern("dtype");
+  nb::object float32 = nb::module_::import_("numpy").attr("dtype")("float32");  // the one object that CuPy has too
+  // keyword names of calls
+  nb::object stream_and_version = nb::make_tuple(intern("stream"), intern("max_version"));
+  nb::object version = nb::make_tuple(intern("max_version"));
+  nb::object newest = nb::make_tuple(1, 3);
+  nb::object no_sync = nb::int_(-1);
+
+ private:
+  static nb::object intern(const char* text) { return nb::steal(PyUnicode_InternFromString(text)); }
+};
+inline const Names& names() {
+  static const Names* const instance = new Names;  // never freed: the module lives as long as the process
+  return *instance;
+}
+
+inline nb::object attribute(nb::handle object, nb::handle name) {
+  PyObject* const value = PyObject_GetAttr(object.ptr(), name.ptr());
+  if (!value) throw nb::python_error();
+  return nb::steal(value);
+}
+
+}  // namespace fl::py

@@ -1,0 +1,118 @@
+// What device arrays need of streams: one waits for another, and a mark in the work of a stream. Nothing here waits on the
+// host.
+#include <mutex>
+#include <vector>
+
+#include "check.h"
+#include "device.h"
+#include "device_guard.h"
+#include "per_device.h"
+#include "streams.h"
+
+namespace fl::cuda {
+namespace {
+
+// There are never more events than calls that needed one at the same time.
+struct Events {
+  std::mutex mutex;
+  std::vector<cudaEvent_t> idle;
+  std::size_t created = 0;
+};
+
+cudaEvent_t borrow_event(int device) {
+  Events& events = per_device<Events>(device);
+  {
+    const std::lock_guard lock(events.mutex);
+    if (!events.idle.empty()) {
+      const cudaEvent_t event = events.idle.back();
+      events.idle.pop_back();
+      return event;
+    }
+    events.idle.reserve(++events.created);  // so that giving it back cannot fail
+  }
+  const AllowDuringCapture allow;
+  cudaEvent_t event = nullptr;
+  FL_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  return event;
+}
+
+void give_back_event(int device, cudaEvent_t event) noexcept {
+  Events& events = per_device<Events>(device);
+  const std::lock_guard lock(events.mutex);
+  events.idle.push_back(event);
+}
+
+class EventLease {
+ public:
+  explicit EventLease(int device) : device_(device), event_(borrow_event(device)) {}
+  ~EventLease() { give_back_event(device_, event_); }
+  EventLease(const EventLease&) = delete;
+  EventLease& operator=(const EventLease&) = delete;
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  int device_;
+  cudaEvent_t event_;
+};
+
+cudaStream_t handle(void* stream) { return static_cast<cudaStream_t>(stream); }
+
+// Which capture a stream takes part in; 0 is none. The legacy stream may not be asked while a blocking stream is captured:
+// the answer is then an error that does the capture no harm, and the legacy stream itself is in none.
+unsigned long long capture_of(void* stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  const cudaError_t error = cudaStreamGetCaptureInfo(handle(stream), &status, &id);
+  if (error == cudaErrorStreamCaptureImplicit) static_cast<void>(cudaGetLastError());
+  else if (error != cudaSuccess) fail(error, "cudaStreamGetCaptureInfo(stream)", __FILE__, __LINE__);
+  return error == cudaSuccess && status == cudaStreamCaptureStatusActive ? id : 0;
+}
+
+}  // namespace
+
+void* own_stream(int device) {
+  require_device(device);
+  const DeviceGuard guard(device);
+  return library_stream(device);
+}
+
+bool capturing(int device, void* stream) {
+  require_device(device);
+  const DeviceGuard guard(device);
+  return capture_of(stream) != 0;
+}
+
+bool order_after(int device, void* later, void* earlier) {
+  require_device(device);
+  const DeviceGuard guard(device);
+  const auto graph = capture_of(later);
+  if (graph != 0 && capture_of(earlier) != graph) return false;
+  const EventLease event(device);
+  FL_CUDA(cudaEventRecord(event.get(), handle(earlier)));
+  FL_CUDA(cudaStreamWaitEvent(handle(later), event.get(), 0));
+  return true;
+}
+
+Mark::Mark(int device, void* stream) : device_(device), event_(nullptr) {
+  require_device(device);
+  const DeviceGuard guard(device);
+  if (capture_of(stream) != 0) return;
+  const cudaEvent_t event = borrow_event(device);
+  event_ = event;
+  FL_CUDA(cudaEventRecord(event, handle(stream)));
+}
+
+Mark::~Mark() {
+  if (event_ && device_count() > 0) give_back_event(device_, static_cast<cudaEvent_t>(event_));
+}
+
+// A capture in the default mode, by whichever thread, forbids the question to all others.
+bool Mark::passed() const {
+  if (!event_) return true;
+  const AllowDuringCapture allow;
+  const cudaError_t error = cudaEventQuery(static_cast<cudaEvent_t>(event_));
+  static_cast<void>(cudaGetLastError());
+  return error != cudaErrorNotReady;  // after a failure of the device there is nothing to wait for
+}
+
+}  // namespace fl::cuda

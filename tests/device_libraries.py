@@ -1,0 +1,109 @@
+"""The libraries that own arrays in device memory, behind one interface: put, get, type, and arrays of NaN."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+
+F32 = np.float32
+
+
+class Torch:
+    name = "torch"
+
+    def __init__(self):
+        self.lib = pytest.importorskip("torch")
+
+    def put(self, x):
+        return self.lib.from_numpy(np.ascontiguousarray(x)).cuda()
+
+    def get(self, x):
+        return x.cpu().numpy()
+
+    def type(self):
+        return self.lib.Tensor
+
+    def empty(self, *shape):
+        return self.lib.full(shape, float("nan"), device="cuda")
+
+
+class Cupy:
+    name = "cupy"
+
+    def __init__(self):
+        self.lib = pytest.importorskip("cupy")
+
+    def put(self, x):
+        return self.lib.asarray(np.ascontiguousarray(x))
+
+    def get(self, x):
+        return self.lib.asnumpy(x)
+
+    def type(self):
+        return self.lib.ndarray
+
+    def empty(self, *shape):
+        return self.lib.full(shape, np.nan, F32)
+
+
+class Own:
+    name = "own"
+
+    def put(self, x):
+        return fl.DeviceArray.from_numpy(x)
+
+    def get(self, x):
+        return x.numpy()
+
+    def type(self):
+        return fl.DeviceArray
+
+    def empty(self, *shape):
+        return self.put(np.full(shape, np.nan, F32))
+
+
+class Numba(Own):
+    name = "numba"
+
+    def __init__(self):
+        pytest.importorskip("numba")
+        self.lib = importlib.import_module("numba.cuda")
+
+    def put(self, x):
+        return self.lib.to_device(np.ascontiguousarray(x))
+
+    def get(self, x):
+        if isinstance(x, fl.DeviceArray):
+            return x.numpy()
+        fl.DeviceArray.from_numpy(np.zeros(1, F32)).numpy()  # waits for the stream that wrote `out`
+        return x.copy_to_host()
+
+
+class Jax:
+    name = "jax"
+
+    def __init__(self):
+        pytest.importorskip("jax")
+        self.lib = importlib.import_module("jax.numpy")
+        if self.put(np.zeros(1, F32)).__dlpack_device__()[0] != 2:
+            pytest.skip("this JAX has no CUDA device")
+
+    def put(self, x):
+        return self.lib.asarray(x)
+
+    def get(self, x):
+        return np.asarray(x)
+
+    def type(self):
+        return importlib.import_module("jax").Array
+
+
+LIBRARIES = {kind.name: kind for kind in (Torch, Cupy, Own, Numba, Jax)}
+
+
+def normal(rng, *shape):
+    return rng.standard_normal(shape, dtype=F32)
