@@ -37,10 +37,15 @@ struct PanelStep {
   double us = 0;                      // its cost
 };
 
+// The row of the kernel table for a sub-problem.
+template <class Args>
+using RowFor = std::function<const Kernel<Args>&(const Args&)>;
+
 template <class Args>
 struct PanelPlan {
   std::vector<PanelLoad> loads;
   std::vector<PanelStep<Args>> steps;
+  RowFor<Args> row_for;  // for other cuts, if the operands do not fit on the device
 };
 
 template <class Args>
@@ -53,10 +58,6 @@ const PanelStep<Args>& largest_step(const PanelPlan<Args>& plan) {
 SgemmArgs sub_problem(const SgemmArgs& p, const Block& block);
 SgemvArgs sub_problem(const SgemvArgs& p, const Block& block);
 TransposeArgs sub_problem(const TransposeArgs& p, const Block& block);
-
-// The row of the kernel table for a sub-problem.
-template <class Args>
-using RowFor = std::function<const Kernel<Args>&(const Args&)>;
 
 // `layout` has the strides that the operands get on the device.
 template <class Args>

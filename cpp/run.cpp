@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cpu_rules.h"
 #include "device.h"
@@ -46,8 +47,12 @@ SharedPlan<Args> plan_for(const Args& layout, Device device, std::string_view ke
   last.layout = layout;
   last.device = device;
   last.kernel = kernel;
-  last.plan = std::make_shared<const PanelPlan<Args>>(
-      plan_panels<Args>(layout, [&](const Args& sub) -> const Kernel<Args>& { return choose(sub, device, kernel); }));
+  const RowFor<Args> row_for = [device, kernel = last.kernel](const Args& sub) -> const Kernel<Args>& {
+    return choose(sub, device, kernel);
+  };
+  PanelPlan<Args> plan = plan_panels<Args>(layout, row_for);
+  plan.row_for = row_for;
+  last.plan = std::make_shared<const PanelPlan<Args>>(std::move(plan));
   return last.plan;
 }
 

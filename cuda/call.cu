@@ -12,6 +12,8 @@
 #include "placement.h"
 #include "ring.h"
 #include "streams.h"
+#include "tile_plan.h"
+#include "tiles.h"
 
 namespace fl::cuda {
 namespace {
@@ -67,6 +69,41 @@ bool is_small(const PanelPlan<Args>& plan, const Args& host, const Args& layout)
   return plan.steps.size() == 1 && device_bytes(operands(host, args)) <= small_call;
 }
 
+template <class Args>
+void run_whole(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, cudaStream_t stream) {
+  if (is_small(plan, host, layout)) run_small(plan, host, layout, device, stream);
+  else run_pipeline(plan, host, layout, device, stream);
+}
+
+[[noreturn]] void nothing_fits(int device, std::size_t needed, std::size_t limit) {
+  throw OutOfMemory("cuda:" + std::to_string(device) + " cannot hold even a small part of the call: the whole takes " +
+                    std::to_string(needed) + " bytes, and " + std::to_string(limit) +
+                    " bytes are there, or are the limit, together with what is in use");
+}
+
+// What does not fit on the device, or in what the limit allows, is computed tile by tile. Where others have part of the
+// memory there is less than that: then in half of it, and so on. No attempt that fails for memory has written anything.
+template <class Args>
+void run_whole_or_in_parts(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device,
+                           cudaStream_t stream) {
+  Args args = layout;
+  const std::size_t needed = device_bytes(operands(host, args)) + workspace_bytes(plan, layout);
+  const std::size_t limit = memory_limit(device), all = limit ? limit : device_info(device).memory;
+  if (needed <= all) try {
+      return run_whole(plan, host, layout, device, stream);
+    } catch (const OutOfMemory&) {
+    }
+  for (std::size_t memory = needed <= all ? needed / 2 : all;; memory /= 2) {
+    const TilePlan<Args> tiles = plan_tiles(layout, memory, plan.row_for);
+    if (tiles.tiles.empty()) nothing_fits(device, needed, all);
+    try {
+      return run_tiles(tiles, plan.row_for, host, device, stream);
+    } catch (const OutOfMemory&) {
+      continue;
+    }
+  }
+}
+
 void refuse_capture(void* stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   FL_CUDA(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status));
@@ -85,8 +122,7 @@ void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const A
   if (stream) refuse_capture(stream);
   const StreamLease lease(device, stream);
   try {
-    if (is_small(plan, host, layout)) run_small(plan, host, layout, device, lease.get());
-    else run_pipeline(plan, host, layout, device, lease.get());
+    run_whole_or_in_parts(plan, host, layout, device, lease.get());
   } catch (const CudaError& error) {
     throw named(error, *plan.steps.front().row, device);
   }

@@ -128,6 +128,8 @@ void pool_free(int device, void* data, std::size_t bytes, cudaStream_t stream) n
   per_device<Pool>(device).used -= bytes;
 }
 
+std::size_t memory_limit(int device) { return per_device<Pool>(device).limit; }
+
 MemoryInfo memory_info(int device) {
   require_device(device);
   const DeviceGuard guard(device);

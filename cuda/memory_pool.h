@@ -12,6 +12,8 @@ namespace fl::cuda {
 void* pool_allocate(int device, std::size_t bytes, cudaStream_t stream);
 void pool_free(int device, void* data, std::size_t bytes, cudaStream_t stream) noexcept;
 
+std::size_t memory_limit(int device);  // 0: none
+
 class PoolBuffer {
  public:
   PoolBuffer(int device, std::size_t bytes, cudaStream_t stream)

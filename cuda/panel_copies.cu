@@ -63,11 +63,11 @@ int64_t sent_width(const Piece& piece, const Lines<const float>& host) {
   return piece.from + piece.length == host.length ? host.ld - piece.from : piece.length;
 }
 
-void add_load(const PanelLoad& load, const Operands& operands, const bool (&pinned)[3], const CopySizes& sizes,
-              PanelCopies& copies) {
+void add_load(const PanelLoad& load, const Operands& operands, const Lines<const float>& old_output,
+              const bool (&pinned)[3], const CopySizes& sizes, PanelCopies& copies) {
   const bool is_output = load.operand == Operand::c;
   const Input& input = operands.inputs[load.operand == Operand::b];
-  const Lines<const float>& host = is_output ? copies.old_output : input.host;
+  const Lines<const float>& host = is_output ? old_output : input.host;
   float* const device = is_output ? *operands.output.device : const_cast<float*>(*input.device);
   const Piece whole = piece_of(host, !is_output && input.by_columns, load.block);
   const auto most = [&] {
@@ -83,11 +83,11 @@ void add_load(const PanelLoad& load, const Operands& operands, const bool (&pinn
   });
 }
 
-void add_stores(const Block& block, std::size_t step, const Operands& operands, bool pinned, const CopySizes& sizes,
-                PanelCopies& copies) {
+void add_stores(const Block& block, std::size_t step, const Operands& operands, bool with_padding, bool pinned,
+                const CopySizes& sizes, PanelCopies& copies) {
   const Lines<float>& host = operands.output.host;
   const Piece whole = piece_of(host, false, block);
-  const int64_t pitch = copies.clear_output && whole.length == host.length ? host.ld : whole.length;
+  const int64_t pitch = with_padding && whole.length == host.length ? host.ld : whole.length;
   // Several copies to a step: the first is on its way to the caller's memory while the next arrives.
   const int64_t most = std::min(sizes.out, std::max(smallest_store, block.elements() / 4));
   for_each_piece(
@@ -100,25 +100,35 @@ void add_stores(const Block& block, std::size_t step, const Operands& operands, 
 
 }  // namespace
 
+Lines<const float> as_input(const Lines<float>& output) {
+  return {output.data, output.batch,       output.lines, output.length,
+          output.bs,   output.line_stride, output.step,  output.ld};
+}
+
 template <class Args>
-void cut_up(const PanelPlan<Args>& plan, const Operands& operands, const CopySizes& sizes, PanelCopies& copies) {
+void cut_up(const PanelPlan<Args>& plan, const Operands& operands, const Lines<const float>& old_output, bool store,
+            const CopySizes& sizes, PanelCopies& copies) {
   const Lines<float>& output = operands.output.host;
-  copies.old_output = {output.data, output.batch,       output.lines, output.length,
-                       output.bs,   output.line_stride, output.step,  output.ld};
   const bool pinned_output = direct(output);
   const bool pinned[3] = {direct(operands.inputs[0].host), direct(operands.inputs[1].host), pinned_output};
-  copies.clear_output =
+  const bool with_padding =
       !operands.output.read && output.ld != output.length && output.length < shortest_line && output.total() > 1;
+  copies.clear_output = copies.clear_output || with_padding;
   std::size_t load = 0;
-  for (std::size_t step = 0; step < plan.steps.size(); ++step) {
-    for (; load < plan.steps[step].loads; ++load) add_load(plan.loads[load], operands, pinned, sizes, copies);
-    (copies.loads.empty() ? copies.ready_steps : copies.loads.back().steps) = step + 1;
-    add_stores(plan.steps[step].block, step, operands, pinned_output, sizes, copies);
+  for (const PanelStep<Args>& step : plan.steps) {
+    for (; load < step.loads; ++load) add_load(plan.loads[load], operands, old_output, pinned, sizes, copies);
+    const std::size_t number = copies.steps++;
+    (copies.loads.empty() ? copies.ready_steps : copies.loads.back().steps) = copies.steps;
+    if (store) add_stores(step.block, number, operands, with_padding, pinned_output, sizes, copies);
   }
 }
 
-template void cut_up(const PanelPlan<SgemmArgs>&, const Operands&, const CopySizes&, PanelCopies&);
-template void cut_up(const PanelPlan<SgemvArgs>&, const Operands&, const CopySizes&, PanelCopies&);
-template void cut_up(const PanelPlan<TransposeArgs>&, const Operands&, const CopySizes&, PanelCopies&);
+#define FL_INSTANTIATE(Args)                                                                                       \
+  template void cut_up(const PanelPlan<Args>&, const Operands&, const Lines<const float>&, bool, const CopySizes&, \
+                       PanelCopies&);
+FL_INSTANTIATE(SgemmArgs)
+FL_INSTANTIATE(SgemvArgs)
+FL_INSTANTIATE(TransposeArgs)
+#undef FL_INSTANTIATE
 
 }  // namespace fl::cuda

@@ -21,6 +21,8 @@ struct LoadCopy {
   int64_t width;      // floats of a line that are sent: with the last of a line goes its padding
   bool direct;        // from the caller's pinned memory
   std::size_t steps;  // steps of the plan that can run once this and all before it have arrived
+  // What it overwrites has been read by the first so many steps, and has left with the first so many stores.
+  std::size_t after_steps = 0, after_stores = 0;
 };
 
 struct StoreCopy {
@@ -33,15 +35,20 @@ struct StoreCopy {
 };
 
 struct PanelCopies {
-  Lines<const float> old_output;  // the output as it is read
-  bool clear_output = false;      // its padding comes back with it and has to hold something
-  std::size_t ready_steps = 0;    // steps that need no load
+  bool clear_output = false;    // its padding comes back with it and has to hold something
+  std::size_t ready_steps = 0;  // steps that need no load
+  std::size_t steps = 0;
   std::vector<LoadCopy> loads;
   std::vector<StoreCopy> stores;
 };
 
-// The device pointers of `operands` have been set.
+// The output as something that is read.
+Lines<const float> as_input(const Lines<float>& output);
+
+// Adds the copies of a plan to those that are there. The device pointers of `operands` have been set; `old_output` is its
+// output, and both stay where they are as long as the copies. Without `store` the result stays on the device.
 template <class Args>
-void cut_up(const PanelPlan<Args>& plan, const Operands& operands, const CopySizes& sizes, PanelCopies& copies);
+void cut_up(const PanelPlan<Args>& plan, const Operands& operands, const Lines<const float>& old_output, bool store,
+            const CopySizes& sizes, PanelCopies& copies);
 
 }  // namespace fl::cuda

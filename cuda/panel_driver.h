@@ -4,7 +4,9 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <vector>
 
 #include "check.h"
 #include "copy_workers.h"
@@ -19,13 +21,20 @@ struct PanelStreams {
   cudaStream_t in, compute, out;
 };
 
+// A launch, on operands in device memory.
+template <class Args>
+struct DeviceStep {
+  Args args;
+  const Kernel<Args>* row;
+  std::size_t after_stores = 0;  // what it overwrites has left with the first so many stores
+};
+
 template <class Args>
 class PanelDriver {
  public:
-  PanelDriver(const PanelPlan<Args>& plan, const Args& args, int device, void* workspace, const PanelCopies& copies,
+  PanelDriver(const std::vector<DeviceStep<Args>>& steps, int device, void* workspace, const PanelCopies& copies,
               CopyWorkers& workers, const Ring& in_ring, const Ring& out_ring, const PanelStreams& streams)
-      : plan_(plan),
-        args_(args),
+      : steps_(steps),
         device_(device),
         workspace_(workspace),
         copies_(copies),
@@ -33,14 +42,15 @@ class PanelDriver {
         in_ring_(in_ring),
         out_ring_(out_ring),
         streams_(streams),
-        events_(device, 1 + std::size_t(in_ring.slots()) + std::size_t(out_ring.slots()) + plan.steps.size()) {}
+        events_(device, 2 + std::size_t(in_ring.slots()) + std::size_t(out_ring.slots()) +
+                            std::min(steps.size(), most_step_events)) {}
 
   void drive() {
     workers_.allow_in(std::size_t(in_ring_.slots()));
     order_streams();
-    queue_steps(copies_.ready_steps);
+    ready_ = copies_.ready_steps;
     while (!finished()) {
-      const bool moved = send() | free_slots() | fetch() | hand_out();
+      const bool moved = launch() | send() | free_slots() | fetch() | hand_out();
       // The first copy is the caller's while the workers wake; where there are few of them it is one itself.
       if (!moved && (sent_ == 0 || workers_.helpers() < few_helpers)) workers_.copy_some();
     }
@@ -49,14 +59,17 @@ class PanelDriver {
 
  private:
   static constexpr int few_helpers = 4;
+  // Steps share events if they are more. A wait for one may then wait for a later one too, which has been launched before.
+  static constexpr std::size_t most_step_events = 256;
 
   cudaEvent_t marker() const { return events_[0]; }
-  cudaEvent_t slot_sent(std::size_t copy) const { return events_[1 + copy % std::size_t(in_ring_.slots())]; }
+  cudaEvent_t stores_marker() const { return events_[1]; }
+  cudaEvent_t slot_sent(std::size_t copy) const { return events_[2 + copy % std::size_t(in_ring_.slots())]; }
   cudaEvent_t slot_filled(std::size_t copy) const {
-    return events_[1 + std::size_t(in_ring_.slots()) + copy % std::size_t(out_ring_.slots())];
+    return events_[2 + std::size_t(in_ring_.slots()) + copy % std::size_t(out_ring_.slots())];
   }
   cudaEvent_t step_done(std::size_t step) const {
-    return events_[1 + std::size_t(in_ring_.slots()) + std::size_t(out_ring_.slots()) + step];
+    return events_[2 + std::size_t(in_ring_.slots()) + std::size_t(out_ring_.slots()) + step % most_step_events];
   }
   static bool has_passed(cudaEvent_t event) {
     const cudaError_t error = cudaEventQuery(event);
@@ -77,11 +90,19 @@ class PanelDriver {
   // ---- in
   bool send() {
     const std::size_t before = sent_;
-    while (sent_ < copies_.loads.size() && (copies_.loads[sent_].direct || workers_.in_done(staged_in_)))
+    while (sent_ < copies_.loads.size() && has_place(copies_.loads[sent_]) &&
+           (copies_.loads[sent_].direct || workers_.in_done(staged_in_)))
       send(copies_.loads[sent_++]);
     return sent_ != before;
   }
+  // Whether what it overwrites is behind something that has been queued.
+  bool has_place(const LoadCopy& load) const { return load.after_steps <= queued_ && load.after_stores <= fetched_; }
   void send(const LoadCopy& load) {
+    if (load.after_steps > steps_before_in_) {
+      FL_CUDA(cudaStreamWaitEvent(streams_.in, step_done(load.after_steps - 1), 0));
+      steps_before_in_ = load.after_steps;
+    }
+    wait_for_stores(streams_.in, load.after_stores, stores_before_in_);
     const Lines<const float>& host = *load.host;
     const float* from = in_ring_[staged_in_];
     int64_t pitch = load.width;
@@ -92,10 +113,11 @@ class PanelDriver {
     const bool flat = pitch == host.ld && load.width == pitch;
     copy(load.device, host.ld, from, pitch, load.width, load.piece.lines, flat, cudaMemcpyHostToDevice, streams_.in);
     const cudaEvent_t arrived = load.direct ? marker() : slot_sent(staged_in_++);
-    if (!load.direct || load.steps > queued_) FL_CUDA(cudaEventRecord(arrived, streams_.in));
-    if (load.steps <= queued_) return;
+    if (!load.direct || load.steps > ready_) FL_CUDA(cudaEventRecord(arrived, streams_.in));
+    if (load.steps <= ready_) return;
     FL_CUDA(cudaStreamWaitEvent(streams_.compute, arrived, 0));
-    queue_steps(load.steps);
+    ready_ = load.steps;
+    launch();
   }
   bool free_slots() {
     const std::size_t before = freed_;
@@ -104,12 +126,24 @@ class PanelDriver {
     workers_.allow_in(freed_ + std::size_t(in_ring_.slots()));
     return true;
   }
-  void queue_steps(std::size_t end) {
-    for (; queued_ < end; ++queued_) {
-      const PanelStep<Args>& step = plan_.steps[queued_];
-      launch_row(*step.row, sub_problem(args_, step.block), device_, workspace_, streams_.compute);
+
+  // ---- products
+  bool launch() {
+    const std::size_t before = queued_;
+    for (; queued_ < ready_ && steps_[queued_].after_stores <= fetched_; ++queued_) {
+      const DeviceStep<Args>& step = steps_[queued_];
+      wait_for_stores(streams_.compute, step.after_stores, stores_before_compute_);
+      launch_row(*step.row, step.args, device_, workspace_, streams_.compute);
       FL_CUDA(cudaEventRecord(step_done(queued_), streams_.compute));
     }
+    return queued_ != before;
+  }
+  // Waits for all stores so far, which are never many more than the first `stores`.
+  void wait_for_stores(cudaStream_t stream, std::size_t stores, std::size_t& awaited) {
+    if (stores <= awaited) return;
+    FL_CUDA(cudaEventRecord(stores_marker(), streams_.out));
+    FL_CUDA(cudaStreamWaitEvent(stream, stores_marker(), 0));
+    awaited = fetched_;
   }
 
   // ---- out
@@ -155,8 +189,7 @@ class PanelDriver {
                                 stream));
   }
 
-  const PanelPlan<Args>& plan_;
-  const Args& args_;
+  const std::vector<DeviceStep<Args>>& steps_;
   int device_;
   void* workspace_;
   const PanelCopies& copies_;
@@ -165,7 +198,9 @@ class PanelDriver {
   PanelStreams streams_;
   Events events_;
   std::size_t sent_ = 0, staged_in_ = 0, freed_ = 0;  // loads; those of them through the ring; their slots free again
-  std::size_t queued_ = 0, awaited_steps_ = 0;        // steps launched; steps that the out stream waits for
+  std::size_t ready_ = 0, queued_ = 0;                // steps whose loads have been sent; steps launched
+  std::size_t awaited_steps_ = 0, steps_before_in_ = 0;           // steps that the out and the in stream wait for
+  std::size_t stores_before_in_ = 0, stores_before_compute_ = 0;  // stores that these streams wait for
   std::size_t fetched_ = 0, staged_out_ = 0, filled_ = 0, emptied_ = 0;  // stores, in the order of what happens to them
 };
 

@@ -12,4 +12,8 @@ namespace fl::cuda {
 template <class Args>
 void run_pipeline(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, cudaStream_t stream);
 
+// What its steps need besides the operands.
+template <class Args>
+std::size_t workspace_bytes(const PanelPlan<Args>& plan, const Args& layout);
+
 }  // namespace fl::cuda

@@ -161,10 +161,13 @@ def test_child_of_fork_gets_an_error_on_a_used_context(python):
 def test_device_memory_limit_is_a_memory_error(python):
     python(
         SETUP + "fl.matmul(a, a, device='cuda'); fl.cuda.trim()\n"
-        "fl.cuda.set_memory_limit(2**20)\n"
-        "try: fl.matmul(np.ones((1000, 1000), 'f4'), np.ones((1000, 1000), 'f4'), device='cuda')\n"
+        "ones = np.ones((1000, 1000), 'f4')\n"
+        "fl.cuda.set_memory_limit(2**9)\n"
+        "try: fl.matmul(ones, ones, device='cuda')\n"
         "except MemoryError: pass\n"
         "else: sys.exit('no MemoryError')\n"
+        "fl.cuda.set_memory_limit(2**20)\n"
+        "assert (fl.matmul(ones, ones, device='cuda') == 1000).all(), 'in parts'\n"
         "small = a[:50, :50]\n"
         "assert np.allclose(fl.matmul(small, small, device='cuda'), small @ small, atol=1e-4), 'the next call works'\n"
         "fl.cuda.set_memory_limit(0)\n"

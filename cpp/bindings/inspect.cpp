@@ -10,6 +10,7 @@
 #include "hardware.h"
 #include "panel_plan.h"
 #include "threading.h"
+#include "tile_plan.h"
 
 namespace fl::py {
 namespace nb = nanobind;
@@ -111,24 +112,66 @@ nb::dict memory_info(int device) {
 
 nb::tuple block(const Block& x) { return nb::make_tuple(x.problem, x.problems, x.row, x.rows, x.col, x.cols); }
 
+SgemmArgs product_layout(int64_t m, int64_t n, int64_t k, int64_t batch, bool one_a, bool one_b, float beta) {
+  return {.m = m,
+          .n = n,
+          .k = k,
+          .batch = batch,
+          .beta = beta,
+          .a = {nullptr, k, 1, one_a ? 0 : m * k},
+          .b = {nullptr, n, 1, one_b ? 0 : k * n},
+          .c = {nullptr, n, 1, m * n}};
+}
+
 // How a product of host operands is cut up, for the tests: loads as (operand, block), steps as (loads, block), blocks as
 // (problem, problems, row, rows, col, cols). Every step costs what the named row says.
 nb::tuple panel_plan(int64_t m, int64_t n, int64_t k, int64_t batch, bool one_a, bool one_b, float beta,
                      const std::string& kernel) {
-  const SgemmArgs layout{.m = m,
-                         .n = n,
-                         .k = k,
-                         .batch = batch,
-                         .beta = beta,
-                         .a = {nullptr, k, 1, one_a ? 0 : m * k},
-                         .b = {nullptr, n, 1, one_b ? 0 : k * n},
-                         .c = {nullptr, n, 1, m * n}};
+  const SgemmArgs layout = product_layout(m, n, k, batch, one_a, one_b, beta);
   const auto& row = find<SgemmArgs>(kernel);
   const auto plan = plan_panels<SgemmArgs>(layout, [&](const SgemmArgs&) -> const auto& { return row; });
   nb::list loads, steps;
   for (const PanelLoad& load : plan.loads) loads.append(nb::make_tuple(int(load.operand), block(load.block)));
   for (const auto& step : plan.steps) steps.append(nb::make_tuple(step.loads, block(step.block)));
   return nb::make_tuple(loads, steps);
+}
+
+// How a call that has so much device memory is cut up, for the tests: its shape, and its tiles in the order of execution.
+template <class Args>
+nb::tuple tile_plan(const Args& layout, std::size_t memory, const Kernel<Args>& row) {
+  const auto plan = plan_tiles<Args>(layout, memory, [&](const Args&) -> const auto& { return row; });
+  nb::list tiles;
+  for (const Tile& t : plan.tiles) {
+    nb::dict tile;
+    tile["problem"] = nb::make_tuple(t.problem, t.problems);
+    tile["row"] = nb::make_tuple(t.row, t.rows);
+    tile["col"] = nb::make_tuple(t.col, t.cols);
+    tile["depth"] = nb::make_tuple(t.depth, t.depths);
+    tile["slots"] = nb::make_tuple(t.input_slot[0], t.input_slot[1], t.output_slot);
+    tile["load"] = nb::make_tuple(t.load[0], t.load[1]);
+    tile["first"] = t.first;
+    tile["last"] = t.last;
+    tile["slices"] = nb::list();
+    for (const int64_t row : t.slices) nb::borrow<nb::list>(tile["slices"]).append(row);
+    tiles.append(tile);
+  }
+  const TileShape& s = plan.shape;
+  return nb::make_tuple(nb::make_tuple(s.bytes, s.input_slots[0], s.input_slots[1], s.output_slots, s.slice_rows),
+                        tiles);
+}
+
+nb::tuple sgemm_tiles(int64_t m, int64_t n, int64_t k, int64_t batch, std::size_t memory, bool one_a, bool one_b,
+                      float beta, const std::string& kernel) {
+  return tile_plan(product_layout(m, n, k, batch, one_a, one_b, beta), memory, find<SgemmArgs>(kernel));
+}
+nb::tuple transpose_tiles(int64_t m, int64_t n, int64_t batch, std::size_t memory) {
+  const TransposeArgs layout{.m = m, .n = n, .batch = batch, .a = {nullptr, n, 1, m * n}, .b = {nullptr, m, 1, m * n}};
+  return tile_plan(layout, memory, find<TransposeArgs>("reference"));
+}
+nb::tuple sgemv_tiles(int64_t m, int64_t n, int64_t batch, std::size_t memory) {
+  const SgemvArgs layout{
+      .m = m, .n = n, .batch = batch, .a = {nullptr, n, 1, m * n}, .x = {nullptr, 1, n}, .y = {nullptr, 1, m}};
+  return tile_plan(layout, memory, find<SgemvArgs>("warp_per_row"));
 }
 
 }  // namespace
@@ -149,6 +192,11 @@ void bind_inspection(nb::module_& m) {
   m.def("panel_plan", panel_plan, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch") = 1,
         nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,
         nb::arg("kernel") = "double_buffered");
+  m.def("sgemm_tiles", sgemm_tiles, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch"), nb::arg("memory"),
+        nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,
+        nb::arg("kernel") = "double_buffered");
+  m.def("sgemv_tiles", sgemv_tiles, nb::arg("m"), nb::arg("n"), nb::arg("batch"), nb::arg("memory"));
+  m.def("transpose_tiles", transpose_tiles, nb::arg("m"), nb::arg("n"), nb::arg("batch"), nb::arg("memory"));
   m.def("cpu_peak_gflops", cpu_peak_gflops, nb::arg("threads"), nb::call_guard<GilReleased>());
 }
 

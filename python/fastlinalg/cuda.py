@@ -40,7 +40,10 @@ def trim(device: int = 0) -> None:
 
 
 def set_memory_limit(nbytes: int, device: int = 0) -> None:
-    """Limit the device memory of the library; a call that would pass it raises MemoryError.
+    """Limit the device memory of the library.
+
+    A call on host arrays that needs more is computed part by part; the parts, and so the last bits of a result,
+    depend on the limit. What cannot be cut up that far, or is in device memory, raises MemoryError.
 
     Parameters
     ----------

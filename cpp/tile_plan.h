@@ -1,0 +1,44 @@
+// How a call on operands in host memory that do not fit on the device is cut up: tiles of the result that stay on the device
+// while panels of the operands pass by. A function of the call and of the memory alone, so that results can be repeated.
+// cuda/tiles.cu carries a plan out; docs/host_pipeline.md tells what it costs.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "tile_shape.h"
+
+namespace fl {
+
+// A part of a call: some of its problems whole, or of one problem rows and columns of what a row of the kernel table
+// computes, and a range of the sums that they are made of.
+struct Tile {
+  int64_t problem = 0, problems = 1;
+  int64_t row = 0, rows = 0, col = 0, cols = 0, depth = 0, depths = 0;
+  int input_slot[2] = {0, 0};   // where the operands lie
+  bool load[2] = {true, true};  // or lie already
+  int output_slot = 0;
+  bool first = true, last = true;    // of the sums of its elements
+  std::vector<int64_t> slices = {};  // first rows of what is computed in one step, then the end
+};
+
+template <class Args>
+struct TilePlan {
+  TileShape shape;
+  std::vector<Tile> tiles;  // in the order of execution
+};
+
+// The part of a call on whatever its pointers and strides refer to. From the second part of a sum on it adds to the result.
+SgemmArgs sub_problem(const SgemmArgs& p, const Tile& tile);
+SgemvArgs sub_problem(const SgemvArgs& p, const Tile& tile);
+TransposeArgs sub_problem(const TransposeArgs& p, const Tile& tile);
+
+// The largest tile, as a call on its own.
+Tile largest_tile(const TileShape& shape);
+
+// The plan that is expected to end first of those that take at most `memory` bytes on the device, or none: a plan without
+// tiles. `layout` has the strides that the operands would get there.
+template <class Args>
+FL_EXPORT TilePlan<Args> plan_tiles(const Args& layout, std::size_t memory, const RowFor<Args>& row_for);
+
+}  // namespace fl
