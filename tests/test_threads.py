@@ -156,3 +156,34 @@ def test_no_visible_device_is_a_normal_state(python):
         "print(fl.matmul(a, a)[0, 0])\n"
     )
     assert python(program, CUDA_VISIBLE_DEVICES="").strip() == "3.0"
+
+
+# ---------------------------------------------------------------- threadpoolctl
+LIMITS = """
+from threadpoolctl import threadpool_info, threadpool_limits
+def ours():
+    return [x for x in threadpool_info() if x["internal_api"] == "fastlinalg"]
+fl.set_num_threads(3)
+(found,) = ours()
+assert found["user_api"] == "blas" and found["num_threads"] == 3 and found["version"] == fl.__version__, found
+for limits in (1, {"libfastlinalg": 1}, {"blas": 1}):
+    user_api = None if isinstance(limits, dict) else "blas"
+    with threadpool_limits(limits, user_api=user_api):
+        assert fl.get_num_threads() == 1 and ours()[0]["num_threads"] == 1, limits
+    assert fl.get_num_threads() == 3, limits
+with threadpool_limits(1, user_api="openmp"):
+    assert fl.get_num_threads() == 3
+with threadpool_limits(2):
+    assert fl.get_num_threads() == 2
+print("governed")
+"""
+
+
+@pytest.mark.parametrize("imports", ["threadpoolctl, fastlinalg as fl", "fastlinalg as fl, fastlinalg.threadpoolctl"])
+def test_threadpoolctl_governs_the_threads(python, imports):
+    pytest.importorskip("threadpoolctl")
+    assert python(f"import {imports}\n{LIMITS}").strip() == "governed"
+
+
+def test_threadpoolctl_is_no_dependency(python):
+    assert python("import sys, fastlinalg; print('threadpoolctl' in sys.modules)").strip() == "False"

@@ -1,6 +1,7 @@
 """float32 matrix products, matrix-vector products and transposes, on the CPU and on NVIDIA GPUs."""
 
 import logging as _logging
+import sys as _sys
 
 from . import _core, cuda
 from ._api import matmul, sgemm, sgemv, transpose
@@ -34,3 +35,7 @@ __all__ = [
 _logger = _logging.getLogger("fastlinalg")
 _logger.addHandler(_logging.NullHandler())
 _core.set_logger(_logger)
+
+# No dependency: who has not imported threadpoolctl does not want its limits, or imports fastlinalg.threadpoolctl.
+if "threadpoolctl" in _sys.modules:
+    from . import threadpoolctl as threadpoolctl
