@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from itertools import product
 
 import numpy as np
@@ -73,6 +74,38 @@ def test_dispatched_results_do_not_depend_on_the_thread_count(rng):
         if len(answers) > 1:
             different.append((m, n, k))
     assert not different
+
+
+# rows and columns shared, B kept packed or not, groups of columns for less and for more than one thread, batches
+SHARED = [(257, 700, 300), (1001, 70, 900), (40, 3000, 500), (130, 66, 20000), (3, 90, 130, 257), (40, 33, 70, 65)]
+
+
+@pytest.mark.parametrize("name", [k.name for k in fl.kernels("sgemm") if k.device == "cpu" and k.available])
+@pytest.mark.parametrize("shape", SHARED, ids=str)
+def test_bits_do_not_depend_on_how_threads_share_the_work(name, shape, rng):
+    *batch, m, n, k = shape
+    if name == "reference" and m * n * k > 1e8:
+        pytest.skip("takes seconds")
+    a, b = rng.standard_normal((*batch, m, k), np.float32), rng.standard_normal((*batch, k, n), np.float32)
+    c = rng.standard_normal((*batch, m, n), np.float32)
+    for transposed in (False, True):
+        right = np.ascontiguousarray(b.swapaxes(-1, -2)).swapaxes(-1, -2) if transposed else b
+        with fl.num_threads(1):
+            want = fl.sgemm(a, right, c, alpha=0.5, beta=2.0, kernel=name)
+        for threads in (2, 3, 7, 16, 40):
+            with fl.num_threads(threads):
+                got = fl.sgemm(a, right, c, alpha=0.5, beta=2.0, kernel=name)
+            assert got.tobytes() == want.tobytes(), f"{threads} threads"
+
+
+def test_calls_after_pauses(rng):
+    """Workers look for work for a while, then sleep: calls that meet them anywhere between give the same bits."""
+    a, b = rng.standard_normal((90, 300), np.float32), rng.standard_normal((300, 140), np.float32)
+    want = fl.matmul(a, b, device="cpu").tobytes()
+    for turn in range(150):
+        time.sleep(turn % 5 * 25e-6)
+        with fl.num_threads(2 + turn % 6):
+            assert fl.matmul(a, b, device="cpu").tobytes() == want
 
 
 def test_the_setting_may_change_during_calls(rng):
