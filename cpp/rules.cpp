@@ -51,7 +51,7 @@ double tiled_cost(const TransposeArgs& p) {
 }
 double tiled_any_cost(const TransposeArgs& p) {
   const double bytes = 8.0 * double(p.m) * double(p.n) * double(p.batch);
-  return 0.98 + bytes / (bytes <= 17e6 ? 6e6 : (bytes <= 40e6 ? 4.3e6 : 3.9e6));
+  return (p.m <= 32 ? 1.5 : 1.15) + bytes / (bytes <= 17e6 ? 6e6 : (bytes <= 40e6 ? 4.3e6 : 3.9e6));
 }
 
 }  // namespace fl

@@ -14,7 +14,7 @@
 namespace fl {
 namespace {
 
-[[maybe_unused]] constexpr int MAX_CLUSTER = 16;
+constexpr int MAX_CLUSTER = 16;
 
 // Not among the code for other architectures, where the row is not available.
 template <int V, int LC, int THREADS>
@@ -45,20 +45,44 @@ __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
 #endif
 }
 
+// Whether the device finds room for clusters of 16, which need a processing cluster of that size: a part of a divided
+// GPU may have none. Asked once per device; devices past 63 are asked every time.
+template <class Kernel>
+bool large_clusters_fit(Kernel* kernel, int threads, PerDevice& known) {
+  int device = 0, clusters = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return false;
+  const uint64_t bit = device < 64 ? uint64_t{1} << device : 0;
+  if (known.asked.load(std::memory_order_acquire) & bit) return known.waits.load(std::memory_order_relaxed) & bit;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = MAX_CLUSTER;
+  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(MAX_CLUSTER);
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  const bool fit = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
+                   cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0;
+  if (!fit) static_cast<void>(cudaGetLastError());  // the answer, not an error of the call
+  if (fit) known.waits.fetch_or(bit, std::memory_order_relaxed);
+  known.asked.fetch_or(bit, std::memory_order_release);
+  return fit;
+}
+
 // As many blocks to a slice as fill the device, but none without a full set of loads for each of its threads. Clusters
 // of 16 need a whole processing cluster of the device each: more than seven wait for one another.
 template <int V, int LC, int THREADS>
 void launch(const SgemvArgs& p, const Context& ctx) {
-  static PerDevice known;
+  static PerDevice known, known_large;
   const RowGrid grid(p, V * LC);
-  const int most = grid.blocks() <= 7 ? MAX_CLUSTER : 8;
+  auto* kernel = cluster_columns_kernel<V, LC, THREADS>;
+  const int most = grid.blocks() <= 7 && large_clusters_fit(kernel, THREADS, known_large) ? MAX_CLUSTER : 8;
   constexpr int STEP = THREADS / LC * columns::in_flight<V>;
   int cluster = 1;
   while (cluster < most && int64_t(grid.blocks()) * cluster * THREADS < 768 * int64_t(ctx.sm_count) &&
          int64_t(STEP) * cluster < p.n)
     cluster *= 2;
-  auto* kernel = cluster_columns_kernel<V, LC, THREADS>;
-  if (cluster > 8) cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
   launch_overlapping(kernel, {grid.blocks() * cluster, THREADS, cluster}, ctx, known, p, grid, unsigned(cluster));
 }
 

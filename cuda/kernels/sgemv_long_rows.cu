@@ -4,8 +4,8 @@
 // 32-byte sectors: reads 100 %, of rows that start on a sector. x is read once per row, from L1 or L2. Bound: memory.
 // Four loads of 16 bytes are in flight per thread (eight of 4 bytes where A is not aligned), 128 KiB per multiprocessor.
 //
-// Lost, at 16384 x 16384: two, four and eight rows per block to read x less often (by 0.5 to 4 %); a warp per row (2 %);
-// x kept in registers (2 %); bulk copies into a ring in shared memory (1 to 2 %).
+// Lost in a prototype, at 16384 x 16384: two, four and eight rows per block to read x less often (by 0.5 to 4 %); a warp
+// per row (2 %; here 3 to 5 %); x kept in registers (2 %); bulk copies into a ring in shared memory (1 to 2 %).
 #include "gemv_cuda_plan.h"
 #include "gemv_other_order.cuh"
 #include "gemv_rows.cuh"

@@ -7,9 +7,10 @@
 // Bound: memory, 3 % under a copy from 4096 x 4096 on.
 //
 // Up to 8 MB small tiles: many small blocks hide each other's barrier. Above, 64 x 64, numbered down the rows of A, so
-// that neighbouring blocks write neighbouring pieces of the same rows of B (numbered along: up to 3 % slower), and
-// stores that do not stay in L2 (ordinary ones: 2.5 %). Thin matrices take tiles of their own width.
-// Lost: patches turned without shared memory (10 %), 32 x 32 tiles for large matrices (8 %), a diagonal order (3 %).
+// that neighbouring blocks write neighbouring pieces of the same rows of B (numbered along: up to 3 % slower in a
+// prototype), and stores that do not stay in L2 (ordinary ones: 2.5 %). Thin matrices take tiles of their own width.
+// Lost: patches turned without shared memory (14 %), 32 x 32 tiles for large matrices (8 %); in a prototype a diagonal
+// order (3 %).
 #include "overlap.cuh"
 
 namespace fl {

@@ -3,7 +3,7 @@
 //
 // Rows of B that start anywhere would have their sectors cut between the tiles that write them. A block therefore reads
 // seven rows of A more than it writes, and writes of each row of B a piece that starts on a sector: none is written by
-// two blocks (without that: 16 % slower). 128-byte pieces cost 2.5 % more rows than they save.
+// two blocks (without that a prototype was 16 % slower, and with 128-byte pieces 2.5 %).
 //
 // 32-byte sectors: reads as the rows of A lie, 7 of BM rows twice (from L2); writes 100 %. Bank conflicts: none, a column
 // of the tile is an odd number of words long. Bound: memory, 8 % under a copy where rows start anywhere, 3 % where they
