@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "gemv_plan.h"
 #include "rules.h"
+#include "thin_plan.h"
 
 namespace fl {
 
@@ -36,6 +38,27 @@ std::size_t split_columns_workspace(const SgemvArgs& p) {
   if (p.a.cs == 1) return 0;
   const int splits = split_columns_plan(p).splits;
   return splits == 1 ? 0 : std::size_t(splits) * std::size_t(p.m) * std::size_t(p.batch) * sizeof(float);
+}
+
+// With one row of C the product is y = B^T a.
+SgemvArgs column_of(const SgemmArgs& p, int64_t column) {
+  return as_gemv(p.m == 1 && p.n > 1 ? long_operand_left(p) : p, column);
+}
+
+ColumnRow column_row(const SgemvArgs& p) {
+  if (p.a.cs == 1) return short_rows_cost(p) <= long_rows_cost(p) ? ColumnRow::short_rows : ColumnRow::long_rows;
+  return cluster_columns_cost(p) <= split_columns_cost(p) ? ColumnRow::cluster_columns : ColumnRow::split_columns;
+}
+
+std::size_t column_on_cuda_workspace(const SgemmArgs& p) {
+  const SgemvArgs v = column_of(p, 0);
+  return column_row(v) == ColumnRow::split_columns ? split_columns_workspace(v) : 0;
+}
+
+double column_on_cuda_cost(const SgemmArgs& p) {
+  const SgemvArgs v = column_of(p, 0);
+  const double one = std::min({short_rows_cost(v), long_rows_cost(v), cluster_columns_cost(v), split_columns_cost(v)});
+  return p.m == 1 || p.n == 1 ? one : one * double(p.n) + 1e3;
 }
 
 }  // namespace fl

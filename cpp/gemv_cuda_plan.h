@@ -21,6 +21,13 @@ struct SplitColumnsPlan {
 SplitColumnsPlan split_columns_plan(const SgemvArgs& p);
 std::size_t split_columns_workspace(const SgemvArgs& p);
 
+// A product with one column, or one row, is a matrix-vector product.
+SgemvArgs column_of(const SgemmArgs& p, int64_t column);
+enum class ColumnRow { short_rows, long_rows, cluster_columns, split_columns };
+ColumnRow column_row(const SgemvArgs& p);  // the fastest of these rows
+std::size_t column_on_cuda_workspace(const SgemmArgs& p);
+double column_on_cuda_cost(const SgemmArgs& p);
+
 double short_rows_cost(const SgemvArgs& p);
 double long_rows_cost(const SgemvArgs& p);
 double cluster_columns_cost(const SgemvArgs& p);

@@ -5,6 +5,7 @@
 #include "gemv_cuda_plan.h"
 #include "rules.h"
 #include "simt_rules.h"
+#include "thin_plan.h"
 
 namespace fl {
 

@@ -56,14 +56,14 @@ std::size_t no_workspace(const Args&) {
 
 // ---------------------------------------------------------------- cost
 // A tile kernel: a fixed launch cost, then whole waves of BM x BN tiles, OCC of them at a time on each of 132
-// multiprocessors, at GFLOPS when the device is full.
+// multiprocessors, at GFLOPS when the device is full; and C, which a short k does not hide.
 template <int BM, int BN, int OCC, int GFLOPS>
 double tile_cost(const SgemmArgs& p) {
   constexpr double slots = 132.0 * OCC;
   const double tiles = double(ceil_div(p.m, BM)) * double(ceil_div(p.n, BN)) * double(p.batch);
   const double waves = double(int64_t((tiles + slots - 1) / slots));
   const double tile_us = 2.0 * BM * BN * double(p.k) / (GFLOPS * 1e3 / slots);
-  return 3.0 + waves * tile_us;
+  return 3.0 + waves * tile_us + double(p.m) * double(p.n) * double(p.batch) * 3e-6;
 }
 // A kernel bound by arithmetic at MFLOPS on one core.
 template <int MFLOPS>

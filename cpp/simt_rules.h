@@ -1,22 +1,69 @@
 // What the strict SGEMM kernels for Hopper are expected to cost: a start, and then for every wave of tiles a price per
-// tile and one per element of k. Measured on an H200 (132 multiprocessors) at k = 128, 1024 and 4096 and at sizes that
-// fill one to five waves; the constants stand in kernels.def.
+// tile and one per element of k. Measured on an H200 (132 multiprocessors) at k = 128, 1024 and 4096, at sizes that
+// fill one to five waves, and at 200 random shapes; the constants stand in kernels.def.
 #pragma once
+
+#include <algorithm>
+#include <cstddef>
 
 #include "problem.h"
 
 namespace fl {
 
+// How much longer a step along k takes where operands travel by 4-byte copies: 10 % where neither is aligned.
+double copy_factor(const SgemmArgs& p);
+// Storing C, in nanoseconds for each output of a tile, where nothing else goes on meanwhile: rows that are not aligned,
+// and any where k is too short to hide it.
+double store_ns(const SgemmArgs& p);
+
 // A BM x BN tile takes SPLIT blocks of a cluster; SLOTS blocks run at a time. That is 132 without clusters, but only
-// 128 in pairs and about 96 in fours, because a cluster has to find its multiprocessors in one part of the chip. Each
+// 130 in pairs and about 96 in fours, because a cluster has to find its multiprocessors in one part of the chip. Each
 // block does its share of k in whole STEPs. START_NS passes once, TILE_NS per wave, PS_PER_K per element of k of a
 // wave.
 template <int BM, int BN, int SPLIT, int SLOTS, int STEP, int START_NS, int TILE_NS, int PS_PER_K>
 double simt_cost(const SgemmArgs& p) {
   const double blocks = double(ceil_div(p.m, BM)) * double(ceil_div(p.n, BN)) * double(p.batch) * SPLIT;
   const double waves = double(int64_t((blocks + SLOTS - 1) / SLOTS));
-  const double k = double(ceil_div(p.k, STEP * SPLIT) * STEP);
-  return 1e-3 * START_NS + waves * (1e-3 * TILE_NS + 1e-6 * PS_PER_K * k);
+  const double k = double(ceil_div(p.k, STEP * SPLIT) * STEP) * copy_factor(p);
+  const double tile_ns = TILE_NS + (STEP == 2 ? store_ns(p) * BM * BN : 0.0);  // the persistent kernels
+  return 1e-3 * START_NS + waves * (1e-3 * tile_ns + 1e-6 * PS_PER_K * k);
 }
+
+// Where there are few tiles and a long k, blocks take ranges of k and leave their sums in the workspace, in rows of
+// `ld` floats. `splits` is 1 where that does not pay.
+struct CutPlan {
+  int splits;
+  int64_t ld;
+};
+CutPlan cut_plan(const SgemmArgs& p, int64_t BM, int64_t BN);
+double cut_us(const SgemmArgs& p, int splits);  // of adding up the sums
+
+template <int BM, int BN>
+std::size_t cut_workspace(const SgemmArgs& p) {
+  const CutPlan plan = cut_plan(p, BM, BN);
+  return plan.splits == 1 ? 0 : std::size_t(plan.splits) * std::size_t(p.batch * p.m * plan.ld) * sizeof(float);
+}
+template <int BM, int BN, int STEP, int START_NS, int TILE_NS, int PS_PER_K>
+double cut_cost(const SgemmArgs& p) {
+  const int splits = cut_plan(p, BM, BN).splits;
+  if (splits == 1) return simt_cost<BM, BN, 1, 132, STEP, START_NS, TILE_NS, PS_PER_K>(p);
+  SgemmArgs part = p;
+  part.k = ceil_div(p.k, splits), part.batch = p.batch * splits;
+  return simt_cost<BM, BN, 1, 132, STEP, START_NS, TILE_NS, PS_PER_K>(part) + cut_us(p, splits);
+}
+
+// A warp to a tile, PER_SM of them on a multiprocessor: a tile takes PS_ALONE per element of k by itself and adds
+// NS_TILE and PS_SHARED to what its multiprocessor has to do.
+template <int BM, int BN, int PER_SM, int START_NS, int PS_ALONE, int NS_TILE, int PS_SHARED>
+double tiny_cost(const SgemmArgs& p) {
+  const int64_t tiles = ceil_div(p.m, BM) * ceil_div(p.n, BN) * p.batch;
+  const double k = double(ceil_div(p.k, 16) * 16);
+  return 1e-3 * START_NS + double(ceil_div(tiles, 132 * PER_SM)) * 1e-6 * PS_ALONE * k +
+         double(ceil_div(tiles, 132)) * (1e-3 * NS_TILE + 1e-6 * PS_SHARED * k);
+}
+
+bool shallow_is_large(const SgemmArgs& p);  // enough of the larger tiles for all multiprocessors
+double shallow_cost(const SgemmArgs& p);
+double element_cost(const SgemmArgs& p);
 
 }  // namespace fl

@@ -18,6 +18,8 @@ from rows import rows
 
 every_row = pytest.mark.parametrize("row", rows("sgemm"))
 every_gemv_row = pytest.mark.parametrize("row", rows("sgemv"))
+# Rows that cut k by what it takes to fill the device: the order of their additions follows from all of m, n and k.
+CUT_BY_SHAPE = ("simt_thin", "simt_column", "simt_64x128g4", "simt_96x192g2", "simt_128x128")
 SIZES = (1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129)
 
 
@@ -80,7 +82,7 @@ def test_scaling_by_powers_of_two(row, rng):
 
 @every_row
 def test_same_bits_every_time(row, rng):
-    """From run to run, for a fresh result or a given one, for a slice of the rows, whatever ran in between."""
+    """From run to run, for a fresh result or a given one, whatever ran in between; for a slice of the rows."""
     sgemm = strict(row)
     for m, n, k in ((1, 1, 1000), (65, 33, 513), (200, 130, 70)):
         a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
@@ -89,6 +91,8 @@ def test_same_bits_every_time(row, rng):
             sgemm(np.full_like(a, np.nan), np.full_like(b, np.inf))  # leaves NaN in any workspace
             assert_same_bits(sgemm(a, b), first)
             assert_same_bits(sgemm(a, b, out=result((m, n), "padded_rows").array), first)
+        if row.name in CUT_BY_SHAPE:
+            continue
         half = m // 2
         assert_same_bits(sgemm(a[half:], b), first[half:], "a slice of the rows")
         assert_same_bits(np.vstack([sgemm(a[:half], b), sgemm(a[half:], b)]), first, "stacked blocks")

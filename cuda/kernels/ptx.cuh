@@ -18,6 +18,16 @@ __device__ __forceinline__ float4 load4(uint32_t from) {  // ld.shared.v4.f32
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(from));
   return v;
 }
+__device__ __forceinline__ float load1(uint32_t from) {  // ld.shared.f32
+  float v;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from));
+  return v;
+}
+__device__ __forceinline__ float2 load2(uint32_t from) {  // ld.shared.v2.f32
+  float2 v;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(from));
+  return v;
+}
 __device__ __forceinline__ void store4(uint32_t to, float4 v) {  // st.shared.v4.f32
   asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
 }
@@ -42,11 +52,17 @@ __device__ __forceinline__ float load_once(const float* from) {  // ld.global.nc
 __device__ __forceinline__ void copy_async4(uint32_t to, const float* from) {  // cp.async.ca
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
 }
+__device__ __forceinline__ void copy_async4(uint32_t to, const float* from, int bytes) {  // cp.async.ca with src-size
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
 __device__ __forceinline__ void copy_async16(uint32_t to, const float* from) {  // cp.async.cg
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 __device__ __forceinline__ void copy_async16(uint32_t to, const float* from, int bytes) {  // cp.async.ca with src-size
   asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void copy_async16_filled(uint32_t to, const float* from, int bytes) {  // cp.async.cg
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N>

@@ -9,11 +9,6 @@
 namespace fl::ptx {
 
 // ---------------------------------------------------------------- shared memory
-__device__ __forceinline__ float load1(uint32_t from) {  // ld.shared.f32
-  float v;
-  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from));
-  return v;
-}
 __device__ __forceinline__ unsigned load1_cluster(uint32_t from) {  // ld.shared::cluster.u32
   unsigned v;
   asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(v) : "r"(from));

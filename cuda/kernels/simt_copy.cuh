@@ -49,8 +49,8 @@ __device__ __forceinline__ const float* first_of(const Operand& x, int64_t batch
   return x.data + batch * x.bs + (x.way == Way::turned ? line + col * x.ld : line * x.ld + col);
 }
 
-// Which direction of a tile is k, the one whose missing elements have to be filled in.
-enum class Tail { of_lines, of_columns };
+// Which direction of a tile is k, the one whose missing elements have to be filled in; or none, where they are not read.
+enum class Tail { of_lines, of_columns, none };
 
 // One of THREADS threads that copy tiles of one operand, from one tile of it to the next.
 template <int LINES, int LEN, int THREADS, Tail TAIL>
@@ -99,6 +99,11 @@ class TileCopy {
       rounds<TURNED, LINE_STEP, COL_STEP, 4>(to, [&](uint32_t target, const float* source, int, int) {
         if constexpr (VEC == 4) ptx::copy_async16(target, source);
         else ptx::copy_async4(target, source);
+      });
+    } else if (TAIL == Tail::none) {
+      rounds<TURNED, LINE_STEP, COL_STEP, 1>(to, [&](uint32_t target, const float* source, int line, int col) {
+        const int exist = line_ + line < lines ? left - col : 0;
+        if (exist > 0) copy(target, source, exist);
       });
     } else if (TAIL == Tail::of_lines ? lines >= LINES : length >= LEN) {
       // What is missing across k only feeds results that are not stored: whatever lies in its place may stay there.

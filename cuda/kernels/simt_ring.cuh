@@ -13,20 +13,22 @@
 // What bounds it: a 16-byte read of shared memory costs the issuing partition about as many cycles as it writes
 // registers, so a TM x TN thread tile can reach TM*TN / (TM*TN + TM + TN) of peak: 84.2 % at 8 x 16, 85.7 % at 12 x 12.
 // A is stored with m contiguous because a fragment along k keeps its register's parity through a whole k step, which
-// costs bank conflicts in the register file (measured: 48 instead of 52 TFLOP/s).
+// costs bank conflicts in the register file (in a prototype 48 instead of 52 TFLOP/s).
 #pragma once
 
 #include "cluster_launch.cuh"
 #include "simt_ring_math.cuh"
+#include "simt_rules.h"
+#include "sum_splits.cuh"
 
 namespace fl {
 
 template <class T>
 __device__ __forceinline__ void copy_tiles(const SgemmArgs& p, const RingPlan& plan, uint32_t shared, int rank, int t) {
   Ring<T> ring{shared, 0, 1};
-  const Steps steps = Steps::of<T::SPLIT>(plan.steps, rank);
   for (unsigned block = blockIdx.x / T::SPLIT; block < plan.tiles; block += gridDim.x / T::SPLIT) {
-    const Tile tile = band_order(plan, block);
+    const Steps steps = Steps::of<T>(plan, rank, block);
+    const Tile tile = ring_tile<T>(plan, block);
     const int64_t row = tile.row * T::BM, col = tile.col * T::BN, k = int64_t{steps.first} * T::BK;
     TileCopy<T::BK, T::BM, T::COPIERS, Tail::of_lines> a(plan.a, first_of(plan.a, tile.batch, k, row), minus_zeros, t);
     TileCopy<T::BK, T::BN, T::COPIERS, Tail::of_lines> b(plan.b, first_of(plan.b, tile.batch, k, col), plus_zeros, t);
@@ -46,7 +48,7 @@ __device__ __forceinline__ void copy_tiles(const SgemmArgs& p, const RingPlan& p
   }
 }
 
-// Where quad q of lane `at` in warp (warp_row, warp_col) of a group lies in the tile.
+// Where quad q of lane `at` in warp (warp_row, warp_col) of a group lies in the tile. The lanes' rows are four apart.
 template <class T>
 struct QuadPlace {
   int row, col;
@@ -57,19 +59,33 @@ struct QuadPlace {
   }
 };
 
+template <class T>
+__device__ __forceinline__ WarpStage warp_stage(uint32_t shared, int warp) {
+  static_assert(WarpStage::BYTES == T::WARP_STAGE);
+  return {shared + T::stages() + warp * WarpStage::BYTES};
+}
+
 // Stores the sums from registers. The lane's place is worked out here and now, not kept through the main loop.
 template <class T>
-__device__ __forceinline__ void store(const SgemmArgs& p, const RingPlan& plan, const WarpMath<T>& math,
-                                      const Corner& at) {
+__device__ __forceinline__ void store(const SgemmArgs& p, const WarpMath<T>& math, const Corner& at) {
   const int t = static_cast<int>(thread_again());
-  const QuadPlace<T> place(t / 32, Lane(t % 32), 0);
-  float* row = at.c + place.row * p.c.rs + place.col;
+  if constexpr (T::C16) {
+    const QuadPlace<T> place(t / 32, Lane(t % 32), 0);
+    float* row = at.c + place.row * p.c.rs + place.col;
 #pragma unroll
-  for (int i = 0; i < T::TM; ++i) {
-    const int exist = place.row + i / 4 * 32 + i % 4 < at.rows ? at.cols - place.col : 0;
+    for (int i = 0; i < T::TM; ++i) {
+      const int exist = place.row + i / 4 * 32 + i % 4 < at.rows ? at.cols - place.col : 0;
 #pragma unroll
-    for (int j = 0; j < T::TN; j += 4) put4(p, row + 4 * j, plan.c_by16, exist - 4 * j, math.quad((i * T::TN + j) / 4));
-    row += (i % 4 == 3 ? 29 : 1) * p.c.rs;
+      for (int j = 0; j < T::TN; j += 4) put4(p, row + 4 * j, exist - 4 * j, math.quad((i * T::TN + j) / 4));
+      row += (i % 4 == 3 ? 29 : 1) * p.c.rs;
+    }
+  } else {
+    const WarpStage stage = warp_stage<T>(math.ring.shared, t / 32);
+#pragma unroll
+    for (int q = 0; q < T::thread_quads(); ++q) {
+      const QuadPlace<T> place(t / 32, Lane(0), q);
+      stage.put(p, at, place.row, 4, place.col, t % 32, math.quad(q));
+    }
   }
 }
 
@@ -80,10 +96,12 @@ __device__ __forceinline__ void sum_and_store(const SgemmArgs& p, const RingPlan
   constexpr int GT = T::group_threads(), QUADS = T::quads(), MATH = T::math_threads();
   const uint32_t parts = math.ring.shared;
   const ClusterSum<T::SPLIT, QUADS> cluster{parts + T::inbox(), rank};
+  const WarpStage stage = warp_stage<T>(parts, t / 32);
   auto put = [&](int quad, float4 sum) {
-    const int lane = quad % GT;
-    const QuadPlace<T> place(lane / 32, Lane(lane % 32), quad / GT);
-    put4(p, at.c + place.row * p.c.rs + place.col, plan.c_by16, place.row < at.rows ? at.cols - place.col : 0, sum);
+    const int warp = quad % GT / 32;
+    const QuadPlace<T> place(warp, Lane(plan.c_by16 ? t % 32 : 0), quad / GT);
+    if (!plan.c_by16) stage.put(p, at, place.row, 4, place.col, t % 32, sum);
+    else put4(p, at.c + place.row * p.c.rs + place.col, place.row < at.rows ? at.cols - place.col : 0, sum);
   };
   ptx::named_barrier<1, MATH>();  // all groups are done with the ring
   // A 16-byte store wants its four sums in neighbouring registers. Bound to that through the main loop, every sum would
@@ -115,16 +133,16 @@ __device__ __forceinline__ void multiply_tiles(const SgemmArgs& p, const RingPla
                                                int t) {
   const int warp = t % T::group_threads() / 32, group = t / T::group_threads();
   const Lane lane(t % 32);
-  const Steps steps = Steps::of<T::SPLIT>(plan.steps, rank);
   WarpMath<T> math;
   math.ring = {shared, group, 0};
   math.a_offset = (warp / T::WN * 8 * T::TM + lane.row * 4) * 4;
   math.b_offset = T::a_bytes() + (warp % T::WN * 4 * T::TN + lane.col * 4) * 4;
   for (unsigned block = blockIdx.x / T::SPLIT; block < plan.tiles; block += gridDim.x / T::SPLIT) {
-    math.multiply(plan, steps, group);
-    const Tile tile = band_order(plan, block);
-    const Corner at = corner(p, tile.batch, tile.row * T::BM, tile.col * T::BN);
-    if constexpr (T::persistent()) store<T>(p, plan, math, at);
+    math.multiply(plan, Steps::of<T>(plan, rank, block), group);
+    const Tile tile = ring_tile<T>(plan, block);
+    Corner at = corner(p, tile.batch, tile.row * T::BM, tile.col * T::BN);
+    if constexpr (T::CUT) at.c += block % plan.splits * plan.split_stride;
+    if constexpr (T::persistent()) store<T>(p, math, at);
     else sum_and_store<T>(p, plan, math, at, rank, t);
   }
 }
@@ -162,21 +180,41 @@ __global__ void __launch_bounds__(T::threads(), 1)
 }
 
 template <class T>
-void simt_ring(const SgemmArgs& p, const Context& ctx) {
-  static_assert(T::valid());
-  static std::atomic<uint64_t> raised{0};
+RingPlan ring_plan(const SgemmArgs& p, const CutPlan& cut) {
   RingPlan plan{operand(p.a, p.a.cs, p.a.rs), operand(p.b, p.b.rs, p.b.cs)};
   plan.tile_rows = static_cast<unsigned>(ceil_div(p.m, T::BM));
   plan.tile_cols = static_cast<unsigned>(ceil_div(p.n, T::BN));
-  plan.tiles = plan.tile_rows * plan.tile_cols * static_cast<unsigned>(p.batch);
+  plan.splits = static_cast<unsigned>(cut.splits);
+  plan.split_stride = p.batch * p.m * cut.ld;
+  plan.tiles = plan.tile_rows * plan.tile_cols * static_cast<unsigned>(p.batch) * plan.splits;
   plan.steps = static_cast<int>(ceil_div(p.k, T::BK));
   plan.tail = static_cast<int>(p.k - int64_t{plan.steps - 1} * T::BK);
   plan.c_by16 = by16(p.c);
   plan.one = 1.0f;
+  return plan;
+}
+
+template <class T>
+void launch_ring(const SgemmArgs& part, const RingPlan& plan, const Context& ctx) {
+  static_assert(T::valid());
+  static std::atomic<uint64_t> raised{0};
   const unsigned blocks =
       T::persistent() ? min(plan.tiles, static_cast<unsigned>(ctx.sm_count)) : plan.tiles * T::SPLIT;
-  launch_overlapping(simt_ring_kernel<T>, {blocks, T::threads(), T::shared_bytes(), T::SPLIT}, stream(ctx), raised, p,
-                     plan);
+  launch_overlapping(simt_ring_kernel<T>, {blocks, T::threads(), T::shared_bytes(), T::SPLIT}, stream(ctx), raised,
+                     part, plan);
+}
+
+template <class S>
+void simt_ring(const SgemmArgs& p, const Context& ctx) {
+  using T = RingTile<S>;
+  const CutPlan cut = T::CUT ? cut_plan(p, T::BM, T::BN) : CutPlan{1, 0};
+  SgemmArgs part = p;
+  float* sums = static_cast<float*>(ctx.workspace);
+  if (cut.splits > 1) part.alpha = 1.0f, part.beta = 0.0f, part.c = {sums, cut.ld, 1, p.m * cut.ld};
+  const RingPlan plan = ring_plan<T>(part, cut);
+  if (plan.c_by16 || !T::persistent()) launch_ring<T>(part, plan, ctx);
+  else launch_ring<RingTile<S, !T::persistent()>>(part, plan, ctx);
+  if (cut.splits > 1) sum_splits(p, cut.splits, sums, cut.ld, ctx);
 }
 
 }  // namespace fl

@@ -5,12 +5,15 @@
 
 namespace fl {
 
-// S names the sizes: BM BN BK TM TN WM WN KG SLOTS SPLIT.
-template <class S>
+// S names the sizes: BM BN BK TM TN WM WN KG SLOTS SPLIT, and whether k may be CUT over the grid.
+// C16: rows of C are aligned for 16-byte stores. The code for others is as long as all the rest, and beside the main loop
+// of a persistent kernel it cost up to 3 %; there it is a kernel of its own.
+template <class S, bool ALIGNED = true>
 struct RingTile : S {
-  using S::BM, S::BN, S::BK, S::TM, S::TN, S::WM, S::WN, S::KG, S::SLOTS, S::SPLIT;
+  static constexpr bool C16 = ALIGNED;
+  using S::BM, S::BN, S::BK, S::TM, S::TN, S::WM, S::WN, S::KG, S::SLOTS, S::SPLIT, S::CUT;
 
-  static constexpr int COPIERS = 128, FULL_REGISTERS = 224, COPY_REGISTERS = 56;
+  static constexpr int COPIERS = 128, WARP_STAGE = 640, FULL_REGISTERS = 224, COPY_REGISTERS = 56;
   static constexpr int group_threads() { return 32 * WM * WN; }
   static constexpr int math_threads() { return group_threads() * KG; }
   static constexpr int threads() { return math_threads() + COPIERS; }
@@ -21,11 +24,14 @@ struct RingTile : S {
   static constexpr int parts_bytes() { return KG > 1 ? KG * BM * BN * 4 : 0; }  // in the place of the ring
   static constexpr int inbox() { return SLOTS * slot_bytes() > parts_bytes() ? SLOTS * slot_bytes() : parts_bytes(); }
   static constexpr int barriers() { return inbox() + (SPLIT > 1 ? BM * BN * 4 : 0); }
-  static constexpr int shared_bytes() { return barriers() + SLOTS * 16; }
   static constexpr bool persistent() { return KG == 1 && SPLIT == 1; }
+  // Where the warps stage unaligned results: while a ring is in use beside it, else in its place.
+  static constexpr int stages() { return persistent() ? barriers() + SLOTS * 16 : parts_bytes(); }
+  static constexpr int shared_bytes() { return persistent() ? stages() + 8 * WARP_STAGE : barriers() + SLOTS * 16; }
   static constexpr bool valid() {
     return BM == WM * 8 * TM && BN == WN * 4 * TN && TM % 4 == 0 && TN % 4 == 0 && BK % 16 == 0 && SLOTS >= KG &&
-           math_threads() == 256 && shared_bytes() <= 232448;
+           math_threads() == 256 && !(CUT && SPLIT > 1) && shared_bytes() <= 232448 &&
+           (persistent() || parts_bytes() + 8 * WARP_STAGE <= SLOTS * slot_bytes());
   }
 };
 
@@ -34,7 +40,9 @@ struct RingPlan {
   unsigned tile_rows, tile_cols, tiles;
   int steps, tail;  // BK of k each, the last of them `tail`
   bool c_by16;
-  float one;  // 1.0f, as a number that the compiler does not know
+  float one;             // 1.0f, as a number that the compiler does not know
+  unsigned splits;       // ranges of k, each a part of the grid; 1 unless CUT
+  int64_t split_stride;  // from the sums of one to those of the next
 };
 
 // Tiles in bands of eight rows, down and then across: the blocks that run at a time read few rows and columns of A and
@@ -61,15 +69,27 @@ struct Ring {
   }
 };
 
-// The steps along k of this block's part of the cluster's work.
+// The steps along k of a block: its part of the cluster's work, or of the grid's.
 struct Steps {
   int first, count;
-  template <int SPLIT>
-  static __device__ __forceinline__ Steps of(int all, int rank) {
-    if constexpr (SPLIT == 1) return {0, all};
-    const int each = (all + SPLIT - 1) / SPLIT, first = min(each * rank, all);
+  template <class T>
+  static __device__ __forceinline__ Steps of(const RingPlan& plan, int rank, unsigned block) {
+    if constexpr (T::SPLIT > 1) return part(plan.steps, rank, T::SPLIT);
+    else if constexpr (T::CUT) return part(plan.steps, block % plan.splits, plan.splits);
+    else return {0, plan.steps};
+  }
+
+ private:
+  static __device__ __forceinline__ Steps part(int all, int number, int parts) {
+    const int each = (all + parts - 1) / parts, first = min(each * number, all);
     return {first, min(each, all - first)};
   }
 };
+
+// The tile that a number of the grid stands for.
+template <class T>
+__device__ __forceinline__ Tile ring_tile(const RingPlan& plan, unsigned block) {
+  return band_order(plan, T::CUT ? block / plan.splits : block);
+}
 
 }  // namespace fl

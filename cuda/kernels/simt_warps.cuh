@@ -32,6 +32,7 @@ struct WarpTile : S {
   static constexpr int SLOT = CopyA::BYTES + CopyB::BYTES;
   static constexpr int RING = KG * SLOTS * SLOT, PARTS = KG * QUADS * 16;
   static constexpr int INBOX = RING > PARTS ? RING : PARTS, SHARED = INBOX + Sum::BYTES;
+  static_assert(PARTS + KG * WarpStage::BYTES <= RING, "unaligned results are staged behind the parts");
   static_assert(TN % 4 == 0 && KS % 8 == 0 && 2 * SHARED > 232448 && SHARED <= 232448);
 };
 
@@ -67,10 +68,6 @@ struct WarpSlice {
     ptx::commit_copies();
   }
 };
-
-__device__ __forceinline__ float component(const float4& v, int i) {
-  return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
-}
 
 // acc += the product of the slot's tiles, in ascending k.
 template <class T>
@@ -138,11 +135,12 @@ __global__ void __launch_bounds__(T::THREADS, 1)
   __syncthreads();
   const Corner at = corner(p, tile.batch, row, col);
   const typename T::Sum cluster{shared + T::INBOX, rank};
+  const WarpStage stage{shared + T::PARTS + warp * WarpStage::BYTES};
   auto put = [&](int quad, float4 sum) {
-    const Lane from(quad % 32);
     const int i = quad / 32 / (T::TN / 4), j = quad / 32 % (T::TN / 4);
-    const int row = i * 8 + from.row, col = j * 16 + from.col * 4;
-    put4(p, at.c + row * p.c.rs + col, plan.c_by16, row < at.rows ? at.cols - col : 0, sum);
+    if (!plan.c_by16) return stage.put(p, at, i * 8, 1, j * 16, t % 32, sum);
+    const int row = i * 8 + lane.row, col = j * 16 + lane.col * 4;
+    put4(p, at.c + row * p.c.rs + col, row < at.rows ? at.cols - col : 0, sum);
   };
   if constexpr (T::SPLIT > 1) ptx::cluster_wait();  // the other blocks have begun: their inboxes exist
   for (int quad = t; quad < T::QUADS; quad += T::THREADS) {

@@ -1,0 +1,57 @@
+#include "simt_rules.h"
+
+#include "rules.h"
+
+namespace fl {
+namespace {
+constexpr int64_t multiprocessors = 132, BK = 32;
+}
+
+double copy_factor(const SgemmArgs& p) { return 1.0 + 0.05 * !aligned16(p.a) + 0.05 * !aligned16(p.b); }
+double store_ns(const SgemmArgs& p) { return aligned16(p.c) ? (p.k <= 64 ? 0.2 : 0.0) : 0.25; }
+
+double cut_us(const SgemmArgs& p, int splits) {
+  return 2.0 + double(splits) * double(p.m) * double(p.n) * double(p.batch) * 4 / 3e6;
+}
+
+// The cut is part of the specification of the result's bits, so it depends on the call alone: not on what else is known
+// about the kernel, only on a rate of 0.4 TFLOP/s for a multiprocessor.
+CutPlan cut_plan(const SgemmArgs& p, int64_t BM, int64_t BN) {
+  CutPlan plan{1, ceil_div(p.n, 4) * 4};
+  const int64_t tiles = ceil_div(p.m, BM) * ceil_div(p.n, BN) * p.batch, steps = ceil_div(p.k, BK);
+  if (tiles > 2 * multiprocessors || steps < 12) return plan;
+  double least = 0;
+  for (int64_t waves = 0; waves <= 3; ++waves) {
+    const int64_t most = std::clamp<int64_t>(waves * multiprocessors / tiles, 1, steps / 3);
+    const int64_t splits = ceil_div(steps, ceil_div(steps, most));
+    const double step_us = 2.0 * double(BM * BN * BK) / 0.4e6;
+    const double us =
+        double(ceil_div(tiles * splits, multiprocessors)) * (4 + double(ceil_div(steps, splits)) * step_us) +
+        (splits > 1 ? cut_us(p, int(splits)) : 0.0);
+    if (waves == 0 || us < least) least = us, plan.splits = int(splits);
+  }
+  return plan;
+}
+
+bool shallow_is_large(const SgemmArgs& p) {
+  return ceil_div(p.m, 64) * ceil_div(p.n, 128) * p.batch >= multiprocessors;
+}
+
+// Fitted to 150 random shapes and to batches: 36 TFLOP/s in whole tiles, and the longer of C at 3.1 TB/s and, for each
+// wave of tiles, the steps of 32 along k, which have to come before they are multiplied.
+double shallow_cost(const SgemmArgs& p) {
+  const int64_t BM = shallow_is_large(p) ? 64 : 32, BN = 2 * BM, on_device = multiprocessors * (256 / BM);
+  const double tiles = double(ceil_div(p.m, BM)) * double(ceil_div(p.n, BN)) * double(p.batch);
+  const double write = double(p.m) * double(p.n) * double(p.batch) * 1.28e-6;
+  const double wait = std::max(tiles / double(on_device), 1.0) * 1.96 * double(ceil_div(p.k, BK));
+  return 0.68 + std::max(write, wait) + tiles * double(BM * BN) * double(p.k) * 0.055e-6;
+}
+
+// Fitted to 117 random shapes: loads decide, of A where its k are neighbours and of B where they are.
+double element_cost(const SgemmArgs& p) {
+  const double m = double(p.m), n = double(p.n), k = double(p.k);
+  const double strided = (p.a.cs == 1 ? m : 0.0) + (p.b.rs == 1 && p.b.cs != 1 ? n : 0.0);
+  return 1.14 + 0.058 * k + (m * n * (9.4e-6 + 0.096e-6 * k) + 2.7e-6 * strided * k) * double(p.batch);
+}
+
+}  // namespace fl

@@ -1,0 +1,92 @@
+#include "thin_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "rules.h"
+
+namespace fl {
+namespace {
+
+// Of the reference device: the cut is part of the specification of the result's bits, so it depends on the call alone.
+constexpr int64_t multiprocessors = 132, resident_warps = 16;
+constexpr int64_t range = 128;  // of k: what a block does is a multiple of it
+
+int panel_columns(int64_t n) { return n <= 2 ? 2 : (n <= 4 ? 4 : (n <= 8 ? 8 : 16)); }
+
+// Blocks of 16 warps read the right operand least often; smaller ones spread better, and hide each other's ends.
+int rows_warps(const SgemmArgs& p) {
+  const double bytes = 4.0 * double(p.m) * double(p.k) * double(p.batch);
+  return p.m > 64 && p.k >= 1024 && bytes >= 60e6 ? 16 : 4;
+}
+
+// As many ranges as fill the device once; and where there are a few waves of blocks, the
+// number that fills the last one best.
+int64_t count_splits(int64_t blocks, int64_t slots, int64_t k) {
+  const int64_t useful = std::max<int64_t>(ceil_div(k, range), 1);
+  if (blocks <= slots) return std::min(slots / blocks, useful);
+  if (blocks >= 4 * slots) return 1;
+  int64_t best = 1;
+  for (int64_t s = 2; s <= std::min<int64_t>(useful, 4); ++s)
+    if (1.1 * double(ceil_div(blocks * s, slots)) * double(best) < double(ceil_div(blocks * best, slots)) * double(s))
+      best = s;
+  return best;
+}
+
+}  // namespace
+
+SgemmArgs long_operand_left(const SgemmArgs& p) {
+  SgemmArgs left = p;
+  if (p.m < p.n) {
+    std::swap(left.m, left.n);
+    left.a = {p.b.data, p.b.cs, p.b.rs, p.b.bs};
+    left.b = {p.a.data, p.a.cs, p.a.rs, p.a.bs};
+    left.c = {p.c.data, p.c.cs, p.c.rs, p.c.bs};
+  }
+  return left;
+}
+
+bool moves_by16(const ConstMatrix& x) { return aligned16(x); }
+
+ThinPlan thin_plan(const SgemmArgs& p) {
+  ThinPlan plan;
+  plan.rows = p.a.cs == 1;
+  plan.columns = panel_columns(p.n);
+  plan.panels = ceil_div(p.n, plan.columns);
+  // Where the warps of a block share k, each has sums of its own to add at the end: worth 64 k and more, or 16 where
+  // there is too little work for all multiprocessors and what counts is the time from the first load to the last sum.
+  const bool fills = double(p.m) * double(p.k) * double(p.batch) >= 8e6;
+  for (plan.warps = plan.rows ? rows_warps(p) : 16;; plan.warps /= 2) {
+    plan.strips = ceil_div(p.m, plan.rows ? 8 * plan.warps : 128);
+    const int64_t blocks = plan.strips * plan.panels * p.batch, slots = multiprocessors * (resident_warps / plan.warps);
+    const int64_t splits = std::max(ceil_div(p.k, int64_t{1} << 30), count_splits(blocks, slots, p.k));
+    plan.split_k = std::max<int64_t>(ceil_div(ceil_div(p.k, splits), range) * range, range);
+    plan.splits = static_cast<int>(std::max<int64_t>(ceil_div(p.k, plan.split_k), 1));
+    if (plan.rows || plan.warps == 2 || plan.split_k >= (fills ? 64 : 16) * plan.warps) return plan;
+  }
+}
+
+std::size_t thin_workspace(const SgemmArgs& p) {
+  const int splits = thin_plan(long_operand_left(p)).splits;
+  return splits == 1 ? 0 : std::size_t(splits) * std::size_t(p.m) * std::size_t(p.n) * std::size_t(p.batch) * 4;
+}
+
+// Fitted to 80 random shapes, and to 2 to 16 columns of up to 1 GB. Waves of blocks: what a multiprocessor can read.
+double thin_cost(const SgemmArgs& p) {
+  const SgemmArgs left = long_operand_left(p);
+  const ThinPlan plan = thin_plan(left);
+  if (plan.panels > 4) return 1e6;
+  const double bytes = 4.0 * double(left.m) * double(p.k) * double(p.batch) * double(plan.panels);
+  const double blocks = double(plan.strips) * double(plan.panels) * double(p.batch) * plan.splits;
+  const double waves = std::ceil(blocks / double(multiprocessors * (resident_warps / plan.warps)));
+  const double block_us =
+      double(std::min(plan.split_k, p.k)) * (plan.rows ? 8.0 * plan.warps : 128.0) * 4 / (plan.warps * 2.6e3);
+  const double in_turn = waves * block_us + (waves - 1) * 1.5;
+  const double read = std::max(bytes / (bytes > 20e6 ? 4.3e6 : 2.5e6), in_turn);
+  const double slower =
+      (plan.columns == 16 ? 1.35 : 1.0) * (aligned16(left.a) ? 1.0 : 1.25) * (plan.panels > 1 ? 2 : 1);
+  return 2.1 + (plan.splits > 1 ? (plan.rows ? 1.3 : 0.3) : 0) + 0.2 * waves + read * slower;
+}
+
+}  // namespace fl
