@@ -27,6 +27,10 @@ _core.__prefix__:
 ^_core\.(kernels|devices)$:
     def \1(*args: Any) -> list[dict[str, Any]]: ...
 
+# For the tests.
+^_core\.(panel_plan|sgemm_tiles|sgemv_tiles|transpose_tiles)$:
+    def \1(*args: Any, **options: Any) -> tuple[Any, ...]: ...
+
 # The generator knows the type of a function object, not of its arguments.
 ^_core\.time_in_graph$:
     \from collections.abc import Callable

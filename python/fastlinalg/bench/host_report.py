@@ -9,7 +9,13 @@ from .host import MODES, HostRow
 
 
 def table(rows: list[HostRow]) -> list[str]:
-    """One line per shape and contender, one column per mode: medians in milliseconds."""
+    """The cells as aligned text."""
+    lines = cells(rows)
+    return aligned(lines, right=range(2, len(lines[0])))
+
+
+def cells(rows: list[HostRow]) -> list[list[str]]:
+    """A header, and one line per shape and contender with one column per mode: medians in milliseconds."""
     modes = [mode for mode in MODES if any(row.mode == mode for row in rows)]
     peers = list(dict.fromkeys(name for row in rows for name in row.ratios))
     names = ["shape", "contender", *(f"{mode.label} ms" for mode in modes), "link ms", "of link"]
@@ -28,7 +34,7 @@ def table(rows: list[HostRow]) -> list[str]:
         ratios = [f"{row.ratios[peer]:.2f}" if peer in row.ratios else "" for peer in peers for row in (fresh, out)]
         error = "" if fresh.accuracy is None else "WRONG" if fresh.wrong else f"{fresh.accuracy.max_units:.1f}"
         lines.append([shape, contender, *times, *link, *ratios, error])
-    return aligned(lines, right=range(2, len(names)))
+    return lines
 
 
 def _milliseconds(microseconds: float) -> str:

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from matplotlib.figure import Figure
 
 from . import host_report
 from .host import HostRow
 from .results import Document, Row
 
 MANY_SHAPES = 20
+
+
+def figures(document: Document) -> Iterator[tuple[str, Figure]]:
+    """A figure for each operation."""
+    for op in dict.fromkeys(row.problem.op for row in document.rows):
+        rows = [row for row in document.rows if row.problem.op == op]
+        figure = Figure(figsize=(10, 6), layout="constrained")
+        axes = figure.subplots()
+        many = len({row.problem for row in rows}) > MANY_SHAPES
+        draw = _host if op == "host" else _points if many else _lines if op == "sgemm" else _bars
+        draw(axes, rows, document)
+        machine = document.header["machine"]
+        axes.set_title(f"{op}, float32, {machine['gpu'] or machine['cpu']}, fastlinalg {document.header['version']}")
+        yield op, figure
 
 
 def write(document: Document, path: str) -> list[str]:
@@ -20,26 +37,12 @@ def write(document: Document, path: str) -> list[str]:
     list of str
         The files written.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    ops = list(dict.fromkeys(row.problem.op for row in document.rows))
+    several = len({row.problem.op for row in document.rows}) > 1
     written = []
-    for op in ops:
-        rows = [row for row in document.rows if row.problem.op == op]
-        figure, axes = pyplot.subplots(figsize=(10, 6), layout="constrained")
-        many = len({row.problem for row in rows}) > MANY_SHAPES
-        draw = _host if op == "host" else _points if many else _lines if op == "sgemm" else _bars
-        draw(axes, rows, document)
-        machine = document.header["machine"]
-        axes.set_title(f"{op}, float32, {machine['gpu'] or machine['cpu']}, fastlinalg {document.header['version']}")
+    for op, figure in figures(document):
         target = Path(path)
-        if len(ops) > 1:
-            target = target.with_stem(f"{target.stem}-{op}")
+        target = target.with_stem(f"{target.stem}-{op}") if several else target
         figure.savefig(target, dpi=150)
-        pyplot.close(figure)
         written.append(str(target))
     return written
 

@@ -82,11 +82,11 @@ def print_tables(document: Document) -> None:
     print("\n".join(notes))
 
 
-def legend(document: Document) -> list[str]:
+def legend(document: Document, summary: bool = True) -> list[str]:
     """What the columns mean, the ratios over all shapes, then everything that was left out or went wrong."""
     ratios = any(row.ratios for row in document.rows)
     lines = ["x NAME: how many times as fast as NAME in the same run."] if ratios else []
-    for line in summarise(document.rows):
+    for line in summarise(document.rows) if summary else ():
         lines.append(
             f"{line.op}: {line.kernel} against {line.against} over {line.shapes} shapes: "
             f"geometric mean {line.geometric_mean:.3f}, minimum {line.minimum:.3f} at {line.minimum_at}"

@@ -214,7 +214,7 @@ def _peak_gflops(device: str, threads: int) -> float:
 
 
 def _measure(args: argparse.Namespace, device: str, jobs: list[Job]) -> int:
-    from ..bench import machine, plot, report
+    from ..bench import machine, report
     from ..bench.host import HostRunner, HostSettings
     from ..bench.results import Document
     from ..bench.runner import Runner, header
@@ -242,5 +242,7 @@ def _measure(args: argparse.Namespace, device: str, jobs: list[Job]) -> int:
     if args.csv:
         document.write_csv(args.csv)
     if args.plot and document.rows:
+        from ..bench import plot
+
         plot.write(document, args.plot)
     return 1 if any(row.wrong and not row.peer for row in document.rows) or not document.rows else 0
