@@ -160,6 +160,15 @@ class FL_EXPORT DeviceBuffer {  // device memory of the library's pool
   int device_;
 };
 
+// What the driving thread of a pipeline has seen, and when: a load "sent" or "arrived", a step "queued" or "computed", a
+// store "fetched", "filled" or "emptied" (docs/host_pipeline.md), the "end" of the call; microseconds from its begin.
+struct Stamp {
+  const char* what;
+  std::size_t index;
+  double us;
+};
+FL_EXPORT std::vector<Stamp> stamps_of(const std::function<void()>& call);
+
 // Captures `launches` calls of work(stream) into a CUDA graph, replays it `replays` times after a warm-up and returns
 // the microseconds per call of each replay, from CUDA events.
 FL_EXPORT std::vector<double> time_in_graph(int device, int launches, int replays,

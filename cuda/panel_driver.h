@@ -14,6 +14,7 @@
 #include "launch_row.h"
 #include "panel_copies.h"
 #include "ring.h"
+#include "stamps.h"
 
 namespace fl::cuda {
 
@@ -51,6 +52,7 @@ class PanelDriver {
     ready_ = copies_.ready_steps;
     while (!finished()) {
       const bool moved = launch() | send() | free_slots() | fetch() | hand_out();
+      if (stamps_) stamp_steps();
       // The first copy is the caller's while the workers wake; where there are few of them it is one itself.
       if (!moved && (sent_ == 0 || workers_.helpers() < few_helpers)) workers_.copy_some();
     }
@@ -87,12 +89,21 @@ class PanelDriver {
     FL_CUDA(cudaStreamWaitEvent(streams_.in, marker(), 0));
   }
 
+  void stamp(const char* what, std::size_t index) {
+    if (stamps_) stamps_->push_back({what, index, now_us()});
+  }
+  void stamp_steps() {
+    while (computed_ < queued_ && has_passed(step_done(computed_))) stamp("computed", computed_++);
+  }
+
   // ---- in
   bool send() {
     const std::size_t before = sent_;
     while (sent_ < copies_.loads.size() && has_place(copies_.loads[sent_]) &&
-           (copies_.loads[sent_].direct || workers_.in_done(staged_in_)))
+           (copies_.loads[sent_].direct || workers_.in_done(staged_in_))) {
+      stamp("sent", sent_);
       send(copies_.loads[sent_++]);
+    }
     return sent_ != before;
   }
   // Whether what it overwrites is behind something that has been queued.
@@ -121,7 +132,7 @@ class PanelDriver {
   }
   bool free_slots() {
     const std::size_t before = freed_;
-    while (freed_ < staged_in_ && has_passed(slot_sent(freed_))) ++freed_;
+    while (freed_ < staged_in_ && has_passed(slot_sent(freed_))) stamp("arrived", freed_++);
     if (freed_ == before) return false;
     workers_.allow_in(freed_ + std::size_t(in_ring_.slots()));
     return true;
@@ -135,6 +146,7 @@ class PanelDriver {
       wait_for_stores(streams_.compute, step.after_stores, stores_before_compute_);
       launch_row(*step.row, step.args, device_, workspace_, streams_.compute);
       FL_CUDA(cudaEventRecord(step_done(queued_), streams_.compute));
+      stamp("queued", queued_);
     }
     return queued_ != before;
   }
@@ -150,8 +162,10 @@ class PanelDriver {
   bool fetch() {
     const std::size_t before = fetched_;
     while (fetched_ < copies_.stores.size() && copies_.stores[fetched_].step < queued_ &&
-           (copies_.stores[fetched_].direct || staged_out_ < emptied_ + std::size_t(out_ring_.slots())))
+           (copies_.stores[fetched_].direct || staged_out_ < emptied_ + std::size_t(out_ring_.slots()))) {
+      stamp("fetched", fetched_);
       fetch(copies_.stores[fetched_++]);
+    }
     return fetched_ != before;
   }
   void fetch(const StoreCopy& store) {
@@ -173,8 +187,11 @@ class PanelDriver {
   }
   bool hand_out() {
     const std::size_t before = filled_ + emptied_;
-    while (filled_ < staged_out_ && has_passed(slot_filled(filled_))) workers_.allow_out(++filled_);
-    while (emptied_ < filled_ && workers_.out_done(emptied_)) ++emptied_;
+    while (filled_ < staged_out_ && has_passed(slot_filled(filled_))) {
+      stamp("filled", filled_);
+      workers_.allow_out(++filled_);
+    }
+    while (emptied_ < filled_ && workers_.out_done(emptied_)) stamp("emptied", emptied_++);
     return filled_ + emptied_ != before;
   }
 
@@ -201,6 +218,8 @@ class PanelDriver {
   std::size_t ready_ = 0, queued_ = 0;                // steps whose loads have been sent; steps launched
   std::size_t awaited_steps_ = 0, steps_before_in_ = 0;           // steps that the out and the in stream wait for
   std::size_t stores_before_in_ = 0, stores_before_compute_ = 0;  // stores that these streams wait for
+  std::vector<Stamp>* stamps_ = current_stamps();
+  std::size_t computed_ = 0;                                      // steps that a stamp says are done
   std::size_t fetched_ = 0, staged_out_ = 0, filled_ = 0, emptied_ = 0;  // stores, in the order of what happens to them
 };
 
