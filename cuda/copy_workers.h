@@ -62,6 +62,7 @@ class CopyWorkers {
   std::vector<Packing> in_;
   std::vector<Unpacking> out_;
   std::unique_ptr<Counter[]> in_left_, out_left_;  // parts that are not done
+  std::size_t demoted_;                            // how many copies in
   Stores stores_;
   char *fresh_, *fresh_end_;
   Tickets in_tickets_, out_tickets_, fault_tickets_;

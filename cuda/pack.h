@@ -70,6 +70,19 @@ inline void finish_copies_past_cache() {
 #endif
 }
 
+// Moves what a thread has just written from its own cache to the one that all share. The device reads it from there at the
+// speed of the link, and from another core's cache at half of that (docs/host_pipeline.md). A processor that does not know
+// the instruction (CLDEMOTE) takes it for a no-operation.
+inline void move_to_shared_cache(const float* data, int64_t count) {
+#if defined(__x86_64__)
+  const char* const end = reinterpret_cast<const char*>(data + count);
+  for (const char* line = reinterpret_cast<const char*>(data); line < end; line += 64)
+    asm volatile(".byte 0x0f, 0x1c, 0x00" ::"a"(line) : "memory");  // cldemote (%rax)
+#else
+  static_cast<void>(data), static_cast<void>(count);
+#endif
+}
+
 enum class Stores { cached, past_cache };
 
 inline void copy_run(const float* from, float* to, int64_t count, Stores stores) {

@@ -12,7 +12,6 @@ namespace {
 constexpr int64_t shortest_line = 1024 / sizeof(float);
 // The first copies in are small, so that the link and the first product start early.
 constexpr int64_t first_copy = (256 << 10) / sizeof(float);
-constexpr int64_t smallest_store = (256 << 10) / sizeof(float);
 
 // ---------------------------------------------------------------- pinned host memory, copied from where it is
 bool is_pinned(const void* host) {
@@ -88,10 +87,8 @@ void add_stores(const Block& block, std::size_t step, const Operands& operands, 
   const Lines<float>& host = operands.output.host;
   const Piece whole = piece_of(host, false, block);
   const int64_t pitch = with_padding && whole.length == host.length ? host.ld : whole.length;
-  // Several copies to a step: the first is on its way to the caller's memory while the next arrives.
-  const int64_t most = std::min(sizes.out, std::max(smallest_store, block.elements() / 4));
   for_each_piece(
-      whole, pitch, [&] { return most; },
+      whole, pitch, [&] { return sizes.out; },
       [&](const Piece& piece) {
         copies.stores.push_back({&host, piece, *operands.output.device + piece.first * host.ld + piece.from,
                                  piece.lines == 1 ? piece.length : pitch, pinned, step});

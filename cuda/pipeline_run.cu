@@ -18,8 +18,8 @@ constexpr std::size_t MiB = std::size_t(1) << 20;
 constexpr std::size_t bytes_of(int64_t floats) { return std::size_t(floats) * sizeof(float); }
 
 // ---------------------------------------------------------------- sizes
-// Measured with copies of NumPy arrays on an H200 host (docs/host_pipeline.md): the link wants copies of several MiB, a
-// small call needs many of them, and a ring of fewer than 8 slots, or of 64 MiB and more, loses.
+// Measured on an H200 host (docs/host_pipeline.md): the link wants copies of several MiB, a small call needs many of them,
+// and a ring of fewer than 8 slots, or of more than 64 MiB, loses.
 std::size_t power_of_two(std::size_t least, std::size_t wanted, std::size_t most) {
   std::size_t size = least;
   while (2 * size <= std::min(wanted, most)) size *= 2;
@@ -32,7 +32,7 @@ int blocks_for(std::size_t slot, std::size_t bytes) {
 }
 
 RingSizes ring_sizes(std::size_t in, std::size_t out) {
-  RingSizes sizes{power_of_two(MiB, in / 32, 8 * MiB), power_of_two(MiB, out / 8, 8 * MiB), 0, 0};
+  RingSizes sizes{power_of_two(MiB / 2, in / 32, 8 * MiB), power_of_two(MiB, out / 8, 8 * MiB), 0, 0};
   sizes.in_blocks = blocks_for(sizes.in_slot, in);
   sizes.out_blocks = blocks_for(sizes.out_slot, out);
   return sizes;
@@ -44,13 +44,13 @@ void shrink(RingSizes& sizes, int blocks) {
   sizes.out_blocks = std::max(1, blocks * sizes.out_blocks / (sizes.in_blocks + sizes.out_blocks));
   sizes.in_blocks = blocks - sizes.out_blocks;
   const auto slot = [](int count) { return std::size_t(count) * PinnedBlocks::block_bytes / 8; };
-  sizes.in_slot = power_of_two(MiB, slot(sizes.in_blocks), sizes.in_slot);
+  sizes.in_slot = power_of_two(MiB / 2, slot(sizes.in_blocks), sizes.in_slot);
   sizes.out_slot = power_of_two(MiB, slot(sizes.out_blocks), sizes.out_slot);
 }
 
 int thread_count(std::size_t bytes) {
   constexpr std::size_t bytes_per_thread = MiB / 4;
-  constexpr int most_threads = 16;  // the link is full before
+  constexpr int most_threads = 15;  // the link is full before
   const auto wanted = std::min<std::size_t>(bytes / bytes_per_thread + 1, most_threads);
   return std::min(num_threads(), int(wanted));
 }
