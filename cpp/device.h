@@ -161,7 +161,7 @@ class FL_EXPORT DeviceBuffer {  // device memory of the library's pool
 };
 
 // What the driving thread of a pipeline has seen, and when: a load "sent" or "arrived", a step "queued" or "computed", a
-// store "fetched", "filled" or "emptied" (docs/host_pipeline.md), the "end" of the call; microseconds from its begin.
+// step "awaited" by the stores that follow, a store "fetched", "filled" or "emptied" (docs/host_pipeline.md), the "end" of the call; microseconds from its begin.
 struct Stamp {
   const char* what;
   std::size_t index;

@@ -9,7 +9,7 @@
 namespace fl {
 namespace {
 
-constexpr std::size_t largest_kept = std::size_t(32) << 20, most_kept = std::size_t(256) << 20;
+constexpr std::size_t most_kept = std::size_t(256) << 20;
 
 // No lock: one could be held by another thread at the moment of a fork. A kept block carries its size in its first
 // bytes, so that a place is a single word.
@@ -52,18 +52,25 @@ ResultBlock take_kept(std::size_t capacity) {
 ResultBlock take_result_block(std::size_t bytes) {
   const std::size_t capacity = (bytes + huge_page - 1) / huge_page * huge_page;
   ResultBlock block;
-  if (capacity >= bytes && capacity <= largest_kept) block = take_kept(capacity);
+  if (capacity >= bytes && capacity <= most_kept) block = take_kept(capacity);
   if (!block.data && capacity >= bytes) block = {map_huge_pages(capacity), capacity};
   if (!block.data) throw OutOfMemory("could not allocate " + std::to_string(bytes) + " bytes for the result");
   return block;
 }
 
+void trim_result_memory() noexcept {
+  for (auto& place : places)
+    if (Kept* const block = place.exchange(nullptr, std::memory_order_acq_rel)) unmap(block, block->capacity);
+}
+
+// Where there is no room, the others give way: this size is the one in use.
 void free_result_block(ResultBlock block) noexcept {
-  if (block.capacity > largest_kept) return unmap_huge_pages(block.data, block.capacity);
+  if (block.capacity > most_kept) return unmap_huge_pages(block.data, block.capacity);
   Kept* const kept = static_cast<Kept*>(block.data);
-  const std::size_t before = kept_bytes.fetch_add(block.capacity, std::memory_order_relaxed);
   kept->capacity = block.capacity;
-  if (before + block.capacity > most_kept || !keep(kept)) unmap(kept, block.capacity);
+  const std::size_t before = kept_bytes.fetch_add(block.capacity, std::memory_order_relaxed);
+  if (before + block.capacity > most_kept) trim_result_memory();
+  if (!keep(kept)) unmap(kept, block.capacity);
 }
 
 }  // namespace fl

@@ -162,17 +162,17 @@ class PanelDriver {
   bool fetch() {
     const std::size_t before = fetched_;
     while (fetched_ < copies_.stores.size() && copies_.stores[fetched_].step < queued_ &&
-           (copies_.stores[fetched_].direct || staged_out_ < emptied_ + std::size_t(out_ring_.slots()))) {
-      stamp("fetched", fetched_);
+           (copies_.stores[fetched_].direct || staged_out_ < emptied_ + std::size_t(out_ring_.slots())))
       fetch(copies_.stores[fetched_++]);
-    }
     return fetched_ != before;
   }
   void fetch(const StoreCopy& store) {
     if (store.step >= awaited_steps_) {
       FL_CUDA(cudaStreamWaitEvent(streams_.out, step_done(store.step), 0));
       awaited_steps_ = store.step + 1;
+      stamp("awaited", store.step);
     }
+    stamp("fetched", fetched_ - 1);
     const Lines<float>& host = *store.host;
     float* to = out_ring_[staged_out_];
     int64_t pitch = store.pitch;
@@ -219,7 +219,7 @@ class PanelDriver {
   std::size_t awaited_steps_ = 0, steps_before_in_ = 0;           // steps that the out and the in stream wait for
   std::size_t stores_before_in_ = 0, stores_before_compute_ = 0;  // stores that these streams wait for
   std::vector<Stamp>* stamps_ = current_stamps();
-  std::size_t computed_ = 0;                                      // steps that a stamp says are done
+  std::size_t computed_ = 0;                                             // steps that a stamp says are done
   std::size_t fetched_ = 0, staged_out_ = 0, filled_ = 0, emptied_ = 0;  // stores, in the order of what happens to them
 };
 

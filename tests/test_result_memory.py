@@ -53,15 +53,23 @@ def test_what_is_kept_is_bounded():
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * 4096
 
+    base = resident()
     held = [make(4096) for _ in range(40)]  # 16 MiB each
-    most = resident()
+    assert resident() > base + 40 * (16 << 20) - (32 << 20)
     held.clear()
-    assert resident() < most - (40 * (16 << 20) - KEPT_MOST) + (32 << 20)
+    bound = base + KEPT_MOST + (64 << 20)
+    assert resident() < bound
     for rows in range(600, 9000, 600):
         make(rows)
-    assert resident() < most
-    c = make(9000)  # more than a kept block may have
-    assert resident() < most + 2 * c.nbytes
+    assert resident() < bound
+    c = make(9000)
+    before = address(c)
+    del c
+    assert address(make(9000)) == before, "the blocks of other sizes have given way"
+    c = make(80_000)  # more than is kept
+    assert resident() < bound + 2 * c.nbytes
+    del c
+    assert resident() < bound
 
 
 def test_threads_never_share_a_block():

@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import Any
 
 SIZES = (1024, 2048, 8192)
-LANES = (("sent", "arrived", "copies in"), ("queued", "computed", "products"), ("fetched", "filled", "copies out"))
+# what begins, what ends it, and which stamp before it names what it needs, by the stamp of its arrival
+LANES = (
+    ("copies in", "sent", "arrived", ("", "")),
+    ("products", "queued", "computed", ("sent", "arrived")),
+    ("copies out", "fetched", "filled", ("awaited", "computed")),
+)
 
 
 def record(path: Path) -> None:
@@ -34,12 +39,19 @@ def record(path: Path) -> None:
     path.write_text(json.dumps(best))
 
 
-def bars(stamps: list[Any], begin: str, end: str) -> list[tuple[float, float]]:
-    """Start and length of each: it begins when it has been queued and the one before it is done."""
-    begun = [us for what, _, us in stamps if what == begin]
-    done = [us for what, _, us in stamps if what == end]
-    starts = [max(b, d) for b, d in zip(begun, [0.0, *done], strict=False)]
-    return [(start, us - start) for start, us in zip(starts, done, strict=False)]
+def bars(stamps: list[Any], begin: str, end: str, needs: tuple[str, str]) -> list[tuple[float, float]]:
+    """Start and length of each: it begins when it is queued, what it needs is there and the one before is done."""
+    done = {index: us for what, index, us in stamps if what == end}
+    there = {index: us for what, index, us in stamps if what == needs[1]}
+    result, needed, last = [], 0.0, 0.0
+    for what, index, us in stamps:
+        if what == needs[0]:
+            needed = there.get(index, 0.0)
+        if what == begin:
+            start = min(max(us, needed, last), done[index])
+            last = done[index]
+            result.append((start, last - start))
+    return result
 
 
 def draw(source: Path, target: Path) -> None:
@@ -51,9 +63,11 @@ def draw(source: Path, target: Path) -> None:
     calls = json.loads(source.read_text())
     figure, axes = pyplot.subplots(len(calls), 1, figsize=(9, 1.7 * len(calls)), layout="constrained")
     for axis, (n, stamps) in zip(axes, calls.items(), strict=True):
-        for lane, (begin, end, _) in enumerate(LANES):
-            axis.broken_barh(bars(stamps, begin, end), (lane - 0.4, 0.8), facecolors=f"C{lane}", edgecolors="white")
-        axis.set_yticks(range(len(LANES)), [lane[2] for lane in LANES])
+        for lane, (_, begin, end, needs) in enumerate(LANES):
+            axis.broken_barh(
+                bars(stamps, begin, end, needs), (lane - 0.4, 0.8), facecolors=f"C{lane}", edgecolors="white"
+            )
+        axis.set_yticks(range(len(LANES)), [lane[0] for lane in LANES])
         axis.invert_yaxis()
         axis.set_xlim(0, stamps[-1][2])
         axis.set_xlabel("microseconds")

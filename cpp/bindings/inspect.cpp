@@ -9,6 +9,7 @@
 #include "gil.h"
 #include "hardware.h"
 #include "panel_plan.h"
+#include "result_memory.h"
 #include "threading.h"
 #include "tile_plan.h"
 
@@ -185,7 +186,13 @@ void bind_inspection(nb::module_& m) {
   m.def("max_threads", max_threads);
   m.def("cuda_is_available", [] { return cuda::device_count() > 0; });
   m.def("cuda_memory_info", memory_info, nb::arg("device"));
-  m.def("cuda_trim", cuda::trim, nb::arg("device"), nb::call_guard<GilReleased>());
+  m.def(
+      "cuda_trim",
+      [](int device) {
+        trim_result_memory();
+        cuda::trim(device);
+      },
+      nb::arg("device"), nb::call_guard<GilReleased>());
   m.def(
       "cuda_set_memory_limit", [](size_t bytes, int device) { cuda::set_memory_limit(device, bytes); },
       nb::arg("bytes"), nb::arg("device"));

@@ -35,7 +35,7 @@ def memory_info(device: int = 0) -> dict[str, int]:
 
 
 def trim(device: int = 0) -> None:
-    """Give the memory back that the library keeps for later calls, on the device and in pinned host memory."""
+    """Give the memory back that the library keeps for later calls: on the device, pinned, and of freed results."""
     _core.cuda_trim(device)
 
 
