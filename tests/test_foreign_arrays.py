@@ -153,6 +153,23 @@ def test_what_is_exported_lives_until_the_call_ends_and_no_longer(rng):
     assert sys.getrefcount(a) == before
 
 
+def test_refused_arrays_keep_no_references(rng):
+    """An array that was read and then refused is given back."""
+    good = normal(rng, 3, 3)
+    read_only = normal(rng, 3, 3)
+    read_only.flags.writeable = False
+    wrong = {"dtype": np.zeros((3, 3)), "byte order": np.zeros((3, 3), ">f4"), "read-only": read_only}
+    for name, array in wrong.items():
+        before = sys.getrefcount(array)
+        for _ in range(10):
+            with pytest.raises((TypeError, ValueError)):
+                fl.matmul(good, good, out=array)
+            with pytest.raises((TypeError, ValueError, BufferError)):
+                fl.matmul(good, good, out=Foreign(array))
+        gc.collect()
+        assert sys.getrefcount(array) == before, name
+
+
 @pytest.mark.parametrize("dtype", ["f8", "f2", "i4", "u1", "?", "c8"])
 def test_dtypes_are_never_cast(dtype):
     bad = Foreign(np.zeros((2, 2), dtype))

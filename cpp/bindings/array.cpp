@@ -65,7 +65,7 @@ void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, 
 
 bool is_numpy_type(nb::handle type) { return PyObject_IsSubclass(type.ptr(), numpy().ndarray.ptr()) == 1; }
 
-Array::Array(nb::handle object, const char* name, Access access, Place& place) {
+Array::Array(nb::handle object, const char* name, Access access, Place& place) : Array() {
   if (object.type().is(numpy().ndarray)) {
     acquire(object, name, access);
     place.add_host(name, object, {.kind = Library::numpy});
@@ -74,7 +74,7 @@ Array::Array(nb::handle object, const char* name, Access access, Place& place) {
   }
 }
 
-Array::Array(nb::handle object, const char* name, Access access) {
+Array::Array(nb::handle object, const char* name, Access access) : Array() {
   if (!nb::isinstance(object, numpy().ndarray))
     throw InvalidType(std::string(name) + " must be a float32 NumPy array, got " +
                       text(object.type().attr("__name__")));
@@ -82,7 +82,8 @@ Array::Array(nb::handle object, const char* name, Access access) {
   acquire(object, name, access);
 }
 
-Array::Array(float* data, const Shape& shape) : data_(data), ndim_(int(shape.size())) {
+Array::Array(float* data, const Shape& shape) : Array() {
+  data_ = data, ndim_ = int(shape.size());
   int64_t stride = 1;
   for (int i = ndim_ - 1; i >= 0; --i) {
     shape_[i] = shape[size_t(i)], strides_[i] = stride;
@@ -123,12 +124,13 @@ void Array::release() {
   object_.reset();
 }
 
-Array::Array(Array&& other) noexcept { *this = std::move(other); }
+Array::Array(Array&& other) noexcept : Array() { *this = std::move(other); }
 
 Array& Array::operator=(Array&& other) noexcept {
   if (this == &other) return *this;
   release();
-  buffer_ = std::exchange(other.buffer_, Py_buffer{});
+  if (other.buffer_.obj) buffer_ = other.buffer_;
+  other.buffer_.obj = nullptr;
   object_ = std::move(other.object_);
   owner_ = std::move(other.owner_);
   data_ = other.data_, ndim_ = other.ndim_, misaligned_ = other.misaligned_;

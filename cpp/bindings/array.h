@@ -27,7 +27,7 @@ class Array {
  public:
   enum Access { read, write };
 
-  Array() {}  // no `= default`: `Array x{}` would then fill the dimensions with zeros
+  Array() { buffer_.obj = nullptr; }  // no `= default`: `Array x{}` would then fill everything with zeros
   // Throws InvalidType (not an array, not float32) or InvalidValue (read-only for `write`, elsewhere than the other
   // operands), naming the argument. A NumPy input that is not aligned to 4 bytes is replaced by an aligned copy, a NumPy
   // output is marked misaligned().
@@ -65,7 +65,7 @@ class Array {
   float* data_ = nullptr;
   int ndim_ = 0;
   bool misaligned_ = false;
-  Py_buffer buffer_{};  // NumPy's
+  Py_buffer buffer_;  // NumPy's, if it has an obj
   nb::object object_;
   nb::object owner_;  // of what was borrowed from another library: a DLPack capsule
   int64_t shape_[max_dims], strides_[max_dims];

@@ -115,13 +115,6 @@ Options parse_options(const char* function, nb::handle kernel, const char* preci
   return options;
 }
 
-void set_place(CallOptions& options, const Place& place) {
-  if (!place.on_device()) return;
-  options.device = {Device::cuda, place.device()};
-  options.stream = place.stream();
-  options.device_memory = true;
-}
-
 Target::Target(const char* function, nb::handle out, const Shape& shape, std::initializer_list<const Array*> inputs,
                Place& place)
     : place_(&place),

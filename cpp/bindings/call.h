@@ -43,7 +43,12 @@ class Target {
 };
 
 // Where a call whose operands are known runs.
-void set_place(CallOptions& options, const Place& place);
+inline void set_place(CallOptions& options, const Place& place) {
+  if (!place.on_device()) return;
+  options.device = {Device::cuda, place.device()};
+  options.stream = place.stream();
+  options.device_memory = true;
+}
 
 // Runs with the GIL released, reporting the choice of kernel to the logger for each new shape.
 template <class Args>

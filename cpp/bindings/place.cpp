@@ -32,9 +32,9 @@ void keep_until_passed(cuda::Mark mark, std::vector<nb::object> owners) {
 
 }  // namespace
 
-Place::~Place() {
+void Place::finish_after_error() noexcept {
   try {
-    finish();
+    order_others();
   } catch (...) {
     // The call has failed already, and this was to order what it had queued.
   }
@@ -78,7 +78,7 @@ void Place::wait_for(void* stream) {
 
 void Place::keep(nb::object owner) { kept_.push_back(std::move(owner)); }
 
-void Place::finish() {
+void Place::order_others() {
   if (const int count = std::exchange(count_, 0)) {
     const GilReleased released;
     for (int i = 0; i < count; ++i) cuda::order_after(device_, others_[i], stream_);

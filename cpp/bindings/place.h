@@ -19,7 +19,9 @@ class Place {
   Place(const char* device, void* stream) : asked_(device), stream_(stream) {}
   Place(Place&& other) noexcept = default;
   Place& operator=(Place&&) noexcept = default;
-  ~Place();
+  ~Place() {
+    if (unfinished()) finish_after_error();
+  }
 
   // Every operand says where it is. The first decides, and its library makes the result; another that is elsewhere
   // is an InvalidValue that names both.
@@ -40,13 +42,18 @@ class Place {
   nb::handle first() const { return operand_; }
   const Library& library() const { return library_; }
 
-  void finish();  // the operands' streams wait for the call
+  void finish() {  // the operands' streams wait for the call
+    if (unfinished()) order_others();
+  }
 
  private:
   void set_first(const char* name, nb::handle operand, const Library& library) {
     first_ = name, library_ = library;
     if (library.kind != Library::numpy) operand_ = nb::borrow(operand);
   }
+  bool unfinished() const { return count_ > 0 || !kept_.empty(); }
+  void order_others();
+  void finish_after_error() noexcept;
   [[noreturn]] void refuse(const char* name, int device) const;
   void start(const char* name, nb::handle operand, const Library& library, int device);
   void check_asked(const char* name, int device) const;

@@ -21,6 +21,20 @@ _core.__prefix__:
     @property
     def \1(self) -> str | None: ...
 
+^_core\.DeviceArray\.__array__$:
+    def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+^_core\.DeviceArray\.__dlpack_device__$:
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+^_core\.DeviceArray\.(shape|strides)$:
+    @property
+    def \1(self) -> tuple[int, ...]: ...
+
+^_core\.DeviceArray\.__cuda_array_interface__$:
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
 ^_core\.(info|cuda_memory_info|time_link)$:
     def \1(*args: Any) -> dict[str, Any]: ...
 
