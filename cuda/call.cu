@@ -1,4 +1,5 @@
 // One call of one kernel, on operands in host memory or in device memory.
+#include <exception>
 #include <string>
 
 #include "check.h"
@@ -89,17 +90,20 @@ void run_whole_or_in_parts(const PanelPlan<Args>& plan, const Args& host, const 
   Args args = layout;
   const std::size_t needed = device_bytes(operands(host, args)) + workspace_bytes(plan, layout);
   const std::size_t limit = memory_limit(device), all = limit ? limit : device_info(device).memory;
+  std::exception_ptr without_memory;
   if (needed <= all) try {
       return run_whole(plan, host, layout, device, stream);
     } catch (const OutOfMemory&) {
+      without_memory = std::current_exception();
     }
   for (std::size_t memory = needed <= all ? needed / 2 : all;; memory /= 2) {
     const TilePlan<Args> tiles = plan_tiles(layout, memory, plan.row_for);
+    if (tiles.tiles.empty() && without_memory) std::rethrow_exception(without_memory);
     if (tiles.tiles.empty()) nothing_fits(device, needed, all);
     try {
       return run_tiles(tiles, plan.row_for, host, device, stream);
     } catch (const OutOfMemory&) {
-      continue;
+      without_memory = std::current_exception();
     }
   }
 }
