@@ -1,10 +1,10 @@
 #include "registry.h"
 
 #include "cpu_rules.h"
-#include "fp16x2_plan.h"
 #include "gemv_cuda_plan.h"
 #include "rules.h"
 #include "simt_rules.h"
+#include "sliced_plan.h"
 #include "thin_plan.h"
 
 namespace fl {

@@ -35,6 +35,14 @@ def data(kind, m, n, k):
         a, b = rng.random((m, k)), rng.random((k, n))
     elif kind == "exp_normal":
         a, b = signs(rng, a.shape) * np.exp(a), signs(rng, b.shape) * np.exp(b)
+    elif kind == "hundred_octaves":
+        a, b = spread(rng, a.shape, 100), spread(rng, b.shape, 100)
+    elif kind == "many_octaves":
+        a, b = (spread(rng, x.shape, 180) * 2.0**-50 for x in (a, b))
+    elif kind == "hilbert":
+        a, b = 1.0 / (np.arange(m)[:, None] + np.arange(k) + 1), 1.0 / (np.arange(k)[:, None] + np.arange(n) + 1)
+    elif kind == "huge_and_tiny_rows":
+        a, b = a * np.where(np.arange(m) % 2, 2.0**100, 2.0**-100)[:, None], b * 2.0**20
     elif kind == "twelve_decades":
         a, b = spread(rng, a.shape, 40), spread(rng, b.shape, 40)
     elif kind == "graded":
@@ -68,6 +76,7 @@ def data(kind, m, n, k):
 
 KINDS = (
     *("normal", "uniform", "exp_normal", "twelve_decades", "graded", "scaled_lines", "tiny_lines", "subnormal"),
+    *("hundred_octaves", "many_octaves", "hilbert", "huge_and_tiny_rows"),
     *("near_the_largest", "integers", "one_outlier", "growing", "late_start", "cancelling", "sparse", "zero_lines"),
 )
 
@@ -124,3 +133,50 @@ def test_strict_is_refused(row):
     one = np.ones((4, 4), np.float32)
     with pytest.raises(ValueError, match="needs precision='accurate'"):
         fl.sgemm(one, one, kernel=row.name, precision="strict")
+
+
+@pytest.mark.parametrize("values", ["normal", "uniform", "graded", "twelve_decades", "tiny_lines", "subnormal"])
+@pytest.mark.parametrize("k", [256, 1000, 1300])
+def test_three_slices_are_exact_for_the_identity(values, k):
+    a, _ = data(values, 200, 8, k)
+    eye = np.eye(k, dtype=np.float32)
+    np.testing.assert_array_equal(fl.sgemm(a, eye, kernel="bf16x6"), a)
+    np.testing.assert_array_equal(fl.sgemm(eye, np.ascontiguousarray(a.T), kernel="bf16x6"), a.T)
+
+
+LARGE = (2048, 2052, 4096)  # from here on three slices stand by for two
+
+
+@pytest.mark.parametrize(
+    ("kind", "answers"),
+    [("normal", "fp16x2"), ("graded", "bf16x6"), ("twelve_decades", "bf16x6"), ("many_octaves", "strict")],
+)
+def test_which_slices_answer_is_decided_by_the_data(kind, answers):
+    """Each scheme has bits of its own: who answered shows in the result."""
+    a, b = data(kind, *LARGE)
+    got = {name: fl.sgemm(a, b, kernel=name) for name in ("fp16x2", "bf16x6")}
+    if answers == "fp16x2":
+        assert (got["fp16x2"] != got["bf16x6"]).any()
+    else:
+        assert_same_bits(got["fp16x2"], got["bf16x6"], kind)
+    assert_product(got["fp16x2"], a, b, context=kind)
+    assert_product(got["bf16x6"], a, b, context=kind)
+
+
+@accurate_row
+@pytest.mark.parametrize("pad", [0, 1])
+def test_many_tiles_with_beta_in_place(row, pad):
+    """More tiles than multiprocessors: the old C of one is read while the one before is stored."""
+    rng = np.random.default_rng(pad)
+    m, n, k = 2100, 4200 + pad, 300
+    a, b, c = (rng.standard_normal(shape, np.float32) for shape in ((m, k), (k, n), (m, n)))
+    got = fl.sgemm(a, b, c, alpha=-1.5, beta=0.5, kernel=row.name)
+    assert_product(got, a, b, c, -1.5, 0.5, context=row.name)
+
+
+@accurate_row
+def test_a_million_positive_terms(row):
+    rng = np.random.default_rng(6)
+    a, b = rng.random((20, 10**6), np.float32), rng.random((10**6, 24), np.float32)
+    got, want = fl.sgemm(a, b, kernel=row.name), a.astype(np.float64) @ b.astype(np.float64)
+    assert np.linalg.norm(got - want) <= 5e-6 * np.linalg.norm(want)

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace fl::ptx {
@@ -45,6 +46,9 @@ __device__ __forceinline__ float load_once(const float* from) {  // ld.global.nc
   float v;
   asm volatile("ld.global.nc.L1::no_allocate.f32 %0, [%1];" : "=f"(v) : "l"(from));
   return v;
+}
+__device__ __forceinline__ void prefetch_l2(const void* p) {  // prefetch.global.L2
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(p) : "memory");
 }
 
 // ---------------------------------------------------------------- asynchronous copies, global to shared (sm_80)
@@ -133,6 +137,13 @@ __device__ __forceinline__ void registers_down() {  // setmaxnreg.dec
 // nothing it may still read be written, before grid_wait(). grid_release() lets the next launch begin; it waits as
 // well.
 __device__ __forceinline__ void grid_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+// Reads a kernel's parameters before it waits, so that they are in the constant cache when it has to be quick.
+template <class Plan>
+__device__ __forceinline__ void touch(const Plan& plan) {
+#pragma unroll
+  for (std::size_t i = 0; i < sizeof(Plan) / 64; ++i)
+    asm volatile("" ::"r"(reinterpret_cast<const unsigned*>(&plan)[i * 16]));
+}
 __device__ __forceinline__ void grid_release() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 
 }  // namespace fl::ptx

@@ -8,13 +8,6 @@
 
 namespace fl::ptx {
 
-// ---------------------------------------------------------------- shared memory
-__device__ __forceinline__ unsigned load1_cluster(uint32_t from) {  // ld.shared::cluster.u32
-  unsigned v;
-  asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(v) : "r"(from));
-  return v;
-}
-
 // ---------------------------------------------------------------- bulk copies, global to shared (sm_90)
 __device__ __forceinline__ void barrier_expect(uint32_t barrier, uint32_t bytes) {  // mbarrier.arrive.expect_tx
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
@@ -75,26 +68,38 @@ __device__ __forceinline__ uint64_t swizzled_tile(uint32_t address, uint32_t lea
 #define FL_D32(i) \
   FL_D4(i), FL_D4(i + 4), FL_D4(i + 8), FL_D4(i + 12), FL_D4(i + 16), FL_D4(i + 20), FL_D4(i + 24), FL_D4(i + 28)
 
-// d (+)= A[64,16] B[16,N], fp16 to float32. A is stored with k contiguous, B with its columns. `keep` 0 drops the old d.
+// d (+)= A[64,16] B[16,N], fp16 or bf16 to float32. A is stored with k contiguous, B with its columns. `keep` 0 drops the
+// old d.
+#define FL_WGMMA64(TYPE)                                                                                            \
+  asm volatile(                                                                                                     \
+      "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %34, 0;\n\t"                                                            \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." TYPE "." TYPE                                                   \
+      " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, " \
+      "%23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p, 1, 1, 0, 1;\n\t}"                                 \
+      : FL_D32(0)                                                                                                   \
+      : "l"(a), "l"(b), "r"(keep))
+#define FL_WGMMA128(TYPE)                                                                                           \
+  asm volatile(                                                                                                     \
+      "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %66, 0;\n\t"                                                            \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32." TYPE "." TYPE                                                  \
+      " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, " \
+      "%23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "   \
+      "%44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "       \
+      "%64, %65, p, 1, 1, 0, 1;\n\t}"                                                                               \
+      : FL_D32(0), FL_D32(32)                                                                                       \
+      : "l"(a), "l"(b), "r"(keep))
+template <bool BF16>
 __device__ __forceinline__ void wgmma(float (&d)[32], uint64_t a, uint64_t b, int keep) {
-  asm volatile(
-      "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %34, 0;\n\t"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, "
-      "%14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-      "%32, %33, p, 1, 1, 0, 1;\n\t}"
-      : FL_D32(0)
-      : "l"(a), "l"(b), "r"(keep));
+  if constexpr (BF16) FL_WGMMA64("bf16");
+  else FL_WGMMA64("f16");
 }
+template <bool BF16>
 __device__ __forceinline__ void wgmma(float (&d)[64], uint64_t a, uint64_t b, int keep) {
-  asm volatile(
-      "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %66, 0;\n\t"
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, "
-      "%13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, "
-      "%35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, "
-      "%57, %58, %59, %60, %61, %62, %63}, %64, %65, p, 1, 1, 0, 1;\n\t}"
-      : FL_D32(0), FL_D32(32)
-      : "l"(a), "l"(b), "r"(keep));
+  if constexpr (BF16) FL_WGMMA128("bf16");
+  else FL_WGMMA128("f16");
 }
+#undef FL_WGMMA64
+#undef FL_WGMMA128
 #undef FL_D32
 #undef FL_D4
 

@@ -2,8 +2,8 @@
 // where they go. It is always the eight numbers of a 16-byte chunk of the slices, times four.
 #pragma once
 
-#include "fp16x2_plan.h"
 #include "launch.cuh"
+#include "slices.cuh"
 
 namespace fl {
 
@@ -16,28 +16,31 @@ struct SplitOperand {
   int* exponents;  // line i was multiplied by 2^exponents[i]
 };
 
-// Which 4 x 8 numbers a thread holds: chunk g, number j. Lanes that differ in SHARED bits hold numbers of the same lines.
-// The columns of B change places within groups of 32, so that a lane of the product's accumulator ends up with eight
-// neighbouring columns of C: chunk c of such a group holds columns 2c, 2c + 1, 2c + 8, 2c + 9, ...
+constexpr int SPLIT_THREADS = 512, SPLIT_PIECE = SlicedBound::SPLIT_PIECE;
+
+// Which 4 x 8 of 16 lines by 1024 k a thread holds: chunk g, number j. Lanes that differ in SHARED bits hold numbers of the
+// same lines. The columns of B change places within groups of 16, so that a lane of the product's accumulator ends up
+// with four neighbouring columns of C: chunk c of such a group holds columns 2c, 2c + 1, 2c + 4, 2c + 5, ...
 template <bool IS_B, bool K_CONTIGUOUS>
-struct Share32 {
-  static constexpr int LINES = IS_B ? 8 : 4;
-  static constexpr unsigned SHARED = IS_B ? (K_CONTIGUOUS ? 15 : 24) : (K_CONTIGUOUS ? 15 : 16);
+struct SplitShare {
+  static constexpr int LINES = IS_B ? 8 : K_CONTIGUOUS ? 1 : 4;
+  static constexpr unsigned SHARED = IS_B ? 30 : K_CONTIGUOUS ? 31 : 28;
   unsigned t;
-  __device__ __forceinline__ unsigned chunk() const { return IS_B && K_CONTIGUOUS ? t / 16 % 8 : t % 8; }  // of B
+  static constexpr int index(int g, int j) { return IS_B ? j : LINES == 1 ? 0 : g; }  // of a number's line
   __device__ __forceinline__ unsigned line(int i) const {
-    if constexpr (IS_B) return chunk() / 4 * 32 + chunk() % 4 * 2 + i / 2 * 8 + i % 2;
-    return K_CONTIGUOUS ? i * 16 + t / 16 : t % 16 * 4 + i;
+    if constexpr (IS_B) return i / 2 * 4 + t % 2 * 2 + i % 2;
+    return K_CONTIGUOUS ? t / 32 : t % 4 * 4 + i;
   }
   // Of chunk g; in a slice of A the eight numbers follow along k.
   __device__ __forceinline__ unsigned k(int g) const {
-    if constexpr (IS_B) return K_CONTIGUOUS ? (t / 128 * 16 + t % 16) * 4 + g : g * 32 + t / 8;
-    return K_CONTIGUOUS ? t % 16 * 8 : t / 16 * 8;
+    if constexpr (IS_B) return K_CONTIGUOUS ? t / 2 * 4 + g : g * 256 + t / 2;
+    return K_CONTIGUOUS ? (g * 32 + t % 32) * 8 : t / 4 * 8;
   }
-  // Where chunk g goes in its block of 64 lines by 64 k; `k` counts from the start of the operand.
-  __device__ __forceinline__ unsigned place(int g, int64_t k) const {
+  // Where chunk g goes in its block of 64 lines by 64 k, of which this is quarter `quarter`; `k` counts from the start of
+  // the operand.
+  __device__ __forceinline__ unsigned place(int g, int64_t k, unsigned quarter) const {
     const unsigned in_block = static_cast<unsigned>(k % 64);
-    const unsigned row = IS_B ? in_block : line(g), column = IS_B ? chunk() : in_block / 8;
+    const unsigned row = IS_B ? in_block : quarter * 16 + line(g), column = IS_B ? quarter * 2 + t % 2 : in_block / 8;
     return row * 128 + ((column ^ row % 8) << 4);
   }
 };
@@ -64,10 +67,10 @@ __device__ __forceinline__ void read_run(float (&run)[V], const float* from, int
 // keeps the reads from being issued together.
 template <bool WHOLE, bool IS_B, bool K_CONTIGUOUS>
 __device__ __forceinline__ void read_piece(float (&v)[4][8], const SplitOperand& x,
-                                           const Share32<IS_B, K_CONTIGUOUS>& at, int64_t line0, int64_t k0,
+                                           const SplitShare<IS_B, K_CONTIGUOUS>& at, int64_t line0, int64_t k0,
                                            int64_t k_end) {
   constexpr int V = IS_B && !K_CONTIGUOUS ? 2 : 4;
-  // A run starts at chunk g, number j; `lines` and `ks` are its distance from the first of the thread.
+  // A run starts `lines` and `ks` from the first number of the thread.
   auto run = [&](float(&to)[V], int lines, int ks) __attribute__((always_inline)) {
     const int64_t line = line0 + at.line(0), k = k0 + at.k(0);
     const float* const first = x.data + (K_CONTIGUOUS ? line * x.ld + k : k * x.ld + line);
@@ -85,8 +88,8 @@ __device__ __forceinline__ void read_piece(float (&v)[4][8], const SplitOperand&
 #pragma unroll
       for (int j = 0; j < 8; j += V) {
         float some[V];
-        if constexpr (IS_B) run(some, j / 2 * 8, g * 32);
-        else run(some, g * 16, j);
+        if constexpr (IS_B) run(some, j / 2 * 4, g * 256);
+        else run(some, 0, g * 256 + j);
 #pragma unroll
         for (int i = 0; i < V; ++i) v[g][j + i] = some[i];
       }
@@ -94,7 +97,7 @@ __device__ __forceinline__ void read_piece(float (&v)[4][8], const SplitOperand&
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
       float some[4];
-      if constexpr (IS_B) run(some, j / 2 * 8 + j % 2, 0);
+      if constexpr (IS_B) run(some, j / 2 * 4 + j % 2, 0);
       else run(some, 0, j);
 #pragma unroll
       for (int g = 0; g < 4; ++g) v[g][j] = some[g];

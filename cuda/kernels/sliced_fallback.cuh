@@ -1,4 +1,4 @@
-// What computes the product where two fp16 slices may not: float32 FMA in ascending k, 512 of them at a time, and sums of
+// What computes the product where slices may not: float32 FMA in ascending k, 512 of them at a time, and sums of
 // those: for long k that is more accurate than one chain. It is launched behind every guarded product and leaves at once
 // if the verdict was good: no word goes to the host.
 //
@@ -6,7 +6,7 @@
 // finished runs wait in shared memory; in registers they would leave room for one block on a multiprocessor only.
 #pragma once
 
-#include "ptx.cuh"
+#include "sliced_split.cuh"
 #include "tiles.cuh"
 
 namespace fl {
@@ -80,13 +80,11 @@ __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTil
 // Persistent: thousands of blocks that only look at the verdict take 10 us.
 template <bool TA, bool TB>
 __global__ void __launch_bounds__(FALLBACK_THREADS, 2)
-    fp16x2_fallback_kernel(const __grid_constant__ SgemmArgs p, TileGrid grid, const unsigned* verdict, bool by16) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  ptx::grid_wait();
-  if (verdict && !(*verdict & 1)) return;
+    sliced_fallback_kernel(const __grid_constant__ SgemmArgs p, TileGrid grid, const unsigned* verdict, bool by16) {
+  wait_for_previous();
+  if (verdict && !(*verdict & VERDICT_REFUSED)) return;
   for (unsigned tile = blockIdx.x; tile < grid.total; tile += gridDim.x)
     fallback_tile<TA, TB>(p, block_tile<FALLBACK_BM, FALLBACK_BM>(p, grid, tile), by16);
-#endif
 }
 
 }  // namespace fl

@@ -1,0 +1,114 @@
+// How a product of sliced operands is laid out and guarded: what its rules and its kernels have to agree on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "problem.h"
+
+namespace fl {
+
+// What a float32 number is cut into: two fp16 slices with three products of slices, or three bf16 slices with six.
+enum class Slices { fp16x2, bf16x6 };
+constexpr int slice_count(Slices slices) { return slices == Slices::fp16x2 ? 2 : 3; }
+
+// A slice holds 64 x 64 blocks of 2-byte numbers: 64 lines (rows of A, columns of B) by 64 k. The slices of a block lie
+// side by side, and the blocks of 64 lines one after the other along k.
+constexpr int SLICE_BLOCK = 64, SLICE_BYTES = 64 * 64 * 2;
+constexpr int SPLIT_LINES =
+    16;  // lines that a block of threads of the split pass takes; it reports on them in one word
+// The bound of docs/accuracy.md holds from k = 64 on, but short sums of positive numbers are more accurate in plain
+// float32: below this k the fallback runs. Above the other the counters of the split pass are too narrow.
+constexpr int64_t SLICED_SMALLEST_K = 256, SLICED_LARGEST_K = int64_t{1} << 22;
+constexpr bool sliced_fits(int64_t k) { return k >= SLICED_SMALLEST_K && k <= SLICED_LARGEST_K; }
+
+// Offsets in the workspace, and its size. What fp16x2 refuses goes to bf16x6 in the same place; only the verdicts, one
+// for each, outlive that.
+struct SlicedPlan {
+  int64_t a_strips, b_strips, k_blocks, a_groups, b_groups;  // strips of 64 lines, groups of 16
+  std::size_t verdicts, guard, a_exponents, b_exponents, a_slices, b_slices, bytes;
+
+  constexpr SlicedPlan(const SgemmArgs& p, Slices slices)
+      : a_strips(ceil_div(p.m, SLICE_BLOCK)),
+        b_strips(ceil_div(p.n, SLICE_BLOCK)),
+        k_blocks(ceil_div(p.k, SLICE_BLOCK)),
+        a_groups(ceil_div(p.m, SPLIT_LINES)),
+        b_groups(ceil_div(p.n, SPLIT_LINES)),
+        verdicts(0),
+        guard(256),
+        // A tile of the product may reach three strips past the last one. What it reads there goes nowhere.
+        a_exponents(aligned(guard + std::size_t(a_groups + b_groups) * sizeof(unsigned))),
+        b_exponents(a_exponents + std::size_t(a_strips + 3) * SLICE_BLOCK * sizeof(int)),
+        a_slices(aligned(b_exponents + std::size_t(b_strips + 3) * SLICE_BLOCK * sizeof(int))),
+        b_slices(a_slices + std::size_t((a_strips + 3) * k_blocks) * strip_bytes(slices)),
+        bytes(b_slices + std::size_t((b_strips + 3) * k_blocks) * strip_bytes(slices)) {}
+
+ private:
+  static constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+  static constexpr std::size_t strip_bytes(Slices slices) { return std::size_t(slice_count(slices)) * SLICE_BYTES; }
+};
+
+// The guard in numbers; docs/accuracy.md derives them. Units of u = 2^-24, the rounding error of float32: of the k units
+// that the bound allows, `spare` are left when everything else has taken its worst share. Half of them go to numbers
+// that are not small, half to those that are.
+struct SlicedBound {
+  float small, large;  // a scaled number is small below the one, if it is not zero, and large from the other on
+  unsigned
+      both_large;  // if there are small numbers: for how many k both factors have to be large, for every element of C
+
+  SlicedBound(Slices slices, int64_t k) {
+    if (slices == Slices::bf16x6) {
+      small = 0x1p-50f, large = 0x1p-22f, both_large = 1;
+      return;
+    }
+    const double spare = double(k) * 63 / 64 - 51;
+    small = float(2 / spare);
+    // The scale of a long line leaves a factor 16 of headroom, so its numbers are that much smaller.
+    large = k <= SPLIT_PIECE ? 128.0f : 16.0f;
+    const double small_error_per_large = spare / 2 * double(large) * double(large) / (1 << 14);
+    both_large = unsigned(double(k) / (1 + small_error_per_large)) + 1;
+  }
+
+  static constexpr int64_t SPLIT_PIECE = 1024;  // of k, that the split pass holds at a time
+};
+
+// Tiles of the product, and the share of its peak that each reaches.
+enum class SlicedTile { tall_256x128, middle_192x128, small_128x64 };
+struct SlicedChoice {
+  SlicedTile tile;
+  double rounds_area;  // elements of C that one multiprocessor computes, weighed by the rate of the tile
+};
+constexpr SlicedChoice sliced_choice(int64_t m, int64_t n, int64_t multiprocessors) {
+  constexpr struct {
+    SlicedTile tile;
+    int rows, cols;
+    double rate;
+  } tiles[] = {{SlicedTile::tall_256x128, 256, 128, 1.0},
+               {SlicedTile::middle_192x128, 192, 128, 0.95},
+               {SlicedTile::small_128x64, 128, 64, 0.85}};
+  SlicedChoice best{SlicedTile::tall_256x128, 0};
+  for (const auto& t : tiles) {
+    const int64_t rounds = ceil_div(ceil_div(m, t.rows) * ceil_div(n, t.cols), multiprocessors);
+    const double area = double(rounds) * t.rows * t.cols / t.rate;
+    if (best.rounds_area == 0 || area < best.rounds_area) best = {t.tile, area};
+  }
+  return best;
+}
+
+// Whether the copy engine can store C. It does so in units of 16 bytes, and beyond the end of a row that is not a multiple
+// of them. Other calls use ordinary stores.
+inline bool sliced_stored_by_boxes(const SgemmArgs& p) {
+  return reinterpret_cast<uintptr_t>(p.c.data) % 16 == 0 && p.c.rs % 4 == 0 && p.n % 4 == 0;
+}
+
+// Whether what fp16x2 refuses is worth two more launches. They take about 5 us of every call, and bf16x6 is three times as
+// fast as the strict kernel behind it.
+constexpr bool bf16x6_stands_by(const SgemmArgs& p) { return double(p.m) * double(p.n) * double(p.k) >= 0x1p34; }
+
+const char* accurate_only(const SgemmArgs& p);
+double fp16x2_cost(const SgemmArgs& p);
+double bf16x6_cost(const SgemmArgs& p);
+std::size_t fp16x2_workspace(const SgemmArgs& p);
+std::size_t bf16x6_workspace(const SgemmArgs& p);
+
+}  // namespace fl

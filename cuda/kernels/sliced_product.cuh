@@ -1,0 +1,248 @@
+// The product of two operands that the split pass has cut into slices of 16 bits.
+//
+// Each block of 64 k is summed in a temporary accumulator and then added to a float32 one. The tensor cores truncate
+// while they accumulate, which biases long sums; the promotion by additions that round to nearest is what gives float32
+// accuracy, and it is hidden behind the other warpgroup's products.
+//
+// Persistent blocks: one warp fills the stages by bulk copies, two or three warpgroups multiply, each 64 * W rows. Two
+// of them take turns. The temporary accumulator also hides the epilogue: finished rows are scaled back and stored while
+// the tensor cores work on the rows of the next tile. A cluster of two blocks shares the tile of A (3 % at 8192).
+//
+// Lost, at 8192 and k = 1024 with two slices: four stages of 32 k (2 to 3 % slower), tiles of 128x192 (3 %), clusters that
+// share B (2 %), clusters of four (120 of 132 multiprocessors fit: 5 %), stores from the fragments without staging (3 %).
+#pragma once
+
+#include "sliced_epilogue.cuh"
+#include "sliced_verdict.cuh"
+
+namespace fl {
+
+template <class S_, int W_, int BN_, int WARPGROUPS_, int STAGES_, int CLUSTER_>
+struct ProductTile {
+  using S = S_;
+  static constexpr int W = W_, BN = BN_, WARPGROUPS = WARPGROUPS_, STAGES = STAGES_, CLUSTER = CLUSTER_;
+  static constexpr int BM = W * WARPGROUPS * 64, A_CHUNKS = BM / 64, B_CHUNKS = BN / 64;
+  static constexpr int STAGE_BYTES = (A_CHUNKS + B_CHUNKS) * BLOCK_BYTES<S>;
+  static constexpr int STAGING = STAGE_BYTES * STAGES;  // of the epilogue: two boxes per warp
+  static constexpr int BARRIERS = STAGING + WARPGROUPS * 4 * 2 * BOX_BYTES;
+  static constexpr int SHARED_BYTES = BARRIERS + 16 * STAGES + 8 + 1024;  // aligned to 1024 by hand
+  static constexpr int MATH_THREADS = 128 * WARPGROUPS, THREADS = MATH_THREADS + 128;
+  static constexpr int MATH_REGISTERS = WARPGROUPS == 3 ? 160 : 240, COPY_REGISTERS = WARPGROUPS == 3 ? 32 : 24;
+  static constexpr bool TURNS = CLUSTER > 1;
+};
+
+struct ProductPlan {
+  const char *a, *b;  // slices
+  int k_blocks, tile_rows, tile_cols, band;
+  Guard guard;
+  Epilogue out;
+};
+
+struct ProductCorner {
+  int row, col;  // in tiles of a block
+};
+// Tiles of clusters in bands of rows, down and then across: what runs at a time reads few rows and columns.
+template <class T>
+__device__ __forceinline__ ProductCorner corner_of(const ProductPlan& plan, int tile, int rank) {
+  const int per_band = plan.band * plan.tile_cols, first = tile / per_band * plan.band;
+  const int rows = min(plan.band, plan.tile_rows - first), in_band = tile % per_band;
+  return {first + in_band % rows, in_band / rows * T::CLUSTER + rank};
+}
+
+struct Stages {
+  uint32_t tiles, full, empty, decided;  // addresses in shared memory
+};
+
+template <class T>
+struct StageCursor {
+  int stage = 0;
+  uint32_t parity = 0;
+  __device__ __forceinline__ void next() {
+    if (++stage == T::STAGES) stage = 0, parity ^= 1;
+  }
+};
+
+// What the copying thread reads of a tile.
+template <class T>
+struct TileSource {
+  const char *a, *b;
+  unsigned strip_bytes;
+
+  __device__ __forceinline__ TileSource(const ProductPlan& plan, int tile, int rank)
+      : strip_bytes(plan.k_blocks * BLOCK_BYTES<typename T::S>) {
+    const ProductCorner corner = corner_of<T>(plan, tile, rank);
+    a = plan.a + std::size_t{strip_bytes} * (corner.row * T::A_CHUNKS);
+    b = plan.b + std::size_t{strip_bytes} * (corner.col * T::B_CHUNKS);
+  }
+
+  __device__ __forceinline__ void fill(const Stages& stages, int rank, const StageCursor<T>& at) {
+    constexpr int BLOCK = BLOCK_BYTES<typename T::S>;
+    const uint32_t full = stages.full + 8 * at.stage;
+    uint32_t to = stages.tiles + at.stage * T::STAGE_BYTES;
+    ptx::barrier_wait(stages.empty + 8 * at.stage, at.parity ^ 1);
+    ptx::barrier_expect(full, T::STAGE_BYTES);
+#pragma unroll
+    for (int c = 0; c < T::A_CHUNKS; ++c, to += BLOCK) {
+      const char* from = a + std::size_t{strip_bytes} * c;
+      if constexpr (T::CLUSTER == 1) ptx::bulk_copy(to, from, BLOCK, full);
+      else if (c % 2 == rank) ptx::bulk_copy_to(to, from, BLOCK, full, 3);
+    }
+#pragma unroll
+    for (int c = 0; c < T::B_CHUNKS; ++c, to += BLOCK)
+      ptx::bulk_copy(to, b + std::size_t{strip_bytes} * c, BLOCK, full);
+    a += BLOCK, b += BLOCK;
+  }
+};
+
+// Starts before it is known whether the product will be computed: the first copies take as long as the verdict.
+template <class T>
+__device__ __forceinline__ void fill_stages(const ProductPlan& plan, const Stages& stages, int rank,
+                                            const VerdictShared& guard) {
+  static_assert(T::STAGES * SLICE_BLOCK <= SLICED_SMALLEST_K);
+  StageCursor<T> at;
+  int filled = 0;
+  for (int tile = blockIdx.x / T::CLUSTER; tile < plan.tile_rows * plan.tile_cols; tile += gridDim.x / T::CLUSTER) {
+    TileSource<T> source(plan, tile, rank);
+    for (int step = 0; step < plan.k_blocks; ++step, ++filled, at.next()) {
+      if (filled == T::STAGES) {
+        ptx::barrier_wait(stages.decided, 0);
+        if (guard.verdict & VERDICT_REFUSED) return;
+      }
+      source.fill(stages, rank, at);
+    }
+  }
+}
+
+// By the threads that multiply. Returns the verdict; if it is a refusal, nothing is on its way into this block.
+template <class T>
+__device__ __forceinline__ unsigned decide(const ProductPlan& plan, const Stages& stages, VerdictShared& guard) {
+  collect_words<128, T::THREADS>(plan.guard, guard);
+  ptx::turn_wait(7, T::MATH_THREADS);
+  const unsigned verdict = verdict_of(plan.guard, guard);
+  if (threadIdx.x == 128) {
+    if (blockIdx.x == 0) *plan.guard.verdict = verdict;
+    guard.verdict = verdict;
+    ptx::barrier_arrive(stages.decided);
+    if (verdict & VERDICT_REFUSED)
+      for (int stage = 0; stage < T::STAGES; ++stage) ptx::barrier_wait(stages.full + 8 * stage, 0);
+  }
+  return verdict;
+}
+
+template <class T, WayOut WAY>
+__device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CUtensorMap* map, const Stages& stages,
+                                               uint32_t staging, int rank, bool wide) {
+  using S = typename T::S;
+  constexpr int W = T::W, BN = T::BN, ACC = BN / 2, BANDS = BN / 32, BLOCK = BLOCK_BYTES<S>;
+  const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0) - 1, lane = threadIdx.x % 32;
+  const int warp = threadIdx.x / 32 - 4;
+  float acc[W][ACC] = {}, sum[ACC];
+  const uint64_t a_tile = ptx::swizzled_tile(stages.tiles + group * W * BLOCK, 16, 1024);
+  const uint64_t b_tile = ptx::swizzled_tile(stages.tiles + T::A_CHUNKS * BLOCK, BLOCK, 1024);
+  auto multiply = [&](int stage, int w) __attribute__((always_inline)) {
+#pragma unroll
+    for (int product = 0; product < S::PRODUCTS; ++product) {
+      const uint64_t a =
+          a_tile + (uint32_t(stage * T::STAGE_BYTES + w * BLOCK + S::a_slice(product) * SLICE_BYTES) >> 4);
+      const uint64_t b = b_tile + (uint32_t(stage * T::STAGE_BYTES + S::b_slice(product) * SLICE_BYTES) >> 4);
+#pragma unroll
+      for (int step = 0; step < 4; ++step)
+        ptx::wgmma<S::KIND == Slices::bf16x6>(sum, a + step * 2, b + step * 128, product == 0 && step == 0 ? 0 : 1);
+    }
+  };
+  BoxWriter<WAY> writer{plan.out, map, staging + warp * 2 * BOX_BYTES, wide};
+  auto first_row = [&](const ProductCorner& corner) { return corner.row * T::BM + group * W * 64 + warp % 4 * 16; };
+  auto store = [&](int w, int from, int to, const ProductCorner& corner) __attribute__((always_inline)) {
+    writer.store(acc[w], from, to, first_row(corner) + w * 64, corner.col * BN, w < W - 1);
+  };
+
+  StageCursor<T> at;
+  ProductCorner last{-1, 0};
+  if (T::TURNS && group == T::WARPGROUPS - 1) ptx::turn_pass(1, 256);
+  // Once more after the last tile, for its rows. What is multiplied then goes nowhere: the code that stores is large and
+  // slow where it is new, so that a second copy of it costs more, and a product under a condition is not overlapped.
+  for (int tile = blockIdx.x / T::CLUSTER;; tile += gridDim.x / T::CLUSTER) {
+    const bool more = tile < plan.tile_rows * plan.tile_cols;
+    const ProductCorner corner = corner_of<T>(plan, tile, rank);
+    for (int step = 0; step < plan.k_blocks; ++step, at.next()) {
+      if (more) ptx::barrier_wait(stages.full + 8 * at.stage, at.parity);
+#pragma unroll
+      for (int w = 0; w < W; ++w) {
+        if (T::TURNS) ptx::turn_wait(1 + group, 256);
+        ptx::wgmma_fence();
+        multiply(at.stage, w);
+        ptx::wgmma_commit();
+        if (T::TURNS) ptx::turn_pass(1 + (group + 1) % T::WARPGROUPS, 256);
+        // Rows that are finished are stored while the tensor cores work on those just issued.
+        if (step == 0 && last.row >= 0) {
+          if constexpr (W == 1) {
+            store(0, 0, BANDS, last);
+          } else if (w == 0) {
+            store(0, BANDS * 3 / 4, BANDS, last);
+            store(1, 0, BANDS / 2, last);
+          } else {
+            store(1, BANDS / 2, BANDS, last);
+          }
+        }
+        if (step == 1 && w == 0) writer.template begin_tile<W, BN>(first_row(corner), corner.col * BN);
+        if (W > 1 && w > 0 && step == plan.k_blocks - 1) store(0, 0, BANDS * 3 / 4, corner);
+        ptx::wgmma_wait_all();
+        ptx::written(sum);
+        if (w == W - 1 && more) {
+          const uint32_t empty = stages.empty + 8 * at.stage;
+          if (T::CLUSTER == 1 && lane == 0) ptx::barrier_arrive(empty);
+          if (T::CLUSTER > 1 && lane < T::CLUSTER) ptx::barrier_arrive_in(lane, empty);
+        }
+#pragma unroll
+        for (int i = 0; i < ACC; ++i) acc[w][i] += sum[i];
+      }
+      if (!more) return writer.finish();
+    }
+    last = corner;
+  }
+}
+
+template <class T, WayOut WAY>
+__global__ void __launch_bounds__(T::THREADS, 1)
+    sliced_product_kernel(const __grid_constant__ ProductPlan plan, const __grid_constant__ CUtensorMap map) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ char memory[];
+  const uint32_t shared = (ptx::shared_address(memory) + 1023) & ~1023u;
+  constexpr int FULL = T::BARRIERS, EMPTY = FULL + 8 * T::STAGES, DECIDED = EMPTY + 8 * T::STAGES;
+  const Stages stages{shared, shared + FULL, shared + EMPTY, shared + DECIDED};
+  const int rank = blockIdx.x % T::CLUSTER;
+  __shared__ VerdictShared guard;
+  if (threadIdx.x == 0) {
+    guard = {};
+    for (int s = 0; s < T::STAGES; ++s) {
+      ptx::barrier_init(stages.full + 8 * s, 1);
+      ptx::barrier_init(stages.empty + 8 * s, 4 * T::WARPGROUPS * T::CLUSTER);
+    }
+    ptx::barrier_init(stages.decided, 1);
+    ptx::barrier_init_fence();
+  }
+  ptx::grid_release();
+  ptx::touch(plan);
+  __syncthreads();
+  if constexpr (T::CLUSTER > 1) {
+    ptx::cluster_arrive();
+    ptx::cluster_wait();
+  }
+  ptx::grid_wait();
+  if (!wanted(plan.guard)) return;
+  if (threadIdx.x < 128) {
+    ptx::registers_down<T::COPY_REGISTERS>();
+    if (threadIdx.x == 0) fill_stages<T>(plan, stages, rank, guard);
+  } else {
+    ptx::registers_up<T::MATH_REGISTERS>();
+    const unsigned verdict = decide<T>(plan, stages, guard);
+    if (!(verdict & VERDICT_REFUSED))
+      multiply_tiles<T, WAY>(plan, &map, stages, shared + T::STAGING, rank, verdict & VERDICT_WIDE);
+  }
+  if constexpr (T::CLUSTER > 1) {  // no block leaves while another may still copy into it or arrive at its barriers
+    asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+  }
+#endif
+}
+
+}  // namespace fl

@@ -1,0 +1,59 @@
+// The guard's verdict on a whole product, from the words of the split pass: may these slices be used?
+#pragma once
+
+#include "sliced_split.cuh"
+
+namespace fl {
+
+// Something else has computed the product.
+constexpr unsigned VERDICT_DONE = 8;
+
+struct Guard {
+  const unsigned* words;   // one for each 16 lines: those of A, then those of B
+  int a_groups, groups;    // of lines
+  unsigned k, both_large;  // for how many k both factors have to be large if there are small numbers
+  unsigned* verdict;       // for the kernels behind
+  const unsigned* before;  // the verdict on slices that were tried before, if any
+};
+
+struct VerdictShared {
+  unsigned not_large[2], flags, verdict;
+};
+
+// Whether these slices are still wanted.
+__device__ __forceinline__ bool wanted(const Guard& guard) {
+  if (!guard.before) return true;
+  const unsigned before = *guard.before;
+  if (before & VERDICT_REFUSED && !(before & VERDICT_NOT_FINITE)) return true;
+  // No number of slices can hold what is not finite.
+  if (blockIdx.x == 0 && threadIdx.x == 0)
+    *guard.verdict = before & VERDICT_REFUSED ? VERDICT_REFUSED | VERDICT_NOT_FINITE : VERDICT_DONE;
+  return false;
+}
+
+// By the threads from `FIRST` on of a block; `shared` has been zeroed.
+template <int FIRST, int THREADS>
+__device__ __forceinline__ void collect_words(const Guard& guard, VerdictShared& shared) {
+  if (threadIdx.x < FIRST) return;
+  unsigned count[2] = {}, any = 0;
+  for (int group = threadIdx.x - FIRST; group < guard.groups; group += THREADS - FIRST) {
+    const unsigned word = guard.words[group];
+    unsigned& most = count[group < guard.a_groups ? 0 : 1];
+    most = max(most, word & GUARD_COUNT);
+    any |= word & ~GUARD_COUNT;
+  }
+  for (int operand = 0; operand < 2; ++operand)
+    if (count[operand]) atomicMax(&shared.not_large[operand], count[operand]);
+  if (any) atomicOr(&shared.flags, any);
+}
+
+// After a barrier.
+__device__ __forceinline__ unsigned verdict_of(const Guard& guard, const VerdictShared& shared) {
+  const bool few_large = uint64_t{shared.not_large[0]} + shared.not_large[1] + guard.both_large > guard.k;
+  unsigned verdict = shared.flags & GUARD_WIDE ? VERDICT_WIDE : 0;
+  if (shared.flags & GUARD_NOT_FINITE) verdict |= VERDICT_REFUSED | VERDICT_NOT_FINITE;
+  if (shared.flags & GUARD_SMALL && few_large) verdict |= VERDICT_REFUSED;
+  return verdict;
+}
+
+}  // namespace fl
