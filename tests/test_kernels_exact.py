@@ -111,6 +111,24 @@ def test_thread_count_does_not_change_a_bit(row, rng):
         assert_same_bits(answer, answers[0], f"{count} threads")
 
 
+@pytest.mark.parametrize("kind", ["normal", "uniform"])
+def test_errors_are_no_larger_than_twice_those_of_numpy(kind, rng):
+    """On the same data, over u |A| |B|: what the length of the chains of additions was chosen for."""
+    draw = rng.standard_normal if kind == "normal" else rng.random
+    m, n, k = 192, 160, 1024
+    a, b = draw((m, k), np.float32), draw((k, n), np.float32)
+    exact = a.astype(np.float64) @ b
+    size = np.abs(a).astype(np.float64) @ np.abs(b)
+
+    def largest(c, columns=slice(None)):
+        return float((np.abs(c - exact[:, columns]) / size[:, columns]).max() * 2**24)
+
+    allowed = 2 * largest(np.matmul(a, b))
+    for row in fl.kernels("sgemm"):
+        if row.device == "cpu" and row.available and row.name != "reference" and not row.name.endswith("_column"):
+            assert largest(fl.sgemm(a, b, kernel=row.name)) <= allowed, row.name
+
+
 def test_dispatched_rows_have_the_same_bits_alone(rng):
     """Whichever rows of the table answer for a slice of A and for all of it, and in whichever order B lies."""
     different = []

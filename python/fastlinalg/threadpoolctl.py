@@ -11,7 +11,7 @@ import ctypes
 from threadpoolctl import LibController, register
 
 
-class FastlinalgController(LibController):
+class FastlinalgController(LibController):  # type: ignore[misc]  # threadpoolctl has no types
     """fastlinalg as ``threadpoolctl`` sees it: a BLAS, so that limits on BLAS libraries hold here too."""
 
     user_api = "blas"
