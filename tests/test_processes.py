@@ -66,6 +66,24 @@ def test_exit_while_a_daemon_thread_is_in_a_call(python, attempt):
     )
 
 
+@pytest.mark.parametrize("logged", [False, True])
+def test_exit_while_daemon_threads_make_and_execute_plans(python, logged):
+    """A thread that takes the GIL back to log must not end the process either."""
+    python(
+        SETUP + "import threading, time, logging, io\n"
+        f"if {logged}:\n"
+        "    logging.basicConfig(level='DEBUG', stream=io.StringIO())\n"
+        "plan = fl.Matmul(a, a)\n"
+        "def work(i):\n"
+        "    for n in range(1, 10**6):\n"
+        "        plan.execute()\n"
+        "        x = np.ones((n % 1000 + i, 3), 'f4')\n"
+        "        fl.Matmul(x.T, x).execute()\n"
+        "for i in range(3): threading.Thread(target=work, args=(i,), daemon=True).start()\n"
+        "time.sleep(0.05)\n"
+    )
+
+
 def test_import_and_exit_are_silent(python):
     assert python("import fastlinalg") == ""
     assert python(SETUP + "fl.sgemv(a, a[0]); fl.transpose(a); fl.info(); fl.devices(); fl.kernels('sgemm')") == ""

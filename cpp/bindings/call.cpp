@@ -55,7 +55,7 @@ void log_once(const std::string& line) {
     const std::lock_guard lock(mutex);
     if (!seen->insert(line).second) return;
   }
-  nb::gil_scoped_acquire gil;
+  const GilAcquired gil;
   logger->attr("debug")("%s", line.c_str());
 }
 
@@ -184,6 +184,7 @@ Plan<Args> make_plan(const Args& args, const Options& options) {
   CallOptions call = options.call;
   const auto log = log_for(args);
   if (logger) call.log = &log;
+  call.log_choice = wants_log(args);
   const GilReleased released;
   return Plan<Args>(args, call);
 }

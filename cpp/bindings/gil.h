@@ -1,4 +1,4 @@
-// Releases the GIL for the life of an object, as nb::gil_scoped_release does, but survives the end of the interpreter.
+// The GIL for the life of an object, as nanobind's own guards do it, but surviving the end of the interpreter.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -14,6 +14,7 @@ struct StopIfUnwound {
     while (armed) pause();
   }
 };
+// Releases the GIL.
 class GilReleased {
  public:
   GilReleased() : state_(PyEval_SaveThread()) {}
@@ -27,6 +28,22 @@ class GilReleased {
 
  private:
   PyThreadState* state_;
+};
+
+// Takes the GIL where it may have been released, as nb::gil_scoped_acquire does.
+class GilAcquired {
+ public:
+  GilAcquired() {
+    StopIfUnwound stop;
+    state_ = PyGILState_Ensure();
+    stop.armed = false;
+  }
+  ~GilAcquired() { PyGILState_Release(state_); }
+  GilAcquired(const GilAcquired&) = delete;
+  GilAcquired& operator=(const GilAcquired&) = delete;
+
+ private:
+  PyGILState_STATE state_;
 };
 
 }  // namespace fl::py
