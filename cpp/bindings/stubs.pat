@@ -17,6 +17,11 @@ _core.__prefix__:
     def execute(self, *, stream: Any = None) -> Any:
         \doc
 
+# The generator leaves out what begins with an underscore.
+^_core\.MatmulPlan\.free$:
+    def free(self) -> None: ...
+    def _reset_operands(self, a: Any, b: Any, c: Any, out: Any) -> None: ...
+
 ^_core\.MatmulPlan\.(kernel|device)$:
     @property
     def \1(self) -> str | None: ...
