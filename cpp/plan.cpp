@@ -62,7 +62,9 @@ void Plan<Args>::rebind(const Args& args) {
   if (!decision_.row) return;
   decision_.args = args;
   normalise(decision_.args);
-  if (decision_.row->legal(seen_by_row()) == nullptr) return;
+  // A row may cut its work by the alignment of its operands, and then need more room than before.
+  if (decision_.row->legal(seen_by_row()) == nullptr && decision_.row->workspace(seen_by_row()) <= workspace_bytes_)
+    return;
   const ThreadCount threads;
   prepare();
 }

@@ -7,6 +7,7 @@
 //   row       thread tile   k of a slot   warps on a multiprocessor   bytes in flight there
 //   16x16w       2 x 4           16                  24                     96 KiB
 //   32x32w       4 x 8           32                  12                     96 KiB
+//   64x32w       8 x 8           16                  12                     72 KiB
 //
 // Bound: memory, 12 bytes an element of three square matrices.
 #include "simt_warps.cuh"

@@ -56,7 +56,9 @@ inline bool box_map(CUtensorMap& map, const SgemmArgs& p) {
     cudaDriverEntryPointQueryResult found;
     const cudaError_t error =
         cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found);
-    return error == cudaSuccess ? reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function) : nullptr;
+    if (error == cudaSuccess) return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
+    static_cast<void>(cudaGetLastError());  // the answer, not an error of the call
+    return PFN_cuTensorMapEncodeTiled_v12000{};
   }();
   const cuuint64_t extent[2] = {cuuint64_t(p.n), cuuint64_t(p.m)}, stride[1] = {cuuint64_t(p.c.rs) * sizeof(float)};
   const cuuint32_t box[2] = {32, 16}, step[2] = {1, 1};
@@ -83,8 +85,10 @@ int resident_clusters(Kernel kernel, int sm_count) {
   config.attrs = &cluster;
   config.numAttrs = 1;
   int clusters = 0;
-  if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) != cudaSuccess || clusters < 1)
+  if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) != cudaSuccess || clusters < 1) {
+    static_cast<void>(cudaGetLastError());  // whether clusters fit is for the launch to say
     return sm_count / T::CLUSTER;
+  }
   known.store(uint64_t(sm_count) << 32 | uint64_t(clusters), std::memory_order_relaxed);
   return clusters;
 }
