@@ -12,7 +12,8 @@ namespace {
 constexpr double link_bytes_per_us = 48e3, step_us = 10;  // as nominal as in panel_plan.cpp
 constexpr double slice_bytes = 64 << 20;
 constexpr int64_t most_slices = 16, least_slice_rows = 256;
-constexpr int64_t group_count = 8;  // groups of a batch: so that copies and products of different groups overlap
+constexpr double most_tiles = 1 << 18;  // each takes about 1 KB of host memory: with more, that would run out instead
+constexpr int64_t group_count = 8;      // groups of a batch: so that copies and products of different groups overlap
 
 constexpr bool sliced(const SgemmArgs&) { return true; }
 template <class Args>
@@ -95,6 +96,7 @@ class Planner {
 
   bool consider(TileShape shape) {
     const Cuts c = cuts(extent_, shape);
+    if (double(c.rows) * double(c.cols) * double(c.depth) * double(c.groups) > most_tiles) return false;
     const bool many_a = c.rows * c.depth > 1 || (c.groups > 1 && !shared_a(layout_));
     const bool many_b = c.cols * c.depth > 1 || (c.groups > 1 && !shared_b(layout_));
     shape.input_slots[0] = many_a ? 2 : 1;

@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "device.h"
+#include "errors.h"
 #include "memory_pool.h"
 #include "per_device.h"
 #include "ring.h"
@@ -31,21 +32,29 @@ double copy_us(char* device_memory, char* pinned, cudaStream_t in, cudaStream_t 
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
 }
 
-}  // namespace
-
-void measure_link(int device, char* pinned, cudaStream_t in, cudaStream_t out) {
-  Link& link = per_device<Link>(device);
-  if (link.claimed.load(std::memory_order_relaxed) || link.claimed.exchange(true)) return;
+double measured_bytes_per_us(int device, char* pinned, cudaStream_t in, cudaStream_t out) {
   constexpr std::size_t bytes = PinnedBlocks::block_bytes;
-  const std::size_t limit = memory_limit(device);
-  if (limit && limit < 4 * bytes) return;  // leaves it to the call
   const PoolBuffer memory(device, bytes, in);
   FL_CUDA(cudaMemsetAsync(memory.data(), 0, bytes, in));
   FL_CUDA(cudaStreamSynchronize(in));
   double us = copy_us(memory.data(), pinned, in, out);
   for (int i = 0; i < 2; ++i) us = std::min(us, copy_us(memory.data(), pinned, in, out));
   constexpr double latency_us = 12;  // of the copies and of waiting for them
-  link.bytes_per_us = double(bytes / 2) / std::max(us - latency_us, 1.0);
+  return double(bytes / 2) / std::max(us - latency_us, 1.0);
+}
+
+}  // namespace
+
+void measure_link(int device, char* pinned, cudaStream_t in, cudaStream_t out) {
+  Link& link = per_device<Link>(device);
+  if (link.claimed.load(std::memory_order_relaxed) || link.claimed.exchange(true)) return;
+  const std::size_t limit = memory_limit(device);
+  if (limit && limit < 4 * PinnedBlocks::block_bytes) return;  // leaves it to the call
+  try {
+    link.bytes_per_us = measured_bytes_per_us(device, pinned, in, out);
+  } catch (const OutOfMemory&) {
+    // The call may still find what it needs, which can be less.
+  }
 }
 
 // Each thread packs at 10 to 11 GB/s, and the three of a square product's matrices share them.

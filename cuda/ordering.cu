@@ -98,8 +98,11 @@ Mark::Mark(int device, void* stream) : device_(device), event_(nullptr) {
   const DeviceGuard guard(device);
   if (capture_of(stream) != 0) return;
   const cudaEvent_t event = borrow_event(device);
+  if (const cudaError_t error = cudaEventRecord(event, handle(stream)); error != cudaSuccess) {
+    give_back_event(device, event);
+    fail(error, "cudaEventRecord(event, stream)", __FILE__, __LINE__);
+  }
   event_ = event;
-  FL_CUDA(cudaEventRecord(event, handle(stream)));
 }
 
 Mark::~Mark() {

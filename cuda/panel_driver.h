@@ -58,6 +58,7 @@ class PanelDriver {
     }
     FL_CUDA(cudaStreamSynchronize(streams_.out));
   }
+  bool has_stored() const { return fetched_ > 0; }  // the result may have been written in part
 
  private:
   static constexpr int few_helpers = 4;

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <string>
 #include <utility>
 
 #include "check.h"
 #include "copy_workers.h"
 #include "device_guard.h"
+#include "errors.h"
 #include "link.h"
 #include "thread_pool.h"
 #include "threading.h"
@@ -80,6 +82,12 @@ std::pair<void*, std::size_t> fresh_pages(const Lines<float>& output, bool direc
   return {output.data, size};
 }
 
+// Whoever catches OutOfMemory tries again with other cuts, which must not add to a result that is there in part.
+CudaError out_of_memory_halfway(const OutOfMemory& error) {
+  return CudaError(cudaErrorMemoryAllocation, cudaGetErrorName(cudaErrorMemoryAllocation),
+                   std::string(error.what()) + "; the result has been written in part");
+}
+
 // The caller drives the device and the threads of the pool copy. A busy pool gives none: then the caller does both.
 template <class Args>
 void drive(PanelDriver<Args>& driver, CopyWorkers& workers, int threads) {
@@ -90,6 +98,8 @@ void drive(PanelDriver<Args>& driver, CopyWorkers& workers, int threads) {
     if (std::exchange(driven, true)) return;
     try {
       driver.drive();
+    } catch (const OutOfMemory& error) {
+      failure = driver.has_stored() ? std::make_exception_ptr(out_of_memory_halfway(error)) : std::current_exception();
     } catch (...) {
       failure = std::current_exception();
     }

@@ -105,6 +105,11 @@ def test_no_plan_where_nothing_fits():
     assert _core.sgemm_tiles(1000, 1000, 1000, 1, 1000)[1] == []
 
 
+def test_no_plan_of_more_tiles_than_the_host_can_hold():
+    assert _core.sgemm_tiles(6000, 6000, 6000, 1, MiB // 8)[1] == []
+    assert _core.sgemm_tiles(1000, 1000, 1000, 1, MiB // 8)[1] != []
+
+
 def test_traffic_of_a_large_product():
     """Under 2 GiB a tile of half the size each way stays there: about 16 GiB go in, not 96."""
     shape, tiles = _core.sgemm_tiles(32768, 32768, 32768, 1, 2048 * MiB, kernel="fp16x2")
