@@ -34,6 +34,7 @@ constexpr std::size_t small_call = std::size_t(1) << 20;  // bytes
 // The operands are packed as they will lie on the device, so that one copy takes them all.
 template <class Args>
 void run_small(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, cudaStream_t stream) {
+  const AllowDuringCapture allow;  // as run_pipeline() does: another thread's capture is no reason to refuse a call
   Args args = layout;
   const Operands on = operands(host, args);
   const Kernel<Args>& row = *plan.steps.front().row;
