@@ -51,6 +51,9 @@ _core.__prefix__:
     def \1(*args: Any, **options: Any) -> tuple[Any, ...]: ...
 
 # The generator knows the type of a function object, not of its arguments.
+^_core\.host_call_stamps$:
+    def host_call_stamps(call: Callable[[], object]) -> list[tuple[str, int, float]]: ...
+
 ^_core\.time_in_graph$:
     \from collections.abc import Callable
     def time_in_graph(work: Callable[[int], object], launches: int, replays: int, device: int = 0) -> list[float]: ...
