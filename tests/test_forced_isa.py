@@ -1,7 +1,7 @@
 """The tests that leave the choice of a kernel to the library, once more with each lower instruction set.
 
-The rows themselves are tested by name elsewhere; on a processor with AVX-512 nothing else would ask what a call does on one
-without.
+The rows themselves are tested by name elsewhere; on a processor with AVX-512 nothing else would ask what a call does
+on one without.
 """
 
 from __future__ import annotations
