@@ -154,6 +154,10 @@ def test_unknown_kernel(op):
         getattr(fl, op)(*operands, kernel="")
     with pytest.raises(TypeError, match="kernel"):
         getattr(fl, op)(*operands, kernel=3)
+    with pytest.raises(UnicodeEncodeError):
+        getattr(fl, op)(*operands, kernel="\ud800")
+    with pytest.raises(ValueError, match="kernel"):
+        getattr(fl, op)(*operands, kernel="reference\0")
 
 
 def test_kernel_of_another_device():
@@ -223,6 +227,13 @@ def test_streams():
             fl.matmul(a, a, stream=bad)
     with pytest.raises(ValueError, match="stream=0"):
         fl.matmul(a, a, stream=0)
+
+    class Stream:
+        def __cuda_stream__(self):
+            return (0, "seven")
+
+    with pytest.raises(TypeError, match=r"__cuda_stream__\(\) must give .* 'seven'"):
+        fl.matmul(a, a, stream=Stream())
 
 
 def test_unknown_operation():

@@ -218,5 +218,10 @@ def test_threadpoolctl_governs_the_threads(python, imports):
     assert python(f"import {imports}\n{LIMITS}").strip() == "governed"
 
 
+def test_an_old_threadpoolctl_is_left_alone(python):
+    for module in ("types.ModuleType('threadpoolctl')", "None"):
+        python(f"import sys, types; sys.modules['threadpoolctl'] = {module}; import fastlinalg")
+
+
 def test_threadpoolctl_is_no_dependency(python):
     assert python("import sys, fastlinalg; print('threadpoolctl' in sys.modules)").strip() == "False"

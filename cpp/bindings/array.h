@@ -71,7 +71,13 @@ class Array {
   int64_t shape_[max_dims], strides_[max_dims];
 };
 
-inline std::string text(nb::handle object) { return nb::str(object).c_str(); }  // str(object)
+// str(object). What cannot be written in UTF-8 (a lone surrogate) is a UnicodeEncodeError.
+inline std::string text(nb::handle object) {
+  const nb::str string(object);
+  const char* const utf8 = string.c_str();
+  if (!utf8) throw nb::python_error();
+  return utf8;
+}
 
 std::string to_string(std::span<const int64_t> shape);  // "(2, 3)", "(4,)"
 

@@ -87,8 +87,11 @@ void* parse_stream(nb::handle stream) {
   nb::object value = nb::borrow(stream);
   if (nb::hasattr(stream, "__cuda_stream__")) {
     value = stream.attr("__cuda_stream__")()[1];
+    uintptr_t handle = 0;
+    if (!nb::try_cast(value, handle))
+      throw InvalidType("stream.__cuda_stream__() must give (version, handle), two ints, got the handle " +
+                        text(nb::repr(value)));
     // The protocol hands out the raw handle, where 0 is the legacy default stream.
-    const auto handle = nb::cast<uintptr_t>(value);
     return reinterpret_cast<void*>(handle ? handle : 1);
   }
   uintptr_t handle = 0;
@@ -108,7 +111,10 @@ Options parse_options(const char* function, nb::handle kernel, const char* preci
   if (!kernel.is_none()) {
     if (!nb::isinstance<nb::str>(kernel))
       throw InvalidType(std::string(function) + ": kernel must be a name or None, got " + text(nb::repr(kernel)));
-    options.call.kernel = nb::borrow<nb::str>(kernel).c_str();  // alive as long as the argument
+    Py_ssize_t size = 0;
+    const char* const name = PyUnicode_AsUTF8AndSize(kernel.ptr(), &size);  // alive as long as the argument
+    if (!name) throw nb::python_error();
+    options.call.kernel = {name, size_t(size)};
     if (options.call.kernel.empty())
       throw InvalidValue(std::string(function) + ": kernel must be a name or None, got ''");
   }

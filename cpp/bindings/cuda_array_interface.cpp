@@ -18,11 +18,19 @@ nb::object item(nb::handle dict, const char* key) {
   return value ? nb::borrow(value) : nb::none();
 }
 
+template <class Integer>
+Integer integer(nb::handle value, const char* name, const char* key) {
+  Integer result = 0;
+  if (!nb::try_cast(value, result))
+    malformed(name, std::string("has ") + text(nb::repr(value)) + " in '" + key + "', where an integer has to be");
+  return result;
+}
+
 // A tuple of integers.
 Shape integers(nb::handle values, const char* name, const char* key) {
   Shape list;
   if (!PyTuple_Check(values.ptr())) malformed(name, std::string("has no tuple '") + key + "'");
-  for (nb::handle value : nb::borrow<nb::tuple>(values)) list.push_back(nb::cast<int64_t>(value));
+  for (nb::handle value : nb::borrow<nb::tuple>(values)) list.push_back(integer<int64_t>(value, name, key));
   if (list.size() > size_t(max_dims)) malformed(name, "has more than " + std::to_string(max_dims) + " dimensions");
   return list;
 }
@@ -64,7 +72,7 @@ void Array::acquire_interface(nb::handle object, const char* name, Access access
   const nb::object data = item(dict, "data");
   if (!PyTuple_Check(data.ptr()) || PyTuple_Size(data.ptr()) != 2) malformed(name, "has no 'data' pair");
   if (access == write && nb::cast<bool>(nb::bool_(data[1]))) throw InvalidValue(std::string(name) + " is read-only");
-  void* const pointer = reinterpret_cast<void*>(nb::cast<uintptr_t>(nb::object(data[0])));
+  void* const pointer = reinterpret_cast<void*>(integer<uintptr_t>(nb::object(data[0]), name, "data"));
 
   set({pointer, {}, int32_t(shape.size()), dl::float32, shape.data(), strides.empty() ? nullptr : strides.data(), 0},
       name);
@@ -75,7 +83,7 @@ void Array::acquire_interface(nb::handle object, const char* name, Access access
   place.add_device(name, object, library, device);
   const nb::object stream = item(dict, "stream");
   if (stream.is_none()) return place.keep(object_);
-  const auto handle = nb::cast<uintptr_t>(stream);
+  const auto handle = integer<uintptr_t>(stream, name, "stream");
   if (handle == 0)
     malformed(name, "has stream 0, which is ambiguous: 1 is the legacy default stream, 2 the per-thread one");
   place.wait_for(reinterpret_cast<void*>(handle));

@@ -2,6 +2,7 @@
 // and one without), else by __cuda_array_interface__.
 #include <algorithm>
 #include <cstring>
+#include <typeinfo>
 
 #include "array.h"
 #include "device.h"
@@ -34,6 +35,16 @@ std::string to_string(dl::DataType type) {
 
 const char* cast_of(const Library& library) {
   return library.kind == Library::torch ? ".to(torch.float32)" : ".astype('float32')";
+}
+
+dl::Device reported_device(nb::handle object, const char* name) {
+  const nb::object reported = object.attr("__dlpack_device__")();
+  try {
+    return {nb::cast<int32_t>(nb::int_(reported[0])), nb::cast<int32_t>(nb::int_(reported[1]))};
+  } catch (const std::bad_cast&) {
+    throw InvalidType(std::string(name) + ".__dlpack_device__() gave " + text(nb::repr(reported)) +
+                      ", and has to give two integers");
+  }
 }
 
 // ---------------------------------------------------------------- the capsule
@@ -108,11 +119,13 @@ void Array::set(const dl::Tensor& tensor, const char* name) {
   if (tensor.ndim > max_dims)
     throw InvalidValue(std::string(name) + " has " + std::to_string(tensor.ndim) + " dimensions; at most " +
                        std::to_string(max_dims) + " are possible");
+  if (tensor.ndim < 0) throw InvalidValue(std::string(name) + " has " + std::to_string(tensor.ndim) + " dimensions");
   ndim_ = tensor.ndim;
   int64_t compact = 1;
   bool empty = false;
   for (int i = ndim_ - 1; i >= 0; --i) {
     shape_[i] = tensor.shape[i];
+    if (shape_[i] < 0) throw InvalidValue(std::string(name) + " has a dimension of size " + std::to_string(shape_[i]));
     strides_[i] = tensor.strides ? tensor.strides[i] : compact;
     compact *= shape_[i];
     empty = empty || shape_[i] == 0;
@@ -132,6 +145,8 @@ void Array::acquire_foreign(nb::handle object, const char* name, Access access, 
       acquire(object, name, access);
       return place.add_host(name, object, library);
     case Library::own: {
+      if (!nb::inst_ready(object))
+        throw InvalidType(std::string(name) + " is a DeviceArray without memory; use DeviceArray.from_numpy");
       const auto& array = *nb::inst_ptr<DeviceArray>(object);
       const Array view(static_cast<float*>(array.memory.get()), array.shape);
       data_ = view.data_, ndim_ = view.ndim_;
@@ -179,15 +194,16 @@ void Array::acquire_cupy(nb::handle object, const char* name, const Library& lib
     steps[i] = bytes / int64_t(sizeof(float));
   }
   void* const data = PyLong_AsVoidPtr(attribute(memory, names().ptr).ptr());
+  const int device = int(PyLong_AsLong(attribute(memory, names().device_id).ptr()));
+  if (PyErr_Occurred()) throw nb::python_error();  // a derived class with other attributes
   set({data, {}, int32_t(ndim), dl::float32, sizes, steps, 0}, name);
-  place.add_device(name, object, library, int(PyLong_AsLong(attribute(memory, names().device_id).ptr())));
+  place.add_device(name, object, library, device);
 }
 
 void Array::acquire_exported(nb::handle object, const char* name, Access access, const Library& library, Place& place) {
   nb::object capsule;
   const bool ordered_here = library.kind == Library::torch;  // its stream is known: it need not order anything
-  const nb::object reported = object.attr("__dlpack_device__")();
-  const dl::Device device{nb::cast<int32_t>(nb::int_(reported[0])), nb::cast<int32_t>(nb::int_(reported[1]))};
+  const dl::Device device = reported_device(object, name);
   require_known(device, name);
   if (on_host(device)) {
     capsule = export_host(object);
@@ -201,6 +217,10 @@ void Array::acquire_exported(nb::handle object, const char* name, Access access,
   Exported exported = read_capsule(std::move(capsule), name);
   if (std::memcmp(&exported.tensor->dtype, &dl::float32, sizeof dl::float32) != 0)
     wrong_dtype(object, name, to_string(exported.tensor->dtype), cast_of(library));
+  if (on_host(exported.tensor->device) != on_host(device))
+    throw InvalidType(std::string(name) + ".__dlpack_device__() gave DLPack device type " +
+                      std::to_string(device.type) + ", and __dlpack__() an array on type " +
+                      std::to_string(exported.tensor->device.type));
   if (access == write && exported.flags & dl::read_only) throw InvalidValue(std::string(name) + " is read-only");
   if (access == write && exported.flags & dl::is_copied)
     throw InvalidValue(std::string(name) + " cannot be written: its __dlpack__() gives a copy");

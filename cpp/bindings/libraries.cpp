@@ -1,6 +1,5 @@
 #include "libraries.h"
 
-#include <string_view>
 #include <vector>
 
 #include "array.h"
@@ -29,8 +28,8 @@ bool derived_from(nb::handle type, const char* module, const char* name) {
 // The table of a torch that has one (2.10), for the two types whose data are always what the table says: other
 // subclasses may stand for something else (a traced or a distributed tensor) and decide in __dlpack__ what they export.
 const dl::ExchangeApi* exchange_api(nb::handle type) {
-  const std::string_view name = nb::borrow<nb::str>(type.attr("__name__")).c_str();
-  if (name != "Tensor" && name != "Parameter") return nullptr;
+  const nb::object name = type.attr("__name__");
+  if (!name.equal(nb::str("Tensor")) && !name.equal(nb::str("Parameter"))) return nullptr;
   const nb::object capsule = nb::getattr(type, "__dlpack_c_exchange_api__", nb::none());
   if (!PyCapsule_IsValid(capsule.ptr(), dl::exchange_capsule)) return nullptr;
   auto* api = static_cast<const dl::ExchangeApi*>(PyCapsule_GetPointer(capsule.ptr(), dl::exchange_capsule));
@@ -40,7 +39,8 @@ const dl::ExchangeApi* exchange_api(nb::handle type) {
 
 bool from_jax(nb::handle type) {
   const nb::object module = nb::getattr(type, "__module__", nb::none());
-  return nb::isinstance<nb::str>(module) && std::string_view(nb::borrow<nb::str>(module).c_str()).substr(0, 3) == "jax";
+  return nb::isinstance<nb::str>(module) &&
+         PyUnicode_Tailmatch(module.ptr(), nb::str("jax").ptr(), 0, PY_SSIZE_T_MAX, -1) == 1;
 }
 
 bool has_dlpack(nb::handle x) { return nb::hasattr(x, "__dlpack__") && nb::hasattr(x, "__dlpack_device__"); }

@@ -37,5 +37,6 @@ _logger.addHandler(_logging.NullHandler())
 _core.set_logger(_logger)
 
 # No dependency: who has not imported threadpoolctl does not want its limits, or imports fastlinalg.threadpoolctl.
-if "threadpoolctl" in _sys.modules:
+# One before 3.2 has nothing to register with.
+if hasattr(_sys.modules.get("threadpoolctl"), "register"):
     from . import threadpoolctl as threadpoolctl
