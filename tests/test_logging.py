@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import textwrap
 
 import numpy as np
 import pytest
@@ -69,3 +70,35 @@ def test_a_logger_that_raises_does_not_break_the_process(lines):
     finally:
         logger.removeHandler(handler)
     assert (fl.matmul(ones(107, 109), ones(109, 113), device="cpu") == 109).all()
+
+
+def test_a_method_within_a_method_of_the_same_plan_is_an_error(python):
+    program = """
+    import faulthandler, logging
+    import numpy as np, fastlinalg as fl
+    faulthandler.dump_traceback_later(20, exit=True)
+
+    class Handler(logging.Handler):
+        def emit(self, record):
+            ask("log")
+
+    def ask(where):
+        try:
+            print(where, plan.kernel)
+        except RuntimeError as error:
+            print(where, "running in this thread" in str(error))
+
+    class Operand:
+        array = np.ones((4, 4), np.float32)
+        def __dlpack_device__(self): return self.array.__dlpack_device__()
+        def __dlpack__(self, **keywords): return self.array.__dlpack__(**keywords)
+        def __del__(self): ask("destructor")
+
+    logging.getLogger("fastlinalg").setLevel(logging.DEBUG)
+    logging.getLogger("fastlinalg").addHandler(Handler())
+    plan = fl.Matmul(Operand(), np.ones((4, 4), np.float32))
+    plan.execute()
+    plan.free()
+    print(plan.kernel)
+    """
+    assert python(textwrap.dedent(program)).split("\n")[:3] == ["log True", "destructor True", "None"]

@@ -5,25 +5,11 @@
 #include <utility>
 
 #include "errors.h"
-#include "gil.h"
 
 namespace fl::py {
 namespace {
 
 constexpr const char* function = "Matmul";
-
-// One thread at a time, and none waits for another while it holds the GIL.
-class Turn {
- public:
-  explicit Turn(std::mutex& mutex) : lock_(mutex, std::try_to_lock) {
-    if (lock_.owns_lock()) return;
-    const GilReleased released;
-    lock_.lock();
-  }
-
- private:
-  std::unique_lock<std::mutex> lock_;
-};
 
 // A copy of misaligned elements would not follow the changes of the original.
 Array operand(nb::handle object, const char* name, Place& place) {

@@ -1,7 +1,6 @@
 // fastlinalg.Matmul: a product of bound operands, planned once and executed many times.
 #pragma once
 
-#include <mutex>
 #include <optional>
 #include <string>
 #include <variant>
@@ -9,6 +8,7 @@
 
 #include "call.h"
 #include "problems.h"
+#include "turn.h"
 
 namespace fl::py {
 
@@ -52,7 +52,7 @@ class MatmulPlan {
   nb::object run_into(Target& target, void* stream);
 
   enum { unplanned, planned, freed } state_ = unplanned;
-  std::mutex mutex_;  // one thread at a time; see Turn
+  TurnMutex mutex_;
   Place place_;
   Array a_, b_;
   nb::object c_, out_, kernel_name_, stream_;
