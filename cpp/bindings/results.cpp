@@ -1,7 +1,9 @@
 #include "results.h"
 
+#include "device.h"
 #include "device_array.h"
 #include "errors.h"
+#include "gil.h"
 
 namespace fl::py {
 namespace {
@@ -47,6 +49,16 @@ nb::object new_cupy_array(const Shape& shape, const Place& place) {
   return nb::steal(result);
 }
 
+// The memory is there in the order of the library's own stream. The call's stream may have waited for that one already, for
+// an operand: what has come to it since, such as a wait for whoever had this memory before, has to be waited for too.
+nb::object new_device_array(const Shape& shape, const Place& place) {
+  nb::object result = nb::cast(DeviceArray(shape, place.device()));
+  const GilReleased released;
+  void* const own = cuda::own_stream(place.device());
+  if (place.stream() != own) cuda::order_after(place.device(), place.stream(), own);
+  return result;
+}
+
 }  // namespace
 
 nb::object new_result(const Shape& shape, const Place& place) {
@@ -54,7 +66,7 @@ nb::object new_result(const Shape& shape, const Place& place) {
   if (library.kind == Library::torch)
     return library.api ? new_tensor(shape, place) : nb::object(place.first().attr("new_empty")(to_tuple(shape)));
   if (library.kind == Library::cupy) return new_cupy_array(shape, place);
-  return place.on_device() ? nb::cast(DeviceArray(shape, place.device())) : empty(shape);
+  return place.on_device() ? new_device_array(shape, place) : empty(shape);
 }
 
 // The array API standard gives an array's library without its name.
