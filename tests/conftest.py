@@ -26,7 +26,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "gpu: needs a CUDA device")
     config.addinivalue_line("markers", "gpu2: needs two CUDA devices; FASTLINALG_REQUIRE=cuda2 demands them")
     config.addinivalue_line("markers", "huge: needs a CUDA device with 40 GiB of free memory")
-    known = {"avx2_fma", "avx512f", "cuda", "cuda2", "sm_80", "sm_90a"} | {
+    known = {"avx2_fma", "avx512f", "cuda", "cuda2", "simulated", "sm_80", "sm_90a"} | {
         row.needs for op in OPERATIONS for row in fl.kernels(op)
     }
     if unknown := required() - known:

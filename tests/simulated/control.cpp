@@ -1,0 +1,29 @@
+// What the tests do themselves on the device: streams of a caller, and captures. Called from Python (caller_streams.py).
+#include "scheduler.h"
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+EXPORTED void* simulated_stream() {
+  cudaStream_t stream = nullptr;
+  cudaStreamCreateWithFlags(&stream, 0);
+  return stream;
+}
+
+EXPORTED int simulated_begin_capture(void* stream) {
+  return cudaStreamBeginCapture(static_cast<cudaStream_t>(stream), cudaStreamCaptureModeGlobal);
+}
+
+// The graph, ready to be launched.
+EXPORTED void* simulated_end_capture(void* stream) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  if (cudaStreamEndCapture(static_cast<cudaStream_t>(stream), &graph) != cudaSuccess) return nullptr;
+  cudaGraphInstantiate(&exec, graph, 0);
+  return exec;
+}
+
+EXPORTED int simulated_launch(void* graph, void* stream) {
+  return cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), static_cast<cudaStream_t>(stream));
+}
+
+EXPORTED int simulated_synchronize() { return cudaDeviceSynchronize(); }

@@ -1,0 +1,90 @@
+// One device of compute capability 9.0: its properties, the errors of the runtime, the current context.
+#include <cuda.h>
+
+#include <cstring>
+#include <utility>
+
+#include "scheduler.h"
+
+using namespace simulated;
+
+namespace {
+
+thread_local cudaError_t last_error = cudaSuccess;
+thread_local CUcontext current = nullptr;
+
+CUresult get_current(CUcontext* context) {
+  *context = current;
+  return CUDA_SUCCESS;
+}
+CUresult set_current(CUcontext context) {
+  current = context;
+  return CUDA_SUCCESS;
+}
+
+constexpr std::pair<cudaError_t, const char*> names[] = {
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice"},
+    {cudaErrorNotReady, "cudaErrorNotReady"},
+    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported"},
+    {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation"},
+};
+
+}  // namespace
+
+cudaError_t simulated::status(cudaError_t error) { return last_error = error; }
+
+extern "C" {
+
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+const char* cudaGetErrorName(cudaError_t error) {
+  for (const auto& [code, name] : names)
+    if (code == error) return name;
+  return "cudaErrorOfTheSimulation";
+}
+const char* cudaGetErrorString(cudaError_t) { return "an error of the simulated device"; }
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+  static char primary_context;
+  if (device != 0) return status(cudaErrorInvalidDevice);
+  current = reinterpret_cast<CUcontext>(&primary_context);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  std::memset(properties, 0, sizeof *properties);
+  std::strcpy(properties->name, "simulated");
+  properties->major = 9;
+  properties->multiProcessorCount = 132;
+  properties->l2CacheSize = 50 << 20;
+  std::size_t free = 0;
+  return cudaMemGetInfo(&free, &properties->totalGlobalMem);
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  if (attribute != cudaDevAttrClockRate) return status(cudaErrorInvalidValue);
+  *value = 1980000;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult*) {
+  if (!std::strcmp(name, "cuCtxGetCurrent")) *function = reinterpret_cast<void*>(&get_current);
+  else if (!std::strcmp(name, "cuCtxSetCurrent")) *function = reinterpret_cast<void*>(&set_current);
+  else wrong(std::string("no driver function ") + name);
+  return cudaSuccess;
+}
+}

@@ -1,0 +1,133 @@
+// Every GPU row of cpp/kernels.def, answered by a CPU kernel. What a GPU kernel may rely on is checked when it runs: that
+// its operands are device memory, and that it has a workspace of its own, which is scribbled on before and after.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "hardware.h"
+#include "memory.h"
+#include "registry.h"
+#include "scheduler.h"
+
+namespace {
+
+using namespace fl;
+
+template <class Args>
+const Kernel<Args>& row(std::string_view name, bool on_gpu) {
+  for (const Kernel<Args>& kernel : kernels<Args>())
+    if (kernel.name == name && on_cuda(kernel.needs) == on_gpu) return kernel;
+  simulated::wrong("there is no row " + std::string(name));
+}
+
+// ---------------------------------------------------------------- operands
+struct Axis {
+  int64_t size, stride;
+};
+
+template <class T>
+void check_operand(const T* data, std::initializer_list<Axis> axes, const char* name) {
+  int64_t first = 0, last = 0;
+  for (const Axis& axis : axes) {
+    if (axis.size == 0) return;
+    (axis.stride < 0 ? first : last) += (axis.size - 1) * axis.stride;
+  }
+  simulated::check_device_access(data + first, std::size_t(last - first + 1) * sizeof(float), name);
+}
+
+template <class T>
+void check_matrix(const MatrixView<T>& x, int64_t rows, int64_t cols, int64_t batch, const char* name) {
+  check_operand(x.data, {{batch, x.bs}, {rows, x.rs}, {cols, x.cs}}, name);
+}
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+
+void poison_result(const Matrix& x, int64_t rows, int64_t cols, int64_t batch) {
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < cols; ++j) x.data[b * x.bs + i * x.rs + j * x.cs] = nan;
+}
+
+void check_operands(const SgemmArgs& p) {
+  check_matrix(p.a, p.m, p.k, p.batch, "A of a product");
+  check_matrix(p.b, p.k, p.n, p.batch, "B of a product");
+  check_matrix(p.c, p.m, p.n, p.batch, "C of a product");
+}
+void check_operands(const SgemvArgs& p) {
+  check_matrix(p.a, p.m, p.n, p.batch, "A of a matrix-vector product");
+  check_operand(p.x.data, {{p.batch, p.x.bs}, {p.n, p.x.inc}}, "x of a matrix-vector product");
+  check_operand(p.y.data, {{p.batch, p.y.bs}, {p.m, p.y.inc}}, "y of a matrix-vector product");
+}
+void check_operands(const TransposeArgs& p) {
+  check_matrix(p.a, p.m, p.n, p.batch, "A of a transpose");
+  check_matrix(p.b, p.n, p.m, p.batch, "B of a transpose");
+}
+void poison_result(const SgemmArgs& p) {
+  if (p.beta == 0) poison_result(p.c, p.m, p.n, p.batch);
+}
+void poison_result(const SgemvArgs& p) {
+  if (p.beta == 0) poison_result({p.y.data, p.y.inc, 1, p.y.bs}, p.m, 1, p.batch);
+}
+void poison_result(const TransposeArgs& p) { poison_result(p.b, p.n, p.m, p.batch); }
+
+// ---------------------------------------------------------------- the kernels that answer
+// Other bits for the tensor-core rows, as on a GPU: some tests ask which of them it was.
+const Kernel<SgemmArgs>& answering(const Kernel<SgemmArgs>& gpu, const SgemmArgs& p) {
+  if (double(p.m) * double(p.n) * double(p.k) < 1e4) return row<SgemmArgs>("reference", false);
+  const bool strict = gpu.legal(SgemmArgs{.m = 1, .n = 1, .k = 1, .precision = Precision::strict}) == nullptr;
+  return row<SgemmArgs>(strict && available(Needs::avx2_fma) ? "avx2_6x16" : "portable", false);
+}
+template <class Args>
+const Kernel<Args>& answering(const Kernel<Args>&, const Args&) {
+  return row<Args>("reference", false);
+}
+
+template <class Args>
+void answer(const Kernel<Args>& gpu, const Args& p) {
+  const Kernel<Args>& cpu = answering(gpu, p);
+  const std::size_t bytes = (cpu.workspace(p) + 4095) / 4096 * 4096;
+  const std::unique_ptr<void, decltype(&std::free)> workspace(
+      std::aligned_alloc(4096, std::max<std::size_t>(bytes, 4096)), &std::free);
+  cpu.run(p, {.workspace = workspace.get(), .threads = 1});
+}
+
+template <class Args>
+void launch(const char* name, const Args& p, const Context& context) {
+  const Kernel<Args>& gpu = row<Args>(name, true);
+  if (const char* reason = gpu.legal(p))
+    simulated::wrong(std::string(name) + " is launched on what it refuses: " + reason);
+  void* const workspace = context.workspace;
+  const std::size_t bytes = gpu.workspace(p);
+  const simulated::Lock lock(simulated::mutex);
+  simulated::Stream& stream = simulated::stream_of(static_cast<cudaStream_t>(context.stream));
+  simulated::enqueue(stream, [=] {
+    check_operands(p);
+    simulated::check_device_access(workspace, bytes, "the workspace of a kernel");
+    if (bytes) std::memset(workspace, 0xAB, bytes);
+    poison_result(p);
+  });
+  simulated::enqueue(stream, [=, &gpu] {
+    check_operands(p);
+    simulated::check_device_access(workspace, bytes, "the workspace of a kernel");
+    if (bytes && std::any_of(static_cast<unsigned char*>(workspace), static_cast<unsigned char*>(workspace) + bytes,
+                             [](unsigned char byte) { return byte != 0xAB; }))
+      simulated::wrong("two kernels use the same workspace at the same time");
+    answer(gpu, p);
+    if (bytes) std::memset(workspace, 0xCD, bytes);
+  });
+}
+
+}  // namespace
+
+namespace fl {
+#define CUDA_SGEMM(name, ...) \
+  void sgemm_##name(const SgemmArgs& p, const Context& context) { launch(#name, p, context); }
+#define CUDA_SGEMV(name, ...) \
+  void sgemv_##name(const SgemvArgs& p, const Context& context) { launch(#name, p, context); }
+#define CUDA_TRANSPOSE(name, ...) \
+  void transpose_##name(const TransposeArgs& p, const Context& context) { launch(#name, p, context); }
+#include "kernels.def"
+}  // namespace fl

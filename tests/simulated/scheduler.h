@@ -1,0 +1,59 @@
+// A simulated CUDA device, for tests of the host layer (cuda/*.cu) on machines without a GPU. The host layer is compiled as
+// C++ and linked with these files in place of the CUDA runtime; every GPU row of cpp/kernels.def is answered by a CPU kernel.
+//
+// Simulated: streams, events, captures and graphs; pools, pinned and pageable memory, each as weakly ordered as CUDA allows;
+// running out of memory. Work is cut into pieces that run one at a time, in a random order of those that streams and events
+// allow, so that a wait that is missing shows as poison in the result or ends the process with a message. Everything that
+// the host layer says to the device passes through here; an entry point that is not here does not link.
+// Not simulated: speed, the kernels, errors of a failed device, several devices, contexts of other libraries, the implicit
+// order of the legacy default stream.
+//
+// FASTLINALG_SIMULATED_SEED chooses the order, FASTLINALG_SIMULATED_MEMORY the bytes of the device (1 GiB).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace simulated {
+
+using Work = std::function<void()>;
+
+struct Graph {
+  std::vector<Work> pieces;  // in the order of their capture, which is one that is allowed
+};
+
+struct Stream {
+  struct Piece {
+    Work work;
+    const Stream* after = nullptr;  // runs once `after` has done so many pieces
+    uint64_t pieces = 0;
+  };
+  std::deque<Piece> queue;
+  uint64_t queued = 0, done = 0;
+  unsigned weight = 1;       // how often it is chosen; those of weight 0 only when no other can run
+  Graph* capture = nullptr;  // what its work goes into at present
+};
+
+extern std::recursive_mutex mutex;  // guards everything; held while pieces run
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+Stream& stream_of(cudaStream_t handle);
+Stream* new_stream();
+
+void enqueue(Stream& stream, Work work);
+void enqueue_wait(Stream& stream, const Stream& after, uint64_t pieces);
+bool run_some_piece();  // any that can run; false if there is none
+void run_until(const Stream& stream, uint64_t pieces);
+void run_everything();
+uint32_t random_below(uint32_t bound);
+
+cudaError_t status(cudaError_t error);  // also what cudaGetLastError says next
+[[noreturn]] void wrong(const std::string& what);
+
+}  // namespace simulated

@@ -1,0 +1,104 @@
+"""The host layer of the GPU on a simulated device (simulated/scheduler.h), so that it is tested where there is no GPU.
+
+The library is built once, with a C++ compiler and the headers of CUDA, and tests marked `gpu` run with it in processes
+of their own, each with another order of the device's work. FASTLINALG_REQUIRE=simulated demands it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fastlinalg as fl
+from conftest import missing
+
+HERE = Path(__file__).parent
+SOURCE = HERE / "simulated"
+# Left out: what takes a CPU too long, what needs a real device's memory, and tests of fork and of other libraries.
+RUNS = {
+    "host calls": ("test_host_calls.py", "not threads_share and not same_bits and not batches and not memory", (1,)),
+    "threads": ("test_host_calls.py", "(same_bits and strict) or input_may_change", (2,)),
+    "calls": ("test_host_calls.py", "test_layouts or empty_sum or (shapes_and_orders and 513)", (3,)),
+    "tiles": ("test_tiles.py", "scalars or batches or what_others or nothing_fits or (strict and 257)", (1,)),
+    "tiles again": ("test_tiles.py", "scalars or what_others", (2,)),
+    "memory": ("test_device_memory.py", "not many_calls and not four", (1,)),
+    "device arrays": ("test_device_arrays.py test_device_arrays_errors.py test_plans.py test_dispatch.py", "", (1, 2)),
+    "streams": ("simulated/caller_streams.py", "", (1, 2, 3, 4)),
+}
+
+
+def headers() -> Path | None:
+    """Where cuda_runtime_api.h is: the Python packages, then a toolkit."""
+    try:
+        package = importlib.util.find_spec("nvidia.cu13")
+    except ModuleNotFoundError:
+        package = None
+    roots = [*(package.submodule_search_locations or () if package else ())]
+    roots += [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    if nvcc := shutil.which("nvcc"):
+        roots.append(str(Path(nvcc).resolve().parent.parent))
+    wanted = ("cuda.h", "cuda_runtime_api.h", "crt/host_defines.h")
+    for folder in (Path(root) / "include" for root in [*roots, "/usr/local/cuda"]):
+        if all((folder / name).exists() for name in wanted):
+            return folder
+    return None
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory) -> Path:
+    """The folder of a libfastlinalg.so with the simulated device."""
+    if not (HERE.parent / "cpp" / "kernels.def").exists():
+        missing("simulated", "needs the source tree")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    tools = {tool: shutil.which(tool, path=path) for tool in ("cmake", "ninja", os.environ.get("CXX", "c++"))}
+    include = headers()
+    if not include or not all(tools.values()):
+        missing("simulated", f"needs a C++ compiler, CMake, Ninja and CUDA's headers: {tools}, headers in {include}")
+    build = tmp_path_factory.mktemp("simulated")
+    options = {"CUDA_INCLUDE": include, "FASTLINALG_VERSION": fl.__version__, "CMAKE_MAKE_PROGRAM": tools["ninja"]}
+    configure = [tools["cmake"], "-S", SOURCE, "-B", build, "-G", "Ninja", *(f"-D{k}={v}" for k, v in options.items())]
+    for command in (configure, [tools["cmake"], "--build", build, "-j2"]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    for name in (".0", ".0.1"):  # what the module asks for depends on how it was built
+        (build / f"libfastlinalg.so{name}").symlink_to("libfastlinalg.so")
+    return build
+
+
+def run(library: Path, arguments: list[str], seed: int = 1) -> str:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("FASTLINALG_", "PYTEST_"))}
+    environment |= {
+        "LD_LIBRARY_PATH": str(library),
+        "FASTLINALG_SIMULATED_SEED": str(seed),
+        "FASTLINALG_REQUIRE": "cuda,sm_90a",
+    }
+    done = subprocess.run(
+        [sys.executable, *arguments], env=environment, cwd=HERE.parent, capture_output=True, text=True, check=False,
+        timeout=300,
+    )  # fmt: skip
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, f"seed {seed}: exit status {done.returncode}\n{output[-6000:]}"
+    return output
+
+
+def test_the_package_uses_the_simulated_device(library):
+    assert "simulated" in run(library, ["-c", "import fastlinalg as fl; print(fl.devices())"])
+
+
+@pytest.mark.parametrize(("name", "seed"), [(name, seed) for name, (_, _, seeds) in RUNS.items() for seed in seeds])
+def test_host_layer(library, name, seed):
+    files, chosen, _ = RUNS[name]
+    paths = [str(HERE / file) for file in files.split()]
+    marked = [] if name == "streams" else ["-m", "gpu"]
+    output = run(
+        library,
+        ["-m", "pytest", "-q", "-s", "-x", "-p", "no:cacheprovider", *marked, "-k", chosen, *paths],
+        seed,
+    )
+    assert " passed" in output
