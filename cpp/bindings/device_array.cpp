@@ -22,6 +22,14 @@ int64_t elements(const DeviceArray& x) {
 }
 size_t bytes(const DeviceArray& x) { return size_t(elements(x)) * sizeof(float); }
 
+// Broadcast operands can ask for a result whose bytes no integer counts.
+void refuse_uncountable(const Shape& shape) {
+  double floats = 1;
+  for (int64_t size : shape) floats *= double(size);
+  if (floats > double(int64_t(1) << 60))
+    throw OutOfMemory("a result of shape " + to_string(shape) + " does not fit in device memory");
+}
+
 Shape strides(const DeviceArray& x) {
   Shape list(x.shape.size());
   int64_t stride = 1;
@@ -137,6 +145,7 @@ int64_t length(const DeviceArray& x) {
 }  // namespace
 
 DeviceArray::DeviceArray(Shape sizes, int ordinal) : shape(std::move(sizes)), device(ordinal) {
+  refuse_uncountable(shape);
   const GilReleased released;
   memory = cuda::allocate(device, bytes(*this), cuda::own_stream(device));
 }
