@@ -1,4 +1,4 @@
-"""Device arrays on several streams of a caller, and in captures. Run by test_simulated_device.py alone."""
+"""Streams of a caller, captures and pinned operands. Run by test_simulated_device.py alone."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ def device():
     for function in (library.simulated_begin_capture, library.simulated_end_capture):
         function.argtypes = [ctypes.c_void_p]
     library.simulated_launch.argtypes = [ctypes.c_void_p] * 2
+    library.simulated_pinned.restype = ctypes.POINTER(ctypes.c_float)
+    library.simulated_pinned.argtypes = [ctypes.c_size_t]
     return library
 
 
@@ -122,3 +124,27 @@ def test_a_call_on_host_arrays_is_not_captured(device, rng):
     with pytest.raises(ValueError, match="cannot be captured"):
         fl.matmul(a, a, device="cuda", stream=stream)
     device.simulated_end_capture(stream)
+
+
+def test_pinned_operands_are_used_where_they_are(device, rng):
+    def pinned(values):
+        memory = np.ctypeslib.as_array(device.simulated_pinned(values.nbytes), values.shape)
+        memory[...] = values
+        return memory
+
+    a, b, c = normal(rng, 1200, 400), normal(rng, 400, 1300), normal(rng, 1200, 1300)
+    out = pinned(c)
+    assert_product(fl.sgemm(pinned(a), pinned(b), out=out, device="cuda"), a, b)
+    assert_product(fl.sgemm(pinned(a)[:, 5:305], b[:300], device="cuda"), a[:, 5:305], b[:300])
+    frame = pinned(np.full((1210, 1310), 7, F32))
+    fl.sgemm(a, pinned(np.asfortranarray(b).T).T, out=frame[3:1203, 4:1304], device="cuda")
+    assert_product(frame[3:1203, 4:1304], a, b)
+    frame[3:1203, 4:1304] = 7
+    assert (frame == 7).all()
+    out[...] = c
+    assert_product(fl.sgemm(pinned(a), b, out, beta=0.5, out=out, device="cuda"), a, b, c, beta=0.5)
+    fl.cuda.set_memory_limit(3 << 20)
+    try:
+        assert_product(fl.sgemm(pinned(a), pinned(b), out, beta=0.5, out=pinned(c), device="cuda"), a, b, out, beta=0.5)
+    finally:
+        fl.cuda.set_memory_limit(0)

@@ -1,4 +1,4 @@
-// What the tests do themselves on the device: streams of a caller, and captures. Called from Python (caller_streams.py).
+// What the tests do themselves with the device: streams of a caller, captures, pinned memory. Called from Python (caller_streams.py).
 #include "scheduler.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
@@ -27,3 +27,9 @@ EXPORTED int simulated_launch(void* graph, void* stream) {
 }
 
 EXPORTED int simulated_synchronize() { return cudaDeviceSynchronize(); }
+
+EXPORTED void* simulated_pinned(size_t bytes) {
+  void* memory = nullptr;
+  cudaHostAlloc(&memory, bytes, 0);
+  return memory;
+}
