@@ -148,7 +148,10 @@ def test_invalid_consumer_streams():
     assert x.__dlpack__(stream=-1) is not None
 
 
-@pytest.mark.parametrize("stream", [0, -1, "1", 1.0, True, object()], ids=repr)
+INVALID_STREAMS = {"zero": 0, "negative": -1, "text": "1", "float": 1.0, "bool": True, "object": object()}
+
+
+@pytest.mark.parametrize("stream", INVALID_STREAMS.values(), ids=INVALID_STREAMS)
 def test_invalid_streams(stream, torch):
     a = torch.ones((2, 2), device="cuda")
     with pytest.raises((TypeError, ValueError), match="stream"):
