@@ -129,6 +129,13 @@ const Kernel<Args>& choose(const Args& args, Device device, std::string_view nam
 }
 
 template <class Args>
+bool serves(const Args& args, Device device, std::string_view name) {
+  for (const auto& row : kernels<Args>())
+    if ((name.empty() || name == row.name) && usable(row.needs, device) && !row.legal(args)) return true;
+  return false;
+}
+
+template <class Args>
 std::string explain(const Args& args, Device device, const Kernel<Args>& chosen) {
   std::string others;
   for (const auto& row : kernels<Args>()) {
@@ -146,6 +153,7 @@ std::string explain(const Args& args, Device device, const Kernel<Args>& chosen)
 #define FL_INSTANTIATE(Args)                                                  \
   template const Kernel<Args>& find<Args>(std::string_view);                  \
   template const Kernel<Args>& choose(const Args&, Device, std::string_view); \
+  template bool serves(const Args&, Device, std::string_view);                \
   template std::string explain(const Args&, Device, const Kernel<Args>&);
 FL_INSTANTIATE(SgemmArgs)
 FL_INSTANTIATE(SgemvArgs)

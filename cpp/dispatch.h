@@ -24,6 +24,10 @@ FL_EXPORT const Kernel<Args>& find(std::string_view name);
 template <class Args>
 const Kernel<Args>& choose(const Args& args, Device device, std::string_view name = {});
 
+// Whether choose() would find a row.
+template <class Args>
+bool serves(const Args& args, Device device, std::string_view name = {});
+
 // One line for the log: what choose() returns and why each other row of the table was not taken.
 template <class Args>
 std::string explain(const Args& args, Device device, const Kernel<Args>& chosen);

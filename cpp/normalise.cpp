@@ -23,6 +23,26 @@ void tidy_strides(VectorView<T>& x, int64_t size, int64_t batch) {
   if (size == 1) x.inc = 1;
 }
 
+// A batch of transposes exchanges axes of three-dimensional arrays, and any of them may be called rows, columns and batch.
+// If A is contiguous along one axis and B along another, these become its columns and its rows: what the fast rows of the
+// table take. So both in Fortran order, and stacks along the last axis.
+void rename_axes(TransposeArgs& p) {
+  struct Axis {
+    int64_t size, in_a, in_b;
+  };
+  const Axis axes[3] = {{p.m, p.a.rs, p.b.cs}, {p.n, p.a.cs, p.b.rs}, {p.batch, p.a.bs, p.b.bs}};
+  int along_a = -1, along_b = -1;
+  for (int axis : {1, 0, 2})
+    if (along_a < 0 && axes[axis].in_a == 1) along_a = axis;
+  for (int axis : {0, 1, 2})
+    if (along_b < 0 && axes[axis].in_b == 1) along_b = axis;
+  if (along_a < 0 || along_b < 0 || along_a == along_b) return;
+  const Axis &rows = axes[along_b], &cols = axes[along_a], &batch = axes[3 - along_a - along_b];
+  p.m = rows.size, p.n = cols.size, p.batch = batch.size;
+  p.a.rs = rows.in_a, p.a.cs = cols.in_a, p.a.bs = batch.in_a;
+  p.b.cs = rows.in_b, p.b.rs = cols.in_b, p.b.bs = batch.in_b;
+}
+
 }  // namespace
 
 bool normalise(SgemmArgs& p) {
@@ -62,6 +82,7 @@ bool normalise(TransposeArgs& p) {
   if (p.m == 0 || p.n == 0 || p.batch == 0) return false;
   tidy_strides(p.a, p.m, p.n, p.batch);
   tidy_strides(p.b, p.n, p.m, p.batch);
+  rename_axes(p);
   return true;
 }
 

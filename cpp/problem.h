@@ -55,11 +55,13 @@ struct FL_EXPORT SgemvArgs {
   bool operator==(const SgemvArgs&) const = default;
 };
 
-// B[n,m] = A[m,n] transposed: b(j, i) = a(i, j).
+// B[n,m] = A[m,n] transposed: b(j, i) = a(i, j). `in_place`: a and b are the same view of square matrices; else they
+// share no memory.
 struct FL_EXPORT TransposeArgs {
   int64_t m = 0, n = 0, batch = 1;
   ConstMatrix a;
   Matrix b;
+  bool in_place = false;
   bool operator==(const TransposeArgs&) const = default;
 };
 

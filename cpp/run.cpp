@@ -69,13 +69,18 @@ Device cheaper_device(const Args& args) {
   return estimate_us(*plan_for(cuda::device_layout(args), gpu, {}), link) < cpu_us ? gpu : cpu;
 }
 
+// A call that must not copy is not worth two copies over the link.
+bool stays_on_host(const SgemmArgs&) { return false; }
+bool stays_on_host(const SgemvArgs&) { return false; }
+bool stays_on_host(const TransposeArgs& p) { return p.in_place; }
+
 template <class Args>
 Device resolve(const Args& args, const CallOptions& options) {
   Device device = options.device;
   if (device.kind == Device::automatic && !options.kernel.empty())
     return on_cuda(find<Args>(options.kernel).needs) ? Device{Device::cuda, 0} : Device{Device::cpu, 0};
   if (device.kind == Device::automatic) device = device_override().value_or(device);
-  if (device.kind == Device::automatic) device = cheaper_device(args);
+  if (device.kind == Device::automatic) device = stays_on_host(args) ? Device{Device::cpu, 0} : cheaper_device(args);
   return device;
 }
 
@@ -153,7 +158,8 @@ bool alike(const SgemvArgs& p, const SgemvArgs& q) {
          alike(p.x, q.x) && alike(p.y, q.y);
 }
 bool alike(const TransposeArgs& p, const TransposeArgs& q) {
-  return p.m == q.m && p.n == q.n && p.batch == q.batch && alike(p.a, q.a) && alike(p.b, q.b);
+  return p.m == q.m && p.n == q.n && p.batch == q.batch && p.in_place == q.in_place && alike(p.a, q.a) &&
+         alike(p.b, q.b);
 }
 
 template <class Args>
@@ -217,6 +223,15 @@ Decision<Args> decide(const Args& args, const CallOptions& options) {
   }
   choose_row(decision, options);
   return decision;
+}
+
+bool transposes_in_place(const TransposeArgs& args, const CallOptions& options) {
+  TransposeArgs p = args;
+  p.in_place = true;
+  if (p.m != p.n || !normalise(p)) return false;
+  const Device device = options.device_memory ? options.device : resolve(p, options);
+  if (device.kind == Device::cuda && !options.device_memory) return false;
+  return serves(p, device, options.kernel);
 }
 
 template <class Args>

@@ -41,6 +41,10 @@ struct Decision {
 template <class Args>
 Decision<Args> decide(const Args& args, const CallOptions& options);
 
+// Whether a transpose may have its operand as its result (args.in_place). Not in host memory on the way to a GPU, and only
+// if some row, or the one asked for, exchanges views like these.
+FL_EXPORT bool transposes_in_place(const TransposeArgs& args, const CallOptions& options);
+
 // For a call whose row could not get its workspace: another row that needs none. False if there is none, or the row was
 // asked for by name.
 template <class Args>

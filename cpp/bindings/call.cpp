@@ -122,7 +122,7 @@ Options parse_options(const char* function, nb::handle kernel, const char* preci
 }
 
 Target::Target(const char* function, nb::handle out, const Shape& shape, std::initializer_list<const Array*> inputs,
-               Place& place)
+               Place& place, const Array* replaced)
     : place_(&place),
       fresh_(out.is_none()),
       out_(fresh_ ? new_result(shape, place) : nb::borrow(out), "out", Array::write, place) {
@@ -132,8 +132,10 @@ Target::Target(const char* function, nb::handle out, const Shape& shape, std::in
                        to_string(shape));
   if (out_.overlaps_itself())
     throw InvalidValue(std::string(function) + ": elements of out share memory (a broadcast or overlapping view)");
+  replaces_ = replaced && !out_.misaligned() && out_.same_view(*replaced);
   bool in_the_way = out_.misaligned();
-  for (const Array* input : inputs) in_the_way = in_the_way || out_.overlaps(*input);
+  for (const Array* input : inputs)
+    in_the_way = in_the_way || (!(replaces_ && input == replaced) && out_.overlaps(*input));
   if (in_the_way) use_stand_in(shape);
 }
 

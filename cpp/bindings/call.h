@@ -24,8 +24,10 @@ void* parse_stream(nb::handle stream);  // None, an int, or an object with __cud
 class Target {
  public:
   // `out` is None or an array of this shape (else InvalidValue); `inputs` are the arrays that the product reads.
+  // `replaced`, if given, is one of them that the result may take the place of, if `out` is the same view.
   Target(const char* function, nb::handle out, const Shape& shape, std::initializer_list<const Array*> inputs,
-         Place& place);
+         Place& place, const Array* replaced = nullptr);
+  bool replaces() const { return replaces_; }
   const Array& array() const { return stand_in_ ? temporary_ : out_; }
   void preload(const Array& c);  // the values that beta multiplies
   nb::object finish();           // `out` or the new array, complete
@@ -35,7 +37,7 @@ class Target {
   void copy(const Array& to, const Array& from) const;
 
   Place* place_;
-  bool fresh_;
+  bool fresh_, replaces_ = false;
   Array out_;              // what the caller gets
   bool stand_in_ = false;  // the kernels write temporary_ in its stead
   Array temporary_;

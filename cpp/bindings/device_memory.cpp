@@ -57,7 +57,12 @@ void device_sgemv(nb::handle kernel, int64_t m, int64_t n, float alpha, uintptr_
 
 void device_transpose(nb::handle kernel, int64_t m, int64_t n, uintptr_t a, int64_t lda, uintptr_t b, int64_t ldb,
                       int64_t batch, int64_t a_bs, int64_t b_bs, int device, uintptr_t stream) {
-  run(TransposeArgs{.m = m, .n = n, .batch = batch, .a = {pointer(a), lda, 1, a_bs}, .b = {pointer(b), ldb, 1, b_bs}},
+  run(TransposeArgs{.m = m,
+                    .n = n,
+                    .batch = batch,
+                    .a = {pointer(a), lda, 1, a_bs},
+                    .b = {pointer(b), ldb, 1, b_bs},
+                    .in_place = a == b},
       options(kernel, device, stream));
 }
 

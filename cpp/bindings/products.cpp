@@ -34,6 +34,11 @@ nb::object dot(const char* function, const Array& a, const Array& b, nb::handle 
                                                                  : result;  // a scalar, as NumPy returns one
 }
 
+bool onto_itself(TransposeArgs args, const Options& options) {
+  args.b = {const_cast<float*>(args.a.data), args.a.rs, args.a.cs};
+  return transposes_in_place(args, options.call);
+}
+
 }  // namespace
 
 nb::object matmul(nb::handle a_in, nb::handle b_in, nb::handle out, const char* precision, const char* device,
@@ -80,7 +85,14 @@ nb::object transpose(nb::handle a_in, nb::handle out, nb::handle kernel, const c
   Place place(device, options.call.stream);
   const Array a(a_in, "a", Array::read, place);
   require_dims(function, "a", a, 2);
-  return compute(transpose_problem(function, a), {}, out, {&a}, options, place);
+  Problem<TransposeArgs> problem = transpose_problem(function, a);
+  set_place(options.call, place);
+  const bool in_place = !out.is_none() && onto_itself(problem.args, options);
+  Target target(function, out, problem.shape, {&a}, place, in_place ? &a : nullptr);
+  problem.args.in_place = target.replaces();
+  set_place(options.call, place);  // `out` may have been the first to bring a stream
+  problem.for_each_run(target.array(), [&](const TransposeArgs& args) { call(args, options); });
+  return target.finish();
 }
 
 }  // namespace fl::py

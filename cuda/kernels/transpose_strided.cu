@@ -11,7 +11,7 @@
 namespace fl {
 namespace {
 
-constexpr int TILE = 32, ROWS = 8;
+constexpr int TILE = 32, ROWS = 8, PER_THREAD = TILE / ROWS;
 
 struct Place {
   int row, col;  // of A, inside the tile
@@ -20,6 +20,29 @@ struct Place {
 __device__ __forceinline__ Place place(bool along_columns, int step) {
   const int x = threadIdx.x, y = threadIdx.y + step;
   return along_columns ? Place{y, x} : Place{x, y};
+}
+
+// A thread's four elements on the way in or out. FULL tiles ask nothing, so four accesses are in flight.
+template <bool FULL>
+__device__ __forceinline__ void move(float (&tile)[TILE][TILE + 1], const TransposeArgs& p, const float* a, float* b,
+                                     int rows, int cols, bool read_columns, bool write_columns) {
+  float element[PER_THREAD];
+#pragma unroll
+  for (int k = 0; k < PER_THREAD; ++k) {
+    const Place from = place(read_columns, k * ROWS);
+    if (FULL || (from.row < rows && from.col < cols)) element[k] = __ldg(a + from.row * p.a.rs + from.col * p.a.cs);
+  }
+#pragma unroll
+  for (int k = 0; k < PER_THREAD; ++k) {
+    const Place from = place(read_columns, k * ROWS);
+    if (FULL || (from.row < rows && from.col < cols)) tile[from.row][from.col] = element[k];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < PER_THREAD; ++k) {
+    const Place to = place(write_columns, k * ROWS);
+    if (FULL || (to.row < rows && to.col < cols)) b[to.col * p.b.rs + to.row * p.b.cs] = tile[to.row][to.col];
+  }
 }
 
 __global__ void __launch_bounds__(TILE* ROWS)
@@ -31,17 +54,8 @@ __global__ void __launch_bounds__(TILE* ROWS)
   float* b = p.b.data + at.batch * p.b.bs + j * p.b.rs + i * p.b.cs;
   const int rows = p.m - i < TILE ? static_cast<int>(p.m - i) : TILE;
   const int cols = p.n - j < TILE ? static_cast<int>(p.n - j) : TILE;
-#pragma unroll
-  for (int step = 0; step < TILE; step += ROWS) {
-    const Place from = place(read_columns, step);
-    if (from.row < rows && from.col < cols) tile[from.row][from.col] = __ldg(a + from.row * p.a.rs + from.col * p.a.cs);
-  }
-  __syncthreads();
-#pragma unroll
-  for (int step = 0; step < TILE; step += ROWS) {
-    const Place to = place(write_columns, step);
-    if (to.row < rows && to.col < cols) b[to.col * p.b.rs + to.row * p.b.cs] = tile[to.row][to.col];
-  }
+  if (rows == TILE && cols == TILE) move<true>(tile, p, a, b, rows, cols, read_columns, write_columns);
+  else move<false>(tile, p, a, b, rows, cols, read_columns, write_columns);
 }
 
 constexpr int64_t size(int64_t stride) { return stride < 0 ? -stride : stride; }

@@ -199,7 +199,8 @@ def transpose(
     a : array of float32
         Matrices ``(..., m, n)``.
     out : array of float32, optional
-        Where to write the result, ``(..., n, m)``; may overlap `a`.
+        Where to write the result, ``(..., n, m)``; may overlap `a`. Square matrices may be `a` itself: they are
+        exchanged in place, without a copy, where the kernels run on the memory that `a` lies in.
     kernel : str, optional
         A name from ``fastlinalg.kernels("transpose")``.
     device, stream

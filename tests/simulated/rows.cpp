@@ -71,7 +71,9 @@ void poison_result(const SgemmArgs& p) {
 void poison_result(const SgemvArgs& p) {
   if (p.beta == 0) poison_result({p.y.data, p.y.inc, 1, p.y.bs}, p.m, 1, p.batch);
 }
-void poison_result(const TransposeArgs& p) { poison_result(p.b, p.n, p.m, p.batch); }
+void poison_result(const TransposeArgs& p) {
+  if (!p.in_place) poison_result(p.b, p.n, p.m, p.batch);
+}
 
 // ---------------------------------------------------------------- the kernels that answer
 // Other bits for the tensor-core rows, as on a GPU: some tests ask which of them it was.

@@ -73,7 +73,7 @@ FL_API fl_status fl_sgemm_batched_strided(int trans_a, int trans_b, int64_t m, i
 FL_API fl_status fl_sgemv(int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda, const float* x,
                           int64_t incx, float beta, float* y, int64_t incy, const fl_options* options);
 
-/* B[n,m] = transpose of A[m,n]. B must not overlap A. */
+/* B[n,m] = transpose of A[m,n]. B must not overlap A, or be it: b == a transposes a square matrix in place, with ldb == lda. */
 FL_API fl_status fl_transpose(int64_t m, int64_t n, const float* a, int64_t lda, float* b, int64_t ldb,
                               const fl_options* options);
 
