@@ -30,6 +30,7 @@ struct GridShape {
   unsigned blocks;
   int threads;
   int cluster = 1;
+  int shared_bytes = 0;  // dynamic; above 48 KiB the kernel's limit has to be raised before
 };
 
 // One bit per device, asked once; devices past 63 are asked every time.
@@ -70,6 +71,7 @@ void launch_overlapping(void (*kernel)(Params...), const GridShape& shape, const
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(shape.blocks);
   config.blockDim = dim3(static_cast<unsigned>(shape.threads));
+  config.dynamicSmemBytes = static_cast<std::size_t>(shape.shared_bytes);
   config.stream = stream(ctx);
   config.attrs = attributes;
   config.numAttrs = count;

@@ -26,8 +26,11 @@ void launch_sliced_fallback(const SgemmArgs& p, const unsigned* verdict, const C
   const unsigned full = 2 * static_cast<unsigned>(ctx.sm_count), blocks = grid.blocks() < full ? grid.blocks() : full;
   by_order(p, [&](auto TA, auto TB) {
     static std::atomic<uint64_t> raised{0};
-    launch_overlapping(sliced_fallback_kernel<TA, TB>, {blocks, FALLBACK_THREADS, FALLBACK_SHARED}, stream(ctx), raised,
-                       p, grid, verdict, aligned);
+    static PerDevice known;
+    const auto kernel = sliced_fallback_kernel<TA, TB>;
+    if (raise_shared_limit(reinterpret_cast<const void*>(kernel), FALLBACK_SHARED, raised) != cudaSuccess) return;
+    launch_overlapping(kernel, GridShape{blocks, FALLBACK_THREADS, 1, FALLBACK_SHARED}, ctx, known, p, grid, verdict,
+                       aligned);
   });
 }
 

@@ -28,7 +28,7 @@ inline SgemmArgs problem_of(const SgemmArgs& p, int64_t i) {
 template <class S>
 void launch_split(const SgemmArgs& p, const SlicedPlan& plan, const SlicedBound& bound, const unsigned* before,
                   const Context& ctx) {
-  static std::atomic<uint64_t> raised{~uint64_t{0}};  // it needs no more shared memory than any kernel gets
+  static PerDevice known;
   char* const memory = static_cast<char*>(ctx.workspace);
   const int64_t lda = line_stride(p.a), ldb = line_stride(p.b);
   const SplitPlan split{{p.a.data, lda, p.m, p.a.cs == 1, by16(p.a.data, lda), memory + plan.a_slices,
@@ -46,7 +46,7 @@ void launch_split(const SgemmArgs& p, const SlicedPlan& plan, const SlicedBound&
   const unsigned few = 2 * static_cast<unsigned>(ctx.sm_count);
   const unsigned blocks = before && split.groups > few ? few : split.groups;
   launch_overlapping(p.k > SPLIT_PIECE ? sliced_split_kernel<S, true> : sliced_split_kernel<S, false>,
-                     {blocks, SPLIT_THREADS, 0}, stream(ctx), raised, split);
+                     GridShape{blocks, SPLIT_THREADS}, ctx, known, split);
 }
 
 // Boxes of 16 x 32 floats; false if the driver cannot be asked or they do not fit C.

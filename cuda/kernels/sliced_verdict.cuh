@@ -34,7 +34,7 @@ __device__ __forceinline__ bool wanted(const Guard& guard) {
 // By the threads from `FIRST` on of a block; `shared` has been zeroed.
 template <int FIRST, int THREADS>
 __device__ __forceinline__ void collect_words(const Guard& guard, VerdictShared& shared) {
-  if (threadIdx.x < FIRST) return;
+  if (int(threadIdx.x) < FIRST) return;
   unsigned count[2] = {}, any = 0;
   for (int group = threadIdx.x - FIRST; group < guard.groups; group += THREADS - FIRST) {
     const unsigned word = guard.words[group];
