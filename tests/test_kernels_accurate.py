@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from itertools import product
 
 import numpy as np
@@ -10,75 +11,13 @@ import pytest
 
 import fastlinalg as fl
 from accuracy import assert_product, assert_same_bits
+from hard_products import KINDS, data
 from rows import rows
 
 ROWS = [param for param in rows("sgemm") if not param.values[0].strict]
 pytestmark = pytest.mark.gpu
 accurate_row = pytest.mark.parametrize("row", ROWS)
 SHAPES = ((70, 66, 256), (129, 200, 512), (33, 140, 1100), (260, 140, 2049))
-
-
-def signs(rng, shape):
-    return rng.choice((-1.0, 1.0), shape)
-
-
-def spread(rng, shape, octaves):
-    return signs(rng, shape) * 2.0 ** rng.uniform(-octaves / 2, octaves / 2, shape)
-
-
-def data(kind, m, n, k):
-    """Operands in float64 whose values are float32 numbers after rounding."""
-    rng = np.random.default_rng([m, n, k, len(kind)])
-    a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
-    steps = 2.0 ** rng.integers(-58, 59, max(m, n, k))
-    if kind == "uniform":
-        a, b = rng.random((m, k)), rng.random((k, n))
-    elif kind == "exp_normal":
-        a, b = signs(rng, a.shape) * np.exp(a), signs(rng, b.shape) * np.exp(b)
-    elif kind == "hundred_octaves":
-        a, b = spread(rng, a.shape, 100), spread(rng, b.shape, 100)
-    elif kind == "many_octaves":
-        a, b = (spread(rng, x.shape, 180) * 2.0**-50 for x in (a, b))
-    elif kind == "hilbert":
-        a, b = 1.0 / (np.arange(m)[:, None] + np.arange(k) + 1), 1.0 / (np.arange(k)[:, None] + np.arange(n) + 1)
-    elif kind == "huge_and_tiny_rows":
-        a, b = a * np.where(np.arange(m) % 2, 2.0**100, 2.0**-100)[:, None], b * 2.0**20
-    elif kind == "twelve_decades":
-        a, b = spread(rng, a.shape, 40), spread(rng, b.shape, 40)
-    elif kind == "graded":
-        a, b = a * steps[:k], b / steps[:k, None]
-    elif kind == "scaled_lines":
-        a, b = a * steps[:m, None], b / steps[:n]
-    elif kind == "tiny_lines":
-        a[::3] *= 2.0**-125
-    elif kind == "subnormal":
-        a *= 2.0**-135
-    elif kind == "near_the_largest":
-        a, b = a * 2.0**124, b * 2.0**-20
-    elif kind == "integers":
-        a, b = (rng.integers(-(2**24), 2**24 + 1, x.shape).astype(np.float64) for x in (a, b))
-    elif kind == "one_outlier":
-        a, b = np.ones((m, k)), np.ones((k, n))
-        a[np.arange(m), np.arange(m) % k] = 1e9
-    elif kind == "growing":  # a scale guessed from the start of a line is wrong
-        a, b = a * 2.0 ** (np.arange(k) * 40 // k - 20), b * 2.0 ** (np.arange(k) * 30 // k)[:, None]
-    elif kind == "late_start":
-        a[:, : k // 2] = 0.0
-    elif kind == "cancelling":
-        half = k // 2
-        a, b = np.hstack([a[:, :half], -a[:, :half]]), np.vstack([b[:half], b[:half]])
-    elif kind == "sparse":
-        a, b = a * (rng.random(a.shape) < 0.02), b * (rng.random(b.shape) < 0.5)
-    elif kind == "zero_lines":
-        a[1::2], b[:, ::3] = 0.0, 0.0
-    return a.astype(np.float32), b.astype(np.float32)
-
-
-KINDS = (
-    *("normal", "uniform", "exp_normal", "twelve_decades", "graded", "scaled_lines", "tiny_lines", "subnormal"),
-    *("hundred_octaves", "many_octaves", "hilbert", "huge_and_tiny_rows"),
-    *("near_the_largest", "integers", "one_outlier", "growing", "late_start", "cancelling", "sparse", "zero_lines"),
-)
 
 
 @accurate_row
@@ -93,16 +32,90 @@ def test_the_bound_holds_on_any_finite_data(row, kind):
         assert_same_bits(sgemm(left, right), got, f"{kind} {(m, n, k)}: a second run")
 
 
-@accurate_row
+def on_device(*operands):
+    """Arrays whose product is one launch of a row: from host memory it would be several, of smaller products."""
+    return [fl.DeviceArray.from_numpy(x) for x in operands]
+
+
+LARGE = (2048, 2052, 4096)  # from here on three slices stand by for two
+DISPATCHED = (1040, 1156, 1300)  # dispatch takes two slices for this
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_bound_holds_for_what_dispatch_takes(kind, caplog):
+    caplog.set_level(logging.DEBUG, "fastlinalg")
+    a, b = data(kind, *DISPATCHED)
+    got = fl.sgemm(*on_device(a, b)).numpy()
+    chosen = [message for message in caplog.messages if "1040x1156x1300" in message]
+    assert all("-> cuda:0 fp16x2" in message for message in chosen), chosen  # once a shape: there may be none
+    assert_product(got, a, b, context=kind)
+    assert_same_bits(fl.matmul(*on_device(a, b)).numpy(), got, kind)
+
+
+def assert_special_as_strict(left, right, context, **options):
+    """NaN, Inf and -Inf in the same places as a strict product has them, and only there."""
+    operands = on_device(left, right)
+    if options.get("c") is not None:
+        (options["c"],) = on_device(options["c"])
+    want = fl.sgemm(*operands, precision="strict", **{**options, "kernel": None}).numpy()
+    got = fl.sgemm(*operands, **options).numpy()
+    special = ~np.isfinite(want)
+    np.testing.assert_array_equal(got[special], want[special], err_msg=context)
+    assert np.isfinite(got[~special]).all(), context
+    return special
+
+
+accurate_choice = pytest.mark.parametrize("kernel", [None, *(param.values[0].name for param in ROWS)])
+
+
+@accurate_choice
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_special_values_are_where_strict_puts_them(row, value, rng):
-    for m, n, k in SHAPES:
+def test_special_values_are_where_strict_puts_them(kernel, value, rng):
+    for m, n, k in (*SHAPES, DISPATCHED, LARGE):
         a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
         a[m // 2, k - 1], b[k // 3, n - 1], b[k // 3, 0] = value, value, 0.0
-        got, want = (fl.sgemm(a, b, kernel=row.name), fl.sgemm(a, b, device="cuda", precision="strict"))
-        special = ~np.isfinite(want)
-        np.testing.assert_array_equal(got[special], want[special])
-        assert np.isfinite(got[~special]).all()
+        special = assert_special_as_strict(a, b, f"{(m, n, k)}", kernel=kernel)
+        assert special[m // 2].all() and special[:, n - 1].all()
+        assert special.sum() == m + n - 1
+
+
+@accurate_choice
+def test_many_special_values(kernel, rng):
+    """Inf times zero, Inf less Inf, and NaN, in either operand."""
+    values = np.array([np.nan, np.inf, -np.inf], np.float32)
+    for m, n, k in (*SHAPES, DISPATCHED):
+        a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+        a[rng.random(a.shape) < 0.1], b[rng.random(b.shape) < 0.1] = 0.0, 0.0
+        for x in (a, b):
+            where = rng.integers(0, x.shape[0], 6), rng.integers(0, x.shape[1], 6)
+            x[where] = rng.choice(values, 6)
+        assert assert_special_as_strict(a, b, f"{(m, n, k)}", kernel=kernel).any()
+
+
+@accurate_choice
+def test_sums_beyond_the_largest_float(kernel, rng):
+    """Finite operands whose products overflow, in every order of summation, in some rows and columns."""
+    for m, n, k in (*SHAPES, DISPATCHED):
+        a, b = rng.random((m, k), np.float32) + 0.5, rng.random((k, n), np.float32) + 0.5
+        a[::3] *= np.float32(2.0**70)
+        a[::6] *= np.float32(-1.0)
+        b[:, 1::2] *= np.float32(2.0**60)
+        special = assert_special_as_strict(a, b, f"{(m, n, k)}", kernel=kernel)
+        assert special[::3, 1::2].all() and special.sum() == special[::3, 1::2].size
+
+
+@accurate_choice
+def test_special_alpha_and_beta(kernel, rng):
+    m, n, k = SHAPES[1]
+    a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+    c = rng.standard_normal((m, n), np.float32)
+    c[0, 0], c[1, 1], c[2, 2] = np.nan, np.inf, 0.0
+    for alpha, beta in ((np.nan, 0.0), (np.inf, 1.0), (-np.inf, 0.0), (1.0, np.nan), (1.0, np.inf), (0.0, 2.0)):
+        for old in (c, None) if beta == 0.0 else (c,):
+            assert_special_as_strict(a, b, f"{alpha}, {beta}", kernel=kernel, c=old, alpha=alpha, beta=beta)
+    a[3, 4] = np.inf
+    for beta in (0.0, -1.0):
+        assert_special_as_strict(a, b, f"{beta}", kernel=kernel, c=c, alpha=2.0, beta=beta)
 
 
 @accurate_row
@@ -144,17 +157,14 @@ def test_three_slices_are_exact_for_the_identity(values, k):
     np.testing.assert_array_equal(fl.sgemm(eye, np.ascontiguousarray(a.T), kernel="bf16x6"), a.T)
 
 
-def on_device(*operands):
-    """Arrays whose product is one launch of a row: from host memory it would be several, of smaller products."""
-    return [fl.DeviceArray.from_numpy(x) for x in operands]
-
-
-LARGE = (2048, 2052, 4096)  # from here on three slices stand by for two
-
-
 @pytest.mark.parametrize(
     ("kind", "answers"),
-    [("normal", "fp16x2"), ("graded", "bf16x6"), ("twelve_decades", "bf16x6"), ("many_octaves", "strict")],
+    [
+        *((kind, "fp16x2") for kind in ("normal", "uniform", "integers", "hilbert", "the_largest", "cancelling")),
+        *((kind, "fp16x2") for kind in ("late_start", "late_start_of_b", "one_late_line", "late_and_huge")),
+        *((kind, "bf16x6") for kind in ("graded", "twelve_decades", "hundred_octaves", "tiny_lines", "growing")),
+        ("many_octaves", "strict"),
+    ],
 )
 def test_which_slices_answer_is_decided_by_the_data(kind, answers):
     """Each scheme has bits of its own: who answered shows in the result."""
@@ -184,5 +194,7 @@ def test_many_tiles_with_beta_in_place(row, pad):
 def test_a_million_positive_terms(row):
     rng = np.random.default_rng(6)
     a, b = rng.random((20, 10**6), np.float32), rng.random((10**6, 24), np.float32)
-    got, want = fl.sgemm(a, b, kernel=row.name), a.astype(np.float64) @ b.astype(np.float64)
-    assert np.linalg.norm(got - want) <= 5e-6 * np.linalg.norm(want)
+    got, chain = fl.sgemm(a, b, kernel=row.name), fl.sgemm(a, b, kernel="naive")
+    assert_product(got, a, b)
+    want = a.astype(np.float64) @ b.astype(np.float64)
+    assert np.linalg.norm(got - want) <= min(5e-6 * np.linalg.norm(want), np.linalg.norm(chain - want))

@@ -1,0 +1,199 @@
+"""Errors of float32 products on a GPU against float64, beside cuBLAS's, over the length K of the sums.
+
+python benchmarks/accuracy.py --json accuracy.json --plot accuracy.png
+python benchmarks/accuracy.py --read accuracy.json --plot accuracy.png --table
+
+Needs PyTorch with CUDA, which brings cuBLAS and the products in float64. ``--read`` needs neither.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import fastlinalg as fl
+from fastlinalg.bench import machine
+
+UNIT = 2.0**-24
+SWEEP = tuple(2**i for i in range(6, 17))  # of K, at M = N = 1024
+NAMED = (64, 1024, 8192, 65536)  # of K, at the other sizes
+SIZES = (128, 256, 512, 2048, 4096)
+CUBLAS, TF32, DISPATCH = "cuBLAS float32", "cuBLAS TF32", "dispatch"
+OURS = (DISPATCH, "fp16x2", "bf16x6", "strict")
+STYLES = {
+    CUBLAS: ("tab:blue", "o-"),
+    TF32: ("tab:gray", "s-"),
+    "strict": ("tab:green", "v-"),
+    "fp16x2": ("tab:red", "^-"),
+    "bf16x6": ("tab:purple", "d-"),
+    DISPATCH: ("black", "x:"),
+}
+
+
+def kinds() -> dict[str, Callable[[Any, tuple[int, int]], Any]]:
+    """Operands by name, made of a generator and a shape in device memory."""
+    import torch
+
+    def normal(g: Any, shape: tuple[int, int]) -> Any:
+        return torch.randn(shape, generator=g, device="cuda", dtype=torch.float32)
+
+    def uniform(g: Any, shape: tuple[int, int]) -> Any:
+        return torch.rand(shape, generator=g, device="cuda", dtype=torch.float32)
+
+    def with_signs(g: Any, x: Any) -> Any:
+        return torch.where(uniform(g, x.shape) < 0.5, -x, x)
+
+    def decades(g: Any, shape: tuple[int, int]) -> Any:
+        return (10.0 ** (12.0 * uniform(g, shape).double() - 6.0)).float()
+
+    return {
+        "normal": normal,
+        "uniform(0, 1)": uniform,
+        "exp(normal)": lambda g, shape: normal(g, shape).exp(),
+        "12 decades": decades,
+        "exp(normal) with signs": lambda g, shape: with_signs(g, normal(g, shape).exp()),
+        "12 decades with signs": lambda g, shape: with_signs(g, decades(g, shape)),
+    }
+
+
+def contenders() -> dict[str, Callable[[Any, Any], Any]]:
+    import torch
+
+    def torch_mm(tf32: bool) -> Callable[[Any, Any], Any]:
+        def call(a: Any, b: Any) -> Any:
+            torch.backends.cuda.matmul.allow_tf32 = tf32
+            return torch.mm(a, b)
+
+        return call
+
+    def ours(name: str) -> Callable[[Any, Any], Any]:
+        options: Any = {DISPATCH: {}, "strict": {"precision": "strict"}}.get(name, {"kernel": name})
+        return lambda a, b: fl.sgemm(a, b, **options)
+
+    return {CUBLAS: torch_mm(False), TF32: torch_mm(True), **{name: ours(name) for name in OURS}}
+
+
+def measure(sizes: list[tuple[int, int]]) -> Iterator[dict[str, Any]]:
+    """One row for every kind of data, size (M = N, K) and contender."""
+    import torch
+
+    calls = contenders()
+    for kind, make in kinds().items():
+        for size, k in sizes:
+            generator = torch.Generator("cuda").manual_seed(size + k)
+            a, b = make(generator, (size, k)), make(generator, (k, size))
+            exact, magnitude = a.double() @ b.double(), a.abs().double() @ b.abs().double()
+            for name, call in calls.items():
+                error = call(a, b).double() - exact
+                units = error / (magnitude * UNIT)
+                yield {
+                    "data": kind,
+                    "size": size,
+                    "k": k,
+                    "product": name,
+                    "norm": float(error.norm() / exact.norm()),
+                    "largest": float(units.abs().max()),  # in units of u |A||B|
+                    "mean": float(units.mean()),
+                }
+
+
+def document(sizes: list[tuple[int, int]]) -> dict[str, Any]:
+    import torch
+
+    command = shlex.join(["python", *sys.argv])
+    described = machine.describe("cuda", float(fl.devices()[0]["peak_gflops"]), fl.get_num_threads())
+    return {
+        "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "commit": machine.commit(),
+        "command": command,
+        "machine": described,
+        "peers": {"torch": torch.__version__, "cuda": torch.version.cuda},
+        "rows": list(measure(sizes)),
+    }
+
+
+def plot(found: dict[str, Any], path: str) -> None:
+    """Both measures over K at M = N = 1024, one column for each kind of positive or normal data."""
+    from matplotlib.figure import Figure
+
+    rows = [row for row in found["rows"] if row["size"] == 1024]
+    names = [kind for kind in dict.fromkeys(row["data"] for row in rows) if "signs" not in kind]
+    figure = Figure(figsize=(4 * len(names), 8), layout="constrained")
+    axes = figure.subplots(2, len(names), sharex=True, sharey="row", squeeze=False)
+    measures = (("norm", "relative Frobenius norm of the error"), ("largest", "largest error in units of u (|A||B|)"))
+    for line, (measure_name, label) in zip(axes, measures, strict=True):
+        for at, kind in zip(line, names, strict=True):
+            for name, (colour, style) in STYLES.items():
+                points = [(r["k"], r[measure_name]) for r in rows if r["data"] == kind and r["product"] == name]
+                at.loglog(*zip(*points, strict=True), style, color=colour, label=name, markersize=4, base=10)
+            if measure_name == "largest":
+                ks = sorted({r["k"] for r in rows})
+                at.loglog(ks, [k / (1 - k * UNIT) for k in ks], "k--", linewidth=1, label="the bound")
+                at.set_xlabel("K")
+            else:
+                at.set_title(kind)
+            at.set_xscale("log", base=2)
+            at.grid(alpha=0.3)
+        line[0].set_ylabel(label)
+    axes[1][0].legend(fontsize=8)
+    at = found["machine"]["gpu"], f"commit {(found['commit'] or 'unknown')[:7]}", f"torch {found['peers']['torch']}"
+    figure.suptitle("Errors of 1024 x 1024 products against float64, " + ", ".join(at))
+    figure.savefig(path, dpi=110)
+
+
+def worse_than_cublas(found: dict[str, Any]) -> list[str]:
+    """Where dispatch has the larger norm of the error."""
+    norms = {(r["data"], r["size"], r["k"], r["product"]): r["norm"] for r in found["rows"]}
+    return [
+        f"{data}, {size}x{size}x{k}: {norm:.3g}, cuBLAS {norms[data, size, k, CUBLAS]:.3g}"
+        for (data, size, k, product), norm in norms.items()
+        if product == DISPATCH and norm > norms[data, size, k, CUBLAS]
+    ]
+
+
+def table(found: dict[str, Any]) -> str:
+    """Norm and largest error at the named K, as Markdown."""
+    products = [name for name in STYLES if name != TF32]
+    lines = [f"| data | M = N | K | {' | '.join(products)} |", "|" + "---|" * (3 + len(products))]
+    cells = {(r["data"], r["size"], r["k"], r["product"]): r for r in found["rows"]}
+    for data, size, k in dict.fromkeys(key[:3] for key in cells):
+        if k in NAMED:
+            found_here = [cells[data, size, k, name] for name in products]
+            texts = [f"{r['norm']:.1e}, {r['largest']:.1f}" for r in found_here]
+            lines.append(f"| {data} | {size} | {k} | {' | '.join(texts)} |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", metavar="FILE", help="write all errors and the machine")
+    parser.add_argument("--read", metavar="FILE", help="measure nothing, take what --json has written")
+    parser.add_argument("--plot", metavar="FILE.png")
+    parser.add_argument("--table", action="store_true", help="print norm and largest error at the named K")
+    args = parser.parse_args()
+    if args.read:
+        with open(args.read) as file:
+            found = json.load(file)
+    else:
+        found = document([(1024, k) for k in SWEEP] + [(size, k) for size in SIZES for k in NAMED])
+    if args.json:
+        with open(args.json, "w") as file:
+            head = json.dumps({key: value for key, value in found.items() if key != "rows"}, indent=1)
+            rows = ",\n".join(json.dumps(row) for row in found["rows"])
+            file.write(f'{head[:-2]},\n "rows": [\n{rows}\n]}}\n')
+    if args.plot:
+        plot(found, args.plot)
+    if args.table:
+        print(table(found))
+    worse = worse_than_cublas(found)
+    print("\n".join(["larger than cuBLAS's in norm:", *worse] if worse else ["nowhere larger than cuBLAS's in norm"]))
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
