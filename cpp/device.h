@@ -89,11 +89,18 @@ class KeptWorkspace {
   int device_;
 };
 
+// What a row has left at the start of its workspace.
+struct FirstWords {
+  unsigned words[2] = {};
+  bool read = false;  // not during a capture, nor if there is no workspace
+};
+
 // Runs one row on operands in device memory, asynchronously on `stream`; null is the library's own stream of the device, on
-// which calls run in order, DeviceBuffer's copies included. Without a kept workspace the row gets one from the pool.
+// which calls run in order, DeviceBuffer's copies included. Without a kept workspace the row gets one from the pool;
+// with `left` the call waits for the row and reads what it has left there.
 template <class Args>
 void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int device, void* stream,
-                            KeptWorkspace* kept = nullptr);
+                            KeptWorkspace* kept = nullptr, FirstWords* left = nullptr);
 
 // The kernels of the products take matrices in C or F order whose lines follow one another. For other operands in device
 // memory: the layout for dispatch, in which each operand that has to be copied first is a null pointer with the strides

@@ -1,11 +1,13 @@
 #include "run.h"
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "cpu_rules.h"
@@ -14,6 +16,7 @@
 #include "host_workspace.h"
 #include "normalise.h"
 #include "panel_plan.h"
+#include "sliced_plan.h"
 #include "threading.h"
 
 namespace fl {
@@ -90,6 +93,29 @@ void log_choice(const CallOptions& options, const Args& args, Device device, con
   (*options.log)(where + " " + explain(args, device, row));
 }
 
+std::optional<Slices> slices_of(const Kernel<SgemmArgs>& row) {
+  if (row.workspace == fp16x2_workspace) return Slices::fp16x2;
+  if (row.workspace == bf16x6_workspace) return Slices::bf16x6;
+  return std::nullopt;
+}
+
+// The rows that serve precision="accurate" alone decide on the device who computes. The log says it afterwards.
+template <class Args>
+void run_on_device(const Kernel<Args>& row, const Args& args, int device, const CallOptions& options) {
+  if constexpr (std::is_same_v<Args, SgemmArgs>) {
+    const std::optional<Slices> slices = slices_of(row);
+    if (slices && options.log && options.log_choice && std::isfinite(args.alpha)) {
+      cuda::FirstWords left;
+      cuda::run_on_device_operands(row, args, device, options.stream, nullptr, &left);
+      if (left.read)
+        (*options.log)("cuda:" + std::to_string(device) + " " + row.name + ", computed by " +
+                       sliced_answer(*slices, args, left.words));
+      return;
+    }
+  }
+  cuda::run_on_device_operands(row, args, device, options.stream);
+}
+
 template <class Args>
 const Args& seen_by_row(const Decision<Args>& decision, const CallOptions& options) {
   const bool moves = decision.packed || !options.device_memory;
@@ -119,10 +145,9 @@ void execute(const Decision<Args>& decision, const CallOptions& options) {
   }
   const int device = decision.device.ordinal;
   if (decision.packed)
-    return cuda::run_on_packed_operands<Args>(
-        decision.args, decision.layout, device, options.stream,
-        [&](const Args& packed) { cuda::run_on_device_operands(row, packed, device, options.stream); });
-  if (options.device_memory) return cuda::run_on_device_operands(row, decision.args, device, options.stream);
+    return cuda::run_on_packed_operands<Args>(decision.args, decision.layout, device, options.stream,
+                                              [&](const Args& packed) { run_on_device(row, packed, device, options); });
+  if (options.device_memory) return run_on_device(row, decision.args, device, options);
   cuda::run_on_host_operands(*decision.panels, decision.args, decision.layout, device, options.stream);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "problem.h"
 
@@ -21,6 +22,10 @@ constexpr int SPLIT_LINES =
 // float32: below this k the fallback runs. Above the other the counters of the split pass are too narrow.
 constexpr int64_t SLICED_SMALLEST_K = 256, SLICED_LARGEST_K = int64_t{1} << 22;
 constexpr bool sliced_fits(int64_t k) { return k >= SLICED_SMALLEST_K && k <= SLICED_LARGEST_K; }
+
+// What a product leaves for the kernels behind it, and for the log, in the first words of the workspace.
+constexpr unsigned VERDICT_REFUSED = 1, VERDICT_WIDE = 2, VERDICT_NOT_FINITE = 4;
+constexpr unsigned VERDICT_DONE = 8;  // something else has computed the product
 
 // Offsets in the workspace, and its size. What fp16x2 refuses goes to bf16x6 in the same place; only the verdicts, one
 // for each, outlive that.
@@ -104,6 +109,9 @@ inline bool sliced_stored_by_boxes(const SgemmArgs& p) {
 // Whether what fp16x2 refuses is worth two more launches. They take about 5 us of every call, and bf16x6 is three times as
 // fast as the strict kernel behind it.
 constexpr bool bf16x6_stands_by(const SgemmArgs& p) { return double(p.m) * double(p.n) * double(p.k) >= 0x1p34; }
+
+// Who computed a product of the row that begins with `slices`, in words, from the first two words of the workspace.
+std::string sliced_answer(Slices slices, const SgemmArgs& p, const unsigned* verdicts);
 
 const char* accurate_only(const SgemmArgs& p);
 double fp16x2_cost(const SgemmArgs& p);

@@ -14,6 +14,15 @@ std::size_t fp16x2_workspace(const SgemmArgs& p) {
   return SlicedPlan(p, bf16x6_stands_by(p) ? Slices::bf16x6 : Slices::fp16x2).bytes;
 }
 
+std::string sliced_answer(Slices slices, const SgemmArgs& p, const unsigned* verdicts) {
+  const std::string last = p.batch > 1 ? " (the last of the batch)" : "";
+  const bool two = slices == Slices::fp16x2;
+  if (!(verdicts[0] & VERDICT_REFUSED)) return (two ? "two fp16 slices" : "three bf16 slices") + last;
+  const bool three = two && bf16x6_stands_by(p) && !(verdicts[1] & VERDICT_REFUSED);
+  const std::string why = verdicts[0] & VERDICT_NOT_FINITE ? "NaN or infinite numbers" : "the range of the operands";
+  return (three ? "three bf16 slices" : "plain float32") + (" because of " + why) + last;
+}
+
 // Measured on an H200 with everything that belongs to a call, k = 1024: 16.7 us at 512, 18.7 at 1024, 169 at 4096, 655 at
 // 8192, and there 812 with beta, 835 with a C that the copy engine cannot store, 1030 with both.
 double fp16x2_cost(const SgemmArgs& p) {

@@ -133,11 +133,18 @@ void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const A
   }
 }
 
+void read_first_words(const void* workspace, int device, cudaStream_t stream, FirstWords& left) {
+  if (capturing(device, stream)) return;
+  FL_CUDA(cudaMemcpyAsync(left.words, workspace, sizeof(left.words), cudaMemcpyDeviceToHost, stream));
+  FL_CUDA(cudaStreamSynchronize(stream));
+  left.read = true;
+}
+
 // Queues work and returns. Without a workspace, or with a kept one, it neither allocates nor waits, so that it can be
 // captured in a graph from the first call on.
 template <class Args>
-void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int device, void* stream,
-                            KeptWorkspace* kept) {
+void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int device, void* stream, KeptWorkspace* kept,
+                            FirstWords* left) {
   require_device(device);
   const DeviceGuard guard(device);
   try {
@@ -148,6 +155,7 @@ void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int de
     }
     const PoolBuffer workspace(device, kernel.workspace(args), queue);
     launch_row(kernel, args, device, workspace.data(), queue);
+    if (left && workspace.data()) read_first_words(workspace.data(), device, queue, *left);
   } catch (const CudaError& error) {
     throw named(error, kernel, device);
   }
@@ -155,7 +163,7 @@ void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int de
 
 #define FL_INSTANTIATE(Args)                                                                        \
   template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*); \
-  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptWorkspace*);
+  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptWorkspace*, FirstWords*);
 FL_INSTANTIATE(SgemmArgs)
 FL_INSTANTIATE(SgemvArgs)
 FL_INSTANTIATE(TransposeArgs)

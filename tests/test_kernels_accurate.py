@@ -179,6 +179,33 @@ def test_which_slices_answer_is_decided_by_the_data(kind, answers):
     assert_product(got["bf16x6"], a, b, context=kind)
 
 
+# Kind of data, kernel, m, who computes. Each m is another one, since a shape is logged once in a row.
+FALL_BACKS = [
+    ("normal", "fp16x2", 2048, "two fp16 slices"),
+    ("graded", "fp16x2", 2049, "three bf16 slices because of the range of the operands"),
+    ("many_octaves", "fp16x2", 2050, "plain float32 because of the range of the operands"),
+    ("nan", "fp16x2", 2051, "plain float32 because of NaN or infinite numbers"),
+    ("graded", "fp16x2", 200, "plain float32 because of the range of the operands"),  # too small for bf16x6 to stand by
+    ("graded", "bf16x6", 2052, "three bf16 slices"),
+    ("many_octaves", "bf16x6", 2053, "plain float32 because of the range of the operands"),
+    ("nan", "bf16x6", 2054, "plain float32 because of NaN or infinite numbers"),
+]
+
+
+@pytest.mark.parametrize(("kind", "kernel", "m", "who"), FALL_BACKS)
+def test_the_log_says_who_computed(kind, kernel, m, who, caplog):
+    _, n, k = LARGE
+    a, b = data("normal" if kind == "nan" else kind, m, n, k)
+    if kind == "nan":
+        a[3, 5] = np.nan
+    operands = on_device(a, b)
+    caplog.set_level(logging.DEBUG, "fastlinalg")
+    got = fl.sgemm(*operands, kernel=kernel)
+    (line,) = [message for message in caplog.messages if "computed by" in message]
+    assert line == f"sgemm {m}x{n}x{k} -> cuda:0 {kernel}, computed by {who}"
+    assert np.isfinite(got.numpy()[4:]).all()
+
+
 @accurate_row
 @pytest.mark.parametrize("pad", [0, 1])
 def test_many_tiles_with_beta_in_place(row, pad):

@@ -26,8 +26,6 @@ constexpr unsigned GUARD_SMALL = 1u << 31, GUARD_NOT_FINITE = 1u << 30, GUARD_WI
 constexpr unsigned GUARD_COUNT = GUARD_WIDE - 1;
 // Scales within 2^+-60 are applied in one step after the product, others in two.
 constexpr int NARROW = 60;
-// What a product leaves for the kernels behind it.
-constexpr unsigned VERDICT_REFUSED = 1, VERDICT_WIDE = 2, VERDICT_NOT_FINITE = 4;
 
 struct SplitPlan {
   SplitOperand a, b;

@@ -5,9 +5,6 @@
 
 namespace fl {
 
-// Something else has computed the product.
-constexpr unsigned VERDICT_DONE = 8;
-
 struct Guard {
   const unsigned* words;   // one for each 16 lines: those of A, then those of B
   int a_groups, groups;    // of lines
