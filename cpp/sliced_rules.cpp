@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "rules.h"
 #include "sliced_plan.h"
 
@@ -23,16 +25,18 @@ std::string sliced_answer(Slices slices, const SgemmArgs& p, const unsigned* ver
   return (three ? "three bf16 slices" : "plain float32") + (" because of " + why) + last;
 }
 
-// Measured on an H200 with everything that belongs to a call, k = 1024: 16.7 us at 512, 18.7 at 1024, 169 at 4096, 655 at
-// 8192, and there 812 with beta, 835 with a C that the copy engine cannot store, 1030 with both.
+// Fitted to 132 shapes near the border to the strict rows and to squares, k = 1024: 16.7 us at 512, 18.7 at 1024, 169 at
+// 4096, 655 at 8192, and there 812 with beta, 835 with a C that the copy engine cannot store, 1030 with both. What lasts
+// longer than about 100 us runs at the power limit.
 double fp16x2_cost(const SgemmArgs& p) {
   constexpr int64_t multiprocessors = 132;
   const double m = double(p.m), n = double(p.n), k = double(p.k), batch = double(p.batch);
   if (!sliced_fits(p.k)) return 100 + 2 * m * n * k * batch / 20e6;
-  const double split = 2 + 8 * (m + n) * k / 3.6e6, launches = bf16x6_stands_by(p) ? 6.5 : 1.5;
+  const double split = 3e-6 * (m + n) * k, launches = bf16x6_stands_by(p) ? 11.5 : 6.5;
   const double area = sliced_choice(p.m, p.n, multiprocessors).rounds_area * multiprocessors;
   const double way_out = (p.beta != 0.0f ? 2.4e-6 : 0) + (sliced_stored_by_boxes(p) ? 0 : 2.9e-6);
-  return (split + launches + area * (2 * k / 225e6 + way_out)) * batch;
+  const double product = area * 2 * k / 225e6;
+  return (split + launches + product - 0.25 * std::min(product, 100.0) + area * way_out) * batch;
 }
 
 // Six products for three, and tiles half as large.
