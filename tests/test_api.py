@@ -19,6 +19,40 @@ def normal(rng, *shape):
     return rng.standard_normal(shape, dtype=F32)
 
 
+# ---------------------------------------------------------------- NumPy arrays, however they describe themselves
+ARRAYS = {
+    "plain": lambda x: x,
+    "another dtype object": lambda x: x.astype(np.dtype(F32, metadata={"unit": "m"})),
+    "subclass": lambda x: x.view(type("Own", (np.ndarray,), {})),
+    "frombuffer": lambda x: np.frombuffer(bytearray(x.tobytes()), F32).reshape(x.shape),
+    "unaligned": lambda x: np.frombuffer(b"." + x.tobytes(), np.uint8)[1:].view(F32).reshape(x.shape),
+    "read-only": lambda x: np.frombuffer(x.tobytes(), F32).reshape(x.shape),
+    "field": lambda x: np.stack([x, -x], -1).view([("x", F32), ("y", F32)])["x"][..., 0],
+    "reversed": lambda x: x[::-1, ::-1].copy()[::-1, ::-1],
+}
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_arrays_are_read_however_they_describe_themselves(kind, rng):
+    a, b, out = normal(rng, 7, 5), normal(rng, 5, 3), normal(rng, 7, 3)
+    want = fl.matmul(a, b)
+    assert_same_bits(fl.matmul(ARRAYS[kind](a), ARRAYS[kind](b)), want, kind)
+    described = ARRAYS[kind](out)
+    if not described.flags.writeable:
+        with pytest.raises(ValueError, match="out is read-only"):
+            fl.matmul(a, b, out=described)
+        assert_same_bits(described, out, kind)
+        return
+    assert fl.matmul(a, b, out=described) is described
+    assert_same_bits(np.array(described), want, kind)
+
+
+def test_a_view_that_numpy_warns_of_writing_to_is_read_only(rng):
+    out = np.broadcast_arrays(np.zeros((7, 3), F32), np.zeros(3, F32))[1]
+    with pytest.raises(ValueError, match="out is read-only"):
+        fl.matmul(normal(rng, 7, 5), normal(rng, 5, 3), out=out)
+
+
 # ---------------------------------------------------------------- shapes
 MATMUL_SHAPES = (
     ((3,), (3,)), ((3,), (3, 4)), ((2, 3), (3,)), ((2, 3), (3, 4)), ((5, 2, 3), (3,)), ((3,), (5, 3, 4)),

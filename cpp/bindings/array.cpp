@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "errors.h"
+#include "numpy_fields.h"
 #include "place.h"
 #include "result_memory.h"
 
@@ -92,23 +93,12 @@ Array::Array(float* data, const Shape& shape) : Array() {
 }
 
 void Array::acquire(nb::handle object, const char* name, Access access) {
-  constexpr const char* cast = ".astype(np.float32)";
-  if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
-    PyErr_Clear();
-    wrong_dtype(object, name, "", cast);
-  }
-  object_ = nb::borrow(object);
-  if (!is_float32(buffer_.format)) wrong_dtype(object, name, "", cast);
-  if (access == write && buffer_.readonly) throw InvalidValue(std::string(name) + " is read-only");
-
-  data_ = static_cast<float*>(buffer_.buf);
-  ndim_ = buffer_.ndim;
-  misaligned_ = reinterpret_cast<uintptr_t>(buffer_.buf) % sizeof(float) != 0;
-  for (int i = 0; i < ndim_; ++i) {
-    // The stride of a dimension of size 1 (or of an empty array) is never used and may be anything.
-    if (buffer_.strides[i] % Py_ssize_t(sizeof(float)) != 0 && buffer_.shape[i] > 1) misaligned_ = true;
-    shape_[i] = buffer_.shape[i];
-    strides_[i] = buffer_.strides[i] / Py_ssize_t(sizeof(float));
+  const NumpyFields* const x = object.type().is(numpy().ndarray) ? numpy_fields(object) : nullptr;
+  if (x && !(access == write && x->warns_on_write())) {
+    object_ = nb::borrow(object);
+    set_numpy(name, access, x->data, x->ndim, x->shape, x->strides, !x->writeable());
+  } else {
+    acquire_buffer(object, name, access);
   }
   if (misaligned_ && access == read) {
     nb::object copy =
@@ -118,8 +108,35 @@ void Array::acquire(nb::handle object, const char* name, Access access) {
   }
 }
 
+void Array::acquire_buffer(nb::handle object, const char* name, Access access) {
+  constexpr const char* cast = ".astype(np.float32)";
+  if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
+    PyErr_Clear();
+    wrong_dtype(object, name, "", cast);
+  }
+  object_ = nb::borrow(object);
+  if (!is_float32(buffer_.format)) wrong_dtype(object, name, "", cast);
+  set_numpy(name, access, buffer_.buf, buffer_.ndim, buffer_.shape, buffer_.strides, buffer_.readonly);
+}
+
+void Array::set_numpy(const char* name, Access access, void* data, int ndim, const Py_ssize_t* shape,
+                      const Py_ssize_t* strides, bool readonly) {
+  if (access == write && readonly) throw InvalidValue(std::string(name) + " is read-only");
+  numpy_ = true;
+  data_ = static_cast<float*>(data);
+  ndim_ = ndim;
+  misaligned_ = reinterpret_cast<uintptr_t>(data) % sizeof(float) != 0;
+  for (int i = 0; i < ndim_; ++i) {
+    // The stride of a dimension of size 1 (or of an empty array) is never used and may be anything.
+    if (strides[i] % Py_ssize_t(sizeof(float)) != 0 && shape[i] > 1) misaligned_ = true;
+    shape_[i] = shape[i];
+    strides_[i] = strides[i] / Py_ssize_t(sizeof(float));
+  }
+}
+
 void Array::release() {
   if (buffer_.obj) PyBuffer_Release(&buffer_);
+  numpy_ = false;
   owner_.reset();
   object_.reset();
 }
@@ -131,6 +148,7 @@ Array& Array::operator=(Array&& other) noexcept {
   release();
   if (other.buffer_.obj) buffer_ = other.buffer_;
   other.buffer_.obj = nullptr;
+  numpy_ = other.numpy_;
   object_ = std::move(other.object_);
   owner_ = std::move(other.owner_);
   data_ = other.data_, ndim_ = other.ndim_, misaligned_ = other.misaligned_;

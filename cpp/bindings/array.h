@@ -1,7 +1,8 @@
 // Arrays as the library sees them: a checked float32 view with strides in elements.
 //
-// NumPy's are read by the buffer protocol rather than DLPack: it takes read-only arrays of every NumPy version, and it is
-// several times cheaper, which decides the cost of a call on small operands. All others are read in foreign.cpp.
+// NumPy's own arrays of native float32 are read by their fields (numpy_fields.h), its others by the buffer protocol rather than
+// DLPack: it takes read-only arrays of every NumPy version, and it is several times cheaper. That decides the cost of a call
+// on small operands. All others are read in foreign.cpp.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -45,7 +46,7 @@ class Array {
   int64_t stride(int i) const { return strides_[i]; }  // in elements
   std::span<const int64_t> shape() const { return {shape_, size_t(ndim_)}; }
   nb::handle object() const { return object_; }
-  bool is_numpy() const { return buffer_.obj != nullptr; }
+  bool is_numpy() const { return numpy_; }
   bool misaligned() const { return misaligned_; }
 
   bool same_view(const Array& other) const;  // the same elements in the same order
@@ -54,6 +55,9 @@ class Array {
 
  private:
   void acquire(nb::handle object, const char* name, Access access);
+  void acquire_buffer(nb::handle object, const char* name, Access access);
+  void set_numpy(const char* name, Access access, void* data, int ndim, const Py_ssize_t* shape,
+                 const Py_ssize_t* strides, bool readonly);
   void acquire_foreign(nb::handle object, const char* name, Access access, Place& place);
   void acquire_torch(nb::handle object, const char* name, const Library& library, Place& place);
   void acquire_cupy(nb::handle object, const char* name, const Library& library, Place& place);
@@ -64,8 +68,8 @@ class Array {
 
   float* data_ = nullptr;
   int ndim_ = 0;
-  bool misaligned_ = false;
-  Py_buffer buffer_;  // NumPy's, if it has an obj
+  bool misaligned_ = false, numpy_ = false;
+  Py_buffer buffer_;  // held if it has an obj
   nb::object object_;
   nb::object owner_;  // of what was borrowed from another library: a DLPack capsule
   int64_t shape_[max_dims], strides_[max_dims];

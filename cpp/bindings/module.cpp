@@ -7,6 +7,7 @@
 #include "errors.h"
 #include "inspect.h"
 #include "matmul_plan.h"
+#include "numpy_fields.h"
 #include "products.h"
 
 namespace {
@@ -46,6 +47,7 @@ NB_MODULE(_core, m) {
                                               "Attributes\n----------\ncode : int\n    The cudaError_t.\n"
                                               "name : str\n    Its name, for example ``cudaErrorNoDevice``.",
                                               PyExc_RuntimeError, nullptr);
+  fl::py::find_numpy_fields();
   m.attr("__version__") = FASTLINALG_VERSION;
   m.attr("CudaError") = nb::borrow(cuda_error_type);
 
