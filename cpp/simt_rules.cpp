@@ -5,13 +5,19 @@
 namespace fl {
 namespace {
 constexpr int64_t multiprocessors = 132, BK = 32;
-}
 
-double copy_factor(const SgemmArgs& p) { return 1.0 + 0.05 * !aligned16(p.a) + 0.05 * !aligned16(p.b); }
-double store_ns(const SgemmArgs& p) { return aligned16(p.c) ? (p.k <= 64 ? 0.2 : 0.0) : 0.25; }
+double way_factor(const ConstMatrix& x, bool straight, double BM, double BN) {
+  return !straight ? 0.07 : aligned16(x) ? 0.0 : 4 * (BM + BN) / (BM * BN);
+}
+}  // namespace
+
+double copy_factor(const SgemmArgs& p, double BM, double BN, bool A_BY_K) {
+  return 1.0 + way_factor(p.a, (p.a.cs == 1) == A_BY_K, BM, BN) + way_factor(p.b, p.b.cs == 1, BM, BN);
+}
+double store_ns(const SgemmArgs& p) { return aligned16(p.c) ? 0.0 : 0.1; }
 
 double cut_us(const SgemmArgs& p, int splits) {
-  return 2.0 + double(splits) * double(p.m) * double(p.n) * double(p.batch) * 4 / 3e6;
+  return 2.6 + double(splits) * double(p.m) * double(p.n) * double(p.batch) * 4 / 3e6;
 }
 
 // The cut is part of the specification of the result's bits, so it depends on the call alone: not on what else is known
@@ -37,14 +43,20 @@ bool shallow_is_large(const SgemmArgs& p) {
   return ceil_div(p.m, 64) * ceil_div(p.n, 128) * p.batch >= multiprocessors;
 }
 
-// Fitted to 150 random shapes and to batches: 36 TFLOP/s in whole tiles, and the longer of C at 3.1 TB/s and, for each
-// wave of tiles, the steps of 32 along k, which have to come before they are multiplied.
+bool shallow_is_small(const SgemmArgs& p) {
+  return !shallow_is_large(p) && ceil_div(p.m, 32) * ceil_div(p.n, 64) * p.batch <= 4 * multiprocessors;
+}
+
+// Fitted to 145 random shapes: a block's way along k, 37 TFLOP/s in whole tiles, and C at 3.6 TB/s, or 4.9 where its
+// rows are aligned.
 double shallow_cost(const SgemmArgs& p) {
-  const int64_t BM = shallow_is_large(p) ? 64 : 32, BN = 2 * BM, on_device = multiprocessors * (256 / BM);
+  const int64_t BM = shallow_is_large(p) ? 64 : 32, BN = 2 * BM;
+  const bool small = shallow_is_small(p);
   const double tiles = double(ceil_div(p.m, BM)) * double(ceil_div(p.n, BN)) * double(p.batch);
-  const double write = double(p.m) * double(p.n) * double(p.batch) * 1.28e-6;
-  const double wait = std::max(tiles / double(on_device), 1.0) * 1.96 * double(ceil_div(p.k, BK));
-  return 0.68 + std::max(write, wait) + tiles * double(BM * BN) * double(p.k) * 0.055e-6;
+  const double write = double(p.m) * double(p.n) * double(p.batch) * (aligned16(p.c) ? 0.82e-6 : 1.1e-6);
+  const double k = double(p.k) * (1.0 + 0.044 * (p.a.cs == 1) + 0.044 * (p.b.cs != 1));
+  return (small ? 2.04 + 0.0316 * k : 2.75 + 0.041 * k) + tiles * double(BM * BN) * k * (small ? 0.035e-6 : 0.054e-6) +
+         write;
 }
 
 // Fitted to 117 random shapes: loads decide, of A where its k are neighbours and of B where they are.

@@ -10,23 +10,28 @@
 
 namespace fl {
 
-// How much longer a step along k takes where operands travel by 4-byte copies: 10 % where neither is aligned.
-double copy_factor(const SgemmArgs& p);
-// Storing C, in nanoseconds for each output of a tile, where nothing else goes on meanwhile: rows that are not aligned,
-// and any where k is too short to hide it.
+// How much longer a step along k of a BM x BN tile takes where operands travel by 4-byte copies. Those along rows that
+// are not aligned weigh as much as there is to copy for an FMA; those that turn an operand 7 %. The tiles of A that have
+// k contiguous (A_BY_K) are those of the kernels with a ring per warp.
+double copy_factor(const SgemmArgs& p, double BM, double BN, bool A_BY_K);
+// Storing C, in nanoseconds for each output of a tile, where nothing else goes on meanwhile.
 double store_ns(const SgemmArgs& p);
 
-// A BM x BN tile takes SPLIT blocks of a cluster; SLOTS blocks run at a time. That is 132 without clusters, but only
-// 130 in pairs and about 96 in fours, because a cluster has to find its multiprocessors in one part of the chip. Each
-// block does its share of k in whole STEPs. START_NS passes once, TILE_NS per wave, PS_PER_K per element of k of a
-// wave.
-template <int BM, int BN, int SPLIT, int SLOTS, int STEP, int START_NS, int TILE_NS, int PS_PER_K>
+// A BM x BN tile takes SPLIT blocks of a cluster; as many run at a time as there are multiprocessors, or 120 in fours,
+// because a cluster has to find its multiprocessors in one part of the chip. Each block does its share of k in whole
+// STEPs. START_NS passes once, TILE_NS per wave, PS_PER_K per element of k of a wave.
+template <int BM, int BN, int SPLIT, int STEP, int START_NS, int TILE_NS, int PS_PER_K, bool A_BY_K = false>
 double simt_cost(const SgemmArgs& p) {
+  constexpr double slots = SPLIT == 4 ? 120 : 132;
   const double blocks = double(ceil_div(p.m, BM)) * double(ceil_div(p.n, BN)) * double(p.batch) * SPLIT;
-  const double waves = double(int64_t((blocks + SLOTS - 1) / SLOTS));
-  const double k = double(ceil_div(p.k, STEP * SPLIT) * STEP) * copy_factor(p);
-  const double tile_ns = TILE_NS + (STEP == 2 ? store_ns(p) * BM * BN : 0.0);  // the persistent kernels
+  const double waves = double(int64_t((blocks + slots - 1) / slots));
+  const double k = double(ceil_div(p.k, STEP * SPLIT) * STEP) * copy_factor(p, BM, BN, A_BY_K);
+  const double tile_ns = TILE_NS + store_ns(p) * BM * BN;
   return 1e-3 * START_NS + waves * (1e-3 * tile_ns + 1e-6 * PS_PER_K * k);
+}
+template <int BM, int BN, int SPLIT, int TILE_NS, int PS_PER_K>
+double warps_cost(const SgemmArgs& p) {
+  return simt_cost<BM, BN, SPLIT, 128, 0, TILE_NS, PS_PER_K, true>(p);
 }
 
 // Where there are few tiles and a long k, blocks take ranges of k and leave their sums in the workspace, in rows of
@@ -46,10 +51,10 @@ std::size_t cut_workspace(const SgemmArgs& p) {
 template <int BM, int BN, int STEP, int START_NS, int TILE_NS, int PS_PER_K>
 double cut_cost(const SgemmArgs& p) {
   const int splits = cut_plan(p, BM, BN).splits;
-  if (splits == 1) return simt_cost<BM, BN, 1, 132, STEP, START_NS, TILE_NS, PS_PER_K>(p);
+  if (splits == 1) return simt_cost<BM, BN, 1, STEP, START_NS, TILE_NS, PS_PER_K>(p);
   SgemmArgs part = p;
   part.k = ceil_div(p.k, splits), part.batch = p.batch * splits;
-  return simt_cost<BM, BN, 1, 132, STEP, START_NS, TILE_NS, PS_PER_K>(part) + cut_us(p, splits);
+  return simt_cost<BM, BN, 1, STEP, START_NS, TILE_NS, PS_PER_K>(part) + cut_us(p, splits);
 }
 
 // A warp to a tile, PER_SM of them on a multiprocessor: a tile takes PS_ALONE per element of k by itself and adds
@@ -63,6 +68,7 @@ double tiny_cost(const SgemmArgs& p) {
 }
 
 bool shallow_is_large(const SgemmArgs& p);  // enough of the larger tiles for all multiprocessors
+bool shallow_is_small(const SgemmArgs& p);  // so few of the smaller ones that four to a multiprocessor hold them
 double shallow_cost(const SgemmArgs& p);
 double element_cost(const SgemmArgs& p);
 

@@ -49,6 +49,10 @@ SgemmArgs long_operand_left(const SgemmArgs& p) {
 
 bool moves_by16(const ConstMatrix& x) { return aligned16(x); }
 
+bool right_by16(const SgemmArgs& left, const ThinPlan& plan) {
+  return moves_by16(left.b) && (left.b.cs != 1 || (left.n % plan.columns == 0 && plan.columns >= 4));
+}
+
 ThinPlan thin_plan(const SgemmArgs& p) {
   ThinPlan plan;
   plan.rows = p.a.cs == 1;
@@ -72,7 +76,8 @@ std::size_t thin_workspace(const SgemmArgs& p) {
   return splits == 1 ? 0 : std::size_t(splits) * std::size_t(p.m) * std::size_t(p.n) * std::size_t(p.batch) * 4;
 }
 
-// Fitted to 80 random shapes, and to 2 to 16 columns of up to 1 GB. Waves of blocks: what a multiprocessor can read.
+// Fitted to 200 random shapes of up to 64 columns, and to 2 to 16 columns of up to 1 GB. Waves of blocks: what a
+// multiprocessor can read. The end, where sums of many columns meet, is what remains of a short k.
 double thin_cost(const SgemmArgs& p) {
   const SgemmArgs left = long_operand_left(p);
   const ThinPlan plan = thin_plan(left);
@@ -82,11 +87,11 @@ double thin_cost(const SgemmArgs& p) {
   const double waves = std::ceil(blocks / double(multiprocessors * (resident_warps / plan.warps)));
   const double block_us =
       double(std::min(plan.split_k, p.k)) * (plan.rows ? 8.0 * plan.warps : 128.0) * 4 / (plan.warps * 2.6e3);
-  const double in_turn = waves * block_us + (waves - 1) * 1.5;
-  const double read = std::max(bytes / (bytes > 20e6 ? 4.3e6 : 2.5e6), in_turn);
-  const double slower =
-      (plan.columns == 16 ? 1.35 : 1.0) * (aligned16(left.a) ? 1.0 : 1.25) * (plan.panels > 1 ? 2 : 1);
-  return 2.1 + (plan.splits > 1 ? (plan.rows ? 1.3 : 0.3) : 0) + 0.2 * waves + read * slower;
+  const double in_turn = waves * block_us + (waves - 1) * 2.7;
+  const double read = std::max(bytes / (bytes > 20e6 ? 4.3e6 : 3.1e6), in_turn);
+  double slower = (plan.columns == 16 ? 1.48 : 1.0) * (aligned16(left.a) ? 1.0 : 1.12) * (plan.panels > 1 ? 1.17 : 1);
+  if (plan.rows && !right_by16(left, plan)) slower *= plan.panels > 1 ? 1.6 : 1.22;
+  return 1.27 + 0.2 * plan.columns + (plan.rows && plan.splits > 1 ? 0.45 : 0) + read * slower;
 }
 
 }  // namespace fl

@@ -26,6 +26,9 @@ struct ThinPlan {
 };
 ThinPlan thin_plan(const SgemmArgs& left);  // of long_operand_left()
 
+// The right operand of long_operand_left() can be: its rows, where they are contiguous, in whole panels.
+bool right_by16(const SgemmArgs& left, const ThinPlan& plan);
+
 std::size_t thin_workspace(const SgemmArgs& p);
 double thin_cost(const SgemmArgs& p);
 

@@ -9,7 +9,6 @@ namespace {
 
 template <class T>
 ThinArgs thin_args(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx) {
-  const bool whole = p.n % plan.columns == 0 && plan.columns >= 4;
   const int chunk = static_cast<int>(plan.split_k < T::Chunk::KC ? plan.split_k : T::Chunk::KC);
   const int64_t steps = ceil_div(plan.split_k, T::step_k(plan.warps));
   return {p,
@@ -21,7 +20,7 @@ ThinArgs thin_args(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx)
           T::Chunk::bytes(chunk),
           static_cast<int>(steps < T::SLOTS ? steps : T::SLOTS),
           moves_by16(p.a),
-          moves_by16(p.b) && (p.b.cs != 1 || whole)};
+          right_by16(p, plan)};
 }
 
 template <class T>
