@@ -170,12 +170,12 @@ class BlockProduct {
       if (copy_next && per_tile > 0 && copied + per_tile <= depth) {
         t.copy_from = b_ + (k + copied) * p_.b.rs + block.j + j + NR;
         t.copy_to = panel + (depth + copied) * NR;
-        put_tile<S>(tile_function<S, S::NV, true, BSource::packed, true>(rows), t, rows, p_.c.cs);
+        put_tile<S>(tile_function<S, S::NV, false, true>(rows), t, rows, p_.c.cs);
         copied += per_tile;
       } else if (narrow) {
-        put_tile<S>(tile_function<S, 1, true, BSource::in_place>(rows), t, rows, p_.c.cs);
+        put_tile<S>(tile_function<S, 1, true>(rows), t, rows, p_.c.cs);
       } else {
-        put_tile<S>(tile_function<S, S::NV, true, BSource::packed>(rows), t, rows, p_.c.cs);
+        put_tile<S>(tile_function<S, S::NV>(rows), t, rows, p_.c.cs);
       }
       t.a += rows * depth;
       t.ahead += depth / 4 * 16;

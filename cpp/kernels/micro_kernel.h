@@ -20,7 +20,7 @@ constexpr int64_t chain_length = 256;
 struct Tile {
   int64_t k = 0;
   const float* a = nullptr;
-  int64_t a_rs = 0, a_cs = 0;  // not read when A is packed: M floats for each k, no gaps
+  int64_t a_rs = 0, a_cs = 0;  // of direct_tile.h; a packed A has M floats for each k, no gaps
   const float* b = nullptr;
   int64_t b_rs = 0;
   float* c = nullptr;
@@ -56,20 +56,13 @@ void prefetch_row(const float* p) {
   __builtin_prefetch(p + n - 1);
 }
 
-enum class BSource { packed, in_place, in_place_part };  // part: fewer columns than the tile has
-
-template <class S, int M, int NV, bool PackedA, BSource B, bool Copy>
+// A is packed. B is packed, NV vectors for each k, or, with Pitch, read b_rs apart. Copy: also copies the rows of copy_from.
+template <class S, int M, int NV, bool Pitch, bool Copy>
 __attribute__((noinline)) void multiply_tile(const Tile& t) {
   using V = typename S::V;
   V acc[M][NV];
-  typename S::Mask masks[NV];
-#pragma GCC unroll 4
-  for (int v = 0; v < NV; ++v) masks[v] = S::mask(t.width - v * S::W);
-  const int64_t a_rs = t.a_rs, a_cs = t.a_cs;
-  const int64_t b_rs = B == BSource::packed ? NV * S::W : t.b_rs;
-  const float* b = t.b;
-  const float* a[PackedA ? 1 : (M + 2) / 3];  // in place: a base for every third row, the others by scaled index
-  for (int g = 0; g < int(sizeof a / sizeof *a); ++g) a[g] = t.a + 3 * g * a_rs;
+  const int64_t b_rs = Pitch ? t.b_rs : NV * S::W;
+  const float *a = t.a, *b = t.b;
   const float* copy_from = t.copy_from;
   float* copy_to = t.copy_to;
   const float* ahead = t.ahead;
@@ -78,18 +71,14 @@ __attribute__((noinline)) void multiply_tile(const Tile& t) {
   auto step = [&](int u) __attribute__((always_inline)) {
     V bv[NV];
 #pragma GCC unroll 4
-    for (int v = 0; v < NV; ++v)
-      bv[v] = B == BSource::in_place_part && (v > 0 || NV == 1) ? S::load_part(b + v * S::W, masks[v])
-                                                                : S::load(b + v * S::W);
+    for (int v = 0; v < NV; ++v) bv[v] = S::load(b + v * S::W);
     b += b_rs;
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
-      const V x = S::set1(PackedA ? a[0][u * M + i] : a[i / 3][(i % 3) * a_rs]);
+      const V x = S::set1(a[u * M + i]);
 #pragma GCC unroll 4
       for (int v = 0; v < NV; ++v) S::fma(acc[i][v], x, bv[v]);
     }
-    if (!PackedA)
-      for (auto& p : a) p += a_cs;
   };
 
   bool first = t.first;
@@ -109,17 +98,17 @@ __attribute__((noinline)) void multiply_tile(const Tile& t) {
         copy_from += t.copy_rs;
         copy_to += NV * S::W;
       }
-      if (PackedA && !Copy) {
+      if (!Copy) {
         __builtin_prefetch(ahead, 0, 2);
         ahead += 16;
       }
       step(2);
       step(3);
-      if (PackedA) a[0] += 4 * M;
+      a += 4 * M;
     }
     for (int64_t q = chain % 4; q > 0; --q) {
       step(0);
-      if (PackedA) a[0] += M;
+      a += M;
     }
     auto each = [&](auto put) __attribute__((always_inline)) {
 #pragma GCC unroll 16
@@ -139,6 +128,8 @@ __attribute__((noinline)) void multiply_tile(const Tile& t) {
       for (int i = 0; i < M; ++i)
         for (int v = 0; v < NV; ++v, from += S::W)
           if (v * S::W < t.width) update_part<S>(t.c + i * t.c_rs + v * S::W, from, t, first, t.width - v * S::W);
+    } else if (!first && t.alpha == 1.0f) {
+      each([&](float* c, V sum) __attribute__((always_inline)) { S::store(c, S::add(S::load(c), sum)); });
     } else if (!first) {
       each([&](float* c, V sum) __attribute__((always_inline)) {
         V old = S::load(c);
@@ -158,17 +149,16 @@ __attribute__((noinline)) void multiply_tile(const Tile& t) {
   }
 }
 
-// multiply_tile for 1 .. MAX rows: function[rows - 1].
-template <class S, int NV, bool PackedA, BSource B, bool Copy, class Rows>
+// multiply_tile for 1 .. MR rows: function[rows - 1].
+template <class S, int NV, bool Pitch, bool Copy, class Rows>
 struct TileTable;
-template <class S, int NV, bool PackedA, BSource B, bool Copy, int... I>
-struct TileTable<S, NV, PackedA, B, Copy, std::integer_sequence<int, I...>> {
-  static constexpr TileFunction function[] = {multiply_tile<S, I + 1, NV, PackedA, B, Copy>...};
+template <class S, int NV, bool Pitch, bool Copy, int... I>
+struct TileTable<S, NV, Pitch, Copy, std::integer_sequence<int, I...>> {
+  static constexpr TileFunction function[] = {multiply_tile<S, I + 1, NV, Pitch, Copy>...};
 };
-template <class S, int NV, bool PackedA, BSource B, bool Copy = false>
+template <class S, int NV, bool Pitch = false, bool Copy = false>
 TileFunction tile_function(int64_t rows) {
-  constexpr int max = S::MR;
-  return TileTable<S, NV, PackedA, B, Copy, std::make_integer_sequence<int, max>>::function[rows - 1];
+  return TileTable<S, NV, Pitch, Copy, std::make_integer_sequence<int, S::MR>>::function[rows - 1];
 }
 
 }  // namespace
