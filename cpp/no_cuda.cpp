@@ -30,13 +30,14 @@ void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int,
 }
 HostLink host_link(int, int) { refuse(); }
 template <class Args>
-void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptWorkspace*, FirstWords*) {
+void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptRun*, FirstWords*) {
   refuse();
 }
-KeptWorkspace::KeptWorkspace(std::size_t, int) : bytes_(0), device_(0) { refuse(); }
-KeptWorkspace::~KeptWorkspace() = default;
-void* KeptWorkspace::begin_use(void*) { refuse(); }
-void KeptWorkspace::end_use(void*) { refuse(); }
+struct KeptRun::State {};
+KeptRun::KeptRun(std::size_t, int) { refuse(); }
+KeptRun::~KeptRun() = default;
+void KeptRun::run(void*, const Launch&) { refuse(); }
+void KeptRun::forget() {}
 template <class Args>
 std::optional<Args> packed_layout(const Args&) {
   refuse();
@@ -62,10 +63,10 @@ std::vector<Stamp> stamps_of(const std::function<void()>&) { refuse(); }
 std::vector<double> time_in_graph(int, int, int, const std::function<void(void*)>&) { refuse(); }
 LinkTimes time_link(int, std::size_t, std::size_t, int) { refuse(); }
 
-#define FL_INSTANTIATE(Args)                                                                                       \
-  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*);                \
-  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptWorkspace*, FirstWords*); \
-  template std::optional<Args> packed_layout(const Args&);                                                         \
+#define FL_INSTANTIATE(Args)                                                                                 \
+  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*);          \
+  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptRun*, FirstWords*); \
+  template std::optional<Args> packed_layout(const Args&);                                                   \
   template void run_on_packed_operands(const Args&, const Args&, int, void*, const std::function<void(const Args&)>&);
 FL_INSTANTIATE(SgemmArgs)
 FL_INSTANTIATE(SgemvArgs)

@@ -25,11 +25,6 @@ const char* Plan<Args>::kernel() const {
   return decision_.row ? decision_.row->name : "";
 }
 
-template <class Args>
-const Args& Plan<Args>::seen_by_row() const {
-  return decision_.device.kind == Device::cuda && !options_.device_memory ? decision_.layout : decision_.args;
-}
-
 // On the calling thread's ThreadCount.
 template <class Args>
 void Plan<Args>::prepare() {
@@ -45,26 +40,29 @@ void Plan<Args>::prepare() {
   }
 }
 
-// Operands in host memory that go to a GPU find their workspace beside them, in each call's own device memory.
+// Operands that move, from host memory or into packed copies, find their workspace beside them in each call's own memory.
 template <class Args>
 void Plan<Args>::get_workspace() {
   host_workspace_.reset();
-  device_workspace_.reset();
-  workspace_bytes_ = decision_.row->workspace(seen_by_row());
+  device_run_.reset();
+  workspace_bytes_ = decision_.row->workspace(seen_by_row(decision_, options_));
   if (decision_.device.kind == Device::cpu) host_workspace_ = std::make_unique<HostWorkspace>(workspace_bytes_);
-  else if (options_.device_memory && workspace_bytes_)
-    device_workspace_ = std::make_unique<cuda::KeptWorkspace>(workspace_bytes_, decision_.device.ordinal);
+  else if (options_.device_memory && !decision_.packed)
+    device_run_ = std::make_unique<cuda::KeptRun>(workspace_bytes_, decision_.device.ordinal);
 }
 
 template <class Args>
 void Plan<Args>::rebind(const Args& args) {
+  if (args == given_) return;
   given_ = args;
   if (!decision_.row) return;
+  if (device_run_) device_run_->forget();
   decision_.args = args;
   normalise(decision_.args);
+  if (decision_.packed) decision_.layout = *cuda::packed_layout(decision_.args);  // the addresses of what is not copied
   // A row may cut its work by the alignment of its operands, and then need more room than before.
-  if (decision_.row->legal(seen_by_row()) == nullptr && decision_.row->workspace(seen_by_row()) <= workspace_bytes_)
-    return;
+  const Args& seen = seen_by_row(decision_, options_);
+  if (decision_.row->legal(seen) == nullptr && decision_.row->workspace(seen) <= workspace_bytes_) return;
   const ThreadCount threads;
   prepare();
 }
@@ -78,14 +76,15 @@ void Plan<Args>::run_on_cpu() {
 
 template <class Args>
 void Plan<Args>::run_on_device(void* stream) {
-  const int device = decision_.device.ordinal;
-  if (options_.device_memory)
-    return cuda::run_on_device_operands(*decision_.row, decision_.args, device, stream, device_workspace_.get());
+  if (device_run_)
+    return cuda::run_on_device_operands(*decision_.row, decision_.args, decision_.device.ordinal, stream,
+                                        device_run_.get());
+  options_.stream = stream;
   try {
-    cuda::run_on_host_operands(*decision_.panels, decision_.args, decision_.layout, device, stream);
+    fl::execute(decision_, options_);
   } catch (const OutOfMemory&) {
     if (!do_without_workspace(decision_, options_)) throw;
-    cuda::run_on_host_operands(*decision_.panels, decision_.args, decision_.layout, device, stream);
+    fl::execute(decision_, options_);
   }
 }
 

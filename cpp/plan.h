@@ -29,7 +29,6 @@ class FL_EXPORT Plan {
   std::size_t workspace_bytes() const { return workspace_bytes_; }
 
  private:
-  const Args& seen_by_row() const;
   void prepare();
   void get_workspace();
   void run_on_cpu();
@@ -41,7 +40,7 @@ class FL_EXPORT Plan {
   std::size_t workspace_bytes_ = 0;
   int threads_ = 0;  // that the row was chosen for and its workspace is made for
   std::unique_ptr<HostWorkspace> host_workspace_;
-  std::unique_ptr<cuda::KeptWorkspace> device_workspace_;
+  std::unique_ptr<cuda::KeptRun> device_run_;
 };
 
 }  // namespace fl

@@ -117,12 +117,6 @@ void run_on_device(const Kernel<Args>& row, const Args& args, int device, const 
 }
 
 template <class Args>
-const Args& seen_by_row(const Decision<Args>& decision, const CallOptions& options) {
-  const bool moves = decision.packed || !options.device_memory;
-  return decision.device.kind == Device::cuda && moves ? decision.layout : decision.args;
-}
-
-template <class Args>
 void choose_row(Decision<Args>& decision, const CallOptions& options) {
   Args args = seen_by_row(decision, options);
   if (decision.device.kind == Device::cuda && !options.device_memory) {
@@ -134,21 +128,6 @@ void choose_row(Decision<Args>& decision, const CallOptions& options) {
     decision.row = &choose(args, decision.device, options.kernel);
   }
   if (options.log && options.log_choice) log_choice(options, args, decision.device, *decision.row);
-}
-
-template <class Args>
-void execute(const Decision<Args>& decision, const CallOptions& options) {
-  const auto& row = *decision.row;
-  if (decision.device.kind == Device::cpu) {
-    const HostWorkspace workspace(row.workspace(decision.args));
-    return row.run(decision.args, Context{.workspace = workspace.data(), .threads = num_threads()});
-  }
-  const int device = decision.device.ordinal;
-  if (decision.packed)
-    return cuda::run_on_packed_operands<Args>(decision.args, decision.layout, device, options.stream,
-                                              [&](const Args& packed) { run_on_device(row, packed, device, options); });
-  if (options.device_memory) return run_on_device(row, decision.args, device, options);
-  cuda::run_on_host_operands(*decision.panels, decision.args, decision.layout, device, options.stream);
 }
 
 // Only precision="accurate" allows another row: the strict ones have to give the same bits every time.
@@ -273,6 +252,21 @@ bool do_without_workspace(Decision<Args>& decision, const CallOptions& options) 
 }
 
 template <class Args>
+void execute(const Decision<Args>& decision, const CallOptions& options) {
+  const auto& row = *decision.row;
+  if (decision.device.kind == Device::cpu) {
+    const HostWorkspace workspace(row.workspace(decision.args));
+    return row.run(decision.args, Context{.workspace = workspace.data(), .threads = num_threads()});
+  }
+  const int device = decision.device.ordinal;
+  if (decision.packed)
+    return cuda::run_on_packed_operands<Args>(decision.args, decision.layout, device, options.stream,
+                                              [&](const Args& packed) { run_on_device(row, packed, device, options); });
+  if (options.device_memory) return run_on_device(row, decision.args, device, options);
+  cuda::run_on_host_operands(*decision.panels, decision.args, decision.layout, device, options.stream);
+}
+
+template <class Args>
 void run(const Args& args, const CallOptions& options) {
   if (run_short(args, options)) return;
   const ThreadCount threads;  // one figure for the rules and the kernel, whatever other threads set meanwhile
@@ -287,10 +281,11 @@ void run(const Args& args, const CallOptions& options) {
   }
 }
 
-#define FL_INSTANTIATE(Args)                                       \
-  template void run(const Args&, const CallOptions&);              \
-  template bool run_short(const Args&, const CallOptions&);        \
-  template Decision<Args> decide(const Args&, const CallOptions&); \
+#define FL_INSTANTIATE(Args)                                        \
+  template void run(const Args&, const CallOptions&);               \
+  template bool run_short(const Args&, const CallOptions&);         \
+  template Decision<Args> decide(const Args&, const CallOptions&);  \
+  template void execute(const Decision<Args>&, const CallOptions&); \
   template bool do_without_workspace(Decision<Args>&, const CallOptions&);
 FL_INSTANTIATE(SgemmArgs)
 FL_INSTANTIATE(SgemvArgs)

@@ -45,6 +45,17 @@ Decision<Args> decide(const Args& args, const CallOptions& options);
 // if some row, or the one asked for, exchanges views like these.
 FL_EXPORT bool transposes_in_place(const TransposeArgs& args, const CallOptions& options);
 
+// What the row gets to see.
+template <class Args>
+const Args& seen_by_row(const Decision<Args>& decision, const CallOptions& options) {
+  const bool moves = decision.packed || !options.device_memory;
+  return decision.device.kind == Device::cuda && moves ? decision.layout : decision.args;
+}
+
+// Computes it, with a workspace of the call's own; `options` are those of decide() but for the stream.
+template <class Args>
+void execute(const Decision<Args>& decision, const CallOptions& options);
+
 // For a call whose row could not get its workspace: another row that needs none. False if there is none, or the row was
 // asked for by name.
 template <class Args>

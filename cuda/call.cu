@@ -1,5 +1,6 @@
 // One call of one kernel, on operands in host memory or in device memory.
 #include <exception>
+#include <functional>
 #include <string>
 
 #include "check.h"
@@ -140,18 +141,20 @@ void read_first_words(const void* workspace, int device, cudaStream_t stream, Fi
   left.read = true;
 }
 
-// Queues work and returns. Without a workspace, or with a kept one, it neither allocates nor waits, so that it can be
-// captured in a graph from the first call on.
+// Queues work and returns. Without a workspace, or with one that a plan keeps, it neither allocates nor waits, so that it
+// can be captured in a graph from the first call on.
 template <class Args>
-void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int device, void* stream, KeptWorkspace* kept,
+void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int device, void* stream, KeptRun* kept,
                             FirstWords* left) {
   require_device(device);
   const DeviceGuard guard(device);
   try {
     const cudaStream_t queue = stream ? static_cast<cudaStream_t>(stream) : library_stream(device);
     if (kept) {
-      launch_row(kernel, args, device, kept->begin_use(queue), queue);
-      return kept->end_use(queue);
+      const auto launch = [&](void* on, void* workspace) {
+        launch_row(kernel, args, device, workspace, static_cast<cudaStream_t>(on));
+      };
+      return kept->run(queue, std::cref(launch));  // by reference: a copy would be too large to need no allocation
     }
     const PoolBuffer workspace(device, kernel.workspace(args), queue);
     launch_row(kernel, args, device, workspace.data(), queue);
@@ -163,7 +166,7 @@ void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int de
 
 #define FL_INSTANTIATE(Args)                                                                        \
   template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*); \
-  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptWorkspace*, FirstWords*);
+  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptRun*, FirstWords*);
 FL_INSTANTIATE(SgemmArgs)
 FL_INSTANTIATE(SgemvArgs)
 FL_INSTANTIATE(TransposeArgs)

@@ -3,64 +3,21 @@
 #include <chrono>
 #include <memory>
 #include <type_traits>
-#include <utility>
 
 #include "check.h"
 #include "device.h"
 #include "device_guard.h"
 #include "errors.h"
+#include "graph.h"
 #include "streams.h"
 
 namespace fl::cuda {
 namespace {
 
-struct Destroy {
-  void operator()(cudaGraph_t graph) const { ignore_errors(cudaGraphDestroy(graph)); }
-  void operator()(cudaGraphExec_t graph) const { ignore_errors(cudaGraphExecDestroy(graph)); }
+struct DestroyEvent {
   void operator()(cudaEvent_t event) const { ignore_errors(cudaEventDestroy(event)); }
 };
-template <class Handle>
-using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy>;
-using Graph = Owned<cudaGraph_t>;
-using GraphExec = Owned<cudaGraphExec_t>;
-using Event = Owned<cudaEvent_t>;
-
-// Ends the capture on every way out: a stream left capturing would spoil the next call that borrows it.
-class Capture {
- public:
-  explicit Capture(cudaStream_t stream) : stream_(stream) {
-    FL_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  }
-  ~Capture() {
-    if (stream_) end_after_error();
-  }
-  Capture(const Capture&) = delete;
-  Capture& operator=(const Capture&) = delete;
-  Graph end() {
-    cudaGraph_t graph = nullptr;
-    const cudaError_t error = cudaStreamEndCapture(std::exchange(stream_, nullptr), &graph);
-    Graph owned(graph);
-    if (error != cudaSuccess) fail(error, "cudaStreamEndCapture", __FILE__, __LINE__);
-    return owned;
-  }
-
- private:
-  void end_after_error() noexcept {
-    cudaGraph_t graph = nullptr;
-    ignore_errors(cudaStreamEndCapture(stream_, &graph));
-    const Graph unused(graph);
-  }
-  cudaStream_t stream_;
-};
-
-GraphExec capture(cudaStream_t stream, int launches, const std::function<void(void*)>& work) {
-  Capture capture(stream);
-  for (int i = 0; i < launches; ++i) work(stream);
-  const Graph graph = capture.end();
-  cudaGraphExec_t exec = nullptr;
-  FL_CUDA(cudaGraphInstantiate(&exec, graph.get(), 0));
-  return GraphExec(exec);
-}
+using Event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, DestroyEvent>;
 
 Event create_event() {
   cudaEvent_t event = nullptr;
@@ -109,7 +66,9 @@ std::vector<double> time_in_graph(int device, int launches, int replays, const s
   const cudaStream_t stream = lease.get();
   work(stream);  // loads the kernels and fills the pools, and fails in plain sight if it must
   FL_CUDA(cudaStreamSynchronize(stream));
-  const GraphExec graph = capture(stream, launches, work);
+  const GraphExec graph = record(stream, [&](cudaStream_t captured) {
+    for (int i = 0; i < launches; ++i) work(captured);
+  });
   warm_up(graph.get(), stream);
   std::vector<double> times = replay(graph.get(), stream, replays);
   for (double& time : times) time /= launches;

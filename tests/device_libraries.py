@@ -102,7 +102,49 @@ class Jax:
         return importlib.import_module("jax").Array
 
 
+class Announced:
+    """A DeviceArray of which nothing but ``__cuda_array_interface__`` is known, which is asked for in every call."""
+
+    def __init__(self, x, **changes):
+        self.owner, self.asked, self.changes = x, 0, changes
+
+    @property
+    def __cuda_array_interface__(self):
+        self.asked += 1
+        return self.owner.__cuda_array_interface__ | self.changes
+
+
+class Exported:
+    """The same with DLPack."""
+
+    def __init__(self, x):
+        self.owner, self.asked = x, 0
+
+    def __dlpack_device__(self):
+        return self.owner.__dlpack_device__()
+
+    def __dlpack__(self, **keywords):
+        self.asked += 1
+        return self.owner.__dlpack__(**keywords)
+
+
+class Foreign(Own):
+    def __init__(self, kind):
+        self.kind = kind
+
+    def put(self, x):
+        return self.kind(super().put(x))
+
+    def get(self, x):
+        return super().get(x if isinstance(x, fl.DeviceArray) else x.owner)
+
+
 LIBRARIES = {kind.name: kind for kind in (Torch, Cupy, Own, Numba, Jax)}
+
+
+# Those whose arrays a plan can write, two made-up ones among them.
+WRITABLE = {kind.name: kind for kind in (Torch, Cupy, Own, Numba)}
+WRITABLE |= {"interface": lambda: Foreign(Announced), "dlpack": lambda: Foreign(Exported)}
 
 
 def normal(rng, *shape):

@@ -69,7 +69,8 @@ bool is_numpy_type(nb::handle type) { return PyObject_IsSubclass(type.ptr(), num
 Array::Array(nb::handle object, const char* name, Access access, Place& place) : Array() {
   if (object.type().is(numpy().ndarray)) {
     acquire(object, name, access);
-    place.add_host(name, object, {.kind = Library::numpy});
+    library_.kind = Library::numpy;
+    join(name, place);
   } else {
     acquire_foreign(object, name, access, place);
   }
@@ -149,12 +150,22 @@ Array& Array::operator=(Array&& other) noexcept {
   if (other.buffer_.obj) buffer_ = other.buffer_;
   other.buffer_.obj = nullptr;
   numpy_ = other.numpy_;
+  library_ = other.library_, device_ = other.device_;
   object_ = std::move(other.object_);
   owner_ = std::move(other.owner_);
   data_ = other.data_, ndim_ = other.ndim_, misaligned_ = other.misaligned_;
   std::copy_n(other.shape_, ndim_, shape_);
   std::copy_n(other.strides_, ndim_, strides_);
   return *this;
+}
+
+void Array::join(const char* name, Place& place) const {
+  if (device_ < 0) place.add_host(name, object_, library_);
+  else place.add_device(name, object_, library_, device_);
+}
+
+bool Array::has_to_be_read_again() const {
+  return device_ >= 0 && (library_.kind == Library::dlpack || library_.kind == Library::cuda_array_interface);
 }
 
 bool Array::same_view(const Array& other) const {

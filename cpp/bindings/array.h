@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "dlpack.h"
+#include "libraries.h"
 
 namespace fl::py {
 
@@ -22,7 +22,6 @@ inline constexpr int max_dims = 64;  // NumPy's own limit
 
 using Shape = std::vector<int64_t>;
 class Place;
-struct Library;
 
 class Array {
  public:
@@ -49,6 +48,12 @@ class Array {
   bool is_numpy() const { return numpy_; }
   bool misaligned() const { return misaligned_; }
 
+  // For another call on the same array: says to its place where it lies. Libraries whose current stream is not known have to
+  // be asked for the array again instead: they order their work when they are.
+  void join(const char* name, Place& place) const;
+  bool has_to_be_read_again() const;
+  void hold();  // keeps the memory itself: a torch tensor may be given another
+
   bool same_view(const Array& other) const;  // the same elements in the same order
   bool overlaps(const Array& other) const;   // by address range: may say yes where strides interleave
   bool overlaps_itself() const;              // two indices may share an element
@@ -59,10 +64,10 @@ class Array {
   void set_numpy(const char* name, Access access, void* data, int ndim, const Py_ssize_t* shape,
                  const Py_ssize_t* strides, bool readonly);
   void acquire_foreign(nb::handle object, const char* name, Access access, Place& place);
-  void acquire_torch(nb::handle object, const char* name, const Library& library, Place& place);
-  void acquire_cupy(nb::handle object, const char* name, const Library& library, Place& place);
-  void acquire_exported(nb::handle object, const char* name, Access access, const Library& library, Place& place);
-  void acquire_interface(nb::handle object, const char* name, Access access, const Library& library, Place& place);
+  void acquire_torch(nb::handle object, const char* name, Place& place);
+  void acquire_cupy(nb::handle object, const char* name, Place& place);
+  void acquire_exported(nb::handle object, const char* name, Access access, Place& place);
+  void acquire_interface(nb::handle object, const char* name, Access access, Place& place);
   void set(const dl::Tensor& tensor, const char* name);  // checks dtype and alignment
   void release();
 
@@ -70,8 +75,10 @@ class Array {
   int ndim_ = 0;
   bool misaligned_ = false, numpy_ = false;
   Py_buffer buffer_;  // held if it has an obj
+  Library library_;
+  int device_ = -1;  // host
   nb::object object_;
-  nb::object owner_;  // of what was borrowed from another library: a DLPack capsule
+  nb::object owner_;  // of what was borrowed from another library: a DLPack capsule, a tensor
   int64_t shape_[max_dims], strides_[max_dims];
 };
 

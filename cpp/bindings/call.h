@@ -32,6 +32,14 @@ class Target {
   void preload(const Array& c);  // the values that beta multiplies
   nb::object finish();           // `out` or the new array, complete
 
+  // Another call may write the same array: it begins in its own place. Not if what stands in is device memory, which
+  // belongs to the order of one call's stream.
+  bool reusable() const { return !fresh_ && !device_memory_ && !out_.has_to_be_read_again(); }
+  void begin(Place& place) {
+    place_ = &place;
+    out_.join("out", place);
+  }
+
  private:
   void use_stand_in(const Shape& shape);
   void copy(const Array& to, const Array& from) const;

@@ -57,8 +57,7 @@ int device_of(const void* data, bool empty, const Place& place, const char* name
 
 }  // namespace
 
-void Array::acquire_interface(nb::handle object, const char* name, Access access, const Library& library,
-                              Place& place) {
+void Array::acquire_interface(nb::handle object, const char* name, Access access, Place& place) {
   const nb::object dict = object.attr("__cuda_array_interface__");
   if (!PyDict_Check(dict.ptr())) malformed(name, "is no dictionary");
   const std::string type = text(item(dict, "typestr"));
@@ -78,9 +77,9 @@ void Array::acquire_interface(nb::handle object, const char* name, Access access
       name);
   bool empty = false;
   for (int64_t size : shape) empty = empty || size == 0;
-  const int device = device_of(pointer, empty, place, name);
-  if (cuda::device_count() == 0) cuda::require_device(device);
-  place.add_device(name, object, library, device);
+  device_ = device_of(pointer, empty, place, name);
+  if (cuda::device_count() == 0) cuda::require_device(device_);
+  join(name, place);
   const nb::object stream = item(dict, "stream");
   if (stream.is_none()) return place.keep(object_);
   const auto handle = integer<uintptr_t>(stream, name, "stream");

@@ -135,15 +135,15 @@ void Array::set(const dl::Tensor& tensor, const char* name) {
 }
 
 void Array::acquire_foreign(nb::handle object, const char* name, Access access, Place& place) {
-  const Library library = library_of(object);
+  library_ = library_of(object);
   object_ = nb::borrow(object);
-  if (access == write && library.immutable)
+  if (access == write && library_.immutable)
     throw InvalidValue(std::string(name) + " is a JAX array, which nothing may write to; leave it out");
-  switch (library.kind) {
+  switch (library_.kind) {
     case Library::numpy:
       refuse_masked(object, name);
       acquire(object, name, access);
-      return place.add_host(name, object, library);
+      return join(name, place);
     case Library::own: {
       if (!nb::inst_ready(object))
         throw InvalidType(std::string(name) + " is a DeviceArray without memory; use DeviceArray.from_numpy");
@@ -152,15 +152,16 @@ void Array::acquire_foreign(nb::handle object, const char* name, Access access, 
       data_ = view.data_, ndim_ = view.ndim_;
       std::memcpy(shape_, view.shape_, sizeof(int64_t) * size_t(ndim_));
       std::memcpy(strides_, view.strides_, sizeof(int64_t) * size_t(ndim_));
-      return place.add_device(name, object, library, array.device);
+      device_ = array.device;
+      return join(name, place);
     }
     case Library::torch:
       refuse_lazy(object, name);
-      if (library.api) return acquire_torch(object, name, library, place);
-      return acquire_exported(object, name, access, library, place);
-    case Library::cupy: return acquire_cupy(object, name, library, place);
-    case Library::dlpack: return acquire_exported(object, name, access, library, place);
-    case Library::cuda_array_interface: return acquire_interface(object, name, access, library, place);
+      if (library_.api) return acquire_torch(object, name, place);
+      return acquire_exported(object, name, access, place);
+    case Library::cupy: return acquire_cupy(object, name, place);
+    case Library::dlpack: return acquire_exported(object, name, access, place);
+    case Library::cuda_array_interface: return acquire_interface(object, name, access, place);
     case Library::none: break;
   }
   throw InvalidType(std::string(name) +
@@ -168,21 +169,21 @@ void Array::acquire_foreign(nb::handle object, const char* name, Access access, 
                     text(object.type().attr("__name__")));
 }
 
-void Array::acquire_torch(nb::handle object, const char* name, const Library& library, Place& place) {
+void Array::acquire_torch(nb::handle object, const char* name, Place& place) {
   dl::Tensor tensor;
-  if (library.api->tensor_from_object(object.ptr(), &tensor) != 0) throw nb::python_error();
+  if (library_.api->tensor_from_object(object.ptr(), &tensor) != 0) throw nb::python_error();
   require_known(tensor.device, name);
   if (std::memcmp(&tensor.dtype, &dl::float32, sizeof tensor.dtype) != 0)
-    wrong_dtype(object, name, to_string(tensor.dtype), cast_of(library));
+    wrong_dtype(object, name, to_string(tensor.dtype), cast_of(library_));
   set(tensor, name);
-  if (on_host(tensor.device)) return place.add_host(name, object, library);
-  place.add_device(name, object, library, tensor.device.id);
+  if (!on_host(tensor.device)) device_ = tensor.device.id;
+  join(name, place);
 }
 
 // Its attributes cost less than a capsule (H200 host: 0.21 against 0.29 us).
-void Array::acquire_cupy(nb::handle object, const char* name, const Library& library, Place& place) {
+void Array::acquire_cupy(nb::handle object, const char* name, Place& place) {
   const nb::object dtype = attribute(object, names().dtype);
-  if (!dtype.is(names().float32) && !dtype.equal(names().float32)) wrong_dtype(object, name, "", cast_of(library));
+  if (!dtype.is(names().float32) && !dtype.equal(names().float32)) wrong_dtype(object, name, "", cast_of(library_));
   const nb::object memory = attribute(object, names().data);
   const nb::object shape = attribute(object, names().shape), strides = attribute(object, names().strides);
   int64_t sizes[max_dims], steps[max_dims];
@@ -194,29 +195,30 @@ void Array::acquire_cupy(nb::handle object, const char* name, const Library& lib
     steps[i] = bytes / int64_t(sizeof(float));
   }
   void* const data = PyLong_AsVoidPtr(attribute(memory, names().ptr).ptr());
-  const int device = int(PyLong_AsLong(attribute(memory, names().device_id).ptr()));
+  device_ = int(PyLong_AsLong(attribute(memory, names().device_id).ptr()));
   if (PyErr_Occurred()) throw nb::python_error();  // a derived class with other attributes
   set({data, {}, int32_t(ndim), dl::float32, sizes, steps, 0}, name);
-  place.add_device(name, object, library, device);
+  join(name, place);
 }
 
-void Array::acquire_exported(nb::handle object, const char* name, Access access, const Library& library, Place& place) {
+void Array::acquire_exported(nb::handle object, const char* name, Access access, Place& place) {
   nb::object capsule;
-  const bool ordered_here = library.kind == Library::torch;  // its stream is known: it need not order anything
+  const bool ordered_here = library_.kind == Library::torch;  // its stream is known: it need not order anything
   const dl::Device device = reported_device(object, name);
   require_known(device, name);
+  if (!on_host(device)) device_ = device.id;
   if (on_host(device)) {
     capsule = export_host(object);
   } else if (ordered_here) {
     capsule = export_device(object, names().no_sync);
   } else {
-    place.add_device(name, object, library, device.id);
+    join(name, place);
     capsule = export_device(object, dlpack_stream(place));
   }
 
   Exported exported = read_capsule(std::move(capsule), name);
   if (std::memcmp(&exported.tensor->dtype, &dl::float32, sizeof dl::float32) != 0)
-    wrong_dtype(object, name, to_string(exported.tensor->dtype), cast_of(library));
+    wrong_dtype(object, name, to_string(exported.tensor->dtype), cast_of(library_));
   if (on_host(exported.tensor->device) != on_host(device))
     throw InvalidType(std::string(name) + ".__dlpack_device__() gave DLPack device type " +
                       std::to_string(device.type) + ", and __dlpack__() an array on type " +
@@ -226,9 +228,13 @@ void Array::acquire_exported(nb::handle object, const char* name, Access access,
     throw InvalidValue(std::string(name) + " cannot be written: its __dlpack__() gives a copy");
   set(*exported.tensor, name);
   owner_ = std::move(exported.capsule);
-  if (on_host(device)) return place.add_host(name, object, library);
-  if (!ordered_here) return place.keep(owner_);
-  place.add_device(name, object, library, device.id);
+  if (has_to_be_read_again()) return place.keep(owner_);
+  join(name, place);
+}
+
+// A detached tensor has the same memory, and keeps it when `x.data = y` gives another to `x`. A capsule of torch does not.
+void Array::hold() {
+  if (library_.kind == Library::torch) owner_ = object_.attr("detach")();
 }
 
 }  // namespace fl::py

@@ -1,7 +1,5 @@
 #include "matmul_plan.h"
 
-#include <nanobind/stl/string.h>
-
 #include <utility>
 
 #include "errors.h"
@@ -14,13 +12,11 @@ constexpr const char* function = "Matmul";
 // A copy of misaligned elements would not follow the changes of the original.
 Array operand(nb::handle object, const char* name, Place& place) {
   Array x(object, name, Array::read, place);
-  if (place.on_device())
-    throw InvalidType(std::string(function) + ": " + name +
-                      " lies in device memory; a plan takes arrays in host memory, fastlinalg.matmul takes both");
   if (!x.object().is(object))
     throw InvalidValue(std::string(function) + ": the elements of " + name +
                        " are not aligned to 4 bytes, which a plan cannot use; pass a copy");
   require_dims(function, name, x, 1);
+  x.hold();
   return x;
 }
 
@@ -30,24 +26,19 @@ void require_matrix(const char* name, const Array& x, bool trans) {
                        to_string(x.shape()));
 }
 
-constexpr const char* execute_doc = R"(Compute the product of the bound operands as they are now.
+// What cannot serve the next call goes with this one, while its stream is there.
+class UsedTarget {
+ public:
+  explicit UsedTarget(std::optional<Target>& target) : target_(target) {}
+  ~UsedTarget() {
+    if (target_ && !target_->reusable()) target_.reset();
+  }
+  UsedTarget(const UsedTarget&) = delete;
+  UsedTarget& operator=(const UsedTarget&) = delete;
 
-Parameters
-----------
-stream : int or object with ``__cuda_stream__``, optional
-    Instead of the stream that the plan was made with.
-
-Returns
--------
-array
-    `out`, or a new array of the kind that `fastlinalg.matmul` returns.
-
-Raises
-------
-ValueError
-    The plan has been freed.
-MemoryError, CudaError
-    As for `fastlinalg.matmul`.)";
+ private:
+  std::optional<Target>& target_;
+};
 
 float*& result_data(SgemmArgs& p) { return p.c.data; }
 float*& result_data(SgemvArgs& p) { return p.y.data; }
@@ -56,9 +47,7 @@ float*& result_data(SgemvArgs& p) { return p.y.data; }
 
 MatmulPlan::MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out, float alpha, float beta, bool trans_a,
                        bool trans_b, nb::handle kernel, const char* precision, const char* device, nb::handle stream)
-    : place_("auto", nullptr),
-      a_(operand(a, "a", place_)),
-      b_(operand(b, "b", place_)),
+    : device_name_(device),
       c_(nb::borrow(c)),
       out_(nb::borrow(out)),
       kernel_name_(nb::borrow(kernel)),
@@ -68,11 +57,16 @@ MatmulPlan::MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out,
       trans_a_(trans_a),
       trans_b_(trans_b),
       options_(parse_options(function, kernel, precision, device, stream)) {
+  Place place(device_name_.c_str(), options_.call.stream);
+  a_ = operand(a, "a", place);
+  b_ = operand(b, "b", place);
   require_matrix("a", a_, trans_a);
   require_matrix("b", b_, trans_b);
   with_problem(a_, b_, [&](auto&& problem) { shape_ = problem.shape; });
-  checked_addend(function, {c_, "c"}, beta_, shape_, place_);
-  if (!out.is_none()) target_.emplace(function, out, shape_, std::initializer_list<const Array*>{&a_, &b_}, place_);
+  checked_addend(function, {c_, "c"}, beta_, shape_, place);
+  if (place.on_device()) options_.call.device = {Device::cuda, place.device()}, options_.call.device_memory = true;
+  const UsedTarget used(target_);
+  if (!out.is_none()) target_in(place);
 }
 
 MatmulPlan::Layout MatmulPlan::layout_of(const Array& x) {
@@ -84,13 +78,21 @@ MatmulPlan::Layout MatmulPlan::layout_of(const Array& x) {
   return layout;
 }
 
-void MatmulPlan::require_same_layout(const char* name, const Array& planned, const Array& given) {
+bool MatmulPlan::has_layout(const Array& x, const Layout& layout) {
+  if (size_t(x.ndim()) != layout.shape.size()) return false;
+  for (int i = 0; i < x.ndim(); ++i)
+    if (x.shape(i) != layout.shape[size_t(i)] || (x.shape(i) > 1 && x.stride(i) != layout.strides[size_t(i)]))
+      return false;
+  return true;
+}
+
+void MatmulPlan::require_same_layout(const char* method, const char* name, const Array& planned, const Array& given) {
   const Layout wanted = layout_of(planned), got = layout_of(given);
   if (got == wanted) return;
   const auto text = [](const Layout& x) {
     return "shape " + to_string(x.shape) + " and strides " + to_string(x.strides) + " in elements";
   };
-  throw InvalidValue(std::string(function) + ".reset_operands: " + name + " has " + text(got) + "; the plan is for " +
+  throw InvalidValue(std::string(function) + "." + method + ": " + name + " has " + text(got) + "; the plan is for " +
                      text(wanted));
 }
 
@@ -98,7 +100,25 @@ void MatmulPlan::require_live(const char* method) const {
   if (state_ == freed) throw InvalidValue(std::string(function) + "." + method + "() after free(): make a new plan");
 }
 
-Target MatmulPlan::fresh_target() { return Target(function, nb::none(), shape_, {&a_, &b_}, place_); }
+// A call on the operands that are bound: where they lie, and what their libraries have queued since the last one.
+void MatmulPlan::join(Place& place) {
+  read_again("a", a_, place);
+  read_again("b", b_, place);
+}
+
+void MatmulPlan::read_again(const char* name, Array& x, Place& place) {
+  if (!x.has_to_be_read_again()) return x.join(name, place);
+  Array again = operand(x.object(), name, place);
+  require_same_layout("execute", name, x, again);
+  if (again.data() != x.data()) target_.reset();  // it may overlap them now
+  x = std::move(again);
+}
+
+Target& MatmulPlan::target_in(Place& place) {
+  if (target_) target_->begin(place);
+  else target_.emplace(function, out_, shape_, std::initializer_list<const Array*>{&a_, &b_}, place);
+  return *target_;
+}
 
 template <class Visit>
 void MatmulPlan::with_problem(const Array& a, const Array& b, Visit&& visit) const {
@@ -112,28 +132,10 @@ void MatmulPlan::with_problem(const Array& a, const Array& b, Visit&& visit) con
   visit(std::move(problem));
 }
 
-template <class Visit>
-void MatmulPlan::for_each_plan(Visit&& visit) {
-  const auto each = [&](auto& plans) {
-    for (auto& plan : plans) visit(plan);
-  };
-  std::visit(each, plans_);
-}
-
-template <class Visit>
-nb::object MatmulPlan::first_plan(Visit&& visit) {
-  nb::object result = nb::none();
-  for_each_plan([&](const auto& plan) {
-    if (result.is_none() && *plan.kernel()) result = visit(plan);
-  });
-  return result;
-}
-
 // Points the plans to the operands and to this result. There are none yet, or they are for another layout of the result:
 // then they are made.
 void MatmulPlan::bind(const Array& result) {
-  Layout layout = layout_of(result);
-  if (state_ == unplanned || layout != result_layout_) plans_ = {};
+  if (state_ == unplanned || !has_layout(result, result_layout_)) plans_ = {};
   state_ = unplanned;  // should anything fail
   with_problem(a_, b_, [&]<class Args>(Problem<Args> problem) {
     if (!std::holds_alternative<Plans<Args>>(plans_)) plans_.emplace<Plans<Args>>();
@@ -145,8 +147,8 @@ void MatmulPlan::bind(const Array& result) {
       ++i;
     });
   });
-  result_layout_ = std::move(layout);
-  result_data_ = result.data();
+  result_layout_ = layout_of(result);
+  a_data_ = a_.data(), b_data_ = b_.data(), result_data_ = result.data();
   state_ = planned;
 }
 
@@ -160,36 +162,40 @@ void MatmulPlan::move_result(const Array& result) {
   result_data_ = result.data();
 }
 
+void MatmulPlan::point_to(const Array& result) {
+  const bool bound = state_ == planned && a_.data() == a_data_ && b_.data() == b_data_;
+  if (!bound || !has_layout(result, result_layout_)) bind(result);
+  else if (result.data() != result_data_) move_result(result);
+}
+
 void MatmulPlan::plan() {
   const Turn turn(mutex_);
   require_live("plan");
   if (state_ == planned) return;
-  if (target_) return bind(target_->array());
-  const Target sample = fresh_target();
-  bind(sample.array());
+  Place place(device_name_.c_str(), options_.call.stream);
+  join(place);
+  const UsedTarget used(target_);
+  bind(target_in(place).array());
 }
 
-nb::object MatmulPlan::run_into(Target& target, void* stream) {
-  if (beta_ != 0.0f) target.preload(checked_addend(function, {c_, "c"}, beta_, shape_, place_));
-  for_each_plan([&](auto& plan) { call(plan, stream); });
-  return target.finish();
+nb::object MatmulPlan::run_into(Target& target, Place& place) {
+  if (beta_ != 0.0f) target.preload(checked_addend(function, {c_, "c"}, beta_, shape_, place));
+  point_to(target.array());
+  for_each_plan([&](auto& plan) { call(plan, place.stream()); });
+  nb::object result = target.finish();
+  return out_.is_none() && shape_.empty() && place.library().kind == Library::numpy
+             ? nb::object(result[nb::make_tuple()])  // a scalar, as NumPy returns one
+             : result;
 }
 
-nb::object MatmulPlan::execute(nb::handle stream_in) {
+nb::object MatmulPlan::execute(nb::handle stream) {
   const Turn turn(mutex_);
   require_live("execute");
-  void* const stream = stream_in.is_none() ? options_.call.stream : parse_stream(stream_in);
+  Place place(device_name_.c_str(), stream.is_none() ? options_.call.stream : parse_stream(stream));
+  join(place);
+  const UsedTarget used(target_);
   try {
-    if (target_) {
-      if (state_ == unplanned) bind(target_->array());
-      return run_into(*target_, stream);
-    }
-    Target target = fresh_target();
-    if (state_ == unplanned || layout_of(target.array()) != result_layout_) bind(target.array());
-    else move_result(target.array());
-    nb::object result = run_into(target, stream);
-    return shape_.empty() && place_.library().kind == Library::numpy ? nb::object(result[nb::make_tuple()])
-                                                                     : result;  // a scalar, as NumPy returns one
+    return run_into(target_in(place), place);
   } catch (...) {
     state_ = unplanned;  // a plan that could not get its workspace has to be made anew
     throw;
@@ -200,23 +206,22 @@ void MatmulPlan::reset_operands(nb::handle a_in, nb::handle b_in, nb::handle c_i
   const Turn turn(mutex_);
   require_live("reset_operands");
   // All is checked before anything changes.
+  Place place(device_name_.c_str(), options_.call.stream);
+  a_.join("the plan's a", place);
   std::optional<Array> a, b;
-  if (!a_in.is_none()) require_same_layout("a", a_, a.emplace(operand(a_in, "a", place_)));
-  if (!b_in.is_none()) require_same_layout("b", b_, b.emplace(operand(b_in, "b", place_)));
-  if (!c_in.is_none()) checked_addend(function, {c_in, "c"}, beta_, shape_, place_);
+  if (!a_in.is_none()) require_same_layout("reset_operands", "a", a_, a.emplace(operand(a_in, "a", place)));
+  if (!b_in.is_none()) require_same_layout("reset_operands", "b", b_, b.emplace(operand(b_in, "b", place)));
+  if (!c_in.is_none()) checked_addend(function, {c_in, "c"}, beta_, shape_, place);
   const nb::object out = nb::borrow(out_in.is_none() ? nb::handle(out_) : out_in);
   std::optional<Target> target;
-  if (!out.is_none())
-    target.emplace(function, out, shape_, std::initializer_list<const Array*>{a ? &*a : &a_, b ? &*b : &b_}, place_);
+  if (!out.is_none() || state_ == planned)
+    target.emplace(function, out, shape_, std::initializer_list<const Array*>{a ? &*a : &a_, b ? &*b : &b_}, place);
   if (a) a_ = std::move(*a);
   if (b) b_ = std::move(*b);
   if (!c_in.is_none()) c_ = nb::borrow(c_in);
   out_ = out;
-  target_ = std::move(target);
-  if (state_ == unplanned) return;
-  if (target_) return bind(target_->array());
-  const Target sample = fresh_target();
-  bind(sample.array());
+  target_.reset();
+  if (state_ == planned) bind(target->array());
 }
 
 void MatmulPlan::free() {
@@ -224,55 +229,8 @@ void MatmulPlan::free() {
   plans_ = {};
   target_.reset();
   a_ = Array(), b_ = Array();
-  place_ = Place("auto", nullptr);
   c_.reset(), out_.reset(), stream_.reset();
   state_ = freed;
-}
-
-nb::object MatmulPlan::kernel() {
-  const Turn turn(mutex_);
-  return first_plan([](const auto& plan) { return nb::str(plan.kernel()); });
-}
-
-nb::object MatmulPlan::device() {
-  const Turn turn(mutex_);
-  return first_plan([](const auto& plan) {
-    const Device device = plan.device();
-    return nb::str(device.kind == Device::cpu ? "cpu" : ("cuda:" + std::to_string(device.ordinal)).c_str());
-  });
-}
-
-size_t MatmulPlan::workspace_bytes() {
-  const Turn turn(mutex_);
-  size_t bytes = 0;
-  for_each_plan([&](const auto& plan) { bytes += plan.workspace_bytes(); });
-  return bytes;
-}
-
-std::string MatmulPlan::repr() {
-  std::string state = "freed";
-  if (state_ != freed) state = to_string(a_.shape()) + " @ " + to_string(b_.shape()) + " -> " + to_string(shape_);
-  if (state_ == unplanned) state += ", not planned";
-  if (state_ == planned) state += ", kernel=" + text(nb::repr(kernel())) + ", device=" + text(nb::repr(device()));
-  return "fastlinalg.Matmul(" + state + ")";
-}
-
-void bind_matmul_plan(nb::module_& m) {
-  using nb::arg;
-  nb::class_<MatmulPlan>(m, "MatmulPlan", "What fastlinalg.Matmul is built on.")
-      .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, float, float, bool, bool, nb::handle, const char*,
-                    const char*, nb::handle>(),
-           arg("a"), arg("b"), arg("c").none(), arg("out").none(), arg("alpha"), arg("beta"), arg("trans_a"),
-           arg("trans_b"), arg("kernel").none(), arg("precision"), arg("device"), arg("stream").none())
-      .def("plan", &MatmulPlan::plan)
-      .def("execute", &MatmulPlan::execute, nb::kw_only(), arg("stream") = nb::none(), execute_doc)
-      .def("_reset_operands", &MatmulPlan::reset_operands, arg("a").none(), arg("b").none(), arg("c").none(),
-           arg("out").none())
-      .def("free", &MatmulPlan::free)
-      .def("__repr__", &MatmulPlan::repr)
-      .def_prop_ro("kernel", &MatmulPlan::kernel)
-      .def_prop_ro("device", &MatmulPlan::device)
-      .def_prop_ro("workspace_bytes", &MatmulPlan::workspace_bytes);
 }
 
 }  // namespace fl::py

@@ -38,31 +38,47 @@ class MatmulPlan {
   };
 
   static Layout layout_of(const Array& x);
-  static void require_same_layout(const char* name, const Array& planned, const Array& given);
+  static bool has_layout(const Array& x, const Layout& layout);
+  static void require_same_layout(const char* method, const char* name, const Array& planned, const Array& given);
   void require_live(const char* method) const;
-  Target fresh_target();
+  void join(Place& place);
+  void read_again(const char* name, Array& x, Place& place);
+  Target& target_in(Place& place);
   template <class Visit>
   void with_problem(const Array& a, const Array& b, Visit&& visit) const;  // visit(Problem<...>)
   template <class Visit>
-  void for_each_plan(Visit&& visit);  // visit(plan)
+  void for_each_plan(Visit&& visit) {  // visit(plan)
+    const auto each = [&](auto& plans) {
+      for (auto& plan : plans) visit(plan);
+    };
+    std::visit(each, plans_);
+  }
   template <class Visit>
-  nb::object first_plan(Visit&& visit);  // visit(plan) of the first that computes something, or None
+  nb::object first_plan(Visit&& visit) {  // visit(plan) of the first that computes something, or None
+    nb::object result = nb::none();
+    for_each_plan([&](const auto& plan) {
+      if (result.is_none() && *plan.kernel()) result = visit(plan);
+    });
+    return result;
+  }
   void bind(const Array& result);
   void move_result(const Array& result);
-  nb::object run_into(Target& target, void* stream);
+  void point_to(const Array& result);
+  nb::object run_into(Target& target, Place& place);
 
   enum { unplanned, planned, freed } state_ = unplanned;
   TurnMutex mutex_;
-  Place place_;
+  std::string device_name_;  // as the caller gave it
   Array a_, b_;
   nb::object c_, out_, kernel_name_, stream_;
   float alpha_, beta_;
   bool trans_a_, trans_b_;
   Options options_;
   Shape shape_;                   // of the result
-  std::optional<Target> target_;  // while `out` is bound
+  std::optional<Target> target_;  // of the last execution, if the next can use it
   AnyPlans plans_;
-  Layout result_layout_;          // that the plans are made for
+  Layout result_layout_;  // that the plans are made for
+  const float *a_data_ = nullptr, *b_data_ = nullptr;
   float* result_data_ = nullptr;  // that they point to
 };
 

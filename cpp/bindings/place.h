@@ -17,8 +17,8 @@ class Place {
  public:
   // `device` as the caller gave it; `stream` null if none was given.
   Place(const char* device, void* stream) : asked_(device), stream_(stream) {}
-  Place(Place&& other) noexcept = default;
-  Place& operator=(Place&&) noexcept = default;
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
   ~Place() {
     if (unfinished()) finish_after_error();
   }

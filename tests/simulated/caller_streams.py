@@ -21,8 +21,8 @@ def device():
     """The functions of control.cpp, from the library that the package uses."""
     library = ctypes.CDLL(os.path.join(os.environ["LD_LIBRARY_PATH"], "libfastlinalg.so.0.1"))
     library.simulated_stream.restype = library.simulated_end_capture.restype = ctypes.c_void_p
-    for function in (library.simulated_begin_capture, library.simulated_end_capture):
-        function.argtypes = [ctypes.c_void_p]
+    for name in ("begin_capture", "end_capture", "destroy_stream"):
+        getattr(library, f"simulated_{name}").argtypes = [ctypes.c_void_p]
     library.simulated_launch.argtypes = [ctypes.c_void_p] * 2
     library.simulated_pinned.restype = ctypes.POINTER(ctypes.c_float)
     library.simulated_pinned.argtypes = [ctypes.c_size_t]
@@ -148,3 +148,130 @@ def test_pinned_operands_are_used_where_they_are(device, rng):
         assert_product(fl.sgemm(pinned(a), pinned(b), out, beta=0.5, out=pinned(c), device="cuda"), a, b, out, beta=0.5)
     finally:
         fl.cuda.set_memory_limit(0)
+
+
+# ---------------------------------------------------------------- plans
+ENOUGH = 20  # executions: the last of them start a graph that one of the first has recorded
+WITH_WORKSPACE = 1024
+
+
+class Unordered:
+    """A device array of a library whose streams nobody knows."""
+
+    def __init__(self, x):
+        self.owner = x
+
+    @property
+    def __cuda_array_interface__(self):
+        return self.owner.__cuda_array_interface__ | {"stream": None}
+
+
+def test_executions_in_a_chain_over_streams(device, rng):
+    streams = [None, 1, 2, *(device.simulated_stream() for _ in range(3))]
+    for _ in range(5):
+        first, step = normal(rng, 24, 24), normal(rng, 24, 24) / 5
+        x, y, factor = put(first), put(np.zeros((24, 24), F32)), put(step)
+        want = first.astype(np.float64)
+        with fl.Matmul(x, factor, out=y) as there, fl.Matmul(y, factor, out=x) as back:
+            for turn in range(2 * ENOUGH):
+                (back if turn % 2 else there).execute(stream=streams[rng.integers(len(streams))])
+                want = want @ step
+                want /= np.abs(want).max()
+                if turn % 2:
+                    host = x.numpy()
+                    np.testing.assert_allclose(host / np.abs(host).max(), want, rtol=1e-2, atol=1e-2)
+                    fl.transpose(put((host / np.abs(host).max()).T), out=x, stream=streams[turn % 6])
+
+
+@pytest.mark.parametrize("n", [40, WITH_WORKSPACE])
+def test_one_plan_on_streams_that_come_and_go(device, rng, n):
+    """Executions that share a workspace follow one another, and the plan needs none of their streams afterwards."""
+    a, b = normal(rng, n, n), normal(rng, n, n)
+    x, y, out = put(a), put(b), put(b)
+    want = fl.matmul(x, y).numpy()
+    for operands in ((x, y), (Unordered(x), Unordered(y))):
+        for keywords in ({}, {"out": out}, {"out": Unordered(out)}):
+            plan, results = fl.Matmul(*operands, **keywords), []
+            for _ in range(ENOUGH if n < WITH_WORKSPACE else 6):
+                stream = device.simulated_stream()
+                results.append(plan.execute(stream=stream))
+                device.simulated_destroy_stream(stream)
+            plan.free()
+            del plan
+            if keywords:
+                device.simulated_synchronize()
+                results = [out]
+            for result in results:
+                np.testing.assert_array_equal(result.numpy(), want)
+
+
+def test_out_that_overlaps_an_operand_on_streams_that_go(device, rng):
+    a = normal(rng, 32, 32)
+    for wrap in (lambda x: x, Unordered):
+        x = put(a)
+        plan = fl.Matmul(wrap(x), put(np.eye(32, dtype=F32) * 2), out=wrap(x))
+        for _ in range(ENOUGH):
+            stream = device.simulated_stream()
+            plan.execute(stream=stream)
+            if wrap is Unordered:
+                device.simulated_synchronize()
+            device.simulated_destroy_stream(stream)
+        del plan
+        gc.collect()
+        np.testing.assert_array_equal(x.numpy(), a * F32(2.0**ENOUGH))
+
+
+@pytest.mark.parametrize("wrap", [lambda x: x, Unordered], ids=["known", "unordered"])
+def test_operands_go_before_the_execution_runs(device, rng, wrap):
+    """With the plan, by free(), and when others take their place."""
+    a, b = normal(rng, 40, 30), normal(rng, 30, 50)
+    for turn in range(30):
+        stream = device.simulated_stream()
+        out = put(np.zeros((40, 50), F32))
+        plan = fl.Matmul(wrap(put(a)), wrap(put(b)), out=wrap(out))
+        for _ in range(1 + turn % 3):
+            plan.execute(stream=stream)
+        if turn % 3 == 0:
+            plan.reset_operands(wrap(put(a + 1)), wrap(put(b + 1)), out=wrap(put(a @ b)))
+        elif turn % 3 == 1:
+            plan.free()
+        del plan
+        for _ in range(3):
+            put(np.full((40, 50), np.nan, F32))
+        if wrap is Unordered:
+            device.simulated_synchronize()
+        assert_product(out.numpy(), a, b)
+
+
+def test_packed_operands_of_plans(device, rng):
+    streams = [None, *(device.simulated_stream() for _ in range(2))]
+    a, b, c = normal(rng, 60, 60), normal(rng, 30, 30), normal(rng, 30, 30)
+    x, y, out = put(a), put(b), put(c)
+    with fl.Matmul(EverySecond(x), y, out=out) as plan:
+        for turn in range(ENOUGH):
+            plan.execute(stream=streams[turn % 3])
+        assert_product(out.numpy(), a[::2, ::2], b)
+        plan.reset_operands(b=put(c))  # the one that is not copied lies elsewhere
+        plan.execute()
+        assert_product(out.numpy(), a[::2, ::2], c)
+
+
+@pytest.mark.parametrize("before", [0, 1, ENOUGH])
+@pytest.mark.parametrize("n", [64, WITH_WORKSPACE])
+def test_executions_are_captured(device, rng, before, n):
+    a, b = normal(rng, n, n), normal(rng, n, n)
+    x, y, out = put(a), put(b), put(b)
+    stream = device.simulated_stream()
+    want = fl.matmul(x, y).numpy()
+    with fl.Matmul(x, y, out=out) as plan:
+        plan.plan()
+        for _ in range(before):
+            plan.execute()
+        graph = capture(device, stream, lambda: plan.execute(stream=stream))
+        for _ in range(2):
+            fl.transpose(put(b), out=out).numpy()
+            assert device.simulated_launch(graph, stream) == 0
+            device.simulated_synchronize()
+            np.testing.assert_array_equal(out.numpy(), want)
+            plan.execute()
+            np.testing.assert_array_equal(out.numpy(), want)

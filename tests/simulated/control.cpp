@@ -9,6 +9,8 @@ EXPORTED void* simulated_stream() {
   return stream;
 }
 
+EXPORTED int simulated_destroy_stream(void* stream) { return cudaStreamDestroy(static_cast<cudaStream_t>(stream)); }
+
 EXPORTED int simulated_begin_capture(void* stream) {
   return cudaStreamBeginCapture(static_cast<cudaStream_t>(stream), cudaStreamCaptureModeGlobal);
 }

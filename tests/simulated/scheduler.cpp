@@ -46,7 +46,9 @@ uint32_t random_below(uint32_t bound) { return uint32_t(generator()() % bound); 
 Stream& stream_of(cudaStream_t handle) {
   const auto value = reinterpret_cast<uintptr_t>(handle);
   if (value <= 2) return streams()[value == 2];  // null and 1 are the legacy stream, 2 is that of the thread
-  return *reinterpret_cast<Stream*>(handle);
+  Stream& stream = *reinterpret_cast<Stream*>(handle);
+  if (stream.destroyed) wrong("a stream is used that is gone");
+  return stream;
 }
 
 Stream* new_stream() { return &streams().emplace_back(); }

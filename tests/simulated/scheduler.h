@@ -38,6 +38,7 @@ struct Stream {
   uint64_t queued = 0, done = 0;
   unsigned weight = 1;       // how often it is chosen; those of weight 0 only when no other can run
   Graph* capture = nullptr;  // what its work goes into at present
+  bool destroyed = false;    // by its owner; what is queued still runs
 };
 
 extern std::recursive_mutex mutex;  // guards everything; held while pieces run

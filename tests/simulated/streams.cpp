@@ -35,6 +35,12 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return cudaSuccess;
 }
 
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const Lock lock(mutex);
+  stream_of(stream).destroyed = true;
+  return cudaSuccess;
+}
+
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   const Lock lock(mutex);
   const Stream& stream = stream_of(handle);

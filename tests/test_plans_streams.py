@@ -1,0 +1,217 @@
+"""fl.Matmul on arrays in device memory: streams that come and go, graphs of the caller's and of the plan's own."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+from accuracy import assert_product, assert_same_bits
+from device_libraries import WRITABLE, Announced, Cupy, Torch, normal
+
+pytestmark = pytest.mark.gpu
+F32 = np.float32
+WITH_WORKSPACE = 1024  # accurate products of this size split their operands into a workspace
+ENOUGH = 20  # executions: the first are launches, a later one records a graph, the last start it
+
+
+@pytest.fixture(params=WRITABLE)
+def library(request):
+    return WRITABLE[request.param]()
+
+
+@pytest.mark.parametrize("n", [48, 512])
+def test_out_that_overlaps_an_operand_on_changing_streams(n, rng):
+    torch = Torch().lib
+    streams = [None, torch.cuda.Stream(), torch.cuda.Stream()]
+    host = (normal(rng, n, n) / n).astype(F32)
+    a, b = torch.from_numpy(host).cuda(), torch.eye(n, device="cuda") * 2
+    with fl.Matmul(a, b, out=a) as plan:
+        for turn in range(1, 31):
+            plan.execute(stream=streams[turn % 3] and streams[turn % 3].cuda_stream)
+    assert_same_bits(a.cpu().numpy(), host * F32(2.0**30))
+
+
+def test_a_plan_follows_the_current_stream(rng):
+    """Work queued before and after on the caller's current stream is before and after the execution."""
+    torch = Torch().lib
+    n = 700
+    a, b = (torch.zeros((n, n), device="cuda") for _ in range(2))
+    out = torch.empty_like(a)
+    busy = torch.empty((4096, 4096), device="cuda")
+    with fl.Matmul(a, b, out=out) as plan:
+        plan.execute()
+        for turn in range(ENOUGH):
+            stream = torch.cuda.Stream() if turn % 2 else torch.cuda.current_stream()
+            with torch.cuda.stream(stream):
+                torch.matmul(busy, busy)  # holds the stream
+                a.fill_(turn + 1), b.fill_(2.0)
+                plan.execute()
+                copy = out.clone()
+            stream.synchronize()
+            assert (copy == 2.0 * n * (turn + 1)).all(), turn
+            torch.cuda.synchronize()
+
+
+@pytest.mark.parametrize("n", [64, WITH_WORKSPACE])
+def test_one_plan_on_several_streams(n, rng):
+    """They share the workspace: an execution must not begin while another uses it."""
+    torch = Torch().lib
+    host = [normal(rng, n, n) for _ in range(2)]
+    a, b = (torch.from_numpy(x).cuda() for x in host)
+    want = fl.matmul(a, b)
+    streams = [torch.cuda.Stream() for _ in range(3)]
+    torch.cuda.synchronize()
+    with fl.Matmul(a, b) as plan:
+        plan.plan()
+        assert (plan.workspace_bytes > 0) == (n == WITH_WORKSPACE)
+        got = [plan.execute(stream=streams[i % 3].cuda_stream) for i in range(9)]
+    with fl.Matmul(a, b, out=torch.empty_like(want)) as plan:
+        for i in range(ENOUGH + 3):
+            got.append(plan.execute(stream=streams[i % 3].cuda_stream).clone())
+    torch.cuda.synchronize()
+    assert all(torch.equal(x, want) for x in got)
+
+
+@pytest.mark.parametrize("n", [64, WITH_WORKSPACE])
+@pytest.mark.parametrize("before", [0, 1, ENOUGH])
+def test_executions_are_captured_in_a_graph(n, before, rng):
+    torch = Torch().lib
+    a, b = (torch.zeros((n, n), device="cuda") for _ in range(2))
+    out = torch.empty_like(a)
+    with fl.Matmul(a, b, out=out) as plan:
+        plan.plan()
+        for _ in range(before):
+            plan.execute()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            plan.execute()
+        for _ in range(3):
+            host = [normal(rng, n, n) for _ in range(2)]
+            a.copy_(torch.from_numpy(host[0])), b.copy_(torch.from_numpy(host[1]))
+            graph.replay()
+            assert_product(out.cpu().numpy(), *host)
+            out.fill_(float("nan"))
+            plan.execute()
+            assert_product(out.cpu().numpy(), *host)
+        del graph
+
+
+def test_plans_and_operands_may_go_while_the_device_is_behind(library, rng):
+    hosts = [normal(rng, 96, 96) for _ in range(2)]
+    results = []
+    for turn in range(40):
+        a, b = (library.put(x) for x in hosts)
+        plan = fl.Matmul(a, b)
+        for _ in range(ENOUGH if turn < 4 else 1):
+            result = plan.execute()
+        results.append(result)
+        del plan, a, b, result
+        library.put(np.full((96, 96), np.nan, F32))
+    for result in results:
+        assert_product(library.get(result), *hosts)
+
+
+def test_a_stream_that_is_gone(rng):
+    torch, cupy = Torch().lib, Cupy().lib
+    host = normal(rng, 64, 64)
+    own = [fl.DeviceArray.from_numpy(host) for _ in range(2)]
+    for a in (torch.from_numpy(host).cuda(), own[0], Announced(own[1])):
+        for out in (None, a):
+            plan = fl.Matmul(a, a, out=out)
+            for _ in range(3):
+                stream = cupy.cuda.Stream(non_blocking=True)
+                plan.execute(stream=stream)
+                del stream
+                gc.collect()
+            plan.free()
+            del plan
+    torch.cuda.synchronize()
+    assert_product(fl.matmul(host, host, device="cuda"), host, host)
+
+
+def test_nothing_waits_and_nothing_allocates():
+    torch = Torch().lib
+    a = torch.ones((64, 64), device="cuda")
+    out = torch.empty_like(a)
+    fl.matmul(a, a, out=out)
+    with fl.Matmul(a, a, out=out) as plan:
+        plan.execute()
+        torch.cuda.synchronize()
+        before = fl.cuda.memory_info(), torch.cuda.memory_stats()["allocation.all.allocated"]
+        torch.cuda._sleep(400_000_000)
+        start = time.perf_counter()
+        for _ in range(ENOUGH):
+            plan.execute()
+        assert time.perf_counter() - start < 0.1
+        assert not torch.cuda.default_stream().query()
+        torch.cuda.synchronize()
+        after = fl.cuda.memory_info(), torch.cuda.memory_stats()["allocation.all.allocated"]
+    assert after[0]["used"] == before[0]["used"] and after[1] == before[1]
+    assert (out == 64).all()
+
+
+def test_recording_while_another_thread_captures(rng):
+    """A capture in the default mode forbids much to all threads, and is spoilt by it."""
+    torch = Torch().lib
+    a = torch.from_numpy(normal(rng, 64, 64)).cuda()
+    b, graph, failures = torch.empty_like(a), torch.cuda.CUDAGraph(), []
+    x = fl.DeviceArray.from_numpy(a.cpu().numpy())
+    y = fl.DeviceArray.from_numpy(np.zeros((64, 64), F32))
+
+    def work():
+        try:
+            with fl.Matmul(x, x, out=y) as plan:
+                for _ in range(ENOUGH):
+                    plan.execute()
+        except BaseException as error:  # reported by the main thread
+            failures.append(error)
+
+    with torch.cuda.graph(graph, capture_error_mode="global"):
+        fl.matmul(a, a, out=b)
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert not failures, failures[0]
+    graph.replay()
+    torch.cuda.synchronize()
+    assert_same_bits(y.numpy(), b.cpu().numpy())
+
+
+def test_cupy_streams(rng):
+    cupy = Cupy().lib
+    a = cupy.asarray(normal(rng, 64, 64))
+    out = cupy.empty_like(a)
+    want = cupy.asnumpy(fl.matmul(a, a))
+    stream = cupy.cuda.Stream(non_blocking=True)
+    cupy.cuda.get_current_stream().synchronize()
+    with fl.Matmul(a, a, out=out, stream=stream) as plan:
+        for _ in range(ENOUGH):
+            out[...] = 0
+            plan.execute()
+            assert_same_bits(cupy.asnumpy(out), want)
+
+
+@pytest.mark.gpu2
+def test_plans_on_the_second_device(rng):
+    """The caller's current device stays, and the workspace and the graph are on that of the operands."""
+    torch = Torch().lib
+    for n in (48, WITH_WORKSPACE):
+        host = [normal(rng, n, n) for _ in range(2)]
+        here, there = ([torch.from_numpy(x).to(f"cuda:{i}") for x in host] for i in (0, 1))
+        out = torch.empty_like(there[0])
+        want = fl.matmul(*here).cpu().numpy()
+        used = fl.cuda.memory_info(0)["used"]
+        with fl.Matmul(*there, out=out) as plan, fl.Matmul(*there) as fresh:
+            for _ in range(ENOUGH):
+                plan.execute()
+                assert_same_bits(fresh.execute().cpu().numpy(), want)
+                assert_same_bits(out.cpu().numpy(), want)
+                assert torch.cuda.current_device() == 0
+            assert plan.device == "cuda:1" and fl.cuda.memory_info(0)["used"] == used
+            with pytest.raises(ValueError, match="one place"):
+                plan.reset_operands(*here)
