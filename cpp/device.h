@@ -57,9 +57,12 @@ FL_EXPORT void set_memory_limit(int device, std::size_t bytes);  // 0 removes th
 
 // Carries out a plan on operands in host memory: copies in, launches, copies out, and returns when the result is there.
 // `layout` is what device_layout() returned for `host`, and the plan one for it.
-// `stream` may be null: the library then uses one of its own. OutOfMemory comes before anything is written.
+// `stream` may be null: the library then uses one of its own. OutOfMemory comes before anything is written. `log`, if set,
+// is told of a call that does not fit on the device and goes there in parts.
+using Log = std::function<void(const std::string&)>;
 template <class Args>
-void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, void* stream);
+void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, void* stream,
+                          const Log* log);
 
 // What a call on host operands can expect of the link to a device and of so many threads that copy. Measured at the first
 // such call; a usual speed before.

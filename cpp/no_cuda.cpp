@@ -25,7 +25,7 @@ SgemmArgs device_layout(const SgemmArgs&) { refuse(); }
 SgemvArgs device_layout(const SgemvArgs&) { refuse(); }
 TransposeArgs device_layout(const TransposeArgs&) { refuse(); }
 template <class Args>
-void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*) {
+void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*, const Log*) {
   refuse();
 }
 HostLink host_link(int, int) { refuse(); }
@@ -63,10 +63,10 @@ std::vector<Stamp> stamps_of(const std::function<void()>&) { refuse(); }
 std::vector<double> time_in_graph(int, int, int, const std::function<void(void*)>&) { refuse(); }
 LinkTimes time_link(int, std::size_t, std::size_t, int) { refuse(); }
 
-#define FL_INSTANTIATE(Args)                                                                                 \
-  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*);          \
-  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptRun*, FirstWords*); \
-  template std::optional<Args> packed_layout(const Args&);                                                   \
+#define FL_INSTANTIATE(Args)                                                                                    \
+  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*, const Log*); \
+  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptRun*, FirstWords*);    \
+  template std::optional<Args> packed_layout(const Args&);                                                      \
   template void run_on_packed_operands(const Args&, const Args&, int, void*, const std::function<void(const Args&)>&);
 FL_INSTANTIATE(SgemmArgs)
 FL_INSTANTIATE(SgemvArgs)

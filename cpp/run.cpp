@@ -263,7 +263,7 @@ void execute(const Decision<Args>& decision, const CallOptions& options) {
     return cuda::run_on_packed_operands<Args>(decision.args, decision.layout, device, options.stream,
                                               [&](const Args& packed) { run_on_device(row, packed, device, options); });
   if (options.device_memory) return run_on_device(row, decision.args, device, options);
-  cuda::run_on_host_operands(*decision.panels, decision.args, decision.layout, device, options.stream);
+  cuda::run_on_host_operands(*decision.panels, decision.args, decision.layout, device, options.stream, options.log);
 }
 
 template <class Args>

@@ -84,11 +84,29 @@ void run_whole(const PanelPlan<Args>& plan, const Args& host, const Args& layout
                     " bytes are there, or are the limit, together with what is in use");
 }
 
+std::string sizes(const SgemmArgs&, const TileShape& s) {
+  return std::to_string(s.rows) + "x" + std::to_string(s.cols) + "x" + std::to_string(s.depths);
+}
+std::string sizes(const SgemvArgs&, const TileShape& s) {
+  return std::to_string(s.rows) + "x" + std::to_string(s.depths);
+}
+std::string sizes(const TransposeArgs&, const TileShape& s) {
+  return std::to_string(s.rows) + "x" + std::to_string(s.cols);
+}
+
+template <class Args>
+void log_parts(const Log& log, int device, const Args& layout, const TilePlan<Args>& plan, std::size_t needed) {
+  const TileShape& shape = plan.shape;
+  log("cuda:" + std::to_string(device) + " in " + std::to_string(plan.tiles.size()) + " parts of at most " +
+      sizes(layout, shape) + (shape.problems > 1 ? " batch " + std::to_string(shape.problems) : "") + ", which take " +
+      std::to_string(shape.bytes) + " bytes of its memory; the whole takes " + std::to_string(needed));
+}
+
 // What does not fit on the device, or in what the limit allows, is computed tile by tile. Where others have part of the
 // memory there is less than that: then in half of it, and so on. No attempt that fails for memory has written anything.
 template <class Args>
 void run_whole_or_in_parts(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device,
-                           cudaStream_t stream) {
+                           cudaStream_t stream, const Log* log) {
   Args args = layout;
   const std::size_t needed = device_bytes(operands(host, args)) + workspace_bytes(plan, layout);
   const std::size_t limit = memory_limit(device), all = limit ? limit : device_info(device).memory;
@@ -102,6 +120,7 @@ void run_whole_or_in_parts(const PanelPlan<Args>& plan, const Args& host, const 
     const TilePlan<Args> tiles = plan_tiles(layout, memory, plan.row_for);
     if (tiles.tiles.empty() && without_memory) std::rethrow_exception(without_memory);
     if (tiles.tiles.empty()) nothing_fits(device, needed, all);
+    if (log) log_parts(*log, device, layout, tiles, needed);
     try {
       return run_tiles(tiles, plan.row_for, host, device, stream);
     } catch (const OutOfMemory&) {
@@ -122,13 +141,14 @@ void refuse_capture(void* stream) {
 }  // namespace
 
 template <class Args>
-void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, void* stream) {
+void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, void* stream,
+                          const Log* log) {
   require_device(device);
   const DeviceGuard guard(device);
   if (stream) refuse_capture(stream);
   const StreamLease lease(device, stream);
   try {
-    run_whole_or_in_parts(plan, host, layout, device, lease.get());
+    run_whole_or_in_parts(plan, host, layout, device, lease.get(), log);
   } catch (const CudaError& error) {
     throw named(error, *plan.steps.front().row, device);
   }
@@ -164,8 +184,8 @@ void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int de
   }
 }
 
-#define FL_INSTANTIATE(Args)                                                                        \
-  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*); \
+#define FL_INSTANTIATE(Args)                                                                                    \
+  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*, const Log*); \
   template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptRun*, FirstWords*);
 FL_INSTANTIATE(SgemmArgs)
 FL_INSTANTIATE(SgemvArgs)

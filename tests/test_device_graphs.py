@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,32 @@ def test_first_call_of_a_process_may_be_captured(python):
         "graph.replay(); torch.cuda.synchronize()\n"
         "assert (out == 1200.0).all()\n"
     )
+
+
+def test_host_calls_while_another_thread_captures(rng):
+    """A capture in the default mode forbids much to all threads, and is spoilt by it."""
+    torch = Torch().lib
+    a = torch.from_numpy(normal(rng, 64, 64)).cuda()
+    out, graph, failures = torch.empty_like(a), torch.cuda.CUDAGraph(), []
+
+    def work():
+        try:
+            for n in (40, 700, 1500):
+                x, y = normal(rng, n, n), normal(rng, n, n)
+                assert_product(fl.matmul(x, y, device="cuda"), x, y)
+                assert_same_bits(fl.DeviceArray.from_numpy(x).numpy(), x)
+        except BaseException as error:  # reported by the main thread
+            failures.append(error)
+
+    with torch.cuda.graph(graph, capture_error_mode="global"):
+        fl.matmul(a, a, out=out)
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert not failures, failures[0]
+    out.zero_()
+    graph.replay()
+    assert_product(out.cpu().numpy(), a.cpu().numpy(), a.cpu().numpy())
 
 
 def test_cupy_graph(rng):

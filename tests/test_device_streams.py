@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import threading
 import time
 
@@ -279,7 +280,28 @@ def test_threads_on_their_own_streams(torch, rng):
     assert not failures, failures[0]
 
 
-@pytest.mark.skipif(fl.cuda.is_available() and len(fl.devices()) < 2, reason="needs two CUDA devices")
+def test_numba_streams_are_waited_for(torch, rng):
+    """An array that is bound to a stream names it in its interface."""
+    pytest.importorskip("numba")
+    cuda = importlib.import_module("numba.cuda")
+    host, stream = normal(rng, 64, 64), cuda.stream()
+    late = cuda.to_device(host)
+    a = cuda.to_device(np.zeros_like(host), stream=stream)
+    out = cuda.to_device(np.zeros_like(host), stream=stream)
+    cuda.synchronize()
+    handle = a.__cuda_array_interface__["stream"]
+    assert handle, "numba does not name the stream"
+    with fl.Matmul(a, a, out=out) as plan:
+        for call in (lambda: fl.matmul(a, a, out=out), plan.execute):
+            a.copy_to_device(np.zeros_like(host), stream=stream)
+            stream.synchronize()
+            delay(torch, handle)
+            a.copy_to_device(late, stream=stream)
+            call()
+            assert_product(out.copy_to_host(stream=stream), host, host)
+
+
+@pytest.mark.gpu2
 def test_second_device(torch, cupy, rng):
     host = normal(rng, 40, 40)
     a = torch.from_numpy(host).to("cuda:1")

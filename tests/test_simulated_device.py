@@ -25,7 +25,7 @@ RUNS = {
     "host calls": ("test_host_calls.py", "not threads_share and not same_bits and not batches and not memory", (1,)),
     "threads": ("test_host_calls.py", "(same_bits and strict) or input_may_change", (2,)),
     "calls": ("test_host_calls.py", "test_layouts or empty_sum or (shapes_and_orders and 513)", (3,)),
-    "tiles": ("test_tiles.py", "scalars or batches or what_others or nothing_fits or (strict and 257)", (1,)),
+    "tiles": ("test_tiles.py", "scalars or batches or what_others or nothing_fits or log or (strict and 257)", (1,)),
     "tiles again": ("test_tiles.py", "scalars or what_others", (2,)),
     "memory": ("test_device_memory.py", "not many_calls and not four", (1,)),
     "device arrays": ("test_device_arrays.py test_device_arrays_errors.py test_plans.py test_dispatch.py", "", (1, 2)),

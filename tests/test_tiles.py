@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -184,6 +185,32 @@ def test_scalars_and_out_under_a_limit(limit, rng):
             alpha,
             beta,
         )
+
+
+@pytest.mark.gpu
+def test_the_log_tells_of_parts(limit, rng, caplog):
+    a, x = rng.standard_normal((1411, 1301), np.float32), rng.standard_normal(1301, np.float32)
+    caplog.set_level("DEBUG", "fastlinalg")
+    calls = {
+        r"sgemm 1411x1411x1301": lambda: fl.matmul(a, a.T, device="cuda"),
+        r"sgemv 1411x1301": lambda: fl.sgemv(a, x, device="cuda"),
+        r"transpose 1411x1301": lambda: fl.transpose(a, device="cuda"),
+    }
+    for name, call in calls.items():
+        limit(0)
+        call()
+        limit(3 * MiB)
+        for _ in range(2):
+            call()
+        (line,) = [
+            r.getMessage() for r in caplog.records if r.getMessage().startswith(name) and " parts " in r.getMessage()
+        ]
+        found = re.fullmatch(
+            rf"{name} -> cuda:0 in (\d+) parts of at most [0-9x]+, which take (\d+) bytes of its memory; "
+            r"the whole takes (\d+)",
+            line,
+        )
+        assert found and int(found[1]) > 1 and int(found[2]) <= 3 * MiB < int(found[3]), line
 
 
 @pytest.mark.gpu
