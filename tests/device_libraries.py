@@ -149,3 +149,16 @@ WRITABLE |= {"interface": lambda: Foreign(Announced), "dlpack": lambda: Foreign(
 
 def normal(rng, *shape):
     return rng.standard_normal(shape, dtype=F32)
+
+
+CYCLES_PER_MS = 2_000_000
+
+
+def delay(torch, handle, ms=30):
+    """Keep a stream busy, so that what is queued behind it is still to come when the next call is made."""
+    with torch.cuda.stream(as_torch(torch, handle)):
+        torch.cuda._sleep(ms * CYCLES_PER_MS)
+
+
+def as_torch(torch, handle):
+    return torch.cuda.default_stream() if handle in (0, 1) else torch.cuda.ExternalStream(handle)

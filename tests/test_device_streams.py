@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import threading
 import time
 
@@ -12,11 +11,10 @@ import pytest
 
 import fastlinalg as fl
 from accuracy import assert_product
-from device_libraries import Cupy, Own, Torch, normal
+from device_libraries import CYCLES_PER_MS, Cupy, Own, Torch, as_torch, delay, normal
 
 pytestmark = pytest.mark.gpu
 F32 = np.float32
-CYCLES_PER_MS = 2_000_000
 
 
 @pytest.fixture
@@ -27,16 +25,6 @@ def torch():
 @pytest.fixture
 def cupy():
     return Cupy().lib
-
-
-def delay(torch, handle, ms=30):
-    """Keep a stream busy, so that what is queued behind it is still to come when the next call is made."""
-    with torch.cuda.stream(as_torch(torch, handle)):
-        torch.cuda._sleep(ms * CYCLES_PER_MS)
-
-
-def as_torch(torch, handle):
-    return torch.cuda.default_stream() if handle in (0, 1) else torch.cuda.ExternalStream(handle)
 
 
 class FakeStream:
@@ -278,27 +266,6 @@ def test_threads_on_their_own_streams(torch, rng):
     for thread in threads:
         thread.join()
     assert not failures, failures[0]
-
-
-def test_numba_streams_are_waited_for(torch, rng):
-    """An array that is bound to a stream names it in its interface."""
-    pytest.importorskip("numba")
-    cuda = importlib.import_module("numba.cuda")
-    host, stream = normal(rng, 64, 64), cuda.stream()
-    late = cuda.to_device(host)
-    a = cuda.to_device(np.zeros_like(host), stream=stream)
-    out = cuda.to_device(np.zeros_like(host), stream=stream)
-    cuda.synchronize()
-    handle = a.__cuda_array_interface__["stream"]
-    assert handle, "numba does not name the stream"
-    with fl.Matmul(a, a, out=out) as plan:
-        for call in (lambda: fl.matmul(a, a, out=out), plan.execute):
-            a.copy_to_device(np.zeros_like(host), stream=stream)
-            stream.synchronize()
-            delay(torch, handle)
-            a.copy_to_device(late, stream=stream)
-            call()
-            assert_product(out.copy_to_host(stream=stream), host, host)
 
 
 @pytest.mark.gpu2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import threading
 import time
 
@@ -11,7 +12,7 @@ import pytest
 
 import fastlinalg as fl
 from accuracy import assert_product, assert_same_bits
-from device_libraries import WRITABLE, Announced, Cupy, Torch, normal
+from device_libraries import WRITABLE, Announced, Cupy, Own, Torch, delay, normal
 
 pytestmark = pytest.mark.gpu
 F32 = np.float32
@@ -103,7 +104,8 @@ def test_executions_are_captured_in_a_graph(n, before, rng):
 
 def test_plans_and_operands_may_go_while_the_device_is_behind(library, rng):
     hosts = [normal(rng, 96, 96) for _ in range(2)]
-    results = []
+    fl.cuda.trim()
+    results, used = [], fl.cuda.memory_info()["used"]
     for turn in range(40):
         a, b = (library.put(x) for x in hosts)
         plan = fl.Matmul(a, b)
@@ -114,6 +116,10 @@ def test_plans_and_operands_may_go_while_the_device_is_behind(library, rng):
         library.put(np.full((96, 96), np.nan, F32))
     for result in results:
         assert_product(library.get(result), *hosts)
+    if isinstance(library, Own):
+        del result, results
+        fl.cuda.trim()
+        assert fl.cuda.memory_info()["used"] == used
 
 
 def test_a_stream_that_is_gone(rng):
@@ -194,6 +200,28 @@ def test_cupy_streams(rng):
             out[...] = 0
             plan.execute()
             assert_same_bits(cupy.asnumpy(out), want)
+
+
+def test_numba_streams_are_waited_for(rng):
+    """An array that is bound to a stream names it in its interface."""
+    pytest.importorskip("numba")
+    torch = Torch().lib
+    cuda = importlib.import_module("numba.cuda")
+    host, stream = normal(rng, 64, 64), cuda.stream()
+    late = cuda.to_device(host)
+    a = cuda.to_device(np.zeros_like(host), stream=stream)
+    out = cuda.to_device(np.zeros_like(host), stream=stream)
+    cuda.synchronize()
+    handle = a.__cuda_array_interface__["stream"]
+    assert handle, "numba does not name the stream"
+    with fl.Matmul(a, a, out=out) as plan:
+        for call in (lambda: fl.matmul(a, a, out=out), plan.execute):
+            a.copy_to_device(np.zeros_like(host), stream=stream)
+            stream.synchronize()
+            delay(torch, handle)
+            a.copy_to_device(late, stream=stream)
+            call()
+            assert_product(out.copy_to_host(stream=stream), host, host)
 
 
 @pytest.mark.gpu2

@@ -9,6 +9,7 @@
 #include "gil.h"
 #include "hardware.h"
 #include "panel_plan.h"
+#include "place.h"
 #include "result_memory.h"
 #include "threading.h"
 #include "tile_plan.h"
@@ -189,10 +190,12 @@ void bind_inspection(nb::module_& m) {
   m.def(
       "cuda_trim",
       [](int device) {
+        drop_kept_operands();
+        const GilReleased released;
         trim_result_memory();
         cuda::trim(device);
       },
-      nb::arg("device"), nb::call_guard<GilReleased>());
+      nb::arg("device"));
   m.def(
       "cuda_set_memory_limit", [](size_t bytes, int device) { cuda::set_memory_limit(device, bytes); },
       nb::arg("bytes"), nb::arg("device"));

@@ -20,17 +20,20 @@ struct Kept {
   std::vector<nb::object> owners;
 };
 
-void keep_until_passed(cuda::Mark mark, std::vector<nb::object> owners) {
-  static auto* const kept =
+std::vector<Kept>& kept() {
+  static auto* const list =
       new std::vector<Kept>;  // never freed: the interpreter may be gone when statics are destroyed
-  std::vector<Kept> done;     // their destructors may run Python code that calls this again
-  const auto first_done = std::partition(kept->begin(), kept->end(), [](const Kept& k) { return !k.mark.passed(); });
-  std::move(first_done, kept->end(), std::back_inserter(done));
-  kept->erase(first_done, kept->end());
-  kept->push_back({std::move(mark), std::move(owners)});
+  return *list;
 }
 
 }  // namespace
+
+void drop_kept_operands() {
+  std::vector<Kept> done;  // their destructors may run Python code that comes back here
+  const auto first_done = std::partition(kept().begin(), kept().end(), [](const Kept& k) { return !k.mark.passed(); });
+  std::move(first_done, kept().end(), std::back_inserter(done));
+  kept().erase(first_done, kept().end());
+}
 
 void Place::finish_after_error() noexcept {
   try {
@@ -83,7 +86,9 @@ void Place::order_others() {
     const GilReleased released;
     for (int i = 0; i < count; ++i) cuda::order_after(device_, others_[i], stream_);
   }
-  if (!kept_.empty()) keep_until_passed(cuda::Mark(device_, stream_), std::exchange(kept_, {}));
+  if (kept_.empty()) return;
+  drop_kept_operands();
+  kept().push_back({cuda::Mark(device_, stream_), std::exchange(kept_, {})});
 }
 
 }  // namespace fl::py

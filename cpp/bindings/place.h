@@ -72,4 +72,6 @@ class Place {
   std::vector<nb::object> kept_;
 };
 
+void drop_kept_operands();  // those of calls that are done; every call that keeps some does it too
+
 }  // namespace fl::py

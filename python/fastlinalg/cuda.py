@@ -35,7 +35,10 @@ def memory_info(device: int = 0) -> dict[str, int]:
 
 
 def trim(device: int = 0) -> None:
-    """Give the memory back that the library keeps for later calls: on the device, pinned, and of freed results."""
+    """Give the memory back that the library keeps for later calls: on the device, pinned, and of freed results.
+
+    Operands that live on until their calls are done (``docs/device_arrays.md``) go too, if they are.
+    """
     _core.cuda_trim(device)
 
 
