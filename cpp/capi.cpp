@@ -15,6 +15,7 @@
 #include "hardware.h"
 #include "run.h"
 #include "threading.h"
+#include "tuning_file.h"
 
 namespace fl {
 namespace {
@@ -253,6 +254,12 @@ fl_status fl_kernel_at(fl_op op, int index, fl_kernel_info* info) {
 const char* fl_version(void) { return FASTLINALG_VERSION; }
 int fl_cuda_device_count(void) { return fl::cuda::device_count(); }
 int fl_get_num_threads(void) { return fl::num_threads(); }
+fl_status fl_load_tuning(const char* path) {
+  return guarded([&] {
+    const std::string complaint = fl::load_tuning(path ? path : fl::tuning_path());
+    if (!complaint.empty()) Check("fl_load_tuning").refuse(complaint);
+  });
+}
 fl_status fl_set_num_threads(int n) {
   return guarded([&] { fl::set_num_threads(n); });
 }

@@ -9,6 +9,7 @@
 #include "errors.h"
 #include "hardware.h"
 #include "threading.h"
+#include "tuning.h"
 
 namespace fl {
 namespace {
@@ -40,17 +41,28 @@ void require(const Kernel<Args>& row, const Args& args, Device device) {
     throw InvalidValue(prefix + "needs " + lacks + "; leave kernel=None to let fastlinalg choose");
 }
 
+// By the rules alone, or among the tuned rows by their corrected costs.
 template <class Args>
-const Kernel<Args>& cheapest(const Args& args, Device device) {
+const Kernel<Args>* cheapest(const Args& args, Device device, const Curves<Args>* tuned) {
+  const auto rows = kernels<Args>();
   const Kernel<Args>* best = nullptr;
   double best_cost = 0;
-  for (const auto& row : kernels<Args>()) {
-    if (!usable(row.needs, device) || row.legal(args)) continue;
-    const double cost = row.cost(args);
-    if (!best || cost < best_cost) best = &row, best_cost = cost;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (tuned && (*tuned)[i].empty()) continue;
+    if (!usable(rows[i].needs, device) || rows[i].legal(args)) continue;
+    const double cost = tuned ? (*tuned)[i].corrected(rows[i].cost(args)) : rows[i].cost(args);
+    if (!best || cost < best_cost) best = &rows[i], best_cost = cost;
   }
+  return best;
+}
+
+template <class Args>
+const Kernel<Args>& cheapest(const Args& args, Device device) {
+  const Kernel<Args>* best = cheapest<Args>(args, device, nullptr);
   // The reference rows and the simplest GPU rows accept every call that reaches them, so this is a fault of the table.
   if (!best) throw std::logic_error(std::string("no ") + op_name<Args>() + " kernel takes this call");
+  const Curves<Args>* tuned = tuned_rows<Args>(device);
+  if (tuned && !(*tuned)[std::size_t(best - kernels<Args>().data())].empty()) best = cheapest(args, device, tuned);
   return *best;
 }
 
@@ -69,7 +81,7 @@ template <class Args>
 class RecentChoices {
  public:
   const Kernel<Args>& choose(const Args& args, Device device) {
-    Choice wanted{args, device, num_threads(), nullptr};
+    Choice wanted{args, device, num_threads(), tuning_generation(), nullptr};
     keep_alignments(wanted.args);
     for (const Choice& choice : choices_)
       if (choice.row && choice.answers(wanted)) return *choice.row;
@@ -85,9 +97,10 @@ class RecentChoices {
     Args args;
     Device device;
     int threads = 0;
+    unsigned tuning = 0;
     const Kernel<Args>* row = nullptr;
     bool answers(const Choice& call) const {
-      return args == call.args && device == call.device && threads == call.threads;
+      return args == call.args && device == call.device && threads == call.threads && tuning == call.tuning;
     }
   };
   std::array<Choice, 8> choices_{};
@@ -136,6 +149,15 @@ bool serves(const Args& args, Device device, std::string_view name) {
 }
 
 template <class Args>
+double estimate_us(const Kernel<Args>& row, const Args& args, Device device) {
+  const double us = row.cost(args);
+  const Curves<Args>* tuned = tuned_rows<Args>(device);
+  if (!tuned) return us;
+  const Curve& curve = (*tuned)[std::size_t(&row - kernels<Args>().data())];
+  return curve.empty() ? us : curve.corrected(us);
+}
+
+template <class Args>
 std::string explain(const Args& args, Device device, const Kernel<Args>& chosen) {
   std::string others;
   for (const auto& row : kernels<Args>()) {
@@ -143,17 +165,18 @@ std::string explain(const Args& args, Device device, const Kernel<Args>& chosen)
     std::string reason;
     if (!usable(row.needs, device)) reason = std::string("needs ") + needs_name(row.needs);
     else if (const char* lacks = row.legal(args)) reason = std::string("needs ") + lacks;
-    else reason = "estimated " + std::to_string(int64_t(row.cost(args))) + " us";
+    else reason = "estimated " + std::to_string(int64_t(estimate_us(row, args, device))) + " us";
     others += (others.empty() ? "" : "; ") + std::string(row.name) + ": " + reason;
   }
-  return std::string(chosen.name) + " (estimated " + std::to_string(int64_t(chosen.cost(args))) + " us" +
-         (others.empty() ? "" : "; not taken: " + others) + ")";
+  return std::string(chosen.name) + " (estimated " + std::to_string(int64_t(estimate_us(chosen, args, device))) +
+         " us" + (others.empty() ? "" : "; not taken: " + others) + ")";
 }
 
 #define FL_INSTANTIATE(Args)                                                  \
   template const Kernel<Args>& find<Args>(std::string_view);                  \
   template const Kernel<Args>& choose(const Args&, Device, std::string_view); \
   template bool serves(const Args&, Device, std::string_view);                \
+  template double estimate_us(const Kernel<Args>&, const Args&, Device);      \
   template std::string explain(const Args&, Device, const Kernel<Args>&);
 FL_INSTANTIATE(SgemmArgs)
 FL_INSTANTIATE(SgemvArgs)

@@ -26,7 +26,11 @@ const Kernel<Args>& choose(const Args& args, Device device, std::string_view nam
 
 // Whether choose() would find a row.
 template <class Args>
-bool serves(const Args& args, Device device, std::string_view name = {});
+FL_EXPORT bool serves(const Args& args, Device device, std::string_view name = {});
+
+// What a row is expected to take: its rule, corrected where the device has been tuned (tuning.h).
+template <class Args>
+double estimate_us(const Kernel<Args>& row, const Args& args, Device device);
 
 // One line for the log: what choose() returns and why each other row of the table was not taken.
 template <class Args>

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "alike.h"
 #include "cpu_rules.h"
 #include "device.h"
 #include "errors.h"
@@ -18,6 +19,7 @@
 #include "panel_plan.h"
 #include "sliced_plan.h"
 #include "threading.h"
+#include "tuning.h"
 
 namespace fl {
 namespace {
@@ -42,11 +44,15 @@ SharedPlan<Args> plan_for(const Args& layout, Device device, std::string_view ke
     Args layout;
     Device device;
     std::string kernel;
+    unsigned tuning = 0;
     SharedPlan<Args> plan;
   };
   static thread_local Last last;
-  if (last.plan && last.layout == layout && last.device == device && last.kernel == kernel) return last.plan;
+  const unsigned tuning = tuning_generation();
+  if (last.plan && last.layout == layout && last.device == device && last.kernel == kernel && last.tuning == tuning)
+    return last.plan;
   last.plan = nullptr;
+  last.tuning = tuning;
   last.layout = layout;
   last.device = device;
   last.kernel = kernel;
@@ -66,7 +72,7 @@ template <class Args>
 Device cheaper_device(const Args& args) {
   if (cuda::device_count() == 0) return {Device::cpu, 0};
   const Device cpu{Device::cpu, 0}, gpu{Device::cuda, 0};
-  const double cpu_us = choose(args, cpu).cost(args);
+  const double cpu_us = estimate_us(choose(args, cpu), args, cpu);
   if (cpu_us < fastest_gpu_call_us) return cpu;
   const HostLink link = cuda::host_link(gpu.ordinal, num_threads());
   return estimate_us(*plan_for(cuda::device_layout(args), gpu, {}), link) < cpu_us ? gpu : cpu;
@@ -143,36 +149,14 @@ bool make_strict(TransposeArgs&) { return false; }
 // An 8x8 product takes 25 ns, what surrounds it took 80. So each thread keeps the rows of its last calls that are done
 // before another thread would wake: their choice depends neither on the number of threads nor on other devices, and they
 // run on the calling thread.
-bool alike(const float* a, const float* b) { return ((uintptr_t(a) ^ uintptr_t(b)) & 127) == 0; }
-template <class T>
-bool alike(const MatrixView<T>& x, const MatrixView<T>& y) {
-  return x.rs == y.rs && x.cs == y.cs && x.bs == y.bs && alike(x.data, y.data);
-}
-template <class T>
-bool alike(const VectorView<T>& x, const VectorView<T>& y) {
-  return x.inc == y.inc && x.bs == y.bs && alike(x.data, y.data);
-}
-// Whether every rule of the table answers the same for both (rules.h).
-bool alike(const SgemmArgs& p, const SgemmArgs& q) {
-  return p.m == q.m && p.n == q.n && p.k == q.k && p.batch == q.batch && p.precision == q.precision &&
-         p.alpha == q.alpha && p.beta == q.beta && alike(p.a, q.a) && alike(p.b, q.b) && alike(p.c, q.c);
-}
-bool alike(const SgemvArgs& p, const SgemvArgs& q) {
-  return p.m == q.m && p.n == q.n && p.batch == q.batch && p.alpha == q.alpha && p.beta == q.beta && alike(p.a, q.a) &&
-         alike(p.x, q.x) && alike(p.y, q.y);
-}
-bool alike(const TransposeArgs& p, const TransposeArgs& q) {
-  return p.m == q.m && p.n == q.n && p.batch == q.batch && p.in_place == q.in_place && alike(p.a, q.a) &&
-         alike(p.b, q.b);
-}
-
 template <class Args>
 class ShortCalls {
  public:
   bool run(const Args& args, const CallOptions& options) const {
     if (!options.kernel.empty() || options.device_memory || (options.log && options.log_choice)) return false;
+    const unsigned tuning = tuning_generation();
     for (const Call& call : calls_)
-      if (call.row && call.device == options.device.kind && alike(call.args, args)) {
+      if (call.row && call.tuning == tuning && call.device == options.device.kind && alike(call.args, args)) {
         const HostWorkspace workspace(call.workspace);
         call.row->run(args, Context{.workspace = workspace.data()});
         return true;
@@ -183,7 +167,7 @@ class ShortCalls {
     const auto& row = *decision.row;
     if (!options.kernel.empty() || decision.device.kind != Device::cpu) return;
     if (row.cost(decision.args) > alone_us) return;
-    calls_[next_] = {decision.args, options.device.kind, &row, row.workspace(decision.args)};
+    calls_[next_] = {decision.args, options.device.kind, &row, row.workspace(decision.args), tuning_generation()};
     next_ = (next_ + 1) % calls_.size();
   }
 
@@ -193,6 +177,7 @@ class ShortCalls {
     Device::Kind device = Device::automatic;
     const Kernel<Args>* row = nullptr;
     std::size_t workspace = 0;
+    unsigned tuning = 0;
   };
   std::array<Call, 8> calls_{};
   std::size_t next_ = 0;

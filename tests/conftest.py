@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+os.environ["FASTLINALG_TUNE"] = "off"  # a table of this user's would change which kernels answer
+
 import fastlinalg as fl
 from rows import OPERATIONS
 
@@ -84,3 +86,12 @@ def python():
         return done.stdout
 
     return run
+
+
+@pytest.fixture
+def environment(tmp_path, monkeypatch):
+    """The variables of a process with a cache folder of its own, and where its tuning table would be."""
+    monkeypatch.delenv("FASTLINALG_TUNE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "fastlinalg").mkdir()
+    return dict(os.environ), tmp_path / "fastlinalg" / "tuning.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import shutil
 import subprocess
@@ -139,6 +140,7 @@ def library():
     lib.fl_sgemm_batched_strided.argtypes = types("ii lll f pll pll f pll l p")
     lib.fl_sgemv.argtypes = types("i ll f pl pl f pl p")
     lib.fl_transpose.argtypes = types("ll pl pl p")
+    lib.fl_load_tuning.argtypes = (ctypes.c_char_p,)
     return lib
 
 
@@ -215,6 +217,28 @@ def test_c_interface_walks_vectors_backwards(library, memory):
     assert list(y) == [345, 0, 0, 12]
     assert library.fl_sgemv(0, 2, 3, 1, memory, 3, x, 0, 0, y, 1, None) == FL_INVALID_VALUE
     assert b"incx must not be 0" in library.fl_last_error()
+
+
+@needs_installed
+def test_c_interface_transposes_in_place(library):
+    matrix = (ctypes.c_float * 12)(*range(12))  # 3 x 3 in rows of 4
+    assert library.fl_transpose(3, 3, matrix, 4, matrix, 4, None) == 0
+    assert list(matrix) == [0, 4, 8, 3, 1, 5, 9, 7, 2, 6, 10, 11]
+    for m, n, lda, ldb in ((2, 3, 4, 4), (3, 3, 4, 3)):
+        assert library.fl_transpose(m, n, matrix, lda, matrix, ldb, None) == FL_INVALID_VALUE
+        assert b"a and b are the same memory, so the matrix must be square" in library.fl_last_error()
+
+
+@needs_installed
+def test_c_interface_loads_a_table(library, tmp_path):
+    path = tmp_path / "table.json"
+    assert library.fl_load_tuning(str(path).encode()) == 0, "no file is no table"
+    path.write_text('{"format": 1, "version": "0.0.1", "devices": []}')
+    assert library.fl_load_tuning(str(path).encode()) == FL_INVALID_VALUE
+    assert b"made by version 0.0.1" in library.fl_last_error()
+    path.write_text(json.dumps({"format": 1, "version": fl.__version__, "devices": []}))
+    assert library.fl_load_tuning(str(path).encode()) == 0
+    assert library.fl_load_tuning(None) == 0, "FASTLINALG_TUNE is off in the tests"
 
 
 @needs_installed

@@ -29,7 +29,7 @@ KERNEL_SOURCES = [p for p in KERNEL_FILES if p.suffix in (".cpp", ".cu")]
 LAYERS = ("foundation", "kernels", "services", "dispatch", "surface")
 NAMED = {
     **dict.fromkeys(("hardware", "device", "host_workspace", "no_cuda"), "services"),
-    **dict.fromkeys(("dispatch", "run", "normalise", "plan"), "dispatch"),
+    **dict.fromkeys(("dispatch", "run", "normalise", "plan", "tuning", "tuning_file"), "dispatch"),
     **dict.fromkeys(("capi",), "surface"),
     "cpu_peak.cpp": "services",  # its header is all that the kernels see of it
 }

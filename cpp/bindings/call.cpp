@@ -9,6 +9,7 @@
 #include "errors.h"
 #include "gil.h"
 #include "results.h"
+#include "tune.h"
 
 namespace fl::py {
 namespace {
@@ -74,6 +75,10 @@ bool worth_releasing(const TransposeArgs& p) { return double(p.m) * double(p.n) 
 void set_logger(nb::object object) {
   if (!logger) logger = new nb::object;
   *logger = std::move(object);
+}
+
+void warn(const std::string& line) {
+  if (logger) logger->attr("warning")("%s", line.c_str());
 }
 
 Precision parse_precision(const char* text) {
@@ -177,6 +182,7 @@ nb::object Target::finish() {
 
 template <class Args>
 void call(const Args& args, const Options& options) {
+  ensure_tuned();
   CallOptions call = options.call;
   const auto log = log_for(args);
   if (logger) call.log = &log;
@@ -189,6 +195,7 @@ void call(const Args& args, const Options& options) {
 
 template <class Args>
 Plan<Args> make_plan(const Args& args, const Options& options) {
+  ensure_tuned();
   CallOptions call = options.call;
   const auto log = log_for(args);
   if (logger) call.log = &log;

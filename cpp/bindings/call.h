@@ -70,5 +70,6 @@ template <class Args>
 void call(Plan<Args>& plan, void* stream);
 
 void set_logger(nb::object logger);
+void warn(const std::string& line);  // with the GIL
 
 }  // namespace fl::py

@@ -9,6 +9,7 @@
 #include "device.h"
 #include "errors.h"
 #include "gil.h"
+#include "tune.h"
 
 namespace fl::py {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 float* pointer(uintptr_t address) { return reinterpret_cast<float*>(address); }
 
 CallOptions options(nb::handle kernel, int device, uintptr_t stream) {
+  ensure_tuned();
   CallOptions call;
   if (!kernel.is_none()) call.kernel = nb::borrow<nb::str>(kernel).c_str();
   call.device = {Device::cuda, device};

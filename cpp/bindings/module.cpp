@@ -9,6 +9,7 @@
 #include "matmul_plan.h"
 #include "numpy_fields.h"
 #include "products.h"
+#include "tune.h"
 
 namespace {
 
@@ -64,4 +65,5 @@ NB_MODULE(_core, m) {
   fl::py::bind_inspection(m);
   fl::py::bind_device_memory(m);
   fl::py::bind_matmul_plan(m);
+  fl::py::bind_tuning(m);
 }

@@ -96,6 +96,11 @@ FL_API int fl_kernel_count(fl_op op);
 /* Kernel number `index`, 0 <= index < fl_kernel_count(op), whether it can run here or not. */
 FL_API fl_status fl_kernel_at(fl_op op, int index, fl_kernel_info* info);
 
+/* Lets calls follow what `fastlinalg tune` measured on this machine; NULL is the file that the command writes. Call it before
+ * the products: results may have other bits with a table than without. A file that is missing means no table; one that
+ * cannot be used is FL_INVALID_VALUE and changes nothing. */
+FL_API fl_status fl_load_tuning(const char* path);
+
 FL_API const char* fl_version(void);        /* "major.minor.patch" */
 FL_API int fl_cuda_device_count(void);      /* 0 is a normal state; creates no CUDA context */
 FL_API int fl_get_num_threads(void);        /* the most CPU threads a call uses */

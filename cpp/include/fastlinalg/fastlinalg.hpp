@@ -119,6 +119,11 @@ inline std::vector<kernel> kernels(fl_op op) {
   return rows;
 }
 
+// Follow what `fastlinalg tune` measured on this machine; "" is the file that the command writes.
+inline void load_tuning(const std::string& path = "") {
+  detail::check(fl_load_tuning(path.empty() ? nullptr : path.c_str()));
+}
+
 inline std::string version() { return fl_version(); }
 inline int cuda_device_count() { return fl_cuda_device_count(); }
 inline int get_num_threads() { return fl_get_num_threads(); }

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import fastlinalg
 
-from . import bench, info, report, selftest
+from . import bench, info, report, selftest, tune
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -23,7 +23,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"fastlinalg {fastlinalg.__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (info, selftest, bench, report):
+    for module in (info, selftest, bench, tune, report):
         module.add_parser(subparsers)
     return parser
 

@@ -1,0 +1,208 @@
+"""How far the cost rules of the kernel table are from this machine, and the table of factors that mends it.
+
+A rule's estimate times the row's factor is what dispatch then compares (``cpp/tuning.h``). The factor is a function of
+the estimate itself: at a few microseconds a launch decides, at a thousand the memory or the arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import fastlinalg as fl
+
+from .. import _core
+from .contenders import DeviceSession, HostSession
+from .operands import Operands
+from .problems import Problem, random
+from .timing import Plan
+
+Knots = list[tuple[float, float]]  # microseconds by the rule, factor
+
+SEED = 20
+SHAPES = {"cpu": {"sgemm": 40, "transpose": 30}, "cuda": {"sgemm": 80, "sgemv": 60, "transpose": 40}}
+MOST_WORK = {  # what one call may do: floating-point operations of a product, bytes of the others
+    "cpu": {"sgemm": 4e8, "transpose": 6e7},
+    "cuda": {"sgemm": 2e11, "sgemv": 3e8, "transpose": 3e8},
+}
+CLOSE = 4.0  # rows that the rules think this much slower than the best are left alone
+MOST_ROWS = 8
+KNOTS_PER_DECADE = 2
+LEAST_SAMPLES = 3  # of a row, and of a knot
+CLAMP = 4.0
+LEAST_GAIN = 1.005  # a table that does less than that on shapes it has not seen is noise
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One row on one problem: microseconds by its rule, and measured."""
+
+    kernel: str
+    rule_us: float
+    us: float
+    strict: bool = True
+
+
+Group = list[Sample]  # the rows of one problem
+
+
+@dataclass
+class Tuned:
+    """What was found out about one operation on one device.
+
+    Attributes
+    ----------
+    factors : dict
+        Knots for each row; empty if the rules alone choose as well.
+    before, after : float
+        The geometric mean of the chosen row's time over the best row's time: by the rules, and by factors fitted to
+        the other half of the shapes.
+    """
+
+    op: str
+    shapes: int = 0
+    factors: dict[str, Knots] = field(default_factory=dict)
+    before: float = 1.0
+    after: float = 1.0
+
+
+def problems(op: str, device: str) -> list[Problem]:
+    """Contiguous problems of sizes drawn log-uniformly, the same on every machine."""
+    most, wanted = MOST_WORK[device][op], SHAPES[device][op]
+    found: list[Problem] = []
+    for problem in random(op, 12 * wanted, SEED):
+        plain = replace(problem, pads=(0, 0), offsets=(0, 0, 0))
+        # Products with a vector are SGEMV's; on the CPU they have bits of their own and no choice.
+        if plain.work > most or (op == "sgemm" and min(plain.m, plain.n) < 2):
+            continue
+        found.append(plain)
+        if len(found) == wanted:
+            break
+    return found
+
+
+def estimates(problem: Problem, device: str) -> dict[str, float]:
+    """What the rules say of each row that can run the problem."""
+    trans_a = problem.trans_a or problem.trans
+    shape = (problem.m, problem.n, problem.k, problem.batch)
+    return dict(_core.rule_estimates(problem.op, *shape, trans_a, problem.trans_b, "accurate", device))
+
+
+def _worth_measuring(found: dict[str, float]) -> dict[str, float]:
+    order = sorted(found, key=found.__getitem__)[:MOST_ROWS]
+    return {name: found[name] for name in order if found[name] <= CLOSE * found[order[0]]}
+
+
+def measure(op: str, device: str, note: Callable[[str], None]) -> list[Group]:
+    """Time the rows that may be chosen on each problem; those with other bits than the rest are left out on the CPU."""
+    strict = {row.name: row.strict for row in fl.kernels(op)}
+    plan = Plan(5, 3e4) if device == "cpu" else Plan(5, 1e4)
+    todo = problems(op, device)
+    groups: list[Group] = []
+    outsiders: set[str] = set()
+    for number, problem in enumerate(todo, 1):
+        note(f"{op} {problem.label} ({number} of {len(todo)})")
+        rules = _worth_measuring(estimates(problem, device))
+        if len(rules) < 2:
+            continue
+        session: Any = (HostSession if device == "cpu" else DeviceSession)(problem, Operands(problem, SEED))
+        contenders = [c for c in map(session.ours, rules) if _takes(session, c)]
+        if device == "cpu":
+            outsiders |= _other_bits(session, contenders)
+            contenders = [c for c in contenders if c.name not in outsiders]
+        timings = session.measure(contenders, plan, lambda _: None)
+        groups.append([Sample(c.name, rules[c.name], timings[c.name].median, strict[c.name]) for c in contenders])
+    kept = [[sample for sample in group if sample.kernel not in outsiders] for group in groups]
+    return [group for group in kept if len(group) > 1]
+
+
+def _takes(session: Any, contender: Any) -> bool:
+    """Whether the row takes the operands where they lie now; the rules were asked about aligned ones."""
+    try:
+        session.first_us(contender)
+    except ValueError:
+        return False
+    return True
+
+
+def _other_bits(session: Any, contenders: Sequence[Any]) -> set[str]:
+    """The rows whose results differ from that of the first, which the rules would take."""
+    results = {c.name: session.result(c).tobytes() for c in contenders}
+    return {name for name, result in results.items() if result != results[contenders[0].name]}
+
+
+# ---------------------------------------------------------------- the fit
+def fit(groups: Sequence[Group]) -> dict[str, Knots]:
+    """Factors measured over rule: medians around each knot, clamped."""
+    points: dict[str, list[tuple[float, float]]] = {}
+    for group in groups:
+        for s in group:
+            points.setdefault(s.kernel, []).append((math.log10(s.rule_us), math.log(s.us / s.rule_us)))
+    return {name: _knots(row) for name, row in points.items()}
+
+
+def _knots(points: list[tuple[float, float]]) -> Knots:
+    limit = math.log(CLAMP)
+    overall = statistics.median(ratio for _, ratio in points)
+    first, last = (round(KNOTS_PER_DECADE * edge(x for x, _ in points)) for edge in (min, max))
+    knots: Knots = []
+    for number in range(first, last + 1):
+        at = number / KNOTS_PER_DECADE
+        near = [ratio for x, ratio in points if abs(x - at) <= 1.0 / KNOTS_PER_DECADE]
+        if len(near) >= LEAST_SAMPLES:
+            ratio = max(-limit, min(limit, statistics.median(near)))
+            knots.append((10.0**at, round(math.exp(ratio), 4)))
+    return knots or [(1.0, round(math.exp(max(-limit, min(limit, overall))), 4))]
+
+
+def corrected(knots: Knots, us: float) -> float:
+    """The estimate times the factor, as ``cpp/tuning.cpp`` computes it."""
+    logs = [(math.log(x), math.log(factor)) for x, factor in knots]
+    x = math.log(max(us, 1e-3))
+    if x <= logs[0][0] or x >= logs[-1][0]:
+        return us * math.exp(logs[0 if x <= logs[0][0] else -1][1])
+    right = next(i for i, (at, _) in enumerate(logs) if at > x)
+    (x0, y0), (x1, y1) = logs[right - 1], logs[right]
+    return us * math.exp(y0 + (x - x0) / (x1 - x0) * (y1 - y0))
+
+
+def loss(groups: Sequence[Group], factors: dict[str, Knots]) -> float:
+    """The geometric mean of the chosen row's time over the best one's, in either precision."""
+    logs = []
+    for group in groups:
+        for rows in (group, [s for s in group if s.strict]):
+            if len(rows) > 1:
+                chosen = _chosen(rows, factors)
+                logs.append(math.log(chosen.us / min(s.us for s in rows)))
+    return math.exp(statistics.fmean(logs)) if logs else 1.0
+
+
+def _chosen(rows: Sequence[Sample], factors: dict[str, Knots]) -> Sample:
+    by_rule = min(rows, key=lambda s: s.rule_us)
+    if by_rule.kernel not in factors:
+        return by_rule
+    known = [s for s in rows if s.kernel in factors]
+    return min(known, key=lambda s: corrected(factors[s.kernel], s.rule_us))
+
+
+def judge(op: str, groups: Sequence[Group]) -> Tuned:
+    """Fit to each half of the shapes, test on the other; keep a fit to all of them if that helped."""
+    result = Tuned(op, len(groups))
+    halves = groups[::2], groups[1::2]
+    if min(map(len, halves)) < LEAST_SAMPLES:
+        return result
+    result.before = loss(groups, {})
+    crossed = [loss(test, fit(train)) for train, test in (halves, halves[::-1])]
+    result.after = math.sqrt(crossed[0] * crossed[1])
+    if result.before / result.after >= LEAST_GAIN:
+        result.factors = fit(groups)
+    return result
+
+
+def tune(device: str, note: Callable[[str], None]) -> list[Tuned]:
+    """Measure all operations of one kind of device that leave a choice."""
+    _core.clear_tuning()
+    return [judge(op, measure(op, device, note)) for op in SHAPES[device]]

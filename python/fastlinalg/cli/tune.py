@@ -1,0 +1,150 @@
+"""``fastlinalg tune``: measures which kernels are the faster ones here, and keeps that in the user's cache folder."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import fastlinalg as fl
+
+from .. import _core
+from ._text import aligned
+from .info import unavailable
+
+FORMAT = 1
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser("tune", help="measure which kernels are faster on this machine, used from then on")
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda", "all"), default="all", help="what to measure (default: all)"
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--show", action="store_true", help="print the table in use and measure nothing")
+    what.add_argument("--reset", action="store_true", help="remove the table")
+    parser.set_defaults(run=run)
+
+
+def _fail(message: str, status: int = 1) -> int:
+    print(f"fastlinalg tune: error: {message}", file=sys.stderr)
+    return status
+
+
+def run(args: argparse.Namespace) -> int:
+    where = _core.tuning_path()
+    if not where:
+        off = os.environ.get("FASTLINALG_TUNE") == "off"
+        return _fail("FASTLINALG_TUNE=off: no table is used" if off else "no cache folder: set XDG_CACHE_HOME", 2)
+    path = Path(where)
+    try:
+        if args.show:
+            return _show(path)
+        return _reset(path) if args.reset else _tune(path, args.device)
+    except BrokenPipeError:  # of our output
+        raise
+    except OSError as error:
+        return _fail(f"{path}: {error.strerror}")
+
+
+# ---------------------------------------------------------------- the file
+def _read(path: Path) -> tuple[dict[str, Any] | None, str]:
+    """The table if the library takes it, and else why not ("" if there is none)."""
+    if not path.exists():
+        return None, ""
+    complaint = _core.load_tuning(str(path))
+    return (None, complaint) if complaint else (json.loads(path.read_text(encoding="utf-8")), "")
+
+
+def _write(path: Path, table: dict[str, Any]) -> None:
+    """All or nothing: other processes may be reading it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
+        file.write(json.dumps(table, indent=1))
+    os.replace(file.name, path)
+
+
+def _show(path: Path) -> int:
+    table, complaint = _read(path)
+    if complaint:
+        return _fail(complaint)
+    if table is None:
+        print(f"no table at {path}: the rules of the library choose")
+        return 0
+    print(path)
+    for device in table["devices"]:
+        print("\n".join(["", *_describe(device)]))
+    return 0
+
+
+def _describe(device: dict[str, Any]) -> list[str]:
+    lines = [f"{device['name']} ({device['kind']}), measured {device['measured']}"]
+    for found in device["found"]:
+        used = found["op"] in device["factors"]
+        verdict = "used" if used else "the rules are as good: not used"
+        lines.append(
+            f"  {found['op']}: {found['shapes']} shapes, chosen over best row {found['before']:.3f} by the rules, "
+            f"{found['after']:.3f} tuned; {verdict}"
+        )
+    rows = [
+        (f"    {op}", name, " ".join(f"{us:.3g}:{factor:.2f}" for us, factor in knots))
+        for op, names in device["factors"].items()
+        for name, knots in names.items()
+    ]
+    return lines + aligned(rows)
+
+
+def _reset(path: Path) -> int:
+    existed = path.exists()
+    path.unlink(missing_ok=True)
+    print(f"removed {path}" if existed else f"no table at {path}")
+    return 0
+
+
+# ---------------------------------------------------------------- measuring
+def _tune(path: Path, wanted: str) -> int:
+    cuda = fl.info()["cuda"]
+    if wanted == "cuda" and not cuda["available"]:
+        return _fail(f"--device cuda: {unavailable(cuda)}")
+    kinds = [kind for kind in ("cuda", "cpu") if wanted in (kind, "all") and (kind == "cpu" or cuda["available"])]
+    path.parent.mkdir(parents=True, exist_ok=True)  # before measuring for minutes
+    table, _ = _read(path)
+    devices = list(table["devices"]) if table else []
+    for kind in kinds:
+        entry = _measure(kind)
+        print("\n".join(_describe(entry)))
+        devices = [d for d in devices if (d["kind"], d["name"]) != (kind, entry["name"])] + [entry]
+        _write(path, {"format": FORMAT, "version": fl.__version__, "devices": devices})
+    complaint = _core.load_tuning(str(path))
+    if complaint:
+        return _fail(complaint)
+    print(f"written to {path}; new processes use it")
+    return 0
+
+
+def _measure(kind: str) -> dict[str, Any]:
+    from ..bench.tuning import tune
+
+    terminal = sys.stderr.isatty()
+
+    def note(text: str) -> None:
+        if terminal:
+            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+    found = tune(kind, note)
+    note("")
+    return {
+        "kind": kind,
+        "name": _core.cpu_name() if kind == "cpu" else fl.devices()[0]["name"],
+        "measured": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "threads": fl.get_num_threads(),
+        "found": [
+            {"op": t.op, "shapes": t.shapes, "before": round(t.before, 4), "after": round(t.after, 4)} for t in found
+        ],
+        "factors": {t.op: t.factors for t in found if t.factors},
+    }
