@@ -4,9 +4,10 @@
 //
 // Bound: memory, each element is read once and written once. 16-byte accesses in all four directions where rows are
 // aligned (transpose_staging.cuh), else 4-byte ones, a warp on 32 neighbours of a row.
-// Aligned, 3.9 TB/s at 8192 x 8192 on an H200 (136.6 us; a copy to elsewhere by `tiled` 131.3); rows that start anywhere
-// 2.7 TB/s at 10007 x 10007: their sectors are cut between tiles. Lost: 32 x 32 tiles for large matrices (4 to 10 %
-// aligned, 13 to 21 % else), 64 x 64 for small ones (16 to 50 %).
+// Aligned, 3.9 TB/s at 8192 x 8192 on an H200 (137 us; `tiled`, to elsewhere, 131); rows that start anywhere 3.0 TB/s at
+// 10007 x 10007 (271; 207): their sectors are cut between tiles. Lost: 32 x 32 tiles for large matrices (4 to 10 % aligned,
+// 20 % else), 64 x 64 for small ones (16 to 50 %); for rows that start anywhere 512 threads (9 %) or 1024 (10 %), fewer
+// blocks at a time (5 %), reads past L1 (1 %).
 //
 // The pairs of a T x T grid of tiles lie in a rectangle without holes: column j of the lower triangle, with the diagonal,
 // stands on top of column T-1-j (T even) or T-j (T odd), and together they are as high as any other such two.
@@ -67,7 +68,7 @@ struct ByOne {
 #pragma unroll
     for (int k = 0; k < COUNT; ++k) {
       const int r = row + k * STEP;
-      of[k] = FULL || (r < part.rows && col < part.cols) ? __ldcg(part.a + r * lda + col) : 0.0f;
+      of[k] = FULL || (r < part.rows && col < part.cols) ? part.a[r * lda + col] : 0.0f;
     }
   }
   __device__ __forceinline__ void stash(Shared& tile) const {
@@ -102,8 +103,8 @@ __device__ __forceinline__ void exchange(typename Way::Shared (&tile)[2], const 
 }
 
 // `tiles` along a side: the grid counts pairs as described above. 0: every tile of A by itself.
-template <class Way, int TILE, int THREADS>
-__global__ void __launch_bounds__(THREADS) transpose_pairs_kernel(TransposeArgs p, TileGrid grid, int tiles) {
+template <class Way, int TILE, int THREADS, int RESIDENT>
+__global__ void __launch_bounds__(THREADS, RESIDENT) transpose_pairs_kernel(TransposeArgs p, TileGrid grid, int tiles) {
   __shared__ typename Way::Shared tile[2];
   wait_for_previous();
   Tile at = grid.tile(blockIdx.x);
@@ -118,15 +119,15 @@ __global__ void __launch_bounds__(THREADS) transpose_pairs_kernel(TransposeArgs 
   else exchange<Way, false>(tile, one, other, two, p);
 }
 
-template <template <int, int, bool> class Way, int TILE, int THREADS, bool STREAM>
+template <template <int, int, bool> class Way, int TILE, int THREADS, bool STREAM, int RESIDENT = 0>
 void launch(const TransposeArgs& p, const Context& ctx) {
   static PerDevice known;
   const bool pairs = p.in_place;
   const int tiles = pairs ? static_cast<int>(ceil_div(p.m, TILE)) : 0;
   const TileGrid grid =
       pairs ? TileGrid(tiles | 1, (tiles + 1) / 2, p.batch, 1, 1) : TileGrid(p.m, p.n, p.batch, TILE, TILE);
-  launch_overlapping(transpose_pairs_kernel<Way<TILE, THREADS, STREAM>, TILE, THREADS>, {grid.blocks(), THREADS}, ctx,
-                     known, p, grid, tiles);
+  launch_overlapping(transpose_pairs_kernel<Way<TILE, THREADS, STREAM>, TILE, THREADS, RESIDENT>,
+                     {grid.blocks(), THREADS}, ctx, known, p, grid, tiles);
 }
 
 bool aligned(const void* data, int64_t ld, int64_t bs) {
@@ -136,10 +137,11 @@ bool aligned(const void* data, int64_t ld, int64_t bs) {
 }  // namespace
 
 void transpose_in_place(const TransposeArgs& p, const Context& ctx) {
-  const bool small = p.m * p.n * p.batch <= stays_in_l2 || (p.m <= 32 && p.n <= 32);
+  const int64_t size = p.m * p.n * p.batch;
+  const bool few = p.m <= 32 && p.n <= 32;
   if (aligned(p.a.data, p.a.rs, p.a.bs) && aligned(p.b.data, p.b.rs, p.b.bs))
-    return small ? launch<ByFour, 32, 64, false>(p, ctx) : launch<ByFour, 64, 256, true>(p, ctx);
-  small ? launch<ByOne, 32, 256, false>(p, ctx) : launch<ByOne, 64, 512, false>(p, ctx);
+    return few || size <= stays_in_l2 ? launch<ByFour, 32, 64, false>(p, ctx) : launch<ByFour, 64, 256, true>(p, ctx);
+  few || size <= 2 * stays_in_l2 ? launch<ByOne, 32, 128, false, 12>(p, ctx) : launch<ByOne, 64, 256, false, 5>(p, ctx);
 }
 
 }  // namespace fl
