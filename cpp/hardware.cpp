@@ -63,6 +63,16 @@ bool available_on(Needs needs, int device) {
   return needs == Needs::sm_90a ? cc == 90 : cc >= required_cc(needs);
 }
 
+bool tensor_cores_pay(int compute_capability) {
+  // 8.0 sums 16 products of half precision in the time of one in float32, and 10.x no fewer; Hopper has rows of its own.
+  // Elsewhere it is 4 on professional cards, which the split pass takes back, and 2 on the others.
+  return compute_capability == 80 || compute_capability == 100 || compute_capability == 103;
+}
+
+bool pays_on(Needs needs, int device) {
+  return needs != Needs::sm_80 || tensor_cores_pay(cuda::device_info(device).compute_capability);
+}
+
 bool available(Needs needs) {
   if (needs == Needs::avx2_fma) return cpu_level() >= level_avx2;
   if (needs == Needs::avx512f) return cpu_level() >= level_avx512;

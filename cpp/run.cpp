@@ -100,9 +100,8 @@ void log_choice(const CallOptions& options, const Args& args, Device device, con
 }
 
 std::optional<Slices> slices_of(const Kernel<SgemmArgs>& row) {
-  if (row.workspace == fp16x2_workspace) return Slices::fp16x2;
-  if (row.workspace == bf16x6_workspace) return Slices::bf16x6;
-  return std::nullopt;
+  if (row.workspace == fp16x2_workspace || row.workspace == fp16x2_mma_workspace) return Slices::fp16x2;
+  return row.workspace == bf16x6_workspace ? std::optional(Slices::bf16x6) : std::nullopt;
 }
 
 // The rows that serve precision="accurate" alone decide on the device who computes. The log says it afterwards.
@@ -114,8 +113,9 @@ void run_on_device(const Kernel<Args>& row, const Args& args, int device, const 
       cuda::FirstWords left;
       cuda::run_on_device_operands(row, args, device, options.stream, nullptr, &left);
       if (left.read)
-        (*options.log)("cuda:" + std::to_string(device) + " " + row.name + ", computed by " +
-                       sliced_answer(*slices, args, left.words));
+        (*options.log)(
+            "cuda:" + std::to_string(device) + " " + row.name + ", computed by " +
+            sliced_answer(*slices, row.workspace == fp16x2_workspace && bf16x6_stands_by(args), args, left.words));
       return;
     }
   }

@@ -53,6 +53,10 @@ struct SlicedPlan {
   static constexpr std::size_t strip_bytes(Slices slices) { return std::size_t(slice_count(slices)) * SLICE_BYTES; }
 };
 
+// What a product of two slices costs of the bound besides k / 64, in units of u: with Hopper's instructions, and with those
+// of every GPU since compute capability 8.0, where older tensor cores cut more of what they add.
+constexpr int WGMMA_ERROR = 51, MMA_ERROR = 97;
+
 // The guard in numbers; docs/accuracy.md derives them. Units of u = 2^-24, the rounding error of float32: of the k units
 // that the bound allows, `spare` are left when everything else has taken its worst share. Half of them go to numbers
 // that are not small, half to those that are.
@@ -61,12 +65,12 @@ struct SlicedBound {
   unsigned
       both_large;  // if there are small numbers: for how many k both factors have to be large, for every element of C
 
-  SlicedBound(Slices slices, int64_t k) {
+  SlicedBound(Slices slices, int64_t k, int product_error = WGMMA_ERROR) {
     if (slices == Slices::bf16x6) {
       small = 0x1p-50f, large = 0x1p-22f, both_large = 1;
       return;
     }
-    const double spare = double(k) * 63 / 64 - 51;
+    const double spare = double(k) * 63 / 64 - product_error;
     small = float(2 / spare);
     // The scale of a long line leaves a factor 16 of headroom, so its numbers are that much smaller.
     large = k <= SPLIT_PIECE ? 128.0f : 16.0f;
@@ -100,6 +104,19 @@ constexpr SlicedChoice sliced_choice(int64_t m, int64_t n, int64_t multiprocesso
   return best;
 }
 
+// The same for fp16x2_mma: 128 x 128, or 64 x 128 where those leave fewer multiprocessors idle.
+struct MmaChoice {
+  bool large;
+  double rounds_area;
+};
+constexpr MmaChoice mma_choice(int64_t m, int64_t n, int64_t multiprocessors) {
+  const auto area = [&](int rows, double rate) {
+    return double(ceil_div(ceil_div(m, rows) * ceil_div(n, 128), multiprocessors)) * rows * 128 / rate;
+  };
+  const double large = area(128, 1.0), flat = area(64, 0.85);
+  return {large <= flat, large <= flat ? large : flat};
+}
+
 // Whether the copy engine can store C. It does so in units of 16 bytes, and beyond the end of a row that is not a multiple
 // of them. Other calls use ordinary stores.
 inline bool sliced_stored_by_boxes(const SgemmArgs& p) {
@@ -110,13 +127,16 @@ inline bool sliced_stored_by_boxes(const SgemmArgs& p) {
 // fast as the strict kernel behind it.
 constexpr bool bf16x6_stands_by(const SgemmArgs& p) { return double(p.m) * double(p.n) * double(p.k) >= 0x1p34; }
 
-// Who computed a product of the row that begins with `slices`, in words, from the first two words of the workspace.
-std::string sliced_answer(Slices slices, const SgemmArgs& p, const unsigned* verdicts);
+// Who computed a product of the row that begins with `slices`, in words, from the first two words of the workspace; the
+// second counts if three slices stand by.
+std::string sliced_answer(Slices slices, bool three_stand_by, const SgemmArgs& p, const unsigned* verdicts);
 
 const char* accurate_only(const SgemmArgs& p);
 double fp16x2_cost(const SgemmArgs& p);
 double bf16x6_cost(const SgemmArgs& p);
+double fp16x2_mma_cost(const SgemmArgs& p);
 std::size_t fp16x2_workspace(const SgemmArgs& p);
 std::size_t bf16x6_workspace(const SgemmArgs& p);
+std::size_t fp16x2_mma_workspace(const SgemmArgs& p);
 
 }  // namespace fl

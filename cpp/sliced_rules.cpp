@@ -16,11 +16,15 @@ std::size_t fp16x2_workspace(const SgemmArgs& p) {
   return SlicedPlan(p, bf16x6_stands_by(p) ? Slices::bf16x6 : Slices::fp16x2).bytes;
 }
 
-std::string sliced_answer(Slices slices, const SgemmArgs& p, const unsigned* verdicts) {
+std::size_t fp16x2_mma_workspace(const SgemmArgs& p) {
+  return sliced_fits(p.k) ? SlicedPlan(p, Slices::fp16x2).bytes : 0;
+}
+
+std::string sliced_answer(Slices slices, bool three_stand_by, const SgemmArgs& p, const unsigned* verdicts) {
   const std::string last = p.batch > 1 ? " (the last of the batch)" : "";
   const bool two = slices == Slices::fp16x2;
   if (!(verdicts[0] & VERDICT_REFUSED)) return (two ? "two fp16 slices" : "three bf16 slices") + last;
-  const bool three = two && bf16x6_stands_by(p) && !(verdicts[1] & VERDICT_REFUSED);
+  const bool three = three_stand_by && !(verdicts[1] & VERDICT_REFUSED);
   const std::string why = verdicts[0] & VERDICT_NOT_FINITE ? "NaN or infinite numbers" : "the range of the operands";
   return (three ? "three bf16 slices" : "plain float32") + (" because of " + why) + last;
 }
@@ -41,5 +45,15 @@ double fp16x2_cost(const SgemmArgs& p) {
 
 // Six products for three, and tiles half as large.
 double bf16x6_cost(const SgemmArgs& p) { return 1.8 * fp16x2_cost(p) + 3; }
+
+// Measured on an H200, k = 1024: 27 us at 512, 28 at 1024, 300 at 4096, 1148 at 8192, and 1062 for 4096 cubed. Where the
+// row is chosen it competes with the ladder alone.
+double fp16x2_mma_cost(const SgemmArgs& p) {
+  constexpr int64_t multiprocessors = 132;
+  const double m = double(p.m), n = double(p.n), k = double(p.k), batch = double(p.batch);
+  if (!sliced_fits(p.k)) return 100 + 2 * m * n * k * batch / 20e6;
+  const double area = mma_choice(p.m, p.n, multiprocessors).rounds_area * multiprocessors;
+  return (3.5 + 8 * (m + n) * k / 3.6e6 + area * (2 * k / 150e6 + 2.4e-6)) * batch;
+}
 
 }  // namespace fl

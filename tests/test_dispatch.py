@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fastlinalg as fl
+from fastlinalg import _core
 
 F32 = np.float32
 
@@ -22,6 +23,26 @@ def operands_of_many_kinds(rng):
             for offset in (0, 1, 4):
                 flat = normal(rng, m * k + offset)[offset:]
                 yield flat.reshape(m, k, order=order), np.array(normal(rng, k, n), order=order)
+
+
+def test_tensor_cores_of_every_gpu_are_taken_where_they_pay():
+    assert [cc for cc in (75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121) if _core.tensor_cores_pay(cc)] == [
+        80,
+        100,
+        103,
+    ]
+
+
+@pytest.mark.gpu
+def test_a_row_that_does_not_pay_runs_by_name_alone(rng, caplog):
+    if fl.devices()[0]["compute_capability"] != "9.0":
+        pytest.skip("other devices may take it")
+    a, b = normal(rng, 300, 280), normal(rng, 280, 260)
+    with caplog.at_level("DEBUG", logger="fastlinalg"):
+        got = fl.matmul(a, b, device="cuda")
+    assert "fp16x2_mma: gains nothing on this device" in caplog.text
+    named = fl.sgemm(a, b, kernel="fp16x2_mma", device="cuda")
+    np.testing.assert_allclose(named, got, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])

@@ -74,13 +74,13 @@ def library(tmp_path_factory) -> Path:
     return build
 
 
-def run(library: Path, arguments: list[str], seed: int = 1) -> str:
+def run(library: Path, arguments: list[str], seed: int = 1, **variables: str) -> str:
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("FASTLINALG_", "PYTEST_"))}
     environment |= {
         "LD_LIBRARY_PATH": str(library),
         "FASTLINALG_SIMULATED_SEED": str(seed),
         "FASTLINALG_REQUIRE": "cuda,sm_90a",
-    }
+    } | variables
     done = subprocess.run(
         [sys.executable, *arguments], env=environment, cwd=HERE.parent, capture_output=True, text=True, check=False,
         timeout=300,
@@ -92,6 +92,23 @@ def run(library: Path, arguments: list[str], seed: int = 1) -> str:
 
 def test_the_package_uses_the_simulated_device(library):
     assert "simulated" in run(library, ["-c", "import fastlinalg as fl; print(fl.devices())"])
+
+
+CHOSEN = """
+import numpy as np, fastlinalg as fl
+for m, n, k in ((512, 512, 512), (2000, 3000, 1000), (4096, 4096, 4096), (512, 512, 200)):
+    a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
+    for precision in ("accurate", "strict"):
+        with fl.Matmul(a, b, precision=precision, device="cuda") as product:
+            product.plan()
+            print(product.kernel, end=" ")
+"""
+
+
+@pytest.mark.parametrize(("compute_capability", "pays"), [(80, True), (89, False), (90, False), (120, False)])
+def test_tensor_cores_before_hopper_are_chosen_where_they_pay(library, compute_capability, pays):
+    chosen = run(library, ["-c", CHOSEN], FASTLINALG_SIMULATED_CC=str(compute_capability)).split()
+    assert [name == "fp16x2_mma" for name in chosen] == [pays, False] * 3 + [False, False], chosen
 
 
 @pytest.mark.parametrize(("name", "seed"), [(name, seed) for name, (_, _, seeds) in RUNS.items() for seed in seeds])

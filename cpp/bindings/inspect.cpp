@@ -186,6 +186,7 @@ void bind_inspection(nb::module_& m) {
   m.def("set_num_threads", set_num_threads, nb::arg("n"));
   m.def("max_threads", max_threads);
   m.def("cuda_is_available", [] { return cuda::device_count() > 0; });
+  m.def("tensor_cores_pay", tensor_cores_pay, nb::arg("compute_capability"));
   m.def("cuda_memory_info", memory_info, nb::arg("device"));
   m.def(
       "cuda_trim",

@@ -1,6 +1,7 @@
 // One device of compute capability 9.0: its properties, the errors of the runtime, the current context.
 #include <cuda.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -67,7 +68,9 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   std::memset(properties, 0, sizeof *properties);
   std::strcpy(properties->name, "simulated");
-  properties->major = 9;
+  const char* const compute_capability = std::getenv("FASTLINALG_SIMULATED_CC");  // 10 * major + minor
+  properties->major = compute_capability ? std::atoi(compute_capability) / 10 : 9;
+  properties->minor = compute_capability ? std::atoi(compute_capability) % 10 : 0;
   properties->multiProcessorCount = 132;
   properties->l2CacheSize = 50 << 20;
   std::size_t free = 0;
