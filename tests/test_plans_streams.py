@@ -17,7 +17,7 @@ from device_libraries import WRITABLE, Announced, Cupy, Own, Torch, delay, norma
 pytestmark = pytest.mark.gpu
 F32 = np.float32
 WITH_WORKSPACE = 1024  # accurate products of this size split their operands into a workspace
-ENOUGH = 20  # executions: the first are launches, a later one records a graph, the last start it
+ENOUGH = 8  # executions: the first are launches, a later one records a graph, the last start it
 
 
 @pytest.fixture(params=WRITABLE)
