@@ -240,3 +240,14 @@ def test_plans_take_host_arrays_of_any_library(rng):
         result = plan.execute()
         assert type(result) is Namespace
         assert_product(result.array, a, b)
+
+
+def test_an_addend_of_a_plan_that_overlaps_the_result_in_part(rng):
+    """Then a temporary is loaded with the addend, and takes the place of the result."""
+    a, b, rows = normal(rng, 30, 30) / 8, normal(rng, 30, 30) / 8, normal(rng, 31, 30)
+    want = rows.copy()
+    with fl.Matmul(a, b, Foreign(rows[1:]), beta=1.0, out=Foreign(rows[:30]), device="cpu") as plan:
+        for _ in range(3):
+            plan.execute()
+            want[:30] = want[1:] + a @ b
+            np.testing.assert_allclose(rows, want, rtol=1e-4, atol=1e-4)

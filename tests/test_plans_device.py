@@ -48,7 +48,7 @@ def test_executions_are_what_matmul_gives(library, shapes, rng):
 
 
 def test_an_addend_and_its_place(library, rng):
-    """The addend is the result itself, another array, and one that overlaps the result in part."""
+    """The addend is the result itself, or another array."""
     host = [normal(rng, 30, 30) / 8 for _ in range(3)]
     a, b, c = (library.put(x) for x in host)
     out = library.put(host[2])
@@ -59,6 +59,22 @@ def test_an_addend_and_its_place(library, rng):
             want = want + host[0].astype(np.float64) @ host[1]
             assert_product(library.get(other.execute()), host[0], host[1], host[2], alpha=0.5, beta=-2.0)
     np.testing.assert_allclose(library.get(out), want, rtol=1e-3, atol=1e-3)
+
+
+def test_an_addend_that_overlaps_the_result_in_part(rng):
+    """Then a temporary is loaded with the addend, and takes the place of the result."""
+    host = [normal(rng, 30, 30) / 8 for _ in range(2)]
+    a, b = (fl.DeviceArray.from_numpy(x) for x in host)
+    rows = normal(rng, 31, 30)
+    memory = fl.DeviceArray.from_numpy(rows)
+    address = memory.__cuda_array_interface__["data"][0]
+    out = Announced(memory, shape=(30, 30))
+    c = Announced(memory, shape=(30, 30), data=(address + 4 * 30, False))
+    with fl.Matmul(a, b, c, beta=1.0, out=out) as plan:
+        for _ in range(ENOUGH):
+            plan.execute()
+            rows[:30] = rows[1:] + host[0] @ host[1]
+            np.testing.assert_allclose(memory.numpy(), rows, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("n", [48, WITH_WORKSPACE])
