@@ -51,7 +51,7 @@ const Kernel<Args>* cheapest(const Args& args, Device device, const Curves<Args>
   double best_cost = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (tuned && (*tuned)[i].empty()) continue;
-    if (!usable(rows[i].needs, device) || !pays(rows[i].needs, device) || rows[i].legal(args)) continue;
+    if (!usable(rows[i].needs, device) || (!tuned && !pays(rows[i].needs, device)) || rows[i].legal(args)) continue;
     const double cost = tuned ? (*tuned)[i].corrected(rows[i].cost(args)) : rows[i].cost(args);
     if (!best || cost < best_cost) best = &rows[i], best_cost = cost;
   }
@@ -166,7 +166,7 @@ std::string explain(const Args& args, Device device, const Kernel<Args>& chosen)
     if (&row == &chosen || on_cuda(row.needs) != (device.kind == Device::cuda)) continue;
     std::string reason;
     if (!usable(row.needs, device)) reason = std::string("needs ") + needs_name(row.needs);
-    else if (!pays(row.needs, device)) reason = "gains nothing on this device";
+    else if (!pays(row.needs, device)) reason = "not known to gain anything on this device";
     else if (const char* lacks = row.legal(args)) reason = std::string("needs ") + lacks;
     else reason = "estimated " + std::to_string(int64_t(estimate_us(row, args, device))) + " us";
     others += (others.empty() ? "" : "; ") + std::string(row.name) + ": " + reason;

@@ -95,7 +95,11 @@ def test_the_package_uses_the_simulated_device(library):
 
 
 CHOSEN = """
-import numpy as np, fastlinalg as fl
+import sys, numpy as np, fastlinalg as fl
+from fastlinalg import _core
+if "tuned" in sys.argv:
+    rows = [("sgemm", name, [(1.0, 1.0)]) for name in ("fp16x2_mma", "double_buffered")]
+    _core.set_tuning("cuda", "simulated", rows)
 for m, n, k in ((512, 512, 512), (2000, 3000, 1000), (4096, 4096, 4096), (512, 512, 200)):
     a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
     for precision in ("accurate", "strict"):
@@ -109,6 +113,11 @@ for m, n, k in ((512, 512, 512), (2000, 3000, 1000), (4096, 4096, 4096), (512, 5
 def test_tensor_cores_before_hopper_are_chosen_where_they_pay(library, compute_capability, pays):
     chosen = run(library, ["-c", CHOSEN], FASTLINALG_SIMULATED_CC=str(compute_capability)).split()
     assert [name == "fp16x2_mma" for name in chosen] == [pays, False] * 3 + [False, False], chosen
+
+
+def test_tensor_cores_are_chosen_where_they_were_measured_to_be_faster(library):
+    chosen = run(library, ["-c", CHOSEN, "tuned"], FASTLINALG_SIMULATED_CC="89").split()
+    assert chosen[4] == "fp16x2_mma" and "fp16x2_mma" not in chosen[1::2], chosen  # 4096 cubed, and all that are strict
 
 
 @pytest.mark.parametrize(("name", "seed"), [(name, seed) for name, (_, _, seeds) in RUNS.items() for seed in seeds])
