@@ -115,3 +115,17 @@ def test_errors_of_the_command(environment, monkeypatch):
     assert "FASTLINALG_TUNE=off" in command("tune", 2).stderr
     monkeypatch.setenv("FASTLINALG_TUNE", str(write(path.with_name("a file"), "")) + "/below")
     assert "error: " in command("tune --device cpu", 1).stderr
+
+
+@pytest.mark.gpu
+def test_tune_on_the_gpu(environment):
+    _, path = environment
+    code = "import sys; from fastlinalg.bench import tuning;"
+    code += "tuning.SHAPES['cuda'] = dict.fromkeys(tuning.SHAPES['cuda'], 8);"
+    code += "tuning.MOST_WORK['cuda'] = dict.fromkeys(tuning.SHAPES['cuda'], 1e5);"
+    code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--device', 'cuda']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0 and f"written to {path}" in done.stdout, done.stdout + done.stderr
+    (device,) = json.loads(path.read_text())["devices"]
+    assert (device["kind"], device["name"]) == ("cuda", fl.devices()[0]["name"])
+    assert [found["op"] for found in device["found"]] == ["sgemm", "sgemv", "transpose"]
