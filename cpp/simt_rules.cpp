@@ -6,13 +6,17 @@ namespace fl {
 namespace {
 constexpr int64_t multiprocessors = 132, BK = 32;
 
-double way_factor(const ConstMatrix& x, bool straight, double BM, double BN) {
-  return !straight ? 0.07 : aligned16(x) ? 0.0 : 4 * (BM + BN) / (BM * BN);
+double way_factor(const ConstMatrix& x, bool straight, double for_an_fma, bool warps) {
+  if (warps) return !straight ? 0.07 : aligned16(x) ? 0.0 : 4 * for_an_fma;
+  if (aligned16(x)) return straight ? 0.0 : 0.06;
+  return straight ? std::min(8 * for_an_fma, 0.2) : std::min(7 * for_an_fma, 0.16);
 }
 }  // namespace
 
 double copy_factor(const SgemmArgs& p, double BM, double BN, bool A_BY_K) {
-  return 1.0 + way_factor(p.a, (p.a.cs == 1) == A_BY_K, BM, BN) + way_factor(p.b, p.b.cs == 1, BM, BN);
+  const double for_an_fma = (BM + BN) / (BM * BN);
+  return 1.0 + way_factor(p.a, (p.a.cs == 1) == A_BY_K, for_an_fma, A_BY_K) +
+         way_factor(p.b, p.b.cs == 1, for_an_fma, A_BY_K);
 }
 double store_ns(const SgemmArgs& p) { return aligned16(p.c) ? 0.0 : 0.1; }
 
@@ -37,6 +41,10 @@ CutPlan cut_plan(const SgemmArgs& p, int64_t BM, int64_t BN) {
     if (waves == 0 || us < least) least = us, plan.splits = int(splits);
   }
   return plan;
+}
+
+double tiny_factor(const SgemmArgs& p) {
+  return 1.0 - 0.22 * (p.a.cs == 1 && aligned16(p.a)) - 0.22 * (p.b.cs == 1 && aligned16(p.b));
 }
 
 bool shallow_is_large(const SgemmArgs& p) {

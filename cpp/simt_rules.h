@@ -10,24 +10,25 @@
 
 namespace fl {
 
-// How much longer a step along k of a BM x BN tile takes where operands travel by 4-byte copies. Those along rows that
-// are not aligned weigh as much as there is to copy for an FMA; those that turn an operand 7 %. The tiles of A that have
-// k contiguous (A_BY_K) are those of the kernels with a ring per warp.
+// How much longer a step along k of a BM x BN tile takes where operands travel by 4-byte copies: the more the less FMAs
+// there are for a float copied, and a little more where they turn. The tiles of A that have k contiguous (A_BY_K) are
+// those of the kernels with a ring per warp.
 double copy_factor(const SgemmArgs& p, double BM, double BN, bool A_BY_K);
 // Storing C, in nanoseconds for each output of a tile, where nothing else goes on meanwhile.
 double store_ns(const SgemmArgs& p);
 
 // A BM x BN tile takes SPLIT blocks of a cluster; as many run at a time as there are multiprocessors, or 120 in fours,
-// because a cluster has to find its multiprocessors in one part of the chip. Each block does its share of k in whole
-// STEPs. START_NS passes once, TILE_NS per wave, PS_PER_K per element of k of a wave.
+// because a cluster has to find its multiprocessors in one part of the chip. Each block does its share of k in STEPs;
+// one that is not whole costs half of what it lacks. START_NS passes once, TILE_NS per wave, PS_PER_K per element of k
+// of a wave.
 template <int BM, int BN, int SPLIT, int STEP, int START_NS, int TILE_NS, int PS_PER_K, bool A_BY_K = false>
 double simt_cost(const SgemmArgs& p) {
   constexpr double slots = SPLIT == 4 ? 120 : 132;
   const double blocks = double(ceil_div(p.m, BM)) * double(ceil_div(p.n, BN)) * double(p.batch) * SPLIT;
   const double waves = double(int64_t((blocks + slots - 1) / slots));
-  const double k = double(ceil_div(p.k, STEP * SPLIT) * STEP) * copy_factor(p, BM, BN, A_BY_K);
+  const double whole = double(ceil_div(p.k, STEP * SPLIT) * STEP), k = 0.5 * (whole + double(p.k) / SPLIT);
   const double tile_ns = TILE_NS + store_ns(p) * BM * BN;
-  return 1e-3 * START_NS + waves * (1e-3 * tile_ns + 1e-6 * PS_PER_K * k);
+  return 1e-3 * START_NS + waves * (1e-3 * tile_ns + 1e-6 * PS_PER_K * k * copy_factor(p, BM, BN, A_BY_K));
 }
 template <int BM, int BN, int SPLIT, int TILE_NS, int PS_PER_K>
 double warps_cost(const SgemmArgs& p) {
@@ -48,14 +49,19 @@ std::size_t cut_workspace(const SgemmArgs& p) {
   const CutPlan plan = cut_plan(p, BM, BN);
   return plan.splits == 1 ? 0 : std::size_t(plan.splits) * std::size_t(p.batch * p.m * plan.ld) * sizeof(float);
 }
-template <int BM, int BN, int STEP, int START_NS, int TILE_NS, int PS_PER_K>
+// FULL_NS: what the smallest tiles take longer where the next kernel finds too few multiprocessors to begin on.
+template <int BM, int BN, int STEP, int START_NS, int TILE_NS, int PS_PER_K, int FULL_NS = 0>
 double cut_cost(const SgemmArgs& p) {
   const int splits = cut_plan(p, BM, BN).splits;
-  if (splits == 1) return simt_cost<BM, BN, 1, STEP, START_NS, TILE_NS, PS_PER_K>(p);
   SgemmArgs part = p;
   part.k = ceil_div(p.k, splits), part.batch = p.batch * splits;
-  return simt_cost<BM, BN, 1, STEP, START_NS, TILE_NS, PS_PER_K>(part) + cut_us(p, splits);
+  const bool full = ceil_div(p.m, BM) * ceil_div(p.n, BN) * part.batch > 66;
+  return simt_cost<BM, BN, 1, STEP, START_NS, TILE_NS, PS_PER_K>(part) + (full ? 1e-3 * FULL_NS : 0.0) +
+         (splits > 1 ? cut_us(p, splits) : 0.0);
 }
+
+// 16-byte copies and rows of A that have k contiguous: 0.56 of what it takes without.
+double tiny_factor(const SgemmArgs& p);
 
 // A warp to a tile, PER_SM of them on a multiprocessor: a tile takes PS_ALONE per element of k by itself and adds
 // NS_TILE and PS_SHARED to what its multiprocessor has to do.
@@ -64,7 +70,7 @@ double tiny_cost(const SgemmArgs& p) {
   const int64_t tiles = ceil_div(p.m, BM) * ceil_div(p.n, BN) * p.batch;
   const double k = double(ceil_div(p.k, 16) * 16);
   return 1e-3 * START_NS + double(ceil_div(tiles, 132 * PER_SM)) * 1e-6 * PS_ALONE * k +
-         double(ceil_div(tiles, 132)) * (1e-3 * NS_TILE + 1e-6 * PS_SHARED * k);
+         double(ceil_div(tiles, 132)) * (1e-3 * NS_TILE + 1e-6 * PS_SHARED * k) * tiny_factor(p);
 }
 
 bool shallow_is_large(const SgemmArgs& p);  // enough of the larger tiles for all multiprocessors

@@ -10,16 +10,18 @@ namespace fl {
 namespace {
 
 // Of the reference device: the cut is part of the specification of the result's bits, so it depends on the call alone.
-constexpr int64_t multiprocessors = 132, resident_warps = 16;
+constexpr int64_t multiprocessors = 132;
 constexpr int64_t range = 128;  // of k: what a block does is a multiple of it
 
 int panel_columns(int64_t n) { return n <= 2 ? 2 : (n <= 4 ? 4 : (n <= 8 ? 8 : 16)); }
 
-// Blocks of 16 warps read the right operand least often; smaller ones spread better, and hide each other's ends.
-int rows_warps(const SgemmArgs& p) {
-  const double bytes = 4.0 * double(p.m) * double(p.k) * double(p.batch);
-  return p.m > 64 && p.k >= 1024 && bytes >= 60e6 ? 16 : 4;
-}
+int resident_warps(const ThinPlan& plan) { return plan.wide ? 8 : 16; }  // on a multiprocessor
+
+bool is_large(const SgemmArgs& p) { return 4.0 * double(p.m) * double(p.k) * double(p.batch) >= 60e6; }
+
+// Blocks of all resident warps read the right operand least often; smaller ones spread better, and hide each other's
+// ends.
+int rows_warps(const SgemmArgs& p, int resident) { return p.m > 64 && p.k >= 1024 && is_large(p) ? resident : 4; }
 
 // As many ranges as fill the device once; and where there are a few waves of blocks, the
 // number that fills the last one best.
@@ -58,12 +60,14 @@ ThinPlan thin_plan(const SgemmArgs& p) {
   plan.rows = p.a.cs == 1;
   plan.columns = panel_columns(p.n);
   plan.panels = ceil_div(p.n, plan.columns);
+  plan.wide = plan.columns == 16 && p.m >= 1024 && p.k >= 1024 && is_large(p);
+  const int resident = resident_warps(plan), each = 128 / resident;  // rows of a warp
   // Where the warps of a block share k, each has sums of its own to add at the end: worth 64 k and more, or 16 where
   // there is too little work for all multiprocessors and what counts is the time from the first load to the last sum.
   const bool fills = double(p.m) * double(p.k) * double(p.batch) >= 8e6;
-  for (plan.warps = plan.rows ? rows_warps(p) : 16;; plan.warps /= 2) {
-    plan.strips = ceil_div(p.m, plan.rows ? 8 * plan.warps : 128);
-    const int64_t blocks = plan.strips * plan.panels * p.batch, slots = multiprocessors * (resident_warps / plan.warps);
+  for (plan.warps = plan.rows ? rows_warps(p, resident) : resident;; plan.warps /= 2) {
+    plan.strips = ceil_div(p.m, plan.rows ? each * plan.warps : 16 * each);
+    const int64_t blocks = plan.strips * plan.panels * p.batch, slots = multiprocessors * (resident / plan.warps);
     const int64_t splits = std::max(ceil_div(p.k, int64_t{1} << 30), count_splits(blocks, slots, p.k));
     plan.split_k = std::max<int64_t>(ceil_div(ceil_div(p.k, splits), range) * range, range);
     plan.splits = static_cast<int>(std::max<int64_t>(ceil_div(p.k, plan.split_k), 1));
@@ -84,12 +88,16 @@ double thin_cost(const SgemmArgs& p) {
   if (plan.panels > 4) return 1e6;
   const double bytes = 4.0 * double(left.m) * double(p.k) * double(p.batch) * double(plan.panels);
   const double blocks = double(plan.strips) * double(plan.panels) * double(p.batch) * plan.splits;
-  const double waves = std::ceil(blocks / double(multiprocessors * (resident_warps / plan.warps)));
-  const double block_us =
-      double(std::min(plan.split_k, p.k)) * (plan.rows ? 8.0 * plan.warps : 128.0) * 4 / (plan.warps * 2.6e3);
+  const int resident = resident_warps(plan), each = 128 / resident;
+  const double waves = std::ceil(blocks / double(multiprocessors * (resident / plan.warps)));
+  const double block_us = double(std::min(plan.split_k, p.k)) * (plan.rows ? each * plan.warps : 16 * each) * resident /
+                          plan.warps / 10.4e3;
   const double in_turn = waves * block_us + (waves - 1) * 2.7;
   const double read = std::max(bytes / (bytes > 20e6 ? 4.3e6 : 3.1e6), in_turn);
-  double slower = (plan.columns == 16 ? 1.48 : 1.0) * (aligned16(left.a) ? 1.0 : 1.12) * (plan.panels > 1 ? 1.17 : 1);
+  double slower = (plan.wide            ? 1.2
+                   : plan.columns == 16 ? 1.48
+                                        : 1.0) *
+                  (aligned16(left.a) ? 1.0 : 1.12) * (plan.panels > 1 ? 1.17 : 1);
   if (plan.rows && !right_by16(left, plan)) slower *= plan.panels > 1 ? 1.6 : 1.22;
   return 1.27 + 0.2 * plan.columns + (plan.rows && plan.splits > 1 ? 0.45 : 0) + read * slower;
 }

@@ -14,11 +14,13 @@ SgemmArgs long_operand_left(const SgemmArgs& p);
 // An operand can be moved by 16-byte accesses along its unit stride.
 bool moves_by16(const ConstMatrix& x);
 
-// How the left operand is cut. Both kernels keep 16 warps of 128 registers on a multiprocessor.
+// How the left operand is cut. Both kernels keep 16 warps of 128 registers on a multiprocessor. Large products with 16
+// columns have half as many with twice the rows each (`wide`): a value of the right operand serves twice the FMAs.
 struct ThinPlan {
-  bool rows;        // k is contiguous in the left operand, else the outputs are
-  int columns;      // of a panel of the right operand: 2, 4, 8 or 16
-  int warps;        // per block. They share the rows of a block (8 each), or k where the outputs are contiguous
+  bool rows;    // k is contiguous in the left operand, else the outputs are
+  int columns;  // of a panel of the right operand: 2, 4, 8 or 16
+  bool wide;
+  int warps;        // per block. They share the rows of a block (8 or 16 each), or k where the outputs are contiguous
   int64_t strips;   // of rows, one per block
   int64_t panels;   // one unless the product is not thin
   int splits;       // ranges of k

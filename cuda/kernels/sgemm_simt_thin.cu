@@ -6,14 +6,19 @@
 
 namespace fl {
 
+template <int NR, bool WIDE = false>
+void thin(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx) {
+  plan.rows ? thin_rows<NR, WIDE>(p, plan, ctx) : thin_columns<NR, WIDE>(p, plan, ctx);
+}
+
 void sgemm_simt_thin(const SgemmArgs& p, const Context& ctx) {
   const SgemmArgs left = long_operand_left(p);
   const ThinPlan plan = thin_plan(left);
   switch (plan.columns) {
-    case 2: return plan.rows ? thin_rows<2>(left, plan, ctx) : thin_columns<2>(left, plan, ctx);
-    case 4: return plan.rows ? thin_rows<4>(left, plan, ctx) : thin_columns<4>(left, plan, ctx);
-    case 8: return plan.rows ? thin_rows<8>(left, plan, ctx) : thin_columns<8>(left, plan, ctx);
-    default: return plan.rows ? thin_rows<16>(left, plan, ctx) : thin_columns<16>(left, plan, ctx);
+    case 2: return thin<2>(left, plan, ctx);
+    case 4: return thin<4>(left, plan, ctx);
+    case 8: return thin<8>(left, plan, ctx);
+    default: return plan.wide ? thin<16, true>(left, plan, ctx) : thin<16>(left, plan, ctx);
   }
 }
 

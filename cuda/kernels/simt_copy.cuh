@@ -52,8 +52,9 @@ __device__ __forceinline__ const float* first_of(const Operand& x, int64_t batch
 // Which direction of a tile is k, the one whose missing elements have to be filled in; or none, where they are not read.
 enum class Tail { of_lines, of_columns, none };
 
-// One of THREADS threads that copy tiles of one operand, from one tile of it to the next.
-template <int LINES, int LEN, int THREADS, Tail TAIL>
+// One of THREADS threads that copy tiles of one operand, from one tile of it to the next. Where a tile has an edge
+// across k, EDGE_UNROLL copies are written out at a time.
+template <int LINES, int LEN, int THREADS, Tail TAIL, int EDGE_UNROLL = 1>
 class TileCopy {
  public:
   static constexpr int LD = LEN + 4, BYTES = LINES * LD * 4;
@@ -69,7 +70,9 @@ class TileCopy {
     from_ = start + (way_ == Way::turned ? line_ + col_ * x.ld : line_ * x.ld + col_);
   }
 
-  __device__ __forceinline__ void next_lines() { from_ += LINES * (way_ == Way::turned ? 1 : ld_); }
+  __device__ __forceinline__ void next_lines(int tiles = 1) {
+    from_ += tiles * LINES * (way_ == Way::turned ? 1 : ld_);
+  }
   __device__ __forceinline__ void next_columns() { from_ += LEN * (way_ == Way::turned ? ld_ : 1); }
 
   __device__ __forceinline__ void operator()(uint32_t tile) const {
@@ -107,10 +110,11 @@ class TileCopy {
       });
     } else if (TAIL == Tail::of_lines ? lines >= LINES : length >= LEN) {
       // What is missing across k only feeds results that are not stored: whatever lies in its place may stay there.
-      rounds<TURNED, LINE_STEP, COL_STEP, 1>(to, [&](uint32_t target, const float* source, int line, int col) {
-        const int exist = TAIL == Tail::of_lines ? left - col : (line_ + line < lines ? 4 : 0);
-        if (exist > 0) copy(target, source, exist);
-      });
+      rounds<TURNED, LINE_STEP, COL_STEP, EDGE_UNROLL>(
+          to, [&](uint32_t target, const float* source, int line, int col) {
+            const int exist = TAIL == Tail::of_lines ? left - col : (line_ + line < lines ? 4 : 0);
+            if (exist > 0) copy(target, source, exist);
+          });
     } else {
       rounds<TURNED, LINE_STEP, COL_STEP, 1>(to, [&](uint32_t target, const float* source, int line, int col) {
         const int exist = line_ + line < lines ? left - col : 0;

@@ -23,27 +23,33 @@
 
 namespace fl {
 
+// Each of TEAMS teams of warps fills every TEAMS-th slot. What a slot costs beside its copies is paid by one team; where
+// tiles are narrow that is what bounds the copies, since the scheduler lets multiplying warps go first.
 template <class T>
 __device__ __forceinline__ void copy_tiles(const SgemmArgs& p, const RingPlan& plan, uint32_t shared, int rank, int t) {
-  Ring<T> ring{shared, 0, 1};
+  const int team = T::TEAMS > 1 ? t / T::TEAM : 0;
+  if constexpr (T::TEAMS > 1) t %= T::TEAM;
+  Ring<T> ring{shared, team, 1};
   for (unsigned block = blockIdx.x / T::SPLIT; block < plan.tiles; block += gridDim.x / T::SPLIT) {
     const Steps steps = Steps::of<T>(plan, rank, block);
     const Tile tile = ring_tile<T>(plan, block);
-    const int64_t row = tile.row * T::BM, col = tile.col * T::BN, k = int64_t{steps.first} * T::BK;
-    TileCopy<T::BK, T::BM, T::COPIERS, Tail::of_lines> a(plan.a, first_of(plan.a, tile.batch, k, row), minus_zeros, t);
-    TileCopy<T::BK, T::BN, T::COPIERS, Tail::of_lines> b(plan.b, first_of(plan.b, tile.batch, k, col), plus_zeros, t);
+    const int64_t row = tile.row * T::BM, col = tile.col * T::BN, k = int64_t{steps.first + team} * T::BK;
+    TileCopy<T::BK, T::BM, T::TEAM, Tail::of_lines, T::TEAMS> a(plan.a, first_of(plan.a, tile.batch, k, row),
+                                                                minus_zeros, t);
+    TileCopy<T::BK, T::BN, T::TEAM, Tail::of_lines, T::TEAMS> b(plan.b, first_of(plan.b, tile.batch, k, col),
+                                                                plus_zeros, t);
     a.length = static_cast<int>(min(p.m - row, int64_t{T::BM}));
     b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
 #pragma unroll 1
-    for (int step = steps.count; step > 0; --step) {
+    for (int step = steps.count - team; step > 0; step -= T::TEAMS) {
       if (step == 1 && steps.first + steps.count == plan.steps) a.lines = b.lines = plan.tail;
       ptx::barrier_wait(ring.empty(), ring.phase);
       a(ring.tiles());
       b(ring.tiles() + T::a_bytes());
       ptx::barrier_arrive_after_copies(ring.full());
-      a.next_lines();
-      b.next_lines();
-      ring.template advance<1>();
+      a.next_lines(T::TEAMS);
+      b.next_lines(T::TEAMS);
+      ring.template advance<T::TEAMS>();
     }
   }
 }
@@ -155,7 +161,7 @@ __global__ void __launch_bounds__(T::threads(), 1)
   const uint32_t shared = ptx::shared_address(memory);
   const int t = threadIdx.x, rank = static_cast<int>(blockIdx.x % T::SPLIT);
   if (t < T::SLOTS) {
-    ptx::barrier_init(shared + T::barriers() + t * 16, T::COPIERS);
+    ptx::barrier_init(shared + T::barriers() + t * 16, T::TEAM);
     ptx::barrier_init(shared + T::barriers() + t * 16 + 8, T::group_threads());
     ptx::barrier_init_fence();
   }

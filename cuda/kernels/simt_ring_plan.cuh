@@ -5,15 +5,17 @@
 
 namespace fl {
 
-// S names the sizes: BM BN BK TM TN WM WN KG SLOTS SPLIT, and whether k may be CUT over the grid.
+// S names the sizes: BM BN BK TM TN WM WN KG SLOTS SPLIT, in how many TEAMS the copying warps fill slots, and whether k
+// may be CUT over the grid.
 // C16: rows of C are aligned for 16-byte stores. The code for others is as long as all the rest, and beside the main loop
 // of a persistent kernel it cost up to 3 %; there it is a kernel of its own.
 template <class S, bool ALIGNED = true>
 struct RingTile : S {
   static constexpr bool C16 = ALIGNED;
-  using S::BM, S::BN, S::BK, S::TM, S::TN, S::WM, S::WN, S::KG, S::SLOTS, S::SPLIT, S::CUT;
+  using S::BM, S::BN, S::BK, S::TM, S::TN, S::WM, S::WN, S::KG, S::SLOTS, S::SPLIT, S::TEAMS, S::CUT;
 
-  static constexpr int COPIERS = 128, WARP_STAGE = 640, FULL_REGISTERS = 224, COPY_REGISTERS = 56;
+  static constexpr int COPIERS = 128, TEAM = COPIERS / TEAMS, WARP_STAGE = 640, FULL_REGISTERS = 224,
+                       COPY_REGISTERS = 56;
   static constexpr int group_threads() { return 32 * WM * WN; }
   static constexpr int math_threads() { return group_threads() * KG; }
   static constexpr int threads() { return math_threads() + COPIERS; }
@@ -30,8 +32,8 @@ struct RingTile : S {
   static constexpr int shared_bytes() { return persistent() ? stages() + 8 * WARP_STAGE : barriers() + SLOTS * 16; }
   static constexpr bool valid() {
     return BM == WM * 8 * TM && BN == WN * 4 * TN && TM % 4 == 0 && TN % 4 == 0 && BK % 16 == 0 && SLOTS >= KG &&
-           math_threads() == 256 && !(CUT && SPLIT > 1) && shared_bytes() <= 232448 &&
-           (persistent() || parts_bytes() + 8 * WARP_STAGE <= SLOTS * slot_bytes());
+           SLOTS >= TEAMS && !(TEAMS > 1 && persistent()) && math_threads() == 256 && !(CUT && SPLIT > 1) &&
+           shared_bytes() <= 232448 && (persistent() || parts_bytes() + 8 * WARP_STAGE <= SLOTS * slot_bytes());
   }
 };
 

@@ -127,14 +127,18 @@ class ThinCopy {
     const float* line = from_;
     if (by16_ && whole) {
 #pragma unroll
-      for (int l = 0; l < LINES; l += DOWN, line += DOWN * ld_) ptx::copy_async16(to + l * LEN * 4, line);
+      for (int l = 0; l < LINES; l += DOWN, line += DOWN * ld_)
+#pragma unroll
+        for (int e = 0; e < LEN; e += WIDTH) ptx::copy_async16(to + (l * LEN + e) * 4, line + e);
     } else if (by16_) {
-      const int floats = max(min(length - col_, 4), 0);
 #pragma unroll 2
-      for (int l = 0; l < LINES; l += DOWN, line += DOWN * ld_) {
-        const bool exists = line_ + l < lines && floats > 0;
-        ptx::copy_async16_filled(to + l * LEN * 4, exists ? line : from_, exists ? 4 * floats : 0);
-      }
+      for (int l = 0; l < LINES; l += DOWN, line += DOWN * ld_)
+#pragma unroll
+        for (int e = 0; e < LEN; e += WIDTH) {
+          const int floats = max(min(length - col_ - e, 4), 0);
+          const bool exists = line_ + l < lines && floats > 0;
+          ptx::copy_async16_filled(to + (l * LEN + e) * 4, exists ? line + e : from_, exists ? 4 * floats : 0);
+        }
     } else {
 #pragma unroll 2
       for (int l = 0; l < LINES; ++l, line += ld_)
@@ -148,7 +152,7 @@ class ThinCopy {
   }
 
  private:
-  static constexpr int ACROSS = LEN / 4, DOWN = 32 / ACROSS;
+  static constexpr int ACROSS = LEN < 128 ? LEN / 4 : 32, DOWN = 32 / ACROSS, WIDTH = 4 * ACROSS;
   const float* from_;  // this lane's first element of the next step
   int64_t ld_, advance_;
   int line_, col_;

@@ -12,20 +12,21 @@
 
 namespace fl {
 
-template <int NR, bool TURNED>
+template <int NR, bool TURNED, bool WIDE>
 struct ThinRows {
-  static constexpr int R = 8, HALVES = NR > 8 ? 2 : 1, LANES = 32 / HALVES, NC = NR / HALVES;
+  static constexpr int R = WIDE ? 16 : 8, THREADS = 4096 / R;
+  static constexpr int HALVES = NR > 8 ? 2 : 1, LANES = 32 / HALVES, NC = NR / HALVES;
   static constexpr int STEP = 4 * LANES, SLOTS = 2 + HALVES, SLOT_BYTES = R * STEP * 4, SUM_BYTES = 0;
   using Chunk = ThinChunk<NR, TURNED>;
   static constexpr int step_k(int) { return STEP; }
   static_assert(SLOTS - 1 <= Chunk::KC / STEP, "a chunk arrives before the step that it is multiplied with");
-  static_assert(2 * Chunk::bytes(Chunk::KC) + 16 * SLOTS * SLOT_BYTES <= 232448);
+  static_assert(2 * Chunk::bytes(Chunk::KC) + THREADS / 32 * SLOTS * SLOT_BYTES <= 232448);
 };
 
-template <int NR, bool TURNED>
-__global__ void __launch_bounds__(512, 1) thin_rows_kernel(const __grid_constant__ ThinArgs args) {
+template <int NR, bool TURNED, bool WIDE>
+__global__ void __launch_bounds__((WIDE ? 256 : 512), 1) thin_rows_kernel(const __grid_constant__ ThinArgs args) {
 #if __CUDA_ARCH__ >= 900
-  using T = ThinRows<NR, TURNED>;
+  using T = ThinRows<NR, TURNED, WIDE>;
   extern __shared__ __align__(128) unsigned char memory[];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   const int half = lane / T::LANES, place = lane % T::LANES;
@@ -74,10 +75,10 @@ __global__ void __launch_bounds__(512, 1) thin_rows_kernel(const __grid_constant
 #endif
 }
 
-template <int NR>
+template <int NR, bool WIDE>
 void thin_rows(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx) {
-  if (p.b.cs == 1) return launch_thin<ThinRows<NR, false>>(thin_rows_kernel<NR, false>, p, plan, ctx);
-  launch_thin<ThinRows<NR, true>>(thin_rows_kernel<NR, true>, p, plan, ctx);
+  if (p.b.cs == 1) return launch_thin<ThinRows<NR, false, WIDE>>(thin_rows_kernel<NR, false, WIDE>, p, plan, ctx);
+  launch_thin<ThinRows<NR, true, WIDE>>(thin_rows_kernel<NR, true, WIDE>, p, plan, ctx);
 }
 
 }  // namespace fl
