@@ -25,7 +25,8 @@ constexpr bool sliced_fits(int64_t k) { return k >= SLICED_SMALLEST_K && k <= SL
 
 // What a product leaves for the kernels behind it, and for the log, in the first words of the workspace.
 constexpr unsigned VERDICT_REFUSED = 1, VERDICT_WIDE = 2, VERDICT_NOT_FINITE = 4;
-constexpr unsigned VERDICT_DONE = 8;  // something else has computed the product
+constexpr unsigned VERDICT_DONE = 8;        // something else has computed the product
+constexpr unsigned VERDICT_GIVE_BACK = 16;  // no bar: the tensor cores lose something of this product
 
 // Offsets in the workspace, and its size. What fp16x2 refuses goes to bf16x6 in the same place; only the verdicts, one
 // for each, outlive that.
@@ -55,7 +56,7 @@ struct SlicedPlan {
 
 // What a product of two slices costs of the bound besides k / 64, in units of u: with Hopper's instructions, and with those
 // of every GPU since compute capability 8.0, where older tensor cores cut more of what they add.
-constexpr int WGMMA_ERROR = 51, MMA_ERROR = 97;
+constexpr int WGMMA_ERROR = 53, MMA_ERROR = 97;
 
 // The guard in numbers; docs/accuracy.md derives them. Units of u = 2^-24, the rounding error of float32: of the k units
 // that the bound allows, `spare` are left when everything else has taken its worst share. Half of them go to numbers

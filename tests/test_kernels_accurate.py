@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import logging
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import fastlinalg as fl
-from accuracy import assert_product, assert_same_bits
+from accuracy import UNIT, assert_product, assert_same_bits
 from hard_products import KINDS, data
 from rows import rows
 
@@ -141,11 +143,38 @@ def test_no_less_accurate_in_norm_than_a_chain_of_float32(row, kind, k):
     assert accurate <= 1.01 * strict
 
 
+ERRORS = Path(__file__).parent.parent / "benchmarks" / "accuracy.py"
+
+
+@pytest.mark.skipif(not ERRORS.exists(), reason="needs the source tree")
+@pytest.mark.parametrize("k", [64, 1024, 8192, 65536])
+def test_no_less_accurate_in_norm_than_cublas(k):
+    """What dispatch takes, on normal, uniform, log-uniform and exp-normal data."""
+    pytest.importorskip("torch")
+    spec = importlib.util.spec_from_file_location("errors", ERRORS)
+    errors = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(errors)
+    rows = list(errors.measure([(size, k) for size in (256, 1024, 2048)]))
+    assert errors.worse_than_cublas({"rows": rows}) == []
+    assert max(row["largest"] for row in rows if row["product"] in errors.OURS) <= k
+
+
 @accurate_row
 def test_strict_is_refused(row):
     one = np.ones((4, 4), np.float32)
     with pytest.raises(ValueError, match="needs precision='accurate'"):
         fl.sgemm(one, one, kernel=row.name, precision="strict")
+
+
+def test_little_is_lost_on_average(rng):
+    """The tensor cores truncate; two slices give most of it back, but not to what may be exact."""
+    a, b = rng.random((400, 1024), np.float32), rng.random((1024, 400), np.float32)
+    exact = a.astype(np.float64) @ b
+    assert -1.5 < np.mean((fl.sgemm(a, b, kernel="fp16x2") - exact) / exact) / UNIT < 0.5
+    eye = np.eye(1024, dtype=np.float32)
+    assert np.abs(fl.sgemm(a, eye, kernel="fp16x2") - a).max() <= 2 * UNIT
+    small = rng.integers(-2047, 2048, a.shape).astype(np.float32), rng.integers(-4, 5, b.shape).astype(np.float32)
+    np.testing.assert_array_equal(fl.sgemm(*small, kernel="fp16x2"), small[0].astype(np.float64) @ small[1])
 
 
 @pytest.mark.parametrize("values", ["normal", "uniform", "graded", "twelve_decades", "tiny_lines", "subnormal"])
@@ -160,7 +189,7 @@ def test_three_slices_are_exact_for_the_identity(values, k):
 @pytest.mark.parametrize(
     ("kind", "answers"),
     [
-        *((kind, "fp16x2") for kind in ("normal", "uniform", "integers", "hilbert", "the_largest", "cancelling")),
+        *((kind, "fp16x2") for kind in ("normal", "uniform", "integers", "the_largest", "cancelling")),
         *((kind, "fp16x2") for kind in ("late_start", "late_start_of_b", "one_late_line", "late_and_huge")),
         *((kind, "bf16x6") for kind in ("graded", "twelve_decades", "hundred_octaves", "tiny_lines", "growing")),
         ("many_octaves", "strict"),
@@ -181,7 +210,7 @@ def test_which_slices_answer_is_decided_by_the_data(kind, answers):
 
 # Kind of data, kernel, m, who computes. Each m is another one, since a shape is logged once in a row.
 FALL_BACKS = [
-    ("normal", "fp16x2", 2048, "two fp16 slices"),
+    ("normal", "fp16x2", 2055, "two fp16 slices"),
     ("graded", "fp16x2", 2049, "three bf16 slices because of the range of the operands"),
     ("many_octaves", "fp16x2", 2050, "plain float32 because of the range of the operands"),
     ("nan", "fp16x2", 2051, "plain float32 because of NaN or infinite numbers"),

@@ -131,7 +131,7 @@ __device__ __forceinline__ unsigned decide(const ProductPlan& plan, const Stages
 
 template <class T, WayOut WAY>
 __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CUtensorMap* map, const Stages& stages,
-                                               uint32_t staging, int rank, bool wide) {
+                                               uint32_t staging, int rank, unsigned verdict) {
   using S = typename T::S;
   constexpr int W = T::W, BN = T::BN, ACC = BN / 2, BANDS = BN / 32, BLOCK = BLOCK_BYTES<S>;
   const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0) - 1, lane = threadIdx.x % 32;
@@ -150,7 +150,8 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
         ptx::wgmma<S::KIND == Slices::bf16x6>(sum, a + step * 2, b + step * 128, product == 0 && step == 0 ? 0 : 1);
     }
   };
-  BoxWriter<WAY> writer{plan.out, map, staging + warp * 2 * BOX_BYTES, wide};
+  BoxWriter<WAY> writer{plan.out, map, staging + warp * 2 * BOX_BYTES, (verdict & VERDICT_WIDE) != 0};
+  const float back = given_back<S>(verdict);
   auto first_row = [&](const ProductCorner& corner) { return corner.row * T::BM + group * W * 64 + warp % 4 * 16; };
   auto store = [&](int w, int from, int to, const ProductCorner& corner) __attribute__((always_inline)) {
     writer.store(acc[w], from, to, first_row(corner) + w * 64, corner.col * BN, w < W - 1);
@@ -194,7 +195,7 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
           if (T::CLUSTER > 1 && lane < T::CLUSTER) ptx::barrier_arrive_in(lane, empty);
         }
 #pragma unroll
-        for (int i = 0; i < ACC; ++i) acc[w][i] += sum[i];
+        for (int i = 0; i < ACC; ++i) acc[w][i] = fmaf(sum[i], back, acc[w][i]);
       }
       if (!more) return writer.finish();
     }
@@ -236,8 +237,7 @@ __global__ void __launch_bounds__(T::THREADS, 1)
   } else {
     ptx::registers_up<T::MATH_REGISTERS>();
     const unsigned verdict = decide<T>(plan, stages, guard);
-    if (!(verdict & VERDICT_REFUSED))
-      multiply_tiles<T, WAY>(plan, &map, stages, shared + T::STAGING, rank, verdict & VERDICT_WIDE);
+    if (!(verdict & VERDICT_REFUSED)) multiply_tiles<T, WAY>(plan, &map, stages, shared + T::STAGING, rank, verdict);
   }
   if constexpr (T::CLUSTER > 1) {  // no block leaves while another may still copy into it or arrive at its barriers
     asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");

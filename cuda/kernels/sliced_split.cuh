@@ -23,7 +23,8 @@ namespace fl {
 
 // The words of the guard. The rest of one counts.
 constexpr unsigned GUARD_SMALL = 1u << 31, GUARD_NOT_FINITE = 1u << 30, GUARD_WIDE = 1u << 29;
-constexpr unsigned GUARD_COUNT = GUARD_WIDE - 1;
+constexpr unsigned GUARD_LOW_A = 1u << 28, GUARD_LOW_B = 1u << 27;  // numbers of more than eleven bits
+constexpr unsigned GUARD_COUNT = GUARD_LOW_B - 1;
 // Scales within 2^+-60 are applied in one step after the product, others in two.
 constexpr int NARROW = 60;
 
@@ -37,7 +38,7 @@ struct SplitPlan {
 };
 
 struct SplitShared {
-  unsigned largest[2][SPLIT_LINES], large_count[SPLIT_LINES];
+  unsigned largest[2][SPLIT_LINES], large_count[SPLIT_LINES], low;
 };
 
 // Reduces x[i] over the lanes that hold line i, all lines at once: while there are several, lanes exchange halves. The
@@ -81,6 +82,7 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
   float v[4][8];
   unsigned own[LINES] = {}, smallest = ~0u;  // of magnitudes' bits times 2; minus 1, so that zero is the largest
   unsigned large_count[COUNTS] = {};         // two 16-bit counters in one
+  unsigned low = 0;                          // bits of the low slices
   float scale[LINES];
   const auto large = S::pair(plan.large, plan.large);
 
@@ -126,6 +128,7 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
           const float2 rounded = S::floats(cut[s][i]);
           rest.x -= rounded.x, rest.y -= rounded.y;
         }
+        if constexpr (S::COUNT == 2) low |= *reinterpret_cast<const unsigned*>(&cut[1][i]);
         large_count[IS_B ? i : Share::index(g, 0)] += __hge2_mask(__habs2(cut[0][i]), large) & 0x00010001u;
       }
       const int64_t k = int64_t{piece} * SPLIT_PIECE + at.k(g);
@@ -185,12 +188,14 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
   int i;
   const unsigned same = reduce_lines<Share::SHARED>(counts, i, [](unsigned a, unsigned b) { return a + b; });
   if ((at.t & same) == 0) atomicAdd(&shared.large_count[at.line(i)], counts[0]);
+  if (S::COUNT == 2 && __any_sync(0xffffffffu, low != 0) && at.t % 32 == 0) shared.low = 1;
   bool any_small = false;
 #pragma unroll
   for (int j = 0; j < LINES; ++j)
     any_small |= smallest != ~0u && __uint_as_float((smallest + 1) >> 1) * scale[j] < plan.small;
   unsigned flags = __syncthreads_or(any_small) ? GUARD_SMALL : 0;
   if (at.t >= 32) return;
+  if (shared.low) flags |= IS_B ? GUARD_LOW_B : GUARD_LOW_A;
   unsigned not_large = 0;
   if (at.t < SPLIT_LINES && line0 + at.t < x.lines) {
     const unsigned largest = shared.largest[LONG ? 1 : 0][at.t];
@@ -221,6 +226,7 @@ __global__ void __launch_bounds__(SPLIT_THREADS, LONG ? 1 : 2)
     if (!(verdict & VERDICT_REFUSED) || verdict & VERDICT_NOT_FINITE) return;
   }
   for (unsigned block = blockIdx.x; block < plan.groups; block += gridDim.x) {
+    if (threadIdx.x == 0) shared.low = 0;
     if (threadIdx.x < SPLIT_LINES)
       shared.largest[0][threadIdx.x] = shared.largest[1][threadIdx.x] = shared.large_count[threadIdx.x] = 0;
     __syncthreads();
