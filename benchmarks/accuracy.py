@@ -23,6 +23,7 @@ UNIT = 2.0**-24
 SWEEP = tuple(2**i for i in range(6, 17))  # of K, at M = N = 1024
 NAMED = (64, 1024, 8192, 65536)  # of K, at the other sizes
 SIZES = (128, 256, 512, 2048, 4096)
+TIE = 1.01  # float32 chains of one length in two orders differ by less
 CUBLAS, TF32, DISPATCH = "cuBLAS float32", "cuBLAS TF32", "dispatch"
 OURS = (DISPATCH, "fp16x2", "bf16x6", "strict")
 STYLES = {
@@ -147,12 +148,12 @@ def plot(found: dict[str, Any], path: str) -> None:
 
 
 def worse_than_cublas(found: dict[str, Any]) -> list[str]:
-    """Where dispatch has the larger norm of the error."""
+    """Where dispatch has the larger norm of the error, ties aside."""
     norms = {(r["data"], r["size"], r["k"], r["product"]): r["norm"] for r in found["rows"]}
     return [
         f"{data}, {size}x{size}x{k}: {norm:.3g}, cuBLAS {norms[data, size, k, CUBLAS]:.3g}"
         for (data, size, k, product), norm in norms.items()
-        if product == DISPATCH and norm > norms[data, size, k, CUBLAS]
+        if product == DISPATCH and norm > TIE * norms[data, size, k, CUBLAS]
     ]
 
 
