@@ -20,7 +20,7 @@ constexpr int SPLIT_LINES =
     16;  // lines that a block of threads of the split pass takes; it reports on them in one word
 // The bound of docs/accuracy.md holds from k = 64 on, but short sums of positive numbers are more accurate in plain
 // float32: below this k the fallback runs. Above the other the counters of the split pass are too narrow.
-constexpr int64_t SLICED_SMALLEST_K = 256, SLICED_LARGEST_K = int64_t{1} << 22;
+constexpr int64_t SLICED_SMALLEST_K = 256, SLICED_LARGEST_K = int64_t{1} << 20;
 constexpr bool sliced_fits(int64_t k) { return k >= SLICED_SMALLEST_K && k <= SLICED_LARGEST_K; }
 
 // What a product leaves for the kernels behind it, and for the log, in the first words of the workspace.
@@ -28,15 +28,20 @@ constexpr unsigned VERDICT_REFUSED = 1, VERDICT_WIDE = 2, VERDICT_NOT_FINITE = 4
 constexpr unsigned VERDICT_DONE = 8;        // something else has computed the product
 constexpr unsigned VERDICT_GIVE_BACK = 16;  // no bar: the tensor cores lose something of this product
 
+// Up to here tiles may have 96 columns. Their strips of B, of which every other one is half empty, take a third more room.
+constexpr int64_t SLICED_WIDEST_96 = 4096;
+
 // Offsets in the workspace, and its size. What fp16x2 refuses goes to bf16x6 in the same place; only the verdicts, one
 // for each, outlive that.
 struct SlicedPlan {
+  int64_t b_tile;  // columns of B that get strips of their own: 64, or 96 in two strips of which one is half empty
   int64_t a_strips, b_strips, k_blocks, a_groups, b_groups;  // strips of 64 lines, groups of 16
   std::size_t verdicts, guard, a_exponents, b_exponents, a_slices, b_slices, bytes;
 
-  constexpr SlicedPlan(const SgemmArgs& p, Slices slices)
-      : a_strips(ceil_div(p.m, SLICE_BLOCK)),
-        b_strips(ceil_div(p.n, SLICE_BLOCK)),
+  constexpr SlicedPlan(const SgemmArgs& p, Slices slices, int64_t columns_of_b = SLICE_BLOCK)
+      : b_tile(columns_of_b),
+        a_strips(ceil_div(p.m, SLICE_BLOCK)),
+        b_strips(ceil_div(p.n, b_tile) * ceil_div(b_tile, SLICE_BLOCK)),
         k_blocks(ceil_div(p.k, SLICE_BLOCK)),
         a_groups(ceil_div(p.m, SPLIT_LINES)),
         b_groups(ceil_div(p.n, SPLIT_LINES)),
@@ -74,33 +79,46 @@ struct SlicedBound {
     const double spare = double(k) * 63 / 64 - product_error;
     small = float(2 / spare);
     // The scale of a long line leaves a factor 16 of headroom, so its numbers are that much smaller.
-    large = k <= SPLIT_PIECE ? 128.0f : 16.0f;
+    large = k <= ONE_PIECE ? 128.0f : 16.0f;
     const double small_error_per_large = spare / 2 * double(large) * double(large) / (1 << 14);
     both_large = unsigned(double(k) / (1 + small_error_per_large)) + 1;
   }
 
-  static constexpr int64_t SPLIT_PIECE = 1024;  // of k, that the split pass holds at a time
+  static constexpr int64_t ONE_PIECE = 1024;  // of k: up to here the split pass holds all of a line
 };
 
-// Tiles of the product, and the share of its peak that each reaches.
-enum class SlicedTile { tall_256x128, middle_192x128, small_128x64 };
+// Tiles of the product. Those called single are one for each block, or for each cluster of two that shares its k
+// (sliced_single.cuh), so there must not be more of them than run at a time.
+enum class SlicedTile { tall_256x128, middle_192x128, middle_192x96, small_128x64, single_64x64, single_64x64_by_2 };
 struct SlicedChoice {
   SlicedTile tile;
+  int64_t b_tile;      // columns of B that get strips of their own
   double rounds_area;  // elements of C that one multiprocessor computes, weighed by the rate of the tile
+  double ends;         // microseconds: the first tile's way in and the last one's way out
 };
-constexpr SlicedChoice sliced_choice(int64_t m, int64_t n, int64_t multiprocessors) {
+constexpr double SLICED_RATE = 225e6 / 132;  // operations of a multiprocessor in a microsecond, large products
+
+constexpr SlicedChoice sliced_choice(int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
   constexpr struct {
     SlicedTile tile;
-    int rows, cols;
-    double rate;
-  } tiles[] = {{SlicedTile::tall_256x128, 256, 128, 1.0},
-               {SlicedTile::middle_192x128, 192, 128, 0.95},
-               {SlicedTile::small_128x64, 128, 64, 0.85}};
-  SlicedChoice best{SlicedTile::tall_256x128, 0};
+    int rows, cols, blocks;
+    double rate, ends;
+    bool single;
+  } tiles[] = {{SlicedTile::tall_256x128, 256, 128, 1, 1.0, 7.5, false},
+               {SlicedTile::middle_192x128, 192, 128, 1, 0.95, 4, false},
+               {SlicedTile::middle_192x96, 192, 96, 1, 0.92, 4, false},
+               {SlicedTile::small_128x64, 128, 64, 1, 0.9, 3.3, false},
+               {SlicedTile::single_64x64, 64, 64, 1, 0.8, 2.5, true},
+               {SlicedTile::single_64x64_by_2, 64, 64, 2, 0.75, 3, true}};
+  SlicedChoice best{};
+  double least = 0;
   for (const auto& t : tiles) {
-    const int64_t rounds = ceil_div(ceil_div(m, t.rows) * ceil_div(n, t.cols), multiprocessors);
-    const double area = double(rounds) * t.rows * t.cols / t.rate;
-    if (best.rounds_area == 0 || area < best.rounds_area) best = {t.tile, area};
+    const int64_t rounds = ceil_div(ceil_div(m, t.rows) * ceil_div(n, t.cols) * t.blocks, multiprocessors);
+    const bool wide = t.cols % SLICE_BLOCK != 0;
+    if ((t.single && rounds > 1) || (wide && n > SLICED_WIDEST_96)) continue;
+    const double area = double(rounds) * t.rows * t.cols / (t.blocks * t.rate);
+    const double time = area * 2 * double(k) / SLICED_RATE + t.ends;
+    if (least == 0 || time < least) least = time, best = {t.tile, wide ? t.cols : SLICE_BLOCK, area, t.ends};
   }
   return best;
 }

@@ -13,7 +13,10 @@ const char* accurate_only(const SgemmArgs& p) {
 std::size_t bf16x6_workspace(const SgemmArgs& p) { return sliced_fits(p.k) ? SlicedPlan(p, Slices::bf16x6).bytes : 0; }
 std::size_t fp16x2_workspace(const SgemmArgs& p) {
   if (!sliced_fits(p.k)) return 0;
-  return SlicedPlan(p, bf16x6_stands_by(p) ? Slices::bf16x6 : Slices::fp16x2).bytes;
+  // Which tile a device takes depends on its number of multiprocessors.
+  const std::size_t own = SlicedPlan(p, Slices::fp16x2, p.n <= SLICED_WIDEST_96 ? 96 : SLICE_BLOCK).bytes;
+  const std::size_t behind = bf16x6_stands_by(p) ? SlicedPlan(p, Slices::bf16x6).bytes : 0;
+  return own > behind ? own : behind;
 }
 
 std::size_t fp16x2_mma_workspace(const SgemmArgs& p) {
@@ -36,11 +39,12 @@ double fp16x2_cost(const SgemmArgs& p) {
   constexpr int64_t multiprocessors = 132;
   const double m = double(p.m), n = double(p.n), k = double(p.k), batch = double(p.batch);
   if (!sliced_fits(p.k)) return 100 + 2 * m * n * k * batch / 20e6;
-  const double split = 3e-6 * (m + n) * k, launches = bf16x6_stands_by(p) ? 11.5 : 6.5;
-  const double area = sliced_choice(p.m, p.n, multiprocessors).rounds_area * multiprocessors;
+  const SlicedChoice choice = sliced_choice(p.m, p.n, p.k, multiprocessors);
+  const double split = 3e-6 * (m + n) * k, launches = bf16x6_stands_by(p) ? 8 : 3;
+  const double area = choice.rounds_area * multiprocessors;
   const double way_out = (p.beta != 0.0f ? 2.4e-6 : 0) + (sliced_stored_by_boxes(p) ? 0 : 2.9e-6);
-  const double product = area * 2 * k / 225e6;
-  return (split + launches + product - 0.25 * std::min(product, 100.0) + area * way_out) * batch;
+  const double product = choice.rounds_area * 2 * k / SLICED_RATE;
+  return (split + launches + choice.ends + product - 0.25 * std::min(product, 100.0) + area * way_out) * batch;
 }
 
 // Six products for three, and tiles half as large.

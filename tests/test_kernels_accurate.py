@@ -249,6 +249,42 @@ def test_many_tiles_with_beta_in_place(row, pad):
     assert_product(got, a, b, c, -1.5, 0.5, context=row.name)
 
 
+# A product for each tile that fp16x2 takes on 132 multiprocessors, none a multiple of it: 64x64 in two parts and in
+# one, 192x64 in two, 128x64, 192x96, 192x128, 128x64 and 256x128 in several rounds.
+TILED = ((400, 390, 600), (640, 630, 300), (760, 750, 520), (1000, 1020, 330), (1530, 1500, 260), (3060, 3070, 256),
+         (2000, 2040, 256), (4090, 4090, 1100))  # fmt: skip
+
+
+@accurate_row
+@pytest.mark.parametrize("shape", TILED, ids=lambda shape: "x".join(map(str, shape)))
+@pytest.mark.parametrize("pad", [0, 1])
+def test_every_tile(row, shape, pad):
+    """With old values of C or without, in rows that start at multiples of 16 bytes or do not."""
+    m, n, k = shape
+    rng = np.random.default_rng(n + pad)
+    a, b, c = (rng.standard_normal(size, np.float32) for size in ((m, k), (k, n + pad), (m, n + pad)))
+    rows = np.unique(np.append(rng.integers(0, m, 60), [0, m - 1]))
+    for beta in (0.0, 0.5):
+        operands = on_device(a, b, c) if beta else on_device(a, b)
+        got = fl.sgemm(*operands, alpha=-1.5, beta=beta, kernel=row.name).numpy()
+        assert_product(got[rows], a[rows], b, c[rows], -1.5, beta, context=f"{row.name} {shape} beta {beta}")
+        again = fl.sgemm(*operands, alpha=-1.5, beta=beta, kernel=row.name).numpy()
+        assert_same_bits(again, got, f"{row.name} {shape}: a second run")
+
+
+@accurate_row
+@pytest.mark.parametrize("shape", TILED[:5], ids=lambda shape: "x".join(map(str, shape)))
+@pytest.mark.parametrize("trans", product((False, True), repeat=2), ids=str)
+def test_what_stands_by_for_every_tile(row, shape, trans):
+    """Data that slices cannot hold, in products for which the plain kernel runs in the same launch."""
+    m, n, k = shape
+    a, b = data("many_octaves", m, n, k)
+    left, right = np.ascontiguousarray(a.T) if trans[0] else a, np.ascontiguousarray(b.T) if trans[1] else b
+    got = fl.sgemm(*on_device(left, right), trans_a=trans[0], trans_b=trans[1], kernel=row.name).numpy()
+    rows = np.arange(0, m, 17)
+    assert_product(got[rows], a[rows], b, context=f"{row.name} {shape}")
+
+
 @accurate_row
 def test_a_million_positive_terms(row):
     rng = np.random.default_rng(6)

@@ -78,6 +78,15 @@ __device__ __forceinline__ uint64_t swizzled_tile(uint32_t address, uint32_t lea
       "%23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p, 1, 1, 0, 1;\n\t}"                                 \
       : FL_D32(0)                                                                                                   \
       : "l"(a), "l"(b), "r"(keep))
+#define FL_WGMMA96(TYPE)                                                                                            \
+  asm volatile(                                                                                                     \
+      "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %50, 0;\n\t"                                                            \
+      "wgmma.mma_async.sync.aligned.m64n96k16.f32." TYPE "." TYPE                                                   \
+      " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, " \
+      "%23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "   \
+      "%44, %45, %46, %47}, %48, %49, p, 1, 1, 0, 1;\n\t}"                                                          \
+      : FL_D32(0), FL_D4(32), FL_D4(36), FL_D4(40), FL_D4(44)                                                       \
+      : "l"(a), "l"(b), "r"(keep))
 #define FL_WGMMA128(TYPE)                                                                                           \
   asm volatile(                                                                                                     \
       "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %66, 0;\n\t"                                                            \
@@ -94,11 +103,17 @@ __device__ __forceinline__ void wgmma(float (&d)[32], uint64_t a, uint64_t b, in
   else FL_WGMMA64("f16");
 }
 template <bool BF16>
+__device__ __forceinline__ void wgmma(float (&d)[48], uint64_t a, uint64_t b, int keep) {
+  if constexpr (BF16) FL_WGMMA96("bf16");
+  else FL_WGMMA96("f16");
+}
+template <bool BF16>
 __device__ __forceinline__ void wgmma(float (&d)[64], uint64_t a, uint64_t b, int keep) {
   if constexpr (BF16) FL_WGMMA128("bf16");
   else FL_WGMMA128("f16");
 }
 #undef FL_WGMMA64
+#undef FL_WGMMA96
 #undef FL_WGMMA128
 #undef FL_D32
 #undef FL_D4

@@ -9,6 +9,7 @@ namespace fl {
 namespace {
 
 using Square = ProductTile<Bf16Slices, 1, 128, 2, 2, 2>;
+using Single = SingleTile<Bf16Slices, 2, 1, 64, 2, 1>;
 
 }  // namespace
 
@@ -16,7 +17,12 @@ void launch_bf16x6(const SgemmArgs& p, const unsigned* before, unsigned* verdict
   const SlicedPlan plan(p, Slices::bf16x6);
   const SlicedBound bound(Slices::bf16x6, p.k);
   launch_split<Bf16Slices>(p, plan, bound, before, ctx);
-  launch_product<Square>(p, plan, bound, before, verdict, ctx);
+  if (ceil_div(p.m, Single::BM) * ceil_div(p.n, Single::BN) <= ctx.sm_count) {
+    if (launch_single<Single>(p, plan, bound, before, verdict, !before, ctx)) return;
+  } else {
+    launch_product<Square>(p, plan, bound, before, verdict, ctx);
+  }
+  launch_sliced_fallback(p, verdict, ctx);
 }
 
 void launch_sliced_fallback(const SgemmArgs& p, const unsigned* verdict, const Context& ctx) {
@@ -37,11 +43,7 @@ void launch_sliced_fallback(const SgemmArgs& p, const unsigned* verdict, const C
 void sgemm_bf16x6(const SgemmArgs& p, const Context& ctx) {
   if (!sliced_fits(p.k) || !std::isfinite(p.alpha)) return launch_sliced_fallback(p, nullptr, ctx);
   auto* const verdict = static_cast<unsigned*>(ctx.workspace);
-  for (int64_t i = 0; i < p.batch; ++i) {
-    const SgemmArgs one = problem_of(p, i);
-    launch_bf16x6(one, nullptr, verdict, ctx);
-    launch_sliced_fallback(one, verdict, ctx);
-  }
+  for (int64_t i = 0; i < p.batch; ++i) launch_bf16x6(problem_of(p, i), nullptr, verdict, ctx);
 }
 
 }  // namespace fl

@@ -13,21 +13,36 @@ namespace {
 
 using Tall = ProductTile<Fp16Slices, 2, 128, 2, 2, 2>;
 using Middle = ProductTile<Fp16Slices, 1, 128, 3, 2, 1>;
+using Wide = ProductTile<Fp16Slices, 1, 96, 3, 2, 1>;
 using Small = ProductTile<Fp16Slices, 1, 64, 2, 4, 1>;
+using Square = SingleTile<Fp16Slices, 1, 2, 64, 4, 1>;
+using SquareBy2 = SingleTile<Fp16Slices, 1, 2, 64, 4, 2>;
 
 void multiply_one(const SgemmArgs& p, const Context& ctx) {
-  const SlicedPlan plan(p, Slices::fp16x2);
+  const SlicedChoice choice = sliced_choice(p.m, p.n, p.k, ctx.sm_count);
+  const SlicedPlan plan(p, Slices::fp16x2, choice.b_tile);
   const SlicedBound bound(Slices::fp16x2, p.k);
   auto* const verdicts = reinterpret_cast<unsigned*>(static_cast<char*>(ctx.workspace) + plan.verdicts);
-  launch_split<Fp16Slices>(p, plan, bound, nullptr, ctx);
-  switch (sliced_choice(p.m, p.n, ctx.sm_count).tile) {
-    case SlicedTile::tall_256x128: launch_product<Tall>(p, plan, bound, nullptr, verdicts, ctx); break;
-    case SlicedTile::middle_192x128: launch_product<Middle>(p, plan, bound, nullptr, verdicts, ctx); break;
-    case SlicedTile::small_128x64: launch_product<Small>(p, plan, bound, nullptr, verdicts, ctx); break;
-  }
   const bool more = bf16x6_stands_by(p);
+  bool settled = false;
+  launch_split<Fp16Slices>(p, plan, bound, nullptr, ctx);
+  const auto product = [&](auto tile) {
+    launch_product<decltype(tile)>(p, plan, bound, nullptr, verdicts, ctx);
+    return false;
+  };
+  const auto single = [&](auto tile) {
+    return launch_single<decltype(tile)>(p, plan, bound, nullptr, verdicts, !more, ctx);
+  };
+  switch (choice.tile) {
+    case SlicedTile::tall_256x128: settled = product(Tall{}); break;
+    case SlicedTile::middle_192x128: settled = product(Middle{}); break;
+    case SlicedTile::middle_192x96: settled = product(Wide{}); break;
+    case SlicedTile::small_128x64: settled = product(Small{}); break;
+    case SlicedTile::single_64x64: settled = single(Square{}); break;
+    case SlicedTile::single_64x64_by_2: settled = single(SquareBy2{}); break;
+  }
   if (more) launch_bf16x6(p, verdicts, verdicts + 1, ctx);
-  launch_sliced_fallback(p, verdicts + more, ctx);
+  else if (!settled) launch_sliced_fallback(p, verdicts, ctx);
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ struct BoxWriter {
   uint32_t boxes;
   bool wide;
   int turn = 0;
+  bool fresh = false;
 
   __device__ __forceinline__ bool reads() const {
     return WAY == WayOut::blend || (WAY == WayOut::rows && out.beta != 0.0f);
@@ -56,6 +57,9 @@ struct BoxWriter {
     }
     read_ahead(row0, col0);
   }
+
+  // From here on every box is a new one: `from` on there is room for the rest of the stores.
+  __device__ __forceinline__ void use_fresh_boxes(uint32_t from) { boxes = from, turn = 0, fresh = true; }
 
   // Rows row0 to row0 + 15, columns from col0 on, 32 at a time; zeroes what it has stored. Lane l holds columns 16 * j + 4 *
   // (l % 4) on, four of them, of rows l / 4 and l / 4 + 8: see SplitShare. More: rows row0 + 64 on follow.
@@ -104,7 +108,7 @@ struct BoxWriter {
         __syncwarp();
         write_rows(at, row0, col0 + band * 32);
       }
-      turn ^= 1;
+      turn = fresh ? turn + 1 : turn ^ 1;
       if (reads()) {
         if (band + 1 < BANDS) read_ahead(row0, col0 + band * 32 + 32);
         else if (more) read_ahead(row0 + 64, col0);
@@ -119,7 +123,7 @@ struct BoxWriter {
  private:
   // The next box in turn is free once every store but the latest has left it.
   __device__ __forceinline__ void wait_for_box() const {
-    if (BOXES && threadIdx.x % 32 == 0) ptx::wait_boxes_read<1>();
+    if (BOXES && !fresh && threadIdx.x % 32 == 0) ptx::wait_boxes_read<1>();
     __syncwarp();
   }
   // What is outside of C is not read; what takes its place goes nowhere.

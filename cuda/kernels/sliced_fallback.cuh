@@ -12,14 +12,20 @@
 namespace fl {
 
 constexpr int FALLBACK_BM = 128, FALLBACK_BK = 8, FALLBACK_THREADS = 256, FALLBACK_RUN = 512;
-constexpr int FALLBACK_SHARED = FALLBACK_BM * FALLBACK_BM * 4;
 
+struct FallbackShared {
+  float As[FALLBACK_BK][FALLBACK_BM + 4], Bs[FALLBACK_BK][FALLBACK_BM + 4];
+  float4 sums[FALLBACK_BM * FALLBACK_BM / 4];  // 16 per thread
+};
+constexpr int FALLBACK_SHARED = sizeof(FallbackShared);
+
+// By the first FALLBACK_THREADS of a block.
 template <bool TA, bool TB>
-__device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTile& block, bool by16) {
+__device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTile& block, bool by16,
+                                              FallbackShared& shared) {
   constexpr int BM = FALLBACK_BM, BN = FALLBACK_BM, BK = FALLBACK_BK, TM = 8, TN = 8;
-  alignas(16) __shared__ float As[BK][BM + 4];
-  alignas(16) __shared__ float Bs[BK][BN + 4];
-  extern __shared__ float4 sums[];  // 16 per thread
+  auto& As = shared.As;
+  auto& Bs = shared.Bs;
   const Share4<BK, BM, !TA> a_share(threadIdx.x);
   const Share4<BK, BN, TB> b_share(threadIdx.x);
   const int64_t lda = TA ? p.a.cs : p.a.rs, ldb = TB ? p.b.cs : p.b.rs;
@@ -41,7 +47,7 @@ __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTil
   for (int64_t left = p.k; left > 0; left -= BK) {
     a_share.stash(As, a_regs);
     b_share.stash(Bs, b_regs);
-    __syncthreads();
+    ptx::named_barrier<1, FALLBACK_THREADS>();
     fetch(left - BK);
 #pragma unroll
     for (int l = 0; l < BK; ++l) {
@@ -49,12 +55,12 @@ __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTil
       for (int j = 0; j < TN; j += 4) copy4(&b_frag[j], &Bs[l][thread_col + j / 4 * (BN / 2)]);
       outer_product(acc, a_frag, b_frag);
     }
-    __syncthreads();
+    ptx::named_barrier<1, FALLBACK_THREADS>();
     const int64_t done = p.k - left + BK;
     if (p.k <= FALLBACK_RUN || (left > BK && done % FALLBACK_RUN != 0)) continue;
     for (int q = 0; q < TM * TN / 4; ++q) {
       float* const part = &acc[q / (TN / 4)][q % (TN / 4) * 4];
-      float4& sum = sums[q * FALLBACK_THREADS + threadIdx.x];
+      float4& sum = shared.sums[q * FALLBACK_THREADS + threadIdx.x];
       if (done > FALLBACK_RUN) {
         const float4 old = sum;
         part[0] += old.x, part[1] += old.y, part[2] += old.z, part[3] += old.w;
@@ -81,10 +87,12 @@ __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTil
 template <bool TA, bool TB>
 __global__ void __launch_bounds__(FALLBACK_THREADS, 2)
     sliced_fallback_kernel(const __grid_constant__ SgemmArgs p, TileGrid grid, const unsigned* verdict, bool by16) {
+  extern __shared__ char fallback_memory[];
   wait_for_previous();
   if (verdict && !(*verdict & VERDICT_REFUSED)) return;
   for (unsigned tile = blockIdx.x; tile < grid.total; tile += gridDim.x)
-    fallback_tile<TA, TB>(p, block_tile<FALLBACK_BM, FALLBACK_BM>(p, grid, tile), by16);
+    fallback_tile<TA, TB>(p, block_tile<FALLBACK_BM, FALLBACK_BM>(p, grid, tile), by16,
+                          *reinterpret_cast<FallbackShared*>(fallback_memory));
 }
 
 }  // namespace fl

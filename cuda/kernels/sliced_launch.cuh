@@ -4,11 +4,11 @@
 #include <cudaTypedefs.h>
 
 #include "cluster_launch.cuh"
-#include "sliced_product.cuh"
+#include "sliced_single.cuh"
 
 namespace fl {
 
-// Three bf16 slices. With `before`, the verdict on two fp16 slices, only if that refuses them.
+// Three bf16 slices, and what stands behind them. With `before`, the verdict on two fp16 slices, only if that refuses them.
 void launch_bf16x6(const SgemmArgs& p, const unsigned* before, unsigned* verdict, const Context& ctx);
 // Float32 FMA where `verdict` refuses the slices, and always if it is null.
 void launch_sliced_fallback(const SgemmArgs& p, const unsigned* verdict, const Context& ctx);
@@ -39,14 +39,20 @@ void launch_split(const SgemmArgs& p, const SlicedPlan& plan, const SlicedBound&
                         plan.k_blocks,
                         static_cast<unsigned>(plan.a_groups),
                         static_cast<unsigned>(plan.a_groups + plan.b_groups),
+                        static_cast<unsigned>(plan.b_tile / SPLIT_LINES),
                         bound.small,
                         bound.large,
                         reinterpret_cast<unsigned*>(memory + plan.guard),
+                        double(p.m) * double(p.n) <= 0x1p20,
                         before};
   const unsigned few = 2 * static_cast<unsigned>(ctx.sm_count);
   const unsigned blocks = before && split.groups > few ? few : split.groups;
-  launch_overlapping(p.k > SPLIT_PIECE ? sliced_split_kernel<S, true> : sliced_split_kernel<S, false>,
-                     GridShape{blocks, SPLIT_THREADS}, ctx, known, split);
+  if (p.k > SlicedBound::ONE_PIECE)
+    launch_overlapping(sliced_split_kernel<S, true, LongSplit, 2>, GridShape{blocks, LongSplit::THREADS}, ctx, known,
+                       split);
+  else
+    launch_overlapping(sliced_split_kernel<S, false, ShortSplit, 2>, GridShape{blocks, ShortSplit::THREADS}, ctx, known,
+                       split);
 }
 
 // Boxes of 16 x 32 floats; false if the driver cannot be asked or they do not fit C.
@@ -107,11 +113,10 @@ void launch_tiles(ProductPlan plan, const CUtensorMap& map, const Context& ctx) 
                      plan, map);
 }
 
-template <class T>
-void launch_product(const SgemmArgs& p, const SlicedPlan& plan, const SlicedBound& bound, const unsigned* before,
-                    unsigned* verdict, const Context& ctx) {
+inline ProductPlan product_plan(const SgemmArgs& p, const SlicedPlan& plan, const SlicedBound& bound,
+                                const unsigned* before, unsigned* verdict, const Context& ctx) {
   char* const memory = static_cast<char*>(ctx.workspace);
-  const ProductPlan product{
+  return {
       memory + plan.a_slices,
       memory + plan.b_slices,
       int(plan.k_blocks),
@@ -122,10 +127,38 @@ void launch_product(const SgemmArgs& p, const SlicedPlan& plan, const SlicedBoun
        unsigned(p.k), bound.both_large, verdict, before},
       {reinterpret_cast<const int*>(memory + plan.a_exponents), reinterpret_cast<const int*>(memory + plan.b_exponents),
        p.c.data, p.c.rs, int(p.m), int(p.n), p.alpha, p.beta}};
+}
+
+template <class T>
+void launch_product(const SgemmArgs& p, const SlicedPlan& plan, const SlicedBound& bound, const unsigned* before,
+                    unsigned* verdict, const Context& ctx) {
+  const ProductPlan product = product_plan(p, plan, bound, before, verdict, ctx);
   CUtensorMap map{};
   if (!box_map(map, p)) launch_tiles<T, WayOut::rows>(product, map, ctx);
   else if (p.beta != 0.0f) launch_tiles<T, WayOut::blend>(product, map, ctx);
   else launch_tiles<T, WayOut::boxes>(product, map, ctx);
+}
+
+// One tile for each cluster. `falls_back`: with the plain kernel inside, for slices that are refused. Returns that.
+template <class T>
+bool launch_single(const SgemmArgs& p, const SlicedPlan& plan, const SlicedBound& bound, const unsigned* before,
+                   unsigned* verdict, bool falls_back, const Context& ctx) {
+  SinglePlan single{product_plan(p, plan, bound, before, verdict, ctx),
+                    by16(p.c.data, p.c.rs),
+                    falls_back,
+                    by16(p.a.data, line_stride(p.a)) && by16(p.b.data, line_stride(p.b)),
+                    p,
+                    TileGrid(p.m, p.n, 1, FALLBACK_BM, FALLBACK_BM)};
+  single.product.tile_rows = int(ceil_div(p.m, T::BM));
+  single.product.tile_cols = int(ceil_div(p.n, T::BN));
+  single.product.band = 8;
+  const auto blocks = static_cast<unsigned>(single.product.tile_rows * single.product.tile_cols * T::BLOCKS);
+  by_order(p, [&](auto TA, auto TB) {
+    static std::atomic<uint64_t> raised{0};
+    launch_overlapping(sliced_single_kernel<T, TA, TB>, {blocks, T::THREADS, T::SHARED_BYTES, T::BLOCKS}, stream(ctx),
+                       raised, single);
+  });
+  return falls_back;
 }
 
 }  // namespace fl

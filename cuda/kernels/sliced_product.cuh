@@ -12,8 +12,7 @@
 // share B (2 %), clusters of four (120 of 132 multiprocessors fit: 5 %), stores from the fragments without staging (3 %).
 #pragma once
 
-#include "sliced_epilogue.cuh"
-#include "sliced_verdict.cuh"
+#include "sliced_stages.cuh"
 
 namespace fl {
 
@@ -21,7 +20,7 @@ template <class S_, int W_, int BN_, int WARPGROUPS_, int STAGES_, int CLUSTER_>
 struct ProductTile {
   using S = S_;
   static constexpr int W = W_, BN = BN_, WARPGROUPS = WARPGROUPS_, STAGES = STAGES_, CLUSTER = CLUSTER_;
-  static constexpr int BM = W * WARPGROUPS * 64, A_CHUNKS = BM / 64, B_CHUNKS = BN / 64;
+  static constexpr int BM = W * WARPGROUPS * 64, A_CHUNKS = BM / 64, B_CHUNKS = (BN + 63) / 64;
   static constexpr int STAGE_BYTES = (A_CHUNKS + B_CHUNKS) * BLOCK_BYTES<S>;
   static constexpr int STAGING = STAGE_BYTES * STAGES;  // of the epilogue: two boxes per warp
   static constexpr int BARRIERS = STAGING + WARPGROUPS * 4 * 2 * BOX_BYTES;
@@ -29,69 +28,6 @@ struct ProductTile {
   static constexpr int MATH_THREADS = 128 * WARPGROUPS, THREADS = MATH_THREADS + 128;
   static constexpr int MATH_REGISTERS = WARPGROUPS == 3 ? 160 : 240, COPY_REGISTERS = WARPGROUPS == 3 ? 32 : 24;
   static constexpr bool TURNS = CLUSTER > 1;
-};
-
-struct ProductPlan {
-  const char *a, *b;  // slices
-  int k_blocks, tile_rows, tile_cols, band;
-  Guard guard;
-  Epilogue out;
-};
-
-struct ProductCorner {
-  int row, col;  // in tiles of a block
-};
-// Tiles of clusters in bands of rows, down and then across: what runs at a time reads few rows and columns.
-template <class T>
-__device__ __forceinline__ ProductCorner corner_of(const ProductPlan& plan, int tile, int rank) {
-  const int per_band = plan.band * plan.tile_cols, first = tile / per_band * plan.band;
-  const int rows = min(plan.band, plan.tile_rows - first), in_band = tile % per_band;
-  return {first + in_band % rows, in_band / rows * T::CLUSTER + rank};
-}
-
-struct Stages {
-  uint32_t tiles, full, empty, decided;  // addresses in shared memory
-};
-
-template <class T>
-struct StageCursor {
-  int stage = 0;
-  uint32_t parity = 0;
-  __device__ __forceinline__ void next() {
-    if (++stage == T::STAGES) stage = 0, parity ^= 1;
-  }
-};
-
-// What the copying thread reads of a tile.
-template <class T>
-struct TileSource {
-  const char *a, *b;
-  unsigned strip_bytes;
-
-  __device__ __forceinline__ TileSource(const ProductPlan& plan, int tile, int rank)
-      : strip_bytes(plan.k_blocks * BLOCK_BYTES<typename T::S>) {
-    const ProductCorner corner = corner_of<T>(plan, tile, rank);
-    a = plan.a + std::size_t{strip_bytes} * (corner.row * T::A_CHUNKS);
-    b = plan.b + std::size_t{strip_bytes} * (corner.col * T::B_CHUNKS);
-  }
-
-  __device__ __forceinline__ void fill(const Stages& stages, int rank, const StageCursor<T>& at) {
-    constexpr int BLOCK = BLOCK_BYTES<typename T::S>;
-    const uint32_t full = stages.full + 8 * at.stage;
-    uint32_t to = stages.tiles + at.stage * T::STAGE_BYTES;
-    ptx::barrier_wait(stages.empty + 8 * at.stage, at.parity ^ 1);
-    ptx::barrier_expect(full, T::STAGE_BYTES);
-#pragma unroll
-    for (int c = 0; c < T::A_CHUNKS; ++c, to += BLOCK) {
-      const char* from = a + std::size_t{strip_bytes} * c;
-      if constexpr (T::CLUSTER == 1) ptx::bulk_copy(to, from, BLOCK, full);
-      else if (c % 2 == rank) ptx::bulk_copy_to(to, from, BLOCK, full, 3);
-    }
-#pragma unroll
-    for (int c = 0; c < T::B_CHUNKS; ++c, to += BLOCK)
-      ptx::bulk_copy(to, b + std::size_t{strip_bytes} * c, BLOCK, full);
-    a += BLOCK, b += BLOCK;
-  }
 };
 
 // Starts before it is known whether the product will be computed: the first copies take as long as the verdict.
@@ -113,9 +49,11 @@ __device__ __forceinline__ void fill_stages(const ProductPlan& plan, const Stage
   }
 }
 
-// By the threads that multiply. Returns the verdict; if it is a refusal, nothing is on its way into this block.
+// By the threads that multiply. Returns the verdict; if it is a refusal, nothing is on its way into this block, where
+// `ahead` stages are filled before the verdict.
 template <class T>
-__device__ __forceinline__ unsigned decide(const ProductPlan& plan, const Stages& stages, VerdictShared& guard) {
+__device__ __forceinline__ unsigned decide(const ProductPlan& plan, const Stages& stages, VerdictShared& guard,
+                                           int ahead) {
   collect_words<128, T::THREADS>(plan.guard, guard);
   ptx::turn_wait(7, T::MATH_THREADS);
   const unsigned verdict = verdict_of(plan.guard, guard);
@@ -124,7 +62,7 @@ __device__ __forceinline__ unsigned decide(const ProductPlan& plan, const Stages
     guard.verdict = verdict;
     ptx::barrier_arrive(stages.decided);
     if (verdict & VERDICT_REFUSED)
-      for (int stage = 0; stage < T::STAGES; ++stage) ptx::barrier_wait(stages.full + 8 * stage, 0);
+      for (int stage = 0; stage < ahead; ++stage) ptx::barrier_wait(stages.full + 8 * stage, 0);
   }
   return verdict;
 }
@@ -132,26 +70,13 @@ __device__ __forceinline__ unsigned decide(const ProductPlan& plan, const Stages
 template <class T, WayOut WAY>
 __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CUtensorMap* map, const Stages& stages,
                                                uint32_t staging, int rank, unsigned verdict) {
-  using S = typename T::S;
-  constexpr int W = T::W, BN = T::BN, ACC = BN / 2, BANDS = BN / 32, BLOCK = BLOCK_BYTES<S>;
+  constexpr int W = T::W, BN = T::BN, ACC = BN / 2, BANDS = BN / 32;
   const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0) - 1, lane = threadIdx.x % 32;
   const int warp = threadIdx.x / 32 - 4;
   float acc[W][ACC] = {}, sum[ACC];
-  const uint64_t a_tile = ptx::swizzled_tile(stages.tiles + group * W * BLOCK, 16, 1024);
-  const uint64_t b_tile = ptx::swizzled_tile(stages.tiles + T::A_CHUNKS * BLOCK, BLOCK, 1024);
-  auto multiply = [&](int stage, int w) __attribute__((always_inline)) {
-#pragma unroll
-    for (int product = 0; product < S::PRODUCTS; ++product) {
-      const uint64_t a =
-          a_tile + (uint32_t(stage * T::STAGE_BYTES + w * BLOCK + S::a_slice(product) * SLICE_BYTES) >> 4);
-      const uint64_t b = b_tile + (uint32_t(stage * T::STAGE_BYTES + S::b_slice(product) * SLICE_BYTES) >> 4);
-#pragma unroll
-      for (int step = 0; step < 4; ++step)
-        ptx::wgmma<S::KIND == Slices::bf16x6>(sum, a + step * 2, b + step * 128, product == 0 && step == 0 ? 0 : 1);
-    }
-  };
+  const StageTiles<T> operands(stages, group);
   BoxWriter<WAY> writer{plan.out, map, staging + warp * 2 * BOX_BYTES, (verdict & VERDICT_WIDE) != 0};
-  const float back = given_back<S>(verdict);
+  const float back = given_back<typename T::S>(verdict);
   auto first_row = [&](const ProductCorner& corner) { return corner.row * T::BM + group * W * 64 + warp % 4 * 16; };
   auto store = [&](int w, int from, int to, const ProductCorner& corner) __attribute__((always_inline)) {
     writer.store(acc[w], from, to, first_row(corner) + w * 64, corner.col * BN, w < W - 1);
@@ -165,13 +90,22 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
   for (int tile = blockIdx.x / T::CLUSTER;; tile += gridDim.x / T::CLUSTER) {
     const bool more = tile < plan.tile_rows * plan.tile_cols;
     const ProductCorner corner = corner_of<T>(plan, tile, rank);
+    // The stages are free for boxes then: a warp need not wait for one. In turns and with two waves, the other warpgroup
+    // may still be in the last step, but is done with the stage of the one before.
+    if (WAY == WayOut::boxes && !more) {
+      constexpr bool ONE_FREE = T::TURNS && W > 1;
+      constexpr int LEFT = W == 1 ? BANDS : BANDS * 5 / 4;
+      static_assert(LEFT * T::WARPGROUPS * 4 * BOX_BYTES <= (ONE_FREE ? 1 : T::STAGES) * T::STAGE_BYTES);
+      if (!ONE_FREE) ptx::turn_wait(7, T::MATH_THREADS);
+      writer.use_fresh_boxes(stages.tiles + (ONE_FREE ? at.stage * T::STAGE_BYTES : 0) + warp * LEFT * BOX_BYTES);
+    }
     for (int step = 0; step < plan.k_blocks; ++step, at.next()) {
       if (more) ptx::barrier_wait(stages.full + 8 * at.stage, at.parity);
 #pragma unroll
       for (int w = 0; w < W; ++w) {
         if (T::TURNS) ptx::turn_wait(1 + group, 256);
         ptx::wgmma_fence();
-        multiply(at.stage, w);
+        operands.multiply(sum, at.stage, w);
         ptx::wgmma_commit();
         if (T::TURNS) ptx::turn_pass(1 + (group + 1) % T::WARPGROUPS, 256);
         // Rows that are finished are stored while the tensor cores work on those just issued.
@@ -236,12 +170,11 @@ __global__ void __launch_bounds__(T::THREADS, 1)
     if (threadIdx.x == 0) fill_stages<T>(plan, stages, rank, guard);
   } else {
     ptx::registers_up<T::MATH_REGISTERS>();
-    const unsigned verdict = decide<T>(plan, stages, guard);
+    const unsigned verdict = decide<T>(plan, stages, guard, T::STAGES);
     if (!(verdict & VERDICT_REFUSED)) multiply_tiles<T, WAY>(plan, &map, stages, shared + T::STAGING, rank, verdict);
   }
-  if constexpr (T::CLUSTER > 1) {  // no block leaves while another may still copy into it or arrive at its barriers
-    asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
-  }
+  // No block leaves while another may still copy into it or arrive at its barriers.
+  if constexpr (T::CLUSTER > 1) ptx::cluster_meet();
 #endif
 }
 

@@ -2,11 +2,11 @@
 // 16 bits, in the order and swizzle that the tensor cores read. So the product needs no tensor maps, and whatever layout,
 // alignment or transposition the operands have ends here.
 //
-// A block takes 16 lines, 1024 k at a time: 32 numbers per thread. All four combinations of operand and layout run the same
-// code; they differ in which 32 numbers a thread holds.
+// A block takes 16 lines, 32 numbers per thread at a time. All four combinations of operand and layout run the same code;
+// they differ in which 32 numbers a thread holds.
 //
 // The operand is read once. Up to k = 1024 the first piece is all there is. Beyond that the scale comes from the first
-// 1024 k, with a factor 16 of headroom; the true maximum is known at the end, and 16 lines of which one has left the range
+// piece, with a factor 16 of headroom; the true maximum is known at the end, and 16 lines of which one has left the range
 // are read and written again. Two passes instead cost 19 % more at 8192.
 //
 // The guard (docs/accuracy.md): each block reports in one word how many numbers of its worst line are not large, whether
@@ -32,8 +32,10 @@ struct SplitPlan {
   SplitOperand a, b;
   int64_t k, k_blocks;
   unsigned a_groups, groups;  // of lines: those of A, then those of B
+  unsigned b_tile;            // groups of B that make up a tile; its strips are its own
   float small, large;         // thresholds on scaled numbers
   unsigned* guard;
+  bool early;              // whether the product's blocks may start as soon as there is room
   const unsigned* before;  // the verdict on slices that were tried before, if any
 };
 
@@ -41,60 +43,36 @@ struct SplitShared {
   unsigned largest[2][SPLIT_LINES], large_count[SPLIT_LINES], low;
 };
 
-// Reduces x[i] over the lanes that hold line i, all lines at once: while there are several, lanes exchange halves. The
-// result is for line `line`; lanes that differ in the bits returned have the same.
-template <unsigned SHARED, int LINES, class Op>
-__device__ __forceinline__ unsigned reduce_lines(unsigned (&x)[LINES], int& line, Op op) {
-  int left = LINES;
-  unsigned same = 0;
-  line = 0;
-#pragma unroll
-  for (unsigned bit = 1; bit < 32; bit *= 2) {
-    if (!(SHARED & bit)) continue;
-    if (left > 1) {
-      left /= 2;
-      const bool upper = threadIdx.x & bit;
-#pragma unroll
-      for (int i = 0; i < LINES / 2; ++i) {
-        if (i >= left) break;
-        const unsigned keep = upper ? x[i + left] : x[i], give = upper ? x[i] : x[i + left];
-        x[i] = op(keep, __shfl_xor_sync(0xffffffffu, give, bit));
-      }
-      line += upper ? left : 0;
-    } else {
-      x[0] = op(x[0], __shfl_xor_sync(0xffffffffu, x[0], bit));
-      same |= bit;
-    }
-  }
-  return same;
-}
-
-template <class S, bool IS_B, bool K_CONTIGUOUS, bool LONG>
+template <class S, class Shape, bool IS_B, bool K_CONTIGUOUS, bool LONG>
 __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOperand& x, unsigned group,
                                             unsigned* word, SplitShared& shared) {
-  using Share = SplitShare<IS_B, K_CONTIGUOUS>;
-  constexpr int LINES = Share::LINES, COUNTS = IS_B ? 4 : LINES;
+  using Share = SplitShare<Shape, IS_B, K_CONTIGUOUS>;
+  constexpr int CHUNKS = Shape::CHUNKS, PIECE = Shape::PIECE, LINES = Share::LINES;
+  constexpr int COUNTS = IS_B ? LINES / 2 : LINES;
   const Share at{threadIdx.x};
-  const int64_t line0 = int64_t{group} * SPLIT_LINES, padded = plan.k_blocks * SLICE_BLOCK;
-  const int pieces = LONG ? static_cast<int>(ceil_div(plan.k, SPLIT_PIECE)) : 1;
-  char* const slices = x.slices + group / 4 * plan.k_blocks * BLOCK_BYTES<S>;
+  const int64_t line0 = int64_t{group} * SPLIT_LINES;
+  const int pieces = LONG ? static_cast<int>(ceil_div(plan.k, PIECE)) : 1;
+  const unsigned in_tile = IS_B ? group % plan.b_tile : group, tile = IS_B ? group / plan.b_tile : 0;
+  const int64_t strip = int64_t{tile} * ((plan.b_tile + 3) / 4) + in_tile / 4;
+  const unsigned quarter = in_tile % 4;
+  char* const slices = x.slices + strip * plan.k_blocks * BLOCK_BYTES<S>;
 
-  float v[4][8];
+  float v[CHUNKS][8];
   unsigned own[LINES] = {}, smallest = ~0u;  // of magnitudes' bits times 2; minus 1, so that zero is the largest
   unsigned large_count[COUNTS] = {};         // two 16-bit counters in one
   unsigned low = 0;                          // bits of the low slices
   float scale[LINES];
   const auto large = S::pair(plan.large, plan.large);
 
-  auto read = [&](float(&to)[4][8], int piece) {
-    const int64_t from = int64_t{piece} * SPLIT_PIECE;
-    if (x.by16 && line0 + SPLIT_LINES <= x.lines && from + SPLIT_PIECE <= plan.k)
+  auto read = [&](float(&to)[CHUNKS][8], int piece) {
+    const int64_t from = int64_t{piece} * PIECE;
+    if (x.by16 && line0 + SPLIT_LINES <= x.lines && from + PIECE <= plan.k)
       read_piece<true>(to, x, at, line0, from, plan.k);
     else read_piece<false>(to, x, at, line0, from, plan.k);
   };
   auto measure = [&] {
 #pragma unroll
-    for (int g = 0; g < 4; ++g)
+    for (int g = 0; g < CHUNKS; ++g)
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
         const unsigned doubled = __float_as_uint(v[g][j]) << 1;
@@ -116,8 +94,11 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
     for (int i = 0; i < LINES; ++i) scale[i] = power_of_two(exponent_for(largest[at.line(i)], S::TOP) - headroom);
   };
   auto write = [&](int piece) {
+    const int blocks_before = piece * (PIECE / SLICE_BLOCK);
+    const unsigned k_left = static_cast<unsigned>(plan.k_blocks - blocks_before) * SLICE_BLOCK;
+    char* const to_piece = slices + int64_t{blocks_before} * BLOCK_BYTES<S>;
 #pragma unroll
-    for (int g = 0; g < 4; ++g) {
+    for (int g = 0; g < CHUNKS; ++g) {
       alignas(16) typename S::Pair cut[S::COUNT][4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
@@ -129,14 +110,24 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
           rest.x -= rounded.x, rest.y -= rounded.y;
         }
         if constexpr (S::COUNT == 2) low |= *reinterpret_cast<const unsigned*>(&cut[1][i]);
-        large_count[IS_B ? i : Share::index(g, 0)] += __hge2_mask(__habs2(cut[0][i]), large) & 0x00010001u;
+        large_count[IS_B ? i % COUNTS : Share::index(g, 0)] += __hge2_mask(__habs2(cut[0][i]), large) & 0x00010001u;
       }
-      const int64_t k = int64_t{piece} * SPLIT_PIECE + at.k(g);
-      if (k >= padded) continue;
-      char* const to = slices + k / SLICE_BLOCK * BLOCK_BYTES<S> + at.place(g, k, group % 4);
+      if constexpr (Share::PAIRS) {
 #pragma unroll
-      for (int s = 0; s < S::COUNT; ++s)
-        *reinterpret_cast<uint4*>(to + s * SLICE_BYTES) = *reinterpret_cast<const uint4*>(cut[s]);
+        for (int i = 0; i < 4; ++i) {
+          const unsigned k = at.k_of_pair(g * 4 + i);
+          if (k >= k_left) continue;
+          char* const to = to_piece + k / SLICE_BLOCK * BLOCK_BYTES<S> + at.place_of_pair(g * 4 + i, quarter);
+#pragma unroll
+          for (int s = 0; s < S::COUNT; ++s) *reinterpret_cast<typename S::Pair*>(to + s * SLICE_BYTES) = cut[s][i];
+        }
+      } else {
+        if (at.k(g) >= k_left) continue;
+        char* const to = to_piece + at.k(g) / SLICE_BLOCK * BLOCK_BYTES<S> + at.place(g, quarter);
+#pragma unroll
+        for (int s = 0; s < S::COUNT; ++s)
+          *reinterpret_cast<uint4*>(to + s * SLICE_BYTES) = *reinterpret_cast<const uint4*>(cut[s]);
+      }
     }
   };
 
@@ -148,7 +139,7 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
     take_scales(shared.largest[0], headroom);
     write(0);
   } else {
-    float next[4][8];
+    float next[CHUNKS][8];
     read(next, 1);
     measure();
     gather_largest(shared.largest[0]);
@@ -157,7 +148,7 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
       write(piece);
       if (++piece == pieces) break;
 #pragma unroll
-      for (int i = 0; i < 32; ++i) v[i / 8][i % 8] = next[i / 8][i % 8];
+      for (int i = 0; i < CHUNKS * 8; ++i) v[i / 8][i % 8] = next[i / 8][i % 8];
       if (piece + 1 < pieces) read(next, piece + 1);
       measure();
     }
@@ -213,12 +204,12 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
   if (at.t == 0) *word = flags | min(not_large, GUARD_COUNT);
 }
 
-// LONG: k > 1024. There a block has the multiprocessor to itself, and registers for the piece that comes next.
-template <class S, bool LONG>
-__global__ void __launch_bounds__(SPLIT_THREADS, LONG ? 1 : 2)
+// LONG: k > 1024. There a thread has registers for the piece that comes next.
+template <class S, bool LONG, class Shape, int RESIDENT>
+__global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
     sliced_split_kernel(const __grid_constant__ SplitPlan plan) {
   __shared__ SplitShared shared;
-  release_next();
+  if (plan.early) release_next();
   ptx::touch(plan);
   wait_for_previous();
   if (plan.before) {
@@ -232,12 +223,12 @@ __global__ void __launch_bounds__(SPLIT_THREADS, LONG ? 1 : 2)
     __syncthreads();
     unsigned* const word = plan.guard + block;
     if (block < plan.a_groups) {
-      if (plan.a.k_contiguous) split_group<S, false, true, LONG>(plan, plan.a, block, word, shared);
-      else split_group<S, false, false, LONG>(plan, plan.a, block, word, shared);
+      if (plan.a.k_contiguous) split_group<S, Shape, false, true, LONG>(plan, plan.a, block, word, shared);
+      else split_group<S, Shape, false, false, LONG>(plan, plan.a, block, word, shared);
     } else {
       const unsigned group = block - plan.a_groups;
-      if (plan.b.k_contiguous) split_group<S, true, true, LONG>(plan, plan.b, group, word, shared);
-      else split_group<S, true, false, LONG>(plan, plan.b, group, word, shared);
+      if (plan.b.k_contiguous) split_group<S, Shape, true, true, LONG>(plan, plan.b, group, word, shared);
+      else split_group<S, Shape, true, false, LONG>(plan, plan.b, group, word, shared);
     }
   }
 }
