@@ -6,6 +6,9 @@ namespace fl {
 namespace {
 constexpr int64_t multiprocessors = 132, BK = 32;
 
+// A step along k of a tile, at 0.4 TFLOP/s a multiprocessor.
+double step_us(int64_t BM, int64_t BN) { return 2.0 * double(BM * BN * BK) / 0.4e6; }
+
 double way_factor(const ConstMatrix& x, bool straight, double for_an_fma, bool warps) {
   if (warps) return !straight ? 0.07 : aligned16(x) ? 0.0 : 4 * for_an_fma;
   if (aligned16(x)) return straight ? 0.0 : 0.06;
@@ -25,7 +28,7 @@ double cut_us(const SgemmArgs& p, int splits) {
 }
 
 // The cut is part of the specification of the result's bits, so it depends on the call alone: not on what else is known
-// about the kernel, only on a rate of 0.4 TFLOP/s for a multiprocessor.
+// about the kernel, only on the rate in step_us.
 CutPlan cut_plan(const SgemmArgs& p, int64_t BM, int64_t BN) {
   CutPlan plan{1, ceil_div(p.n, 4) * 4};
   const int64_t tiles = ceil_div(p.m, BM) * ceil_div(p.n, BN) * p.batch, steps = ceil_div(p.k, BK);
@@ -34,9 +37,8 @@ CutPlan cut_plan(const SgemmArgs& p, int64_t BM, int64_t BN) {
   for (int64_t waves = 0; waves <= 3; ++waves) {
     const int64_t most = std::clamp<int64_t>(waves * multiprocessors / tiles, 1, steps / 3);
     const int64_t splits = ceil_div(steps, ceil_div(steps, most));
-    const double step_us = 2.0 * double(BM * BN * BK) / 0.4e6;
     const double us =
-        double(ceil_div(tiles * splits, multiprocessors)) * (4 + double(ceil_div(steps, splits)) * step_us) +
+        double(ceil_div(tiles * splits, multiprocessors)) * (4 + double(ceil_div(steps, splits)) * step_us(BM, BN)) +
         (splits > 1 ? cut_us(p, int(splits)) : 0.0);
     if (waves == 0 || us < least) least = us, plan.splits = int(splits);
   }
@@ -45,6 +47,22 @@ CutPlan cut_plan(const SgemmArgs& p, int64_t BM, int64_t BN) {
 
 double tiny_factor(const SgemmArgs& p) {
   return 1.0 - 0.22 * (p.a.cs == 1 && aligned16(p.a)) - 0.22 * (p.b.cs == 1 && aligned16(p.b));
+}
+
+bool sharing_pays(const SgemmArgs& p, int64_t BM, int64_t BN, int64_t blocks) {
+  const int64_t tiles = ceil_div(p.m, BM) * ceil_div(p.n, BN) * p.batch, rest = tiles % blocks,
+                steps = ceil_div(p.k, BK);
+  if (blocks > multiprocessors || tiles < blocks || rest == 0 || steps > 1 << 20) return false;
+  // More than a step has to be saved by each block, so that its share is less than two tiles; and more than 1 %, since
+  // the blocks then read A and B at different times.
+  const double saved = (1 - double(rest) / double(blocks)) * double(steps);
+  const double all = double(ceil_div(tiles, blocks) * steps);
+  return saved > 1 && (saved - 0.01 * all) * step_us(BM, BN) > SHARING_US;
+}
+
+std::size_t sharing_bytes(const SgemmArgs& p, int64_t BM, int64_t BN) {
+  if (!sharing_pays(p, BM, BN, multiprocessors)) return 0;
+  return std::size_t(multiprocessors) * (std::size_t(BM * BN) * sizeof(float) + 8 * sizeof(unsigned));
 }
 
 bool shallow_is_large(const SgemmArgs& p) {

@@ -17,18 +17,31 @@ double copy_factor(const SgemmArgs& p, double BM, double BN, bool A_BY_K);
 // Storing C, in nanoseconds for each output of a tile, where nothing else goes on meanwhile.
 double store_ns(const SgemmArgs& p);
 
+// Whether tiles that come to no whole number of waves of `blocks` are shared out evenly (simt_ring_share.cuh). No bits
+// depend on it. What it takes: a tile of sums for each block, and a flag for each of its eight warps.
+bool sharing_pays(const SgemmArgs& p, int64_t BM, int64_t BN, int64_t blocks);
+std::size_t sharing_bytes(const SgemmArgs& p, int64_t BM, int64_t BN);
+constexpr double SHARING_US = 10;
+
 // A BM x BN tile takes SPLIT blocks of a cluster; as many run at a time as there are multiprocessors, or 120 in fours,
 // because a cluster has to find its multiprocessors in one part of the chip. Each block does its share of k in STEPs;
 // one that is not whole costs half of what it lacks. START_NS passes once, TILE_NS per wave, PS_PER_K per element of k
 // of a wave.
-template <int BM, int BN, int SPLIT, int STEP, int START_NS, int TILE_NS, int PS_PER_K, bool A_BY_K = false>
+template <int BM, int BN, int SPLIT, int STEP, int START_NS, int TILE_NS, int PS_PER_K, bool A_BY_K = false,
+          bool SHARES = false>
 double simt_cost(const SgemmArgs& p) {
   constexpr double slots = SPLIT == 4 ? 120 : 132;
   const double blocks = double(ceil_div(p.m, BM)) * double(ceil_div(p.n, BN)) * double(p.batch) * SPLIT;
-  const double waves = double(int64_t((blocks + slots - 1) / slots));
+  const bool shared = SHARES && sharing_pays(p, BM, BN, int64_t(slots));
+  const double waves = shared ? blocks / slots : double(int64_t((blocks + slots - 1) / slots));
   const double whole = double(ceil_div(p.k, STEP * SPLIT) * STEP), k = 0.5 * (whole + double(p.k) / SPLIT);
   const double tile_ns = TILE_NS + store_ns(p) * BM * BN;
-  return 1e-3 * START_NS + waves * (1e-3 * tile_ns + 1e-6 * PS_PER_K * k * copy_factor(p, BM, BN, A_BY_K));
+  return 1e-3 * START_NS + (shared ? SHARING_US : 0.0) +
+         waves * (1e-3 * tile_ns + 1e-6 * PS_PER_K * k * copy_factor(p, BM, BN, A_BY_K));
+}
+template <int BM, int BN, int START_NS, int TILE_NS, int PS_PER_K>
+double shared_cost(const SgemmArgs& p) {
+  return simt_cost<BM, BN, 1, 2, START_NS, TILE_NS, PS_PER_K, false, true>(p);
 }
 template <int BM, int BN, int SPLIT, int TILE_NS, int PS_PER_K>
 double warps_cost(const SgemmArgs& p) {
@@ -49,10 +62,19 @@ std::size_t cut_workspace(const SgemmArgs& p) {
   const CutPlan plan = cut_plan(p, BM, BN);
   return plan.splits == 1 ? 0 : std::size_t(plan.splits) * std::size_t(p.batch * p.m * plan.ld) * sizeof(float);
 }
+template <int BM, int BN>
+std::size_t shared_workspace(const SgemmArgs& p) {
+  return sharing_bytes(p, BM, BN);
+}
+template <int BM, int BN>
+std::size_t cut_or_shared_workspace(const SgemmArgs& p) {
+  return cut_plan(p, BM, BN).splits > 1 ? cut_workspace<BM, BN>(p) : sharing_bytes(p, BM, BN);
+}
 // FULL_NS: what the smallest tiles take longer where the next kernel finds too few multiprocessors to begin on.
-template <int BM, int BN, int STEP, int START_NS, int TILE_NS, int PS_PER_K, int FULL_NS = 0>
+template <int BM, int BN, int STEP, int START_NS, int TILE_NS, int PS_PER_K, int FULL_NS = 0, bool SHARES = false>
 double cut_cost(const SgemmArgs& p) {
   const int splits = cut_plan(p, BM, BN).splits;
+  if (SHARES && splits == 1) return shared_cost<BM, BN, START_NS, TILE_NS, PS_PER_K>(p);
   SgemmArgs part = p;
   part.k = ceil_div(p.k, splits), part.batch = p.batch * splits;
   const bool full = ceil_div(p.m, BM) * ceil_div(p.n, BN) * part.batch > 66;

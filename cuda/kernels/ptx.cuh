@@ -47,6 +47,15 @@ __device__ __forceinline__ float load_once(const float* from) {  // ld.global.nc
   asm volatile("ld.global.nc.L1::no_allocate.f32 %0, [%1];" : "=f"(v) : "l"(from));
   return v;
 }
+// A flag that another block waits for: what the thread has written or seen before is there for who reads it set.
+__device__ __forceinline__ void store_release(unsigned* flag, unsigned value) {  // st.release.gpu
+  asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+}
+__device__ __forceinline__ unsigned load_acquire(const unsigned* flag) {  // ld.acquire.gpu
+  unsigned value;
+  asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+  return value;
+}
 __device__ __forceinline__ void prefetch_l2(const void* p) {  // prefetch.global.L2
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p) : "memory");
 }

@@ -72,6 +72,28 @@ __device__ __forceinline__ void copy_slot(const SgemmArgs& p, const TinyPlan& pl
   ptx::commit_copies();
 }
 
+// acc += the product of the slot's tiles, in ascending k.
+template <class T>
+__device__ __forceinline__ void multiply_slot(float (&acc)[T::TM][T::TN], uint32_t slot, Lane lane) {
+  constexpr int A_ROW = T::CopyA::LD * 4, B_ROW = T::CopyB::LD * 4;
+  uint32_t a = slot + lane.row * A_ROW, b = slot + T::CopyA::BYTES + lane.col * 16;
+#pragma unroll
+  for (int k = 0; k < T::KS; k += 4, a += 16, b += 4 * B_ROW) {
+    float4 a_rows[T::TM];
+#pragma unroll
+    for (int i = 0; i < T::TM; ++i) a_rows[i] = ptx::load4(a + i * 8 * A_ROW);
+#pragma unroll
+    for (int l = 0; l < 4; ++l) {
+      float a_frag[T::TM], b_frag[T::TN];
+#pragma unroll
+      for (int i = 0; i < T::TM; ++i) a_frag[i] = component(a_rows[i], l);
+#pragma unroll
+      for (int j = 0; j < T::TN; j += 4) unpack(&b_frag[j], ptx::load4(b + l * B_ROW + j * 16));
+      outer_product(acc, a_frag, b_frag);
+    }
+  }
+}
+
 template <class T>
 __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
     simt_tiny_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ TinyPlan plan) {

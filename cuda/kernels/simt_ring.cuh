@@ -16,9 +16,8 @@
 // costs bank conflicts in the register file (in a prototype 48 instead of 52 TFLOP/s).
 #pragma once
 
-#include "cluster_launch.cuh"
-#include "simt_ring_math.cuh"
-#include "simt_rules.h"
+#include "simt_ring_share.cuh"
+#include "simt_ring_store.cuh"
 #include "sum_splits.cuh"
 
 namespace fl {
@@ -30,9 +29,11 @@ __device__ __forceinline__ void copy_tiles(const SgemmArgs& p, const RingPlan& p
   const int team = T::TEAMS > 1 ? t / T::TEAM : 0;
   if constexpr (T::TEAMS > 1) t %= T::TEAM;
   Ring<T> ring{shared, team, 1};
-  for (unsigned block = blockIdx.x / T::SPLIT; block < plan.tiles; block += gridDim.x / T::SPLIT) {
-    const Steps steps = Steps::of<T>(plan, rank, block);
-    const Tile tile = ring_tile<T>(plan, block);
+  for (unsigned number = first_piece<T>(); number < end_of_pieces<T>(plan); number += to_next_piece<T>()) {
+    const Piece piece = piece_of<T>(plan, rank, number);
+    if (!piece.exists) continue;
+    const Steps steps = piece.steps;
+    const Tile tile = ring_tile<T>(plan, piece.tile);
     const int64_t row = tile.row * T::BM, col = tile.col * T::BN, k = int64_t{steps.first + team} * T::BK;
     TileCopy<T::BK, T::BM, T::TEAM, Tail::of_lines, T::TEAMS> a(plan.a, first_of(plan.a, tile.batch, k, row),
                                                                 minus_zeros, t);
@@ -40,6 +41,7 @@ __device__ __forceinline__ void copy_tiles(const SgemmArgs& p, const RingPlan& p
                                                                 plus_zeros, t);
     a.length = static_cast<int>(min(p.m - row, int64_t{T::BM}));
     b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
+    ptx::grid_wait();  // not sooner: all that comes before it overlaps the end of the kernel before
 #pragma unroll 1
     for (int step = steps.count - team; step > 0; step -= T::TEAMS) {
       if (step == 1 && steps.first + steps.count == plan.steps) a.lines = b.lines = plan.tail;
@@ -54,100 +56,28 @@ __device__ __forceinline__ void copy_tiles(const SgemmArgs& p, const RingPlan& p
   }
 }
 
-// Where quad q of lane `at` in warp (warp_row, warp_col) of a group lies in the tile. The lanes' rows are four apart.
-template <class T>
-struct QuadPlace {
-  int row, col;
-  __device__ __forceinline__ QuadPlace(int warp, Lane at, int q) {
-    const int i = q / (T::TN / 4), j = q % (T::TN / 4);
-    row = warp / T::WN * 8 * T::TM + at.row * 4 + i / 4 * 32 + i % 4;
-    col = warp % T::WN * 4 * T::TN + at.col * 4 + j * 16;
-  }
-};
-
-template <class T>
-__device__ __forceinline__ WarpStage warp_stage(uint32_t shared, int warp) {
-  static_assert(WarpStage::BYTES == T::WARP_STAGE);
-  return {shared + T::stages() + warp * WarpStage::BYTES};
-}
-
-// Stores the sums from registers. The lane's place is worked out here and now, not kept through the main loop.
-template <class T>
-__device__ __forceinline__ void store(const SgemmArgs& p, const WarpMath<T>& math, const Corner& at) {
-  const int t = static_cast<int>(thread_again());
-  if constexpr (T::C16) {
-    const QuadPlace<T> place(t / 32, Lane(t % 32), 0);
-    float* row = at.c + place.row * p.c.rs + place.col;
-#pragma unroll
-    for (int i = 0; i < T::TM; ++i) {
-      const int exist = place.row + i / 4 * 32 + i % 4 < at.rows ? at.cols - place.col : 0;
-#pragma unroll
-      for (int j = 0; j < T::TN; j += 4) put4(p, row + 4 * j, exist - 4 * j, math.quad((i * T::TN + j) / 4));
-      row += (i % 4 == 3 ? 29 : 1) * p.c.rs;
-    }
-  } else {
-    const WarpStage stage = warp_stage<T>(math.ring.shared, t / 32);
-#pragma unroll
-    for (int q = 0; q < T::thread_quads(); ++q) {
-      const QuadPlace<T> place(t / 32, Lane(0), q);
-      stage.put(p, at, place.row, 4, place.col, t % 32, math.quad(q));
-    }
-  }
-}
-
-// Adds the groups' parts in shared memory, then the blocks' in their inboxes, and stores.
-template <class T>
-__device__ __forceinline__ void sum_and_store(const SgemmArgs& p, const RingPlan& plan, const WarpMath<T>& math,
-                                              const Corner& at, int rank, int t) {
-  constexpr int GT = T::group_threads(), QUADS = T::quads(), MATH = T::math_threads();
-  const uint32_t parts = math.ring.shared;
-  const ClusterSum<T::SPLIT, QUADS> cluster{parts + T::inbox(), rank};
-  const WarpStage stage = warp_stage<T>(parts, t / 32);
-  auto put = [&](int quad, float4 sum) {
-    const int warp = quad % GT / 32;
-    const QuadPlace<T> place(warp, Lane(plan.c_by16 ? t % 32 : 0), quad / GT);
-    if (!plan.c_by16) stage.put(p, at, place.row, 4, place.col, t % 32, sum);
-    else put4(p, at.c + place.row * p.c.rs + place.col, place.row < at.rows ? at.cols - place.col : 0, sum);
-  };
-  ptx::named_barrier<1, MATH>();  // all groups are done with the ring
-  // A 16-byte store wants its four sums in neighbouring registers. Bound to that through the main loop, every sum would
-  // share a register bank with its element of B: the products with one free them.
-#pragma unroll
-  for (int q = 0; q < T::thread_quads(); ++q) {
-    const float4 sums = math.quad(q);
-    ptx::store4(parts + (t / GT * QUADS + q * GT + t % GT) * 16,
-                {plan.one * sums.x, plan.one * sums.y, plan.one * sums.z, plan.one * sums.w});
-  }
-  ptx::named_barrier<1, MATH>();
-  if constexpr (T::SPLIT > 1) ptx::cluster_wait();  // the other blocks have begun: their inboxes exist
-  for (int quad = t; quad < QUADS; quad += MATH) {
-    float4 sum = ptx::load4(parts + quad * 16);
-#pragma unroll
-    for (int g = 1; g < T::KG; ++g) sum = add(sum, ptx::load4(parts + (g * QUADS + quad) * 16));
-    if constexpr (T::SPLIT > 1) cluster.scatter(quad, sum);
-    else put(quad, sum);
-  }
-  if constexpr (T::SPLIT > 1) {
-    ptx::cluster_arrive();
-    ptx::cluster_wait();
-    for (int mine = t; mine < cluster.SHARE; mine += MATH) put(cluster.quad(mine), cluster.gather(mine));
-  }
-}
-
 template <class T>
 __device__ __forceinline__ void multiply_tiles(const SgemmArgs& p, const RingPlan& plan, uint32_t shared, int rank,
                                                int t) {
-  const int warp = t % T::group_threads() / 32, group = t / T::group_threads();
+  const int warp = t % T::group_threads() / 32, group = T::group_of(t);
   const Lane lane(t % 32);
   WarpMath<T> math;
   math.ring = {shared, group, 0};
   math.a_offset = (warp / T::WN * 8 * T::TM + lane.row * 4) * 4;
   math.b_offset = T::a_bytes() + (warp % T::WN * 4 * T::TN + lane.col * 4) * 4;
-  for (unsigned block = blockIdx.x / T::SPLIT; block < plan.tiles; block += gridDim.x / T::SPLIT) {
-    math.multiply(plan, Steps::of<T>(plan, rank, block), group);
-    const Tile tile = ring_tile<T>(plan, block);
+  for (unsigned number = first_piece<T>(); number < end_of_pieces<T>(plan); number += to_next_piece<T>()) {
+    const Piece piece = piece_of<T>(plan, rank, number);
+    if (!piece.exists) continue;
+    if (T::SHARED && piece.upper) SavedSums<T>::load(plan, math);
+    else math.zero();
+    math.multiply(plan, piece.steps, group);
+    if (T::SHARED && piece.lower) {
+      SavedSums<T>::save(plan, math);
+      continue;
+    }
+    const Tile tile = ring_tile<T>(plan, piece.tile);
     Corner at = corner(p, tile.batch, tile.row * T::BM, tile.col * T::BN);
-    if constexpr (T::CUT) at.c += block % plan.splits * plan.split_stride;
+    if constexpr (T::CUT) at.c += piece.tile % plan.splits * plan.split_stride;
     if constexpr (T::persistent()) store<T>(p, math, at);
     else sum_and_store<T>(p, plan, math, at, rank, t);
   }
@@ -167,7 +97,6 @@ __global__ void __launch_bounds__(T::threads(), 1)
   }
   __syncthreads();
   ptx::grid_release();
-  ptx::grid_wait();
   if constexpr (T::SPLIT > 1) ptx::cluster_arrive();
   if (t >= T::math_threads()) {
     ptx::registers_down<T::COPY_REGISTERS>();
@@ -180,6 +109,7 @@ __global__ void __launch_bounds__(T::threads(), 1)
     }
   } else {
     ptx::registers_up<T::FULL_REGISTERS>();
+    ptx::grid_wait();
     multiply_tiles<T>(p, plan, shared, rank, t);
   }
 #endif
@@ -201,13 +131,26 @@ RingPlan ring_plan(const SgemmArgs& p, const CutPlan& cut) {
 }
 
 template <class T>
-void launch_ring(const SgemmArgs& part, const RingPlan& plan, const Context& ctx) {
+void launch_ring(const SgemmArgs& part, const RingPlan& plan, unsigned blocks, const Context& ctx) {
   static_assert(T::valid());
   static std::atomic<uint64_t> raised{0};
-  const unsigned blocks =
-      T::persistent() ? min(plan.tiles, static_cast<unsigned>(ctx.sm_count)) : plan.tiles * T::SPLIT;
   launch_overlapping(simt_ring_kernel<T>, {blocks, T::threads(), T::shared_bytes(), T::SPLIT}, stream(ctx), raised,
                      part, plan);
+}
+
+template <class S, bool ALIGNED>
+void launch_ring(const SgemmArgs& part, RingPlan plan, const Context& ctx) {
+  using T = RingTile<S, ALIGNED>;
+  if constexpr (T::persistent()) {
+    const unsigned blocks = min(plan.tiles, static_cast<unsigned>(ctx.sm_count));
+    if constexpr (S::SHARES) {
+      if (share_tiles<T>(part, plan, blocks, ctx))
+        return launch_ring<RingTile<S, ALIGNED, true>>(part, plan, blocks, ctx);
+    }
+    launch_ring<T>(part, plan, blocks, ctx);
+  } else {
+    launch_ring<T>(part, plan, plan.tiles * T::SPLIT, ctx);
+  }
 }
 
 template <class S>
@@ -218,8 +161,8 @@ void simt_ring(const SgemmArgs& p, const Context& ctx) {
   float* sums = static_cast<float*>(ctx.workspace);
   if (cut.splits > 1) part.alpha = 1.0f, part.beta = 0.0f, part.c = {sums, cut.ld, 1, p.m * cut.ld};
   const RingPlan plan = ring_plan<T>(part, cut);
-  if (plan.c_by16 || !T::persistent()) launch_ring<T>(part, plan, ctx);
-  else launch_ring<RingTile<S, !T::persistent()>>(part, plan, ctx);
+  if (plan.c_by16 || !T::persistent()) launch_ring<S, true>(part, plan, ctx);
+  else launch_ring<S, !T::persistent()>(part, plan, ctx);
   if (cut.splits > 1) sum_splits(p, cut.splits, sums, cut.ld, ctx);
 }
 

@@ -40,12 +40,15 @@ struct WarpMath {
     }
   }
 
-  // acc = the sum over the group's steps of one tile.
-  __device__ __forceinline__ void multiply(const RingPlan& plan, const Steps& steps, int group) {
+  __device__ __forceinline__ void zero() {
 #pragma unroll
     for (int i = 0; i < T::TM; ++i)
 #pragma unroll
       for (int j = 0; j < T::TN; ++j) acc[i][j] = 0.0f;
+  }
+
+  // acc += the sum over the group's steps of one tile.
+  __device__ __forceinline__ void multiply(const RingPlan& plan, const Steps& steps, int group) {
     if (group >= steps.count) return;
     ptx::barrier_wait(ring.full(), ring.phase);
     uint32_t a = ring.tiles() + a_offset, b = ring.tiles() + b_offset;
@@ -85,6 +88,9 @@ struct WarpMath {
   __device__ __forceinline__ float4 quad(int q) const {  // q counts rows of the thread tile, four columns at a time
     const float* four = &acc[q / (T::TN / 4)][q % (T::TN / 4) * 4];
     return {four[0], four[1], four[2], four[3]};
+  }
+  __device__ __forceinline__ void set_quad(int q, float4 sums) {
+    unpack(&acc[q / (T::TN / 4)][q % (T::TN / 4) * 4], sums);
   }
 };
 

@@ -5,19 +5,27 @@
 
 namespace fl {
 
-// S names the sizes: BM BN BK TM TN WM WN KG SLOTS SPLIT, in how many TEAMS the copying warps fill slots, and whether k
-// may be CUT over the grid.
+// S names the sizes: BM BN BK TM TN WM WN KG SLOTS SPLIT, in how many TEAMS the copying warps fill slots, whether k may
+// be CUT over the grid, and whether it SHARES tiles out.
 // C16: rows of C are aligned for 16-byte stores. The code for others is as long as all the rest, and beside the main loop
 // of a persistent kernel it cost up to 3 %; there it is a kernel of its own.
-template <class S, bool ALIGNED = true>
+// SHARED: tiles are shared out (simt_ring_share.cuh). Another kernel as well: whatever stands beside the main loop changes
+// the compiler's choice of registers in it, here by up to 2 % of the time.
+template <class S, bool ALIGNED = true, bool SHARED_OUT = false>
 struct RingTile : S {
-  static constexpr bool C16 = ALIGNED;
-  using S::BM, S::BN, S::BK, S::TM, S::TN, S::WM, S::WN, S::KG, S::SLOTS, S::SPLIT, S::TEAMS, S::CUT;
+  static constexpr bool C16 = ALIGNED, SHARED = SHARED_OUT;
+  using S::BM, S::BN, S::BK, S::TM, S::TN, S::WM, S::WN, S::KG, S::SLOTS, S::SPLIT, S::TEAMS, S::CUT, S::SHARES;
 
   static constexpr int COPIERS = 128, TEAM = COPIERS / TEAMS, WARP_STAGE = 640, FULL_REGISTERS = 224,
                        COPY_REGISTERS = 56;
   static constexpr int group_threads() { return 32 * WM * WN; }
   static constexpr int math_threads() { return group_threads() * KG; }
+  // The groups start one after the other, as their first tiles arrive. Of four, the first and the last share the issue
+  // slots of one half of the multiprocessor and the other two those of the other half: both halves end together.
+  static __device__ __forceinline__ int group_of(int t) {
+    const int group = t / group_threads();
+    return KG == 4 ? group ^ group / 2 : group;
+  }
   static constexpr int threads() { return math_threads() + COPIERS; }
   static constexpr int thread_quads() { return TM * TN / 4; }
   static constexpr int quads() { return BM * BN / 4; }
@@ -33,8 +41,17 @@ struct RingTile : S {
   static constexpr bool valid() {
     return BM == WM * 8 * TM && BN == WN * 4 * TN && TM % 4 == 0 && TN % 4 == 0 && BK % 16 == 0 && SLOTS >= KG &&
            SLOTS >= TEAMS && !(TEAMS > 1 && persistent()) && math_threads() == 256 && !(CUT && SPLIT > 1) &&
-           shared_bytes() <= 232448 && (persistent() || parts_bytes() + 8 * WARP_STAGE <= SLOTS * slot_bytes());
+           !(SHARES && !persistent()) && shared_bytes() <= 232448 &&
+           (persistent() || parts_bytes() + 8 * WARP_STAGE <= SLOTS * slot_bytes());
   }
+};
+
+// How the tiles go to the blocks of a persistent kernel (simt_ring_share.cuh).
+struct Sharing {
+  unsigned tiles, waves;  // that go to them whole, block by block
+  unsigned steps;         // along k of the tiles behind these, which are shared evenly; 0 if there are none
+  float4* sums;           // of parts of tiles, one for each block
+  unsigned* saved;        // for each warp of each block, whether they are there
 };
 
 struct RingPlan {
@@ -45,6 +62,7 @@ struct RingPlan {
   float one;             // 1.0f, as a number that the compiler does not know
   unsigned splits;       // ranges of k, each a part of the grid; 1 unless CUT
   int64_t split_stride;  // from the sums of one to those of the next
+  Sharing sharing;
 };
 
 // Tiles in bands of eight rows, down and then across: the blocks that run at a time read few rows and columns of A and

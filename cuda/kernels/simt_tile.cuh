@@ -8,6 +8,8 @@ namespace fl {
 
 __device__ __forceinline__ float4 add(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 
+__device__ __forceinline__ float4 operator*(float f, float4 v) { return {f * v.x, f * v.y, f * v.z, f * v.w}; }
+
 __device__ __forceinline__ void unpack(float* to, float4 v) { to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w; }
 
 // A warp's outputs: 8 lanes down, 4 across. Lane pairs that share an address sit side by side (i, i ^ 1), so that a

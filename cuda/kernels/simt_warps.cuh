@@ -7,7 +7,7 @@
 // both in the order of k. Same inputs, same bits; no atomics, no workspace, no second kernel.
 //
 // A lies with k contiguous here: it arrives by 16-byte copies, and one read serves four k of a row. A fragment then has
-// one register parity for a whole k, and in a model of the register banks a fifth to a quarter of the FMAs wait. Turned
+// one register parity for a whole k, and in a model of the register banks an eighth to a fifth of the FMAs wait. Turned
 // on the way in, as in simt_ring.cuh, they flow freely, but four times the copies cost more than that at 192 rows, and
 // less at 384: 5.5 instead of 5.4 us, 11.9 instead of 12.1.
 //
@@ -69,27 +69,76 @@ struct WarpSlice {
   }
 };
 
-// acc += the product of the slot's tiles, in ascending k.
+// A warp's sums and fragments. Those of A are four k of a row, those of B a row of one k and of the next. All are loaded
+// while what comes before them is multiplied, four k to a trip of the loop: unrolled over a slot, the FMAs came in an
+// order that cost a fifth of the issue slots in the register banks, and 48 x 48 tiles took 12.2 instead of 11.5 us.
 template <class T>
-__device__ __forceinline__ void multiply_slot(float (&acc)[T::TM][T::TN], uint32_t slot, Lane lane) {
-  constexpr int A_ROW = T::CopyA::LD * 4, B_ROW = T::CopyB::LD * 4;
-  uint32_t a = slot + lane.row * A_ROW, b = slot + T::CopyA::BYTES + lane.col * 16;
+struct SliceMath {
+  static constexpr int A_ROW = T::CopyA::LD * 4, B_ROW = T::CopyB::LD * 4;
+  float acc[T::TM][T::TN];
+  float4 a_rows[T::TM];
+  float b_even[T::TN], b_odd[T::TN];
+
+  static __device__ __forceinline__ void load_b(float (&b_frag)[T::TN], uint32_t b) {
 #pragma unroll
-  for (int k = 0; k < T::KS; k += 4, a += 16, b += 4 * B_ROW) {
-    float4 a_rows[T::TM];
+    for (int j = 0; j < T::TN; j += 4) unpack(&b_frag[j], ptx::load4(b + j * 16));
+  }
+  __device__ __forceinline__ void start(uint32_t a, uint32_t b) {
 #pragma unroll
     for (int i = 0; i < T::TM; ++i) a_rows[i] = ptx::load4(a + i * 8 * A_ROW);
+    load_b(b_even, b);
 #pragma unroll
-    for (int l = 0; l < 4; ++l) {
-      float a_frag[T::TM], b_frag[T::TN];
+    for (int i = 0; i < T::TM; ++i)
 #pragma unroll
-      for (int i = 0; i < T::TM; ++i) a_frag[i] = component(a_rows[i], l);
+      for (int j = 0; j < T::TN; ++j) acc[i][j] = 0.0f;
+  }
+
+  template <int L>
+  __device__ __forceinline__ void one_k(const float (&b_frag)[T::TN], uint32_t a_next) {
 #pragma unroll
-      for (int j = 0; j < T::TN; j += 4) unpack(&b_frag[j], ptx::load4(b + l * B_ROW + j * 16));
-      outer_product(acc, a_frag, b_frag);
+    for (int i = 0; i < T::TM; ++i) {
+#pragma unroll
+      for (int step = 0; step < T::TN; ++step) {
+        const int j = (i + L * T::TM) % 2 ? T::TN - 1 - step : step;
+        acc[i][j] = fmaf(component(a_rows[i], L), b_frag[j], acc[i][j]);
+      }
+      if (L == 3) a_rows[i] = ptx::load4(a_next + i * 8 * A_ROW);
     }
   }
-}
+
+  // The four k at b, and the fragments of the four behind them.
+  __device__ __forceinline__ void four_k(uint32_t b, uint32_t a_next, uint32_t b_next) {
+    load_b(b_odd, b + B_ROW);
+    one_k<0>(b_even, 0);
+    load_b(b_even, b + 2 * B_ROW);
+    one_k<1>(b_odd, 0);
+    load_b(b_odd, b + 3 * B_ROW);
+    one_k<2>(b_even, 0);
+    load_b(b_even, b_next);
+    one_k<3>(b_odd, a_next);
+  }
+
+  // acc = the product over the slice, in ascending k. What is loaded behind its end is not used.
+  __device__ __forceinline__ void multiply(WarpSlice<T>& slice, int64_t count, Lane lane) {
+    const uint32_t a_at = lane.row * A_ROW, b_at = T::CopyA::BYTES + lane.col * 16;
+    uint32_t slot = slice.ring, a = slot + a_at, b = slot + b_at;
+    ptx::wait_copies<T::SLOTS - 2>();
+    __syncwarp();  // all lanes' copies have arrived
+    start(a, b);
+#pragma unroll 1
+    for (int64_t slots = ceil_div(count, T::KS); slots > 0; --slots) {
+      __syncwarp();  // all lanes have read the slot before this one, which is filled now
+      slice.copy_next();
+#pragma unroll 1
+      for (int k = 4; k < T::KS; k += 4, a += 16, b += 4 * B_ROW) four_k(b, a + 16, b + 4 * B_ROW);
+      slot = slot == slice.ring + (T::SLOTS - 1) * T::SLOT ? slice.ring : slot + T::SLOT;
+      ptx::wait_copies<T::SLOTS - 2>();
+      __syncwarp();
+      four_k(b, slot + a_at, slot + b_at);
+      a = slot + a_at, b = slot + b_at;
+    }
+  }
+};
 
 template <class T>
 __global__ void __launch_bounds__(T::THREADS, 1)
@@ -114,16 +163,8 @@ __global__ void __launch_bounds__(T::THREADS, 1)
 
 #pragma unroll
   for (int s = 0; s < T::SLOTS - 1; ++s) slice.copy_next();
-  float acc[T::TM][T::TN] = {};
-  int slot = 0;
-#pragma unroll 1
-  for (int64_t k = 0; k < count; k += T::KS) {
-    ptx::wait_copies<T::SLOTS - 2>();
-    __syncwarp();  // all lanes' copies have arrived, and all lanes have read the slot that is filled next
-    slice.copy_next();
-    multiply_slot<T>(acc, slice.ring + slot * T::SLOT, lane);
-    slot = slot + 1 == T::SLOTS ? 0 : slot + 1;
-  }
+  SliceMath<T> math;
+  math.multiply(slice, count, lane);
 
   __syncthreads();  // the rings are free: the parts take their place
 #pragma unroll
@@ -131,7 +172,7 @@ __global__ void __launch_bounds__(T::THREADS, 1)
 #pragma unroll
     for (int j = 0; j < T::TN; j += 4)
       ptx::store4(shared + ((warp * T::TM * T::TN / 4 + (i * T::TN + j) / 4) * 32 + t % 32) * 16,
-                  {plan.one * acc[i][j], plan.one * acc[i][j + 1], plan.one * acc[i][j + 2], plan.one * acc[i][j + 3]});
+                  plan.one * float4{math.acc[i][j], math.acc[i][j + 1], math.acc[i][j + 2], math.acc[i][j + 3]});
   __syncthreads();
   const Corner at = corner(p, tile.batch, row, col);
   const typename T::Sum cluster{shared + T::INBOX, rank};
