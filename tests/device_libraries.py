@@ -74,7 +74,11 @@ class Numba(Own):
         self.lib = importlib.import_module("numba.cuda")
 
     def put(self, x):
-        return self.lib.to_device(np.ascontiguousarray(x))
+        array = self.lib.to_device(np.ascontiguousarray(x))
+        # CUDA returns from a copy of up to 64 KiB once the host memory is read: no other stream may rely on it yet, and
+        # the interface of this array names no stream to wait for.
+        self.lib.synchronize()
+        return array
 
     def get(self, x):
         if isinstance(x, fl.DeviceArray):

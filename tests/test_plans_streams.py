@@ -179,10 +179,11 @@ def test_recording_while_another_thread_captures(rng):
 
     with torch.cuda.graph(graph, capture_error_mode="global"):
         fl.matmul(a, a, out=b)
-        thread = threading.Thread(target=work)
+        thread = threading.Thread(target=work, daemon=True)
         thread.start()
-        thread.join()
+        thread.join(60)
     assert not failures, failures[0]
+    assert not thread.is_alive()
     graph.replay()
     torch.cuda.synchronize()
     assert_same_bits(y.numpy(), b.cpu().numpy())
@@ -221,7 +222,9 @@ def test_numba_streams_are_waited_for(rng):
             delay(torch, handle)
             a.copy_to_device(late, stream=stream)
             call()
-            assert_product(out.copy_to_host(stream=stream), host, host)
+            got = out.copy_to_host(stream=stream)
+            stream.synchronize()
+            assert_product(got, host, host)
 
 
 @pytest.mark.gpu2
