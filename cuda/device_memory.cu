@@ -13,6 +13,7 @@ namespace {
 void give_back(int device, void* data, std::size_t bytes, cudaStream_t stream) noexcept {
   if (device_count() == 0) return;  // in a child of fork there is nothing to free
   try {
+    const AllowDuringCapture allow;
     const DeviceGuard guard(device);
     pool_free(device, data, bytes, stream);
   } catch (...) {
@@ -24,6 +25,7 @@ void give_back(int device, void* data, std::size_t bytes, cudaStream_t stream) n
 
 std::shared_ptr<void> allocate(int device, std::size_t bytes, void* stream) {
   require_device(device);
+  const AllowDuringCapture allow;
   const DeviceGuard guard(device);
   const auto queue = static_cast<cudaStream_t>(stream);
   void* const data = pool_allocate(device, bytes, queue);
@@ -33,6 +35,7 @@ std::shared_ptr<void> allocate(int device, std::size_t bytes, void* stream) {
 void copy(int device, void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   require_device(device);
+  const AllowDuringCapture allow;  // waiting is among what another thread's capture forbids
   const DeviceGuard guard(device);
   const cudaStream_t stream = library_stream(device);
   FL_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
