@@ -7,6 +7,7 @@ parsed arguments and returns the exit status. What a sub-command needs is import
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -45,10 +46,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     args.argv = list(sys.argv[1:] if argv is None else argv)
     try:
         status: int = args.run(args)
+        sys.stdout.flush()  # here, where a reader that has gone is no surprise, and not while the interpreter ends
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output has gone, `| head` for example
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in the buffer
         return 1
     return status
