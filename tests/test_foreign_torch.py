@@ -42,6 +42,7 @@ class Tensor:
         self.sizes = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
         self.steps = (ctypes.c_int64 * max(array.ndim, 1))(*(s // array.itemsize for s in array.strides))
     def is_neg(self): return self.negative
+    def detach(self): return type(self)(self.array)
     @property
     def dtype(self): return "torch." + self.array.dtype.name
     def __dlpack_device__(self): return (1, 0)
@@ -153,5 +154,27 @@ n = Tensor(np.ones((13, 13), np.float32))
 try: fl.matmul(n, n)
 except MemoryError as e: assert "unlucky" in str(e)
 else: raise AssertionError("no error")
+"""
+    )
+
+
+def test_a_plan_keeps_the_memory_of_its_result(python):
+    """`out.data = y` gives a tensor another memory: the plan goes on writing to the first, which must not be freed."""
+    python(
+        FAKE
+        + """
+import weakref
+Tensor.__dlpack_c_exchange_api__ = publish(1)
+out = Tensor(np.zeros((5, 6), np.float32))
+memory = weakref.ref(out.array)
+plan = fl.Matmul(Tensor(a), Tensor(b), out=out)
+assert plan.execute() is out and np.allclose(out.array, a @ b)
+out.array[...] = 0
+out.array = np.zeros((5, 6), np.float32)
+assert memory() is not None
+plan.execute()
+assert np.allclose(memory(), a @ b) and not out.array.any()
+plan.free()
+assert memory() is None
 """
     )

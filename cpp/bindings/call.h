@@ -35,6 +35,7 @@ class Target {
   // Another call may write the same array: it begins in its own place. Not if what stands in is device memory, which
   // belongs to the order of one call's stream.
   bool reusable() const { return !fresh_ && !device_memory_ && !out_.has_to_be_read_again(); }
+  void hold() { out_.hold(); }  // for other calls: `out` may be given another memory, and the first must stay
   void begin(Place& place) {
     place_ = &place;
     out_.join("out", place);

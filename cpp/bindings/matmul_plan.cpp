@@ -115,8 +115,12 @@ void MatmulPlan::read_again(const char* name, Array& x, Place& place) {
 }
 
 Target& MatmulPlan::target_in(Place& place) {
-  if (target_) target_->begin(place);
-  else target_.emplace(function, out_, shape_, std::initializer_list<const Array*>{&a_, &b_}, place);
+  if (target_) {
+    target_->begin(place);
+    return *target_;
+  }
+  target_.emplace(function, out_, shape_, std::initializer_list<const Array*>{&a_, &b_}, place);
+  if (target_->reusable()) target_->hold();
   return *target_;
 }
 
