@@ -90,6 +90,15 @@ std::string content(const std::string& path) {
   return text.str();
 }
 
+// What a file holds may be quoted in a message: a line of a log, which Python has to be able to decode.
+std::string printable(std::string_view message) {
+  constexpr std::size_t longest = 400;
+  std::string text(message.substr(0, longest));
+  for (char& c : text)
+    if (c < ' ' || c > '~') c = '?';
+  return message.size() > longest ? text + "..." : text;
+}
+
 bool missing(const std::string& path) {
   struct stat status{};
   return path.empty() || (stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR));
@@ -109,7 +118,7 @@ std::string load_tuning(const std::string& path) {
     set_tuning(missing(path) ? std::vector<TunedDevice>{} : devices(content(path)));
     return "";
   } catch (const std::exception& error) {  // out of memory, or a locale's: nothing here is worth a failing product
-    return "tuning table " + path + " is not used: " + error.what();
+    return "tuning table " + path + " is not used: " + printable(error.what());
   }
 }
 

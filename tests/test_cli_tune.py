@@ -106,6 +106,16 @@ def test_show_prints_the_factors_and_what_is_wrong(environment):
     assert "is not used: it is not JSON" in command("tune --show", 1).stderr
 
 
+def test_show_of_a_table_that_only_the_library_can_read(environment):
+    _, path = environment
+    least = table()
+    del least["devices"][0]["measured"]
+    write(path, least)
+    assert "cannot be shown: this command did not write it" in command("tune --show", 1).stderr
+    path.write_bytes(json.dumps(table() | {"more": "MORE"}).encode().replace(b"MORE", b"\xff"))
+    assert "cannot be shown: 'utf-8' codec" in command("tune --show", 1).stderr
+
+
 def test_errors_of_the_command(environment, monkeypatch):
     _, path = environment
     if not fl.cuda.is_available():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 import textwrap
@@ -175,6 +176,14 @@ def test_broken_files_change_nothing(name, tmp_path, rng):
     assert chosen(a, b) == before
 
 
+@pytest.mark.parametrize("name", [b"\xff", b"two\nlines", b"x" * 100_000], ids=["bytes", "newline", "long"])
+def test_what_a_file_says_fits_in_one_line(name, tmp_path):
+    content = json.dumps(table(device={"kind": "KIND"})).encode().replace(b"KIND", name)
+    (tmp_path / "t.json").write_bytes(content)
+    complaint = _core.load_tuning(str(tmp_path / "t.json"))
+    assert "there is no kind of device" in complaint and complaint.isprintable() and len(complaint) < 2000
+
+
 def test_unreadable_files(tmp_path):
     (tmp_path / "folder").mkdir()
     assert "cannot be read" in _core.load_tuning(str(tmp_path / "folder"))
@@ -226,6 +235,17 @@ def test_a_broken_table_is_one_line_in_the_log(environment):
     write(path, '{"format": 1, "version": "0.0.1", "devices": []}')
     _, lines = first_call(env)
     assert len(lines) == 1 and lines[0].startswith("WARNING tuning table ") and "made by version 0.0.1" in lines[0]
+
+
+def test_no_byte_of_a_table_or_its_name_fails_a_product(environment):
+    env, path = environment
+    path.write_bytes(json.dumps(table(device={"kind": "KIND"})).encode().replace(b"KIND", b"\xff"))
+    _, lines = first_call(env)
+    assert len(lines) == 1 and "there is no kind of device '?'" in lines[0]
+    odd = os.fsencode(path.parent) + b"/\xff.json"
+    path.rename(os.fsdecode(odd))
+    _, lines = first_call(env | {"FASTLINALG_TUNE": os.fsdecode(odd)})
+    assert len(lines) == 1 and "\\ufffd.json is not used" in lines[0].encode("ascii", "backslashreplace").decode()
 
 
 def test_where_the_file_is(monkeypatch, tmp_path):

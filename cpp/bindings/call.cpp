@@ -78,7 +78,11 @@ void set_logger(nb::object object) {
 }
 
 void warn(const std::string& line) {
-  if (logger) logger->attr("warning")("%s", line.c_str());
+  if (!logger) return;
+  // It may name a file, and those have names of any bytes.
+  PyObject* const text = PyUnicode_DecodeUTF8(line.data(), Py_ssize_t(line.size()), "replace");
+  if (!text) throw nb::python_error();
+  logger->attr("warning")("%s", nb::steal(text));
 }
 
 Precision parse_precision(const char* text) {

@@ -37,7 +37,10 @@ def _fail(message: str, status: int = 1) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    where = _core.tuning_path()
+    try:
+        where = _core.tuning_path()
+    except UnicodeDecodeError:
+        return _fail("the path of the table is not UTF-8: set FASTLINALG_TUNE to another", 2)
     if not where:
         off = os.environ.get("FASTLINALG_TUNE") == "off"
         return _fail("FASTLINALG_TUNE=off: no table is used" if off else "no cache folder: set XDG_CACHE_HOME", 2)
@@ -58,7 +61,12 @@ def _read(path: Path) -> tuple[dict[str, Any] | None, str]:
     if not path.exists():
         return None, ""
     complaint = _core.load_tuning(str(path))
-    return (None, complaint) if complaint else (json.loads(path.read_text(encoding="utf-8")), "")
+    if complaint:
+        return None, complaint
+    try:
+        return json.loads(path.read_text(encoding="utf-8")), ""
+    except ValueError as error:  # the library reads bytes, and some numbers that JSON does not know
+        return None, f"tuning table {path} cannot be shown: {error}"
 
 
 def _write(path: Path, table: dict[str, Any]) -> None:
@@ -76,9 +84,11 @@ def _show(path: Path) -> int:
     if table is None:
         print(f"no table at {path}: the rules of the library choose")
         return 0
-    print(path)
-    for device in table["devices"]:
-        print("\n".join(["", *_describe(device)]))
+    try:
+        lines = [line for device in table["devices"] for line in ("", *_describe(device))]
+    except (KeyError, TypeError, ValueError, AttributeError):  # the library reads only what it needs
+        return _fail(f"tuning table {path} cannot be shown: this command did not write it")
+    print("\n".join([str(path), *lines]))
     return 0
 
 
