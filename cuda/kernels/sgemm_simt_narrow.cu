@@ -23,7 +23,7 @@ struct Sizes64x32g8 {
   static constexpr bool CUT = true, SHARES = false;
 };
 struct Sizes64x48g8 {
-  static constexpr int BM = 64, BN = 48, BK = 32, TM = 8, TN = 12, WM = 1, WN = 1, KG = 8, SLOTS = 14, SPLIT = 1;
+  static constexpr int BM = 64, BN = 48, BK = 32, TM = 8, TN = 12, WM = 1, WN = 1, KG = 8, SLOTS = 12, SPLIT = 1;
   static constexpr int TEAMS = 4;
   static constexpr bool CUT = true, SHARES = false;
 };

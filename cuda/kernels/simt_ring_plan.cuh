@@ -38,10 +38,14 @@ struct RingTile : S {
   // Where the warps stage unaligned results: while a ring is in use beside it, else in its place.
   static constexpr int stages() { return persistent() ? barriers() + SLOTS * 16 : parts_bytes(); }
   static constexpr int shared_bytes() { return persistent() ? stages() + 8 * WARP_STAGE : barriers() + SLOTS * 16; }
+  // A barrier's parity tells this round of the ring from the last one, not from the one before that. So whoever waits for
+  // a slot must know by what it did before that the last round has begun: a team because it filled the slot itself then, a
+  // group because it read the slot then, or has since read one that the same team filled later.
+  static constexpr bool rounds_follow() { return SLOTS % TEAMS == 0 && (KG % TEAMS == 0 || SLOTS % KG == 0); }
   static constexpr bool valid() {
     return BM == WM * 8 * TM && BN == WN * 4 * TN && TM % 4 == 0 && TN % 4 == 0 && BK % 16 == 0 && SLOTS >= KG &&
-           SLOTS >= TEAMS && !(TEAMS > 1 && persistent()) && math_threads() == 256 && !(CUT && SPLIT > 1) &&
-           !(SHARES && !persistent()) && shared_bytes() <= 232448 &&
+           SLOTS >= TEAMS && rounds_follow() && !(TEAMS > 1 && persistent()) && math_threads() == 256 &&
+           !(CUT && SPLIT > 1) && !(SHARES && !persistent()) && shared_bytes() <= 232448 &&
            (persistent() || parts_bytes() + 8 * WARP_STAGE <= SLOTS * slot_bytes());
   }
 };
