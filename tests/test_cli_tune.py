@@ -106,6 +106,16 @@ def test_show_prints_the_factors_and_what_is_wrong(environment):
     assert "is not used: it is not JSON" in command("tune --show", 1).stderr
 
 
+def test_a_table_that_cannot_be_written_leaves_nothing(environment):
+    _, path = environment
+    path.mkdir()
+    code = "import sys; from fastlinalg.bench import tuning; tuning.SHAPES['cpu'] = {};"
+    code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--device', 'cpu']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 1 and f"error: {path}: " in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert list(path.parent.iterdir()) == [path]
+
+
 def test_show_of_a_table_that_only_the_library_can_read(environment):
     _, path = environment
     least = table()

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "errors.h"
+#include "gil.h"
 
 namespace fl::py {
 namespace {
@@ -39,6 +40,14 @@ class UsedTarget {
  private:
   std::optional<Target>& target_;
 };
+
+// A plan whose row does not take the new addresses waits for the device when it makes another workspace.
+template <class Args>
+void rebind(Plan<Args>& plan, const Args& args) {
+  if (plan.device().kind != Device::cuda) return plan.rebind(args);
+  const GilReleased released;
+  plan.rebind(args);
+}
 
 float*& result_data(SgemmArgs& p) { return p.c.data; }
 float*& result_data(SgemvArgs& p) { return p.y.data; }
@@ -146,7 +155,7 @@ void MatmulPlan::bind(const Array& result) {
     auto& plans = std::get<Plans<Args>>(plans_);
     size_t i = 0;
     problem.for_each_run(result, [&](const Args& args) {
-      if (i < plans.size()) plans[i].rebind(args);
+      if (i < plans.size()) rebind(plans[i], args);
       else plans.push_back(make_plan(args, options_));
       ++i;
     });

@@ -72,9 +72,15 @@ def _read(path: Path) -> tuple[dict[str, Any] | None, str]:
 def _write(path: Path, table: dict[str, Any]) -> None:
     """All or nothing: other processes may be reading it."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(table, indent=1)
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-        file.write(json.dumps(table, indent=1))
-    os.replace(file.name, path)
+        try:
+            file.write(text)
+            file.flush()
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
 
 
 def _show(path: Path) -> int:
