@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import threading
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ import pytest
 import fastlinalg as fl
 
 F32 = np.float32
+# Of the plans in the tests:
+WITH_WORKSPACE = 1024  # accurate products of this size split their operands into a workspace
+ENOUGH = 8  # executions: the first are launches, a later one records a graph, the last start it
 
 
 class Torch:
@@ -166,3 +170,23 @@ def delay(torch, handle, ms=30):
 
 def as_torch(torch, handle):
     return torch.cuda.default_stream() if handle in (0, 1) else torch.cuda.ExternalStream(handle)
+
+
+def captured_while(work, capture):
+    """A graph of what `capture` queues in torch's default mode, during which `work` runs in another thread."""
+    failures, graph = [], Torch().lib.cuda.CUDAGraph()
+
+    def run():
+        try:
+            work()
+        except BaseException as error:  # reported by the main thread
+            failures.append(error)
+
+    with Torch().lib.cuda.graph(graph, capture_error_mode="global"):
+        capture()
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(60)
+    assert not failures, failures[0]
+    assert not thread.is_alive()
+    return graph

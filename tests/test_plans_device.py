@@ -9,12 +9,10 @@ import pytest
 
 import fastlinalg as fl
 from accuracy import assert_product, assert_same_bits
-from device_libraries import WRITABLE, Announced, Exported, Foreign, Torch, normal
+from device_libraries import ENOUGH, WITH_WORKSPACE, WRITABLE, Announced, Exported, Foreign, Torch, normal
 
 pytestmark = pytest.mark.gpu
 F32 = np.float32
-WITH_WORKSPACE = 1024  # accurate products of this size split their operands into a workspace
-ENOUGH = 8  # executions: the first are launches, a later one records a graph, the last start it
 
 
 @pytest.fixture(params=WRITABLE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import threading
 import time
 
 import numpy as np
@@ -12,12 +11,21 @@ import pytest
 
 import fastlinalg as fl
 from accuracy import assert_product, assert_same_bits
-from device_libraries import WRITABLE, Announced, Cupy, Own, Torch, delay, normal
+from device_libraries import (
+    ENOUGH,
+    WITH_WORKSPACE,
+    WRITABLE,
+    Announced,
+    Cupy,
+    Own,
+    Torch,
+    captured_while,
+    delay,
+    normal,
+)
 
 pytestmark = pytest.mark.gpu
 F32 = np.float32
-WITH_WORKSPACE = 1024  # accurate products of this size split their operands into a workspace
-ENOUGH = 8  # executions: the first are launches, a later one records a graph, the last start it
 
 
 @pytest.fixture(params=WRITABLE)
@@ -165,25 +173,16 @@ def test_recording_while_another_thread_captures(rng):
     """A capture in the default mode forbids much to all threads, and is spoilt by it."""
     torch = Torch().lib
     a = torch.from_numpy(normal(rng, 64, 64)).cuda()
-    b, graph, failures = torch.empty_like(a), torch.cuda.CUDAGraph(), []
+    b = torch.empty_like(a)
     x = fl.DeviceArray.from_numpy(a.cpu().numpy())
     y = fl.DeviceArray.from_numpy(np.zeros((64, 64), F32))
 
     def work():
-        try:
-            with fl.Matmul(x, x, out=y) as plan:
-                for _ in range(ENOUGH):
-                    plan.execute()
-        except BaseException as error:  # reported by the main thread
-            failures.append(error)
+        with fl.Matmul(x, x, out=y) as plan:
+            for _ in range(ENOUGH):
+                plan.execute()
 
-    with torch.cuda.graph(graph, capture_error_mode="global"):
-        fl.matmul(a, a, out=b)
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        thread.join(60)
-    assert not failures, failures[0]
-    assert not thread.is_alive()
+    graph = captured_while(work, lambda: fl.matmul(a, a, out=b))
     graph.replay()
     torch.cuda.synchronize()
     assert_same_bits(y.numpy(), b.cpu().numpy())
