@@ -13,8 +13,8 @@ namespace {
 void give_back(int device, void* data, std::size_t bytes, cudaStream_t stream) noexcept {
   if (device_count() == 0) return;  // in a child of fork there is nothing to free
   try {
-    const AllowDuringCapture allow;
     const DeviceGuard guard(device);
+    const AllowDuringCapture allow;
     pool_free(device, data, bytes, stream);
   } catch (...) {
     // The driver has gone, or the device has failed: the memory went with it.
@@ -25,8 +25,8 @@ void give_back(int device, void* data, std::size_t bytes, cudaStream_t stream) n
 
 std::shared_ptr<void> allocate(int device, std::size_t bytes, void* stream) {
   require_device(device);
-  const AllowDuringCapture allow;
   const DeviceGuard guard(device);
+  const AllowDuringCapture allow;
   const auto queue = static_cast<cudaStream_t>(stream);
   void* const data = pool_allocate(device, bytes, queue);
   return {data, [=](void*) { give_back(device, data, bytes, queue); }};  // gives it back too if this throws
@@ -35,8 +35,8 @@ std::shared_ptr<void> allocate(int device, std::size_t bytes, void* stream) {
 void copy(int device, void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   require_device(device);
-  const AllowDuringCapture allow;  // waiting is among what another thread's capture forbids
   const DeviceGuard guard(device);
+  const AllowDuringCapture allow;  // waiting is among what another thread's capture forbids
   const cudaStream_t stream = library_stream(device);
   FL_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
   FL_CUDA(cudaStreamSynchronize(stream));

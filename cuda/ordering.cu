@@ -111,7 +111,8 @@ Mark::~Mark() {
 
 // A capture in the default mode, by whichever thread, forbids the question to all others.
 bool Mark::passed() const {
-  if (!event_) return true;
+  if (!event_ || device_count() == 0) return true;
+  const DeviceGuard guard(device_);
   const AllowDuringCapture allow;
   const cudaError_t error = cudaEventQuery(static_cast<cudaEvent_t>(event_));
   static_cast<void>(cudaGetLastError());

@@ -44,6 +44,10 @@ def calls(device: int):
     yield lambda: fl.cuda.memory_info(device)
     yield lambda: fl.cuda.trim(device)
     yield lambda: _core.DeviceBuffer(1000, device).upload(a[0])
+    x = fl.DeviceArray.from_numpy(a, device=name)
+    yield lambda: fl.matmul(x, x).numpy()
+    yield lambda: [fl.matmul(x, x, out=x) for _ in range(3)]
+    yield lambda: fl.DeviceArray.from_numpy(a, device=name)
 
 
 @pytest.mark.gpu

@@ -215,7 +215,7 @@ FALL_BACKS = [
     ("many_octaves", "fp16x2", 2050, "plain float32 because of the range of the operands"),
     ("nan", "fp16x2", 2051, "plain float32 because of NaN or infinite numbers"),
     ("graded", "fp16x2", 200, "plain float32 because of the range of the operands"),  # too small for bf16x6 to stand by
-    ("normal", "fp16x2_mma", 2055, "two fp16 slices"),
+    ("normal", "fp16x2_mma", 2058, "two fp16 slices"),
     ("graded", "fp16x2_mma", 2056, "plain float32 because of the range of the operands"),
     ("nan", "fp16x2_mma", 2057, "plain float32 because of NaN or infinite numbers"),
     ("graded", "bf16x6", 2052, "three bf16 slices"),
