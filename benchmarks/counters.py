@@ -75,6 +75,12 @@ def launch_all(op: str, shape: list[int], kernels: list[str]) -> None:
     one.download(np.empty(1, dtype=np.float32))  # waits
 
 
+def launch_name(kernel: str) -> str:
+    """``void <unnamed>::f_kernel<1>(Args)`` without all but the name."""
+    found = re.search(r"\w+(?=[<(]|$)", re.sub(r"(\(anonymous namespace\)|<unnamed>)::", "", kernel))
+    return found[0] if found else kernel
+
+
 def read(op: str, shape: str, kernels: list[str]) -> list[list[dict[str, str]]]:
     """Run this file under ncu and return the launches of each call."""
     command = ["ncu", "--clock-control", "none", "--csv", "--page", "raw", "--metrics", ",".join(METRICS.values())]
@@ -91,7 +97,7 @@ def read(op: str, shape: str, kernels: list[str]) -> list[list[dict[str, str]]]:
     ]
     return [
         [
-            {"launch": re.split(r"[<(]", row["Kernel Name"])[0].split("::")[-1].split()[-1]}
+            {"launch": launch_name(row["Kernel Name"])}
             | {short: row.get(metric, "").replace(",", "") for short, metric in METRICS.items()}
             for row in call
         ]

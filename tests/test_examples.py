@@ -41,3 +41,21 @@ def test_the_graph_example_where_there_is_no_device():
     if fl.cuda.is_available():
         pytest.skip("there is one")
     assert "no CUDA device" in run("cuda_graph")
+
+
+@pytest.mark.gpu
+def test_the_fall_backs_of_accurate_products():
+    said = run("fall_backs").splitlines()
+    answers = [line.split("computed by ")[1] for line in said if "computed by" in line]
+    assert answers == [
+        "two fp16 slices",
+        "three bf16 slices because of the range of the operands",
+        "plain float32 because of the range of the operands",
+        "plain float32 because of NaN or infinite numbers",
+    ]
+
+
+def test_the_fall_backs_where_there_is_no_device():
+    if fl.cuda.is_available():
+        pytest.skip("there is one")
+    assert "does not run here" in run("fall_backs")
