@@ -62,6 +62,25 @@ def test_layouts(layout):
         out.assert_intact(layout)
 
 
+def test_layouts_in_turns(rng):
+    """A thread keeps the plans of its last calls: each has to be that of its call, which a new thread makes anew."""
+    kinds = []
+    for m, n, k in ((600, 520, 512), (600, 512, 520), (520, 600, 512), (512, 520, 600)):
+        for order in "CF":
+            a, b = np.asarray(normal(m, k), order=order), normal(k, n, seed=1)
+            kinds += [((a, b), {}), ((a, b, normal(m, n, seed=2)), {"beta": 0.5})]
+            kinds += [((a, b), {"precision": "strict"}), ((a, b), {"kernel": "naive"})]
+    assert len(kinds) > 8, "more than are kept"
+    want = []
+    for args, options in kinds:
+        thread = threading.Thread(target=lambda args=args, options=options: want.append(sgemm(*args, **options)))
+        thread.start()
+        thread.join()
+    for index in (*range(len(kinds)), *rng.integers(0, 8, 24), *rng.integers(0, len(kinds), 24)):
+        args, options = kinds[index]
+        assert_same_bits(sgemm(*args, **options), want[index], f"{args[0].shape} {args[1].shape} {options}")
+
+
 def test_batches():
     a, b, one = normal(40, 130, 90), normal(40, 90, 170, seed=1), normal(90, 170, seed=2)
     assert_product(sgemm(a, b), a, b)
@@ -109,6 +128,23 @@ def test_the_input_may_change_right_after_the_call():
         kept = out.copy()
         assert_same_bits(kept, want, "inputs overwritten")
         assert_same_bits(out, kept, "written after the return")
+
+
+def test_the_input_of_ten_thousand_calls_may_change():
+    """Small calls, whose operands travel in one copy, and some that go through the pipeline."""
+    kinds = [(normal(m, k, seed=i), normal(k, n, seed=9 + i)) for i in range(4)
+             for m, n, k in ((40, 56, 48), (24, 8, 90), (33, 65, 17))]  # fmt: skip
+    large = [(normal(530, 510, seed=i), normal(510, 520, seed=9 + i)) for i in range(4)]
+    for pairs, calls in ((kinds, 10_000), (large, 400)):
+        want = [sgemm(a, b, precision="strict") for a, b in pairs]
+        inputs = [(a.copy(), b.copy()) for a, b in pairs]
+        for i in range(calls):
+            at = i % len(pairs)
+            (x, y), (a, b) = inputs[at], pairs[at]
+            x[...], y[...] = a, b
+            got = sgemm(x, y, precision="strict")
+            x.fill(np.nan), y.fill(np.nan)
+            assert got.tobytes() == want[at].tobytes(), f"call {i}"
 
 
 def test_threads_share_the_pinned_memory():

@@ -19,6 +19,7 @@ from device_libraries import (
     Cupy,
     Own,
     Torch,
+    as_torch,
     captured_while,
     delay,
     normal,
@@ -224,6 +225,25 @@ def test_numba_streams_are_waited_for(rng):
             got = out.copy_to_host(stream=stream)
             stream.synchronize()
             assert_product(got, host, host)
+
+
+@pytest.mark.parametrize("stream", [1, 2, "handle"])
+def test_the_stream_that_an_interface_names_is_waited_for(stream, rng):
+    torch, host = Torch().lib, normal(rng, 64, 64)
+    handle = torch.cuda.Stream().cuda_stream if stream == "handle" else stream
+    memory, late = torch.zeros((64, 64), device="cuda"), torch.from_numpy(host).cuda()
+    b = fl.DeviceArray.from_numpy(host)
+    operand, side = Announced(memory, stream=handle), torch.cuda.Stream()
+    with fl.Matmul(operand, b) as plan:
+        for call in (lambda: fl.matmul(operand, b), lambda: fl.matmul(operand, b, stream=side), plan.execute):
+            torch.cuda.synchronize()
+            with torch.cuda.stream(as_torch(torch, handle)):
+                memory.zero_()
+                delay(torch, handle)
+                memory.copy_(late)  # still to come when the call is made
+                result = call()
+                memory.fill_(float("nan"))  # after the call in the order of the program
+            assert_product(result.numpy(), host, host)
 
 
 @pytest.mark.gpu2

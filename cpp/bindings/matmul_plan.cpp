@@ -170,7 +170,7 @@ void MatmulPlan::move_result(const Array& result) {
   for_each_plan([&](auto& plan) {
     auto args = plan.args();
     result_data(args) += distance;
-    plan.rebind(args);
+    rebind(plan, args);
   });
   result_data_ = result.data();
 }
