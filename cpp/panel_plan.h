@@ -27,6 +27,7 @@ enum class Operand { a, b, c };  // of a SgemvArgs: the matrix, x, y; of a Trans
 struct PanelLoad {
   Operand operand;
   Block block;
+  int64_t line = 0;  // floats of a piece of a line in memory; 0 if all of a line is in the block
 };
 
 template <class Args>
@@ -35,6 +36,7 @@ struct PanelStep {
   std::size_t loads = 0;              // how many loads have to have arrived
   const Kernel<Args>* row = nullptr;  // computes sub_problem(call, block)
   double us = 0;                      // its cost
+  int64_t line = 0;                   // as of a load
 };
 
 // The row of the kernel table for a sub-problem.

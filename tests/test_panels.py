@@ -90,6 +90,14 @@ def test_the_binding_resource_decides_the_order():
     assert operands.count(A) > 2 and operands.count(B) > 2
 
 
+def test_lines_are_not_cut_short():
+    """Lines of 512 bytes cross the link at two thirds of its speed."""
+    for n in (1024, 1536, 2048, 3072, 4096):
+        loads, steps = _core.panel_plan(n, n, n, kernel="fp16x2")
+        widths = [width for operand, (*_, width) in loads if operand == B] + [width for _, (*_, width) in steps]
+        assert min(widths) >= 256, n
+
+
 def test_cuts_are_aligned_and_depend_on_the_call_alone():
     for m, n, k in SIZES:
         plan = _core.panel_plan(m, n, k)
