@@ -14,12 +14,15 @@ namespace fl {
 enum class Needs { baseline, avx2_fma, avx512f, cuda, sm_80, sm_90a };
 constexpr bool on_cuda(Needs needs) { return needs >= Needs::cuda; }
 
+struct KeptSplits;  // splits.h
+
 // What a running kernel may use. A kernel never allocates, throws, reads the environment or picks a device.
 struct Context {
-  void* workspace = nullptr;  // at least Kernel::workspace(args) bytes, 256-byte aligned
-  int threads = 1;            // CPU rows: how many threads the call may use
-  void* stream = nullptr;     // GPU rows: the cudaStream_t to launch on
-  int sm_count = 0;           // GPU rows: multiprocessors of the current device
+  void* workspace = nullptr;           // at least Kernel::workspace(args) bytes, 256-byte aligned
+  int threads = 1;                     // CPU rows: how many threads the call may use
+  void* stream = nullptr;              // GPU rows: the cudaStream_t to launch on
+  int sm_count = 0;                    // GPU rows: multiprocessors of the current device
+  const KeptSplits* splits = nullptr;  // GPU rows that split their operands: what is kept of that
 };
 
 template <class Args>

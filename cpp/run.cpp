@@ -114,11 +114,6 @@ void log_choice(const CallOptions& options, const Args& args, Device device, con
   (*options.log)(where + " " + explain(args, device, row));
 }
 
-std::optional<Slices> slices_of(const Kernel<SgemmArgs>& row) {
-  if (row.workspace == fp16x2_workspace || row.workspace == fp16x2_mma_workspace) return Slices::fp16x2;
-  return row.workspace == bf16x6_workspace ? std::optional(Slices::bf16x6) : std::nullopt;
-}
-
 // The rows that serve precision="accurate" alone decide on the device who computes. The log says it afterwards.
 template <class Args>
 void run_on_device(const Kernel<Args>& row, const Args& args, int device, const CallOptions& options) {

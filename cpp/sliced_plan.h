@@ -3,9 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
-#include "problem.h"
+#include "registry.h"
 
 namespace fl {
 
@@ -31,32 +32,41 @@ constexpr unsigned VERDICT_GIVE_BACK = 16;  // no bar: the tensor cores lose som
 // Up to here tiles may have 96 columns. Their strips of B, of which every other one is half empty, take a third more room.
 constexpr int64_t SLICED_WIDEST_96 = 4096;
 
-// Offsets in the workspace, and its size. What fp16x2 refuses goes to bf16x6 in the same place; only the verdicts, one
-// for each, outlive that.
-struct SlicedPlan {
-  int64_t b_tile;  // columns of B that get strips of their own: 64, or 96 in two strips of which one is half empty
-  int64_t a_strips, b_strips, k_blocks, a_groups, b_groups;  // strips of 64 lines, groups of 16
-  std::size_t verdicts, guard, a_exponents, b_exponents, a_slices, b_slices, bytes;
+// The split of one operand in memory: a word of the guard for each 16 lines, the exponent of each line, the slices of each
+// strip of 64. Offsets and size.
+struct SplitLayout {
+  int64_t tile;  // lines that get strips of their own: 64, or 96 of B in two strips of which one is half empty
+  int64_t strips, groups;  // of 64 and of 16 lines
+  std::size_t exponents, slices, strip_bytes, bytes;
 
-  constexpr SlicedPlan(const SgemmArgs& p, Slices slices, int64_t columns_of_b = SLICE_BLOCK)
-      : b_tile(columns_of_b),
-        a_strips(ceil_div(p.m, SLICE_BLOCK)),
-        b_strips(ceil_div(p.n, b_tile) * ceil_div(b_tile, SLICE_BLOCK)),
-        k_blocks(ceil_div(p.k, SLICE_BLOCK)),
-        a_groups(ceil_div(p.m, SPLIT_LINES)),
-        b_groups(ceil_div(p.n, SPLIT_LINES)),
-        verdicts(0),
-        guard(256),
+  constexpr SplitLayout(int64_t lines, int64_t k, Slices kind, int64_t tile_lines = SLICE_BLOCK)
+      : tile(tile_lines),
+        strips(ceil_div(lines, tile) * ceil_div(tile, SLICE_BLOCK)),
+        groups(ceil_div(lines, SPLIT_LINES)),
+        exponents(aligned(std::size_t(groups) * sizeof(unsigned))),
         // A tile of the product may reach three strips past the last one. What it reads there goes nowhere.
-        a_exponents(aligned(guard + std::size_t(a_groups + b_groups) * sizeof(unsigned))),
-        b_exponents(a_exponents + std::size_t(a_strips + 3) * SLICE_BLOCK * sizeof(int)),
-        a_slices(aligned(b_exponents + std::size_t(b_strips + 3) * SLICE_BLOCK * sizeof(int))),
-        b_slices(a_slices + std::size_t((a_strips + 3) * k_blocks) * strip_bytes(slices)),
-        bytes(b_slices + std::size_t((b_strips + 3) * k_blocks) * strip_bytes(slices)) {}
+        slices(aligned(exponents + std::size_t(strips + 3) * SLICE_BLOCK * sizeof(int))),
+        strip_bytes(std::size_t(ceil_div(k, SLICE_BLOCK) * slice_count(kind)) * SLICE_BYTES),
+        bytes(slices + std::size_t(strips + 3) * strip_bytes) {}
 
  private:
   static constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-  static constexpr std::size_t strip_bytes(Slices slices) { return std::size_t(slice_count(slices)) * SLICE_BYTES; }
+};
+
+// The workspace: verdicts, and the splits of A and B. What fp16x2 refuses goes to bf16x6 in the same place; only the
+// verdicts, one for each, outlive that.
+struct SlicedPlan {
+  int64_t k_blocks;
+  SplitLayout a, b;
+  std::size_t a_begin, b_begin, bytes;
+
+  constexpr SlicedPlan(const SgemmArgs& p, Slices kind, int64_t columns_of_b = SLICE_BLOCK)
+      : k_blocks(ceil_div(p.k, SLICE_BLOCK)),
+        a(p.m, p.k, kind),
+        b(p.n, p.k, kind, columns_of_b),
+        a_begin(256),
+        b_begin(a_begin + a.bytes),
+        bytes(b_begin + b.bytes) {}
 };
 
 // What a product of two slices costs of the bound besides k / 64, in units of u: with Hopper's instructions, and with those
@@ -149,6 +159,9 @@ constexpr bool bf16x6_stands_by(const SgemmArgs& p) { return double(p.m) * doubl
 // Who computed a product of the row that begins with `slices`, in words, from the first two words of the workspace; the
 // second counts if three slices stand by.
 std::string sliced_answer(Slices slices, bool three_stand_by, const SgemmArgs& p, const unsigned* verdicts);
+
+// What a row cuts its operands into, if it does.
+std::optional<Slices> slices_of(const Kernel<SgemmArgs>& row);
 
 const char* accurate_only(const SgemmArgs& p);
 double fp16x2_cost(const SgemmArgs& p);

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <cmath>
 
 #include "rules.h"
 #include "sliced_plan.h"
+#include "splits.h"
 
 namespace fl {
 
@@ -21,6 +23,33 @@ std::size_t fp16x2_workspace(const SgemmArgs& p) {
 
 std::size_t fp16x2_mma_workspace(const SgemmArgs& p) {
   return sliced_fits(p.k) ? SlicedPlan(p, Slices::fp16x2).bytes : 0;
+}
+
+std::optional<Slices> slices_of(const Kernel<SgemmArgs>& row) {
+  if (row.workspace == fp16x2_workspace || row.workspace == fp16x2_mma_workspace) return Slices::fp16x2;
+  return row.workspace == bf16x6_workspace ? std::optional(Slices::bf16x6) : std::nullopt;
+}
+
+namespace {
+// As launch() of those rows has it: else they go to the strict kernel at once.
+bool splits(const Kernel<SgemmArgs>& row, const SgemmArgs& p) {
+  return slices_of(row) && sliced_fits(p.k) && std::isfinite(p.alpha);
+}
+}  // namespace
+
+KeptSplit split_to_keep(const Kernel<SgemmArgs>& row, const SgemmArgs& p, Side side) {
+  if (!splits(row, p)) return {};
+  const int64_t lines = side == Side::a ? p.m : p.n, batch_stride = side == Side::a ? p.a.bs : p.b.bs;
+  const bool wide = side == Side::b && row.workspace == fp16x2_workspace && lines <= SLICED_WIDEST_96;
+  const std::size_t bytes = SplitLayout(lines, p.k, *slices_of(row), wide ? 96 : SLICE_BLOCK).bytes;
+  const bool apart = p.batch > 1 && batch_stride != 0;
+  return {.bytes = apart ? bytes * std::size_t(p.batch) : bytes, .apart = apart ? bytes : 0, .lines = lines};
+}
+
+KeptSplit split_to_share(const Kernel<SgemmArgs>& row, const SgemmArgs& p, Side side) {
+  if (p.batch > 1 || !splits(row, p)) return {};
+  const int64_t lines = side == Side::a ? p.m : p.n;
+  return {.bytes = SplitLayout(lines, p.k, *slices_of(row)).bytes, .shared = true, .lines = lines};
 }
 
 std::string sliced_answer(Slices slices, bool three_stand_by, const SgemmArgs& p, const unsigned* verdicts) {

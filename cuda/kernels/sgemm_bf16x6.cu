@@ -14,13 +14,15 @@ using Single = SingleTile<Bf16Slices, 2, 1, 64, 2, 1>;
 }  // namespace
 
 void launch_bf16x6(const SgemmArgs& p, const unsigned* before, unsigned* verdict, const Context& ctx) {
-  const SlicedPlan plan(p, Slices::bf16x6);
+  Context own = ctx;
+  if (before) own.splits = nullptr;  // they are those of the two slices
+  const SlicedOperands at(p, SlicedPlan(p, Slices::bf16x6), Slices::bf16x6, own);
   const SlicedBound bound(Slices::bf16x6, p.k);
-  launch_split<Bf16Slices>(p, plan, bound, before, ctx);
+  launch_split<Bf16Slices>(p, at, bound, before, ctx);
   if (ceil_div(p.m, Single::BM) * ceil_div(p.n, Single::BN) <= ctx.sm_count) {
-    if (launch_single<Single>(p, plan, bound, before, verdict, !before, ctx)) return;
+    if (launch_single<Single>(p, at, bound, before, verdict, !before, ctx)) return;
   } else {
-    launch_product<Square>(p, plan, bound, before, verdict, ctx);
+    launch_product<Square>(p, at, bound, before, verdict, ctx);
   }
   launch_sliced_fallback(p, verdict, ctx);
 }
@@ -43,7 +45,8 @@ void launch_sliced_fallback(const SgemmArgs& p, const unsigned* verdict, const C
 void sgemm_bf16x6(const SgemmArgs& p, const Context& ctx) {
   if (!sliced_fits(p.k) || !std::isfinite(p.alpha)) return launch_sliced_fallback(p, nullptr, ctx);
   auto* const verdict = static_cast<unsigned*>(ctx.workspace);
-  for (int64_t i = 0; i < p.batch; ++i) launch_bf16x6(problem_of(p, i), nullptr, verdict, ctx);
+  for_each_problem(
+      p, ctx, [&](const SgemmArgs& one, const Context& context) { launch_bf16x6(one, nullptr, verdict, context); });
 }
 
 }  // namespace fl

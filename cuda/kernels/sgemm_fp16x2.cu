@@ -18,20 +18,29 @@ using Small = ProductTile<Fp16Slices, 1, 64, 2, 4, 1>;
 using Square = SingleTile<Fp16Slices, 1, 2, 64, 4, 1>;
 using SquareBy2 = SingleTile<Fp16Slices, 1, 2, 64, 4, 2>;
 
+// What products of other sizes can share has strips of 64 columns: then 192x128 tiles take the place of those with 96,
+// with the same bits.
+SlicedChoice tile_for(const SgemmArgs& p, const Context& ctx) {
+  SlicedChoice choice = sliced_choice(p.m, p.n, p.k, ctx.sm_count);
+  const bool shared = ctx.splits->b.memory && ctx.splits->b.shared;
+  if (shared && choice.b_tile != SLICE_BLOCK) choice.tile = SlicedTile::middle_192x128, choice.b_tile = SLICE_BLOCK;
+  return choice;
+}
+
 void multiply_one(const SgemmArgs& p, const Context& ctx) {
-  const SlicedChoice choice = sliced_choice(p.m, p.n, p.k, ctx.sm_count);
-  const SlicedPlan plan(p, Slices::fp16x2, choice.b_tile);
+  const SlicedChoice choice = tile_for(p, ctx);
+  const SlicedOperands at(p, SlicedPlan(p, Slices::fp16x2, choice.b_tile), Slices::fp16x2, ctx);
   const SlicedBound bound(Slices::fp16x2, p.k);
-  auto* const verdicts = reinterpret_cast<unsigned*>(static_cast<char*>(ctx.workspace) + plan.verdicts);
+  unsigned* const verdicts = at.verdicts;
   const bool more = bf16x6_stands_by(p);
   bool settled = false;
-  launch_split<Fp16Slices>(p, plan, bound, nullptr, ctx);
+  launch_split<Fp16Slices>(p, at, bound, nullptr, ctx);
   const auto product = [&](auto tile) {
-    launch_product<decltype(tile)>(p, plan, bound, nullptr, verdicts, ctx);
+    launch_product<decltype(tile)>(p, at, bound, nullptr, verdicts, ctx);
     return false;
   };
   const auto single = [&](auto tile) {
-    return launch_single<decltype(tile)>(p, plan, bound, nullptr, verdicts, !more, ctx);
+    return launch_single<decltype(tile)>(p, at, bound, nullptr, verdicts, !more, ctx);
   };
   switch (choice.tile) {
     case SlicedTile::tall_256x128: settled = product(Tall{}); break;
@@ -41,7 +50,7 @@ void multiply_one(const SgemmArgs& p, const Context& ctx) {
     case SlicedTile::single_64x64: settled = single(Square{}); break;
     case SlicedTile::single_64x64_by_2: settled = single(SquareBy2{}); break;
   }
-  if (more) launch_bf16x6(p, verdicts, verdicts + 1, ctx);
+  if (more) launch_bf16x6(p, verdicts, verdicts + 1, ctx);  // in the workspace: what is kept stays as it is
   else if (!settled) launch_sliced_fallback(p, verdicts, ctx);
 }
 
@@ -49,7 +58,7 @@ void multiply_one(const SgemmArgs& p, const Context& ctx) {
 
 void sgemm_fp16x2(const SgemmArgs& p, const Context& ctx) {
   if (!sliced_fits(p.k) || !std::isfinite(p.alpha)) return launch_sliced_fallback(p, nullptr, ctx);
-  for (int64_t i = 0; i < p.batch; ++i) multiply_one(problem_of(p, i), ctx);
+  for_each_problem(p, ctx, multiply_one);
 }
 
 }  // namespace fl

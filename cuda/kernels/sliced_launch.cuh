@@ -5,6 +5,7 @@
 
 #include "cluster_launch.cuh"
 #include "sliced_single.cuh"
+#include "splits.h"
 
 namespace fl {
 
@@ -24,25 +25,75 @@ inline SgemmArgs problem_of(const SgemmArgs& p, int64_t i) {
   return one;
 }
 
-// One launch for both operands. Behind other slices it is of few blocks, which have little to do if they are not needed.
+// Calls multiply(problem, context) for each problem of a batch, with what is kept of its operands.
+template <class Multiply>
+void for_each_problem(const SgemmArgs& p, const Context& ctx, Multiply&& multiply) {
+  KeptSplits splits = ctx.splits ? *ctx.splits : KeptSplits{};
+  Context one = ctx;
+  one.splits = &splits;
+  for (int64_t i = 0; i < p.batch; ++i) {
+    multiply(problem_of(p, i), one);
+    for (KeptSplit* const kept : {&splits.a, &splits.b}) {
+      if (kept->apart) kept->memory += kept->apart;
+      else kept->ready = kept->memory != nullptr;  // the first problem has made it for all
+    }
+  }
+}
+
+// The split of an operand of one product: in the workspace, or where it is kept.
+struct SplitPlace {
+  int64_t groups;
+  unsigned* words;
+  int* exponents;
+  char* slices;
+  bool ready;
+
+  SplitPlace(const SplitLayout& layout, char* memory, int64_t lines, int64_t first = 0, bool is_ready = false)
+      : groups(ceil_div(lines, SPLIT_LINES)),
+        words(reinterpret_cast<unsigned*>(memory) + first / SPLIT_LINES),
+        exponents(reinterpret_cast<int*>(memory + layout.exponents) + first),
+        slices(memory + layout.slices + std::size_t(first / SLICE_BLOCK) * layout.strip_bytes),
+        ready(is_ready) {}
+};
+
+struct SlicedOperands {
+  int64_t k_blocks, b_tile;
+  SplitPlace a, b;
+  unsigned* verdicts;
+
+  SlicedOperands(const SgemmArgs& p, const SlicedPlan& plan, Slices kind, const Context& ctx)
+      : k_blocks(plan.k_blocks),
+        b_tile(plan.b.tile),
+        a(place(p.m, p.k, kind, plan.a, ctx, plan.a_begin, ctx.splits ? &ctx.splits->a : nullptr)),
+        b(place(p.n, p.k, kind, plan.b, ctx, plan.b_begin, ctx.splits ? &ctx.splits->b : nullptr)),
+        verdicts(static_cast<unsigned*>(ctx.workspace)) {}
+
+ private:
+  static SplitPlace place(int64_t lines, int64_t k, Slices kind, const SplitLayout& own, const Context& ctx,
+                          std::size_t begin, const KeptSplit* kept) {
+    if (!kept || !kept->memory) return {own, static_cast<char*>(ctx.workspace) + begin, lines};
+    const SplitLayout layout = kept->shared ? SplitLayout(kept->lines, k, kind) : own;
+    return {layout, kept->memory, lines, kept->first, kept->ready};
+  }
+};
+
+// One launch for what is not there. Behind other slices it is of few blocks, which have little to do if they are not needed.
 template <class S>
-void launch_split(const SgemmArgs& p, const SlicedPlan& plan, const SlicedBound& bound, const unsigned* before,
+void launch_split(const SgemmArgs& p, const SlicedOperands& at, const SlicedBound& bound, const unsigned* before,
                   const Context& ctx) {
   static PerDevice known;
-  char* const memory = static_cast<char*>(ctx.workspace);
   const int64_t lda = line_stride(p.a), ldb = line_stride(p.b);
-  const SplitPlan split{{p.a.data, lda, p.m, p.a.cs == 1, by16(p.a.data, lda), memory + plan.a_slices,
-                         reinterpret_cast<int*>(memory + plan.a_exponents)},
-                        {p.b.data, ldb, p.n, p.b.cs != 1, by16(p.b.data, ldb), memory + plan.b_slices,
-                         reinterpret_cast<int*>(memory + plan.b_exponents)},
+  const int64_t a_groups = at.a.ready ? 0 : at.a.groups, b_groups = at.b.ready ? 0 : at.b.groups;
+  if (a_groups + b_groups == 0) return;
+  const SplitPlan split{{p.a.data, lda, p.m, p.a.cs == 1, by16(p.a.data, lda), at.a.words, at.a.slices, at.a.exponents},
+                        {p.b.data, ldb, p.n, p.b.cs != 1, by16(p.b.data, ldb), at.b.words, at.b.slices, at.b.exponents},
                         p.k,
-                        plan.k_blocks,
-                        static_cast<unsigned>(plan.a_groups),
-                        static_cast<unsigned>(plan.a_groups + plan.b_groups),
-                        static_cast<unsigned>(plan.b_tile / SPLIT_LINES),
+                        at.k_blocks,
+                        static_cast<unsigned>(a_groups),
+                        static_cast<unsigned>(a_groups + b_groups),
+                        static_cast<unsigned>(at.b_tile / SPLIT_LINES),
                         bound.small,
                         bound.large,
-                        reinterpret_cast<unsigned*>(memory + plan.guard),
                         double(p.m) * double(p.n) <= 0x1p20,
                         before};
   const unsigned few = 2 * static_cast<unsigned>(ctx.sm_count);
@@ -113,26 +164,26 @@ void launch_tiles(ProductPlan plan, const CUtensorMap& map, const Context& ctx) 
                      plan, map);
 }
 
-inline ProductPlan product_plan(const SgemmArgs& p, const SlicedPlan& plan, const SlicedBound& bound,
-                                const unsigned* before, unsigned* verdict, const Context& ctx) {
-  char* const memory = static_cast<char*>(ctx.workspace);
-  return {
-      memory + plan.a_slices,
-      memory + plan.b_slices,
-      int(plan.k_blocks),
-      0,
-      0,
-      0,
-      {reinterpret_cast<const unsigned*>(memory + plan.guard), int(plan.a_groups), int(plan.a_groups + plan.b_groups),
-       unsigned(p.k), bound.both_large, verdict, before},
-      {reinterpret_cast<const int*>(memory + plan.a_exponents), reinterpret_cast<const int*>(memory + plan.b_exponents),
-       p.c.data, p.c.rs, int(p.m), int(p.n), p.alpha, p.beta}};
+inline Guard guard_of(const SgemmArgs& p, const SlicedOperands& at, const SlicedBound& bound, const unsigned* before,
+                      unsigned* verdict) {
+  return {at.a.words,    at.b.words,       int(at.a.groups), int(at.a.groups + at.b.groups),
+          unsigned(p.k), bound.both_large, verdict,          before};
+}
+
+inline Epilogue epilogue_of(const SgemmArgs& p, const SlicedOperands& at) {
+  return {at.a.exponents, at.b.exponents, p.c.data, p.c.rs, int(p.m), int(p.n), p.alpha, p.beta};
+}
+
+inline ProductPlan product_plan(const SgemmArgs& p, const SlicedOperands& at, const SlicedBound& bound,
+                                const unsigned* before, unsigned* verdict) {
+  return {at.a.slices,       at.b.slices, int(at.k_blocks), 0, 0, 0, guard_of(p, at, bound, before, verdict),
+          epilogue_of(p, at)};
 }
 
 template <class T>
-void launch_product(const SgemmArgs& p, const SlicedPlan& plan, const SlicedBound& bound, const unsigned* before,
+void launch_product(const SgemmArgs& p, const SlicedOperands& at, const SlicedBound& bound, const unsigned* before,
                     unsigned* verdict, const Context& ctx) {
-  const ProductPlan product = product_plan(p, plan, bound, before, verdict, ctx);
+  const ProductPlan product = product_plan(p, at, bound, before, verdict);
   CUtensorMap map{};
   if (!box_map(map, p)) launch_tiles<T, WayOut::rows>(product, map, ctx);
   else if (p.beta != 0.0f) launch_tiles<T, WayOut::blend>(product, map, ctx);
@@ -141,9 +192,9 @@ void launch_product(const SgemmArgs& p, const SlicedPlan& plan, const SlicedBoun
 
 // One tile for each cluster. `falls_back`: with the plain kernel inside, for slices that are refused. Returns that.
 template <class T>
-bool launch_single(const SgemmArgs& p, const SlicedPlan& plan, const SlicedBound& bound, const unsigned* before,
+bool launch_single(const SgemmArgs& p, const SlicedOperands& at, const SlicedBound& bound, const unsigned* before,
                    unsigned* verdict, bool falls_back, const Context& ctx) {
-  SinglePlan single{product_plan(p, plan, bound, before, verdict, ctx),
+  SinglePlan single{product_plan(p, at, bound, before, verdict),
                     by16(p.c.data, p.c.rs),
                     falls_back,
                     by16(p.a.data, line_stride(p.a)) && by16(p.b.data, line_stride(p.b)),

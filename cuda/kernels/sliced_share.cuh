@@ -14,6 +14,7 @@ struct SplitOperand {
   const float* data;
   int64_t ld, lines;
   bool k_contiguous, by16;
+  unsigned* words;  // of the guard, one for each 16 lines
   char* slices;
   int* exponents;  // line i was multiplied by 2^exponents[i]
 };

@@ -31,12 +31,11 @@ constexpr int NARROW = 60;
 struct SplitPlan {
   SplitOperand a, b;
   int64_t k, k_blocks;
-  unsigned a_groups, groups;  // of lines: those of A, then those of B
+  unsigned a_groups, groups;  // of lines: those of A, then those of B; none of an operand whose split is there
   unsigned b_tile;            // groups of B that make up a tile; its strips are its own
   float small, large;         // thresholds on scaled numbers
-  unsigned* guard;
-  bool early;              // whether the product's blocks may start as soon as there is room
-  const unsigned* before;  // the verdict on slices that were tried before, if any
+  bool early;                 // whether the product's blocks may start as soon as there is room
+  const unsigned* before;     // the verdict on slices that were tried before, if any
 };
 
 struct SplitShared {
@@ -221,12 +220,13 @@ __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
     if (threadIdx.x < SPLIT_LINES)
       shared.largest[0][threadIdx.x] = shared.largest[1][threadIdx.x] = shared.large_count[threadIdx.x] = 0;
     __syncthreads();
-    unsigned* const word = plan.guard + block;
     if (block < plan.a_groups) {
+      unsigned* const word = plan.a.words + block;
       if (plan.a.k_contiguous) split_group<S, Shape, false, true, LONG>(plan, plan.a, block, word, shared);
       else split_group<S, Shape, false, false, LONG>(plan, plan.a, block, word, shared);
     } else {
       const unsigned group = block - plan.a_groups;
+      unsigned* const word = plan.b.words + group;
       if (plan.b.k_contiguous) split_group<S, Shape, true, true, LONG>(plan, plan.b, group, word, shared);
       else split_group<S, Shape, true, false, LONG>(plan, plan.b, group, word, shared);
     }

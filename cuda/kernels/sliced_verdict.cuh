@@ -6,11 +6,11 @@
 namespace fl {
 
 struct Guard {
-  const unsigned* words;   // one for each 16 lines: those of A, then those of B
-  int a_groups, groups;    // of lines
-  unsigned k, both_large;  // for how many k both factors have to be large if there are small numbers
-  unsigned* verdict;       // for the kernels behind
-  const unsigned* before;  // the verdict on slices that were tried before, if any
+  const unsigned *a_words, *b_words;  // one for each 16 lines
+  int a_groups, groups;               // of lines: of A, of both
+  unsigned k, both_large;             // for how many k both factors have to be large if there are small numbers
+  unsigned* verdict;                  // for the kernels behind
+  const unsigned* before;             // the verdict on slices that were tried before, if any
 };
 
 struct VerdictShared {
@@ -34,8 +34,9 @@ __device__ __forceinline__ void collect_words(const Guard& guard, VerdictShared&
   if (int(threadIdx.x) < FIRST) return;
   unsigned count[2] = {}, any = 0;
   for (int group = threadIdx.x - FIRST; group < guard.groups; group += THREADS - FIRST) {
-    const unsigned word = guard.words[group];
-    unsigned& most = count[group < guard.a_groups ? 0 : 1];
+    const bool of_a = group < guard.a_groups;
+    const unsigned word = of_a ? guard.a_words[group] : guard.b_words[group - guard.a_groups];
+    unsigned& most = count[of_a ? 0 : 1];
     most = max(most, word & GUARD_COUNT);
     any |= word & ~GUARD_COUNT;
   }

@@ -11,6 +11,7 @@
 #include "memory.h"
 #include "registry.h"
 #include "scheduler.h"
+#include "splits.h"
 
 namespace {
 
@@ -87,6 +88,23 @@ const Kernel<Args>& answering(const Kernel<Args>&, const Args&) {
   return row<Args>("reference", false);
 }
 
+// The split of an operand is a copy of its lines here, one after the other. What is read of it is the copy: a split that is
+// out of date shows, and one that nobody has made is NaN.
+void use_split(const KeptSplit& kept, ConstMatrix& x, int64_t lines, int64_t k, bool by_rows, int64_t problem) {
+  if (!kept.memory) return;
+  if (kept.first % SPLIT_UNIT || kept.first + lines > kept.lines) simulated::wrong("a split of other lines");
+  char* const memory = kept.memory + std::size_t(problem) * kept.apart;
+  const std::size_t end = std::size_t(problem) * kept.apart + std::size_t(kept.lines * k) * sizeof(float);
+  if (end > kept.bytes) simulated::wrong("the memory for a split is too small");
+  simulated::check_device_access(kept.memory, kept.bytes, "the split of an operand");
+  float* const copy = reinterpret_cast<float*>(memory) + kept.first * k;
+  if (!kept.ready && (problem == 0 || kept.apart))
+    for (int64_t i = 0; i < lines; ++i)
+      for (int64_t l = 0; l < k; ++l) copy[i * k + l] = x.data[by_rows ? i * x.rs + l * x.cs : i * x.cs + l * x.rs];
+  x.data = copy;
+  x.rs = by_rows ? k : 1, x.cs = by_rows ? 1 : k, x.bs = 0;
+}
+
 template <class Args>
 void answer(const Kernel<Args>& gpu, const Args& p) {
   const Kernel<Args>& cpu = answering(gpu, p);
@@ -96,6 +114,22 @@ void answer(const Kernel<Args>& gpu, const Args& p) {
   cpu.run(p, {.workspace = workspace.get(), .threads = 1});
 }
 
+void answer(const Kernel<SgemmArgs>& gpu, const SgemmArgs& p, const KeptSplits& splits) {
+  if (!splits.a.memory && !splits.b.memory) return answer(gpu, p);
+  for (int64_t i = 0; i < p.batch; ++i) {
+    SgemmArgs one = p;
+    one.batch = 1;
+    one.a.data += i * p.a.bs, one.b.data += i * p.b.bs, one.c.data += i * p.c.bs;
+    use_split(splits.a, one.a, p.m, p.k, true, i);
+    use_split(splits.b, one.b, p.n, p.k, false, i);
+    answer(gpu, one);
+  }
+}
+template <class Args>
+void answer(const Kernel<Args>& gpu, const Args& p, const KeptSplits&) {
+  answer(gpu, p);
+}
+
 template <class Args>
 void launch(const char* name, const Args& p, const Context& context) {
   const Kernel<Args>& gpu = row<Args>(name, true);
@@ -103,6 +137,7 @@ void launch(const char* name, const Args& p, const Context& context) {
     simulated::wrong(std::string(name) + " is launched on what it refuses: " + reason);
   void* const workspace = context.workspace;
   const std::size_t bytes = gpu.workspace(p);
+  const KeptSplits splits = context.splits ? *context.splits : KeptSplits{};
   const simulated::Lock lock(simulated::mutex);
   simulated::Stream& stream = simulated::stream_of(static_cast<cudaStream_t>(context.stream));
   simulated::enqueue(stream, [=] {
@@ -117,7 +152,7 @@ void launch(const char* name, const Args& p, const Context& context) {
     if (bytes && std::any_of(static_cast<unsigned char*>(workspace), static_cast<unsigned char*>(workspace) + bytes,
                              [](unsigned char byte) { return byte != 0xAB; }))
       simulated::wrong("two kernels use the same workspace at the same time");
-    answer(gpu, p);
+    answer(gpu, p, splits);
     if (bytes) std::memset(workspace, 0xCD, bytes);
   });
 }
