@@ -13,6 +13,7 @@
 
 #include "panel_plan.h"
 #include "registry.h"
+#include "splits.h"
 
 namespace fl::cuda {
 
@@ -74,16 +75,17 @@ SgemmArgs device_layout(const SgemmArgs& host);
 SgemvArgs device_layout(const SgemvArgs& host);
 TransposeArgs device_layout(const TransposeArgs& host);
 
-// What a plan keeps on a device: its row's workspace, and a run recorded as a CUDA graph, which starts in half the time of
-// a launch. Runs on several streams wait for each other on the device. Those that are captured in another graph do not,
-// and need the plan until that graph has gone.
+// What a plan keeps on a device: its row's workspace, the splits of operands, and a run recorded as a CUDA graph, which
+// starts in half the time of a launch. Runs on several streams wait for each other on the device. Those that are captured
+// in another graph do not, and need the plan until that graph has gone.
 class KeptRun {
  public:
-  using Launch = std::function<void(void* stream, void* workspace)>;
-  KeptRun(std::size_t workspace_bytes, int device);
+  using Launch = std::function<void(void* stream, void* workspace, const KeptSplits& splits)>;
+  KeptRun(std::size_t workspace_bytes, const KeptSplits& splits, int device);  // the splits' memory is not there yet
   ~KeptRun();
   void run(void* stream, const Launch& launch);
-  void forget();  // the next run launches something else
+  void forget();         // the next run launches something else
+  void forget_splits();  // the next run makes them anew
 
  private:
   struct State;

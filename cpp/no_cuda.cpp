@@ -34,10 +34,11 @@ void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptRu
   refuse();
 }
 struct KeptRun::State {};
-KeptRun::KeptRun(std::size_t, int) { refuse(); }
+KeptRun::KeptRun(std::size_t, const KeptSplits&, int) { refuse(); }
 KeptRun::~KeptRun() = default;
 void KeptRun::run(void*, const Launch&) { refuse(); }
 void KeptRun::forget() {}
+void KeptRun::forget_splits() {}
 template <class Args>
 std::optional<Args> packed_layout(const Args&) {
   refuse();

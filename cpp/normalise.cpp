@@ -45,6 +45,12 @@ void rename_axes(TransposeArgs& p) {
 
 }  // namespace
 
+bool swaps_operands(const SgemmArgs& p) {
+  Matrix c = p.c;
+  tidy_strides(c, p.m, p.n, p.batch);
+  return c.cs != 1 && c.rs == 1;
+}
+
 bool normalise(SgemmArgs& p) {
   if (p.m == 0 || p.n == 0 || p.batch == 0) return false;
   if (p.alpha == 0.0f) p.k = 0;
@@ -55,7 +61,7 @@ bool normalise(SgemmArgs& p) {
   tidy_strides(p.a, p.m, p.k, p.batch);
   tidy_strides(p.b, p.k, p.n, p.batch);
   tidy_strides(p.c, p.m, p.n, p.batch);
-  if (p.c.cs != 1 && p.c.rs == 1) {
+  if (swaps_operands(p)) {
     std::swap(p.a, p.b);
     std::swap(p.m, p.n);
     std::swap(p.a.rs, p.a.cs);

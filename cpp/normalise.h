@@ -14,4 +14,7 @@ FL_EXPORT bool normalise(SgemmArgs& p);
 FL_EXPORT bool normalise(SgemvArgs& p);
 FL_EXPORT bool normalise(TransposeArgs& p);
 
+// Whether A and B change places for that.
+bool swaps_operands(const SgemmArgs& p);
+
 }  // namespace fl

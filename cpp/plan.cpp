@@ -1,5 +1,7 @@
 #include "plan.h"
 
+#include <string>
+#include <type_traits>
 #include <utility>
 
 #include "errors.h"
@@ -7,6 +9,17 @@
 #include "threading.h"
 
 namespace fl {
+namespace {
+
+bool constant_moves(const SgemmArgs& before, const SgemmArgs& now, Side side) {
+  return side == Side::a ? before.a != now.a : before.b != now.b;
+}
+template <class Args>
+bool constant_moves(const Args&, const Args&, Side) {
+  return false;
+}
+
+}  // namespace
 
 template <class Args>
 Plan<Args>::Plan(const Args& args, const CallOptions& options) : given_(args), options_(options) {
@@ -30,7 +43,7 @@ template <class Args>
 void Plan<Args>::prepare() {
   decision_ = decide(given_, options_);
   threads_ = num_threads();
-  workspace_bytes_ = 0;
+  workspace_bytes_ = kept_bytes_ = 0;
   if (!decision_.row) return;
   try {
     get_workspace();
@@ -47,13 +60,47 @@ void Plan<Args>::get_workspace() {
   device_run_.reset();
   workspace_bytes_ = decision_.row->workspace(seen_by_row(decision_, options_));
   if (decision_.device.kind == Device::cpu) host_workspace_ = std::make_unique<HostWorkspace>(workspace_bytes_);
-  else if (options_.device_memory && !decision_.packed)
-    device_run_ = std::make_unique<cuda::KeptRun>(workspace_bytes_, decision_.device.ordinal);
+  else if (options_.device_memory && !decision_.packed) get_device_run();
+}
+
+template <class Args>
+KeptSplits Plan<Args>::splits_to_keep() const {
+  KeptSplits splits;
+  if constexpr (std::is_same_v<Args, SgemmArgs>) {
+    if (!options_.constant) return splits;
+    const bool is_a = (*options_.constant == Side::a) != swaps_operands(given_);
+    (is_a ? splits.a : splits.b) = split_to_keep(*decision_.row, decision_.args, is_a ? Side::a : Side::b);
+  }
+  return splits;
+}
+
+// What is kept only saves time: where there is no room for it, each execution splits both operands.
+template <class Args>
+void Plan<Args>::get_device_run() {
+  const int device = decision_.device.ordinal;
+  const KeptSplits splits = splits_to_keep();
+  kept_bytes_ = splits.a.bytes + splits.b.bytes;
+  if (kept_bytes_ > 0) try {
+      device_run_ = std::make_unique<cuda::KeptRun>(workspace_bytes_, splits, device);
+      return;
+    } catch (const OutOfMemory&) {
+      if (options_.log)
+        (*options_.log)("cuda:" + std::to_string(device) + " has no " + std::to_string(kept_bytes_) +
+                        " bytes to keep the split of the constant operand");
+      kept_bytes_ = 0;
+    }
+  device_run_ = std::make_unique<cuda::KeptRun>(workspace_bytes_, KeptSplits{}, device);
+}
+
+template <class Args>
+void Plan<Args>::renew_constant() {
+  if (device_run_) device_run_->forget_splits();
 }
 
 template <class Args>
 void Plan<Args>::rebind(const Args& args) {
   if (args == given_) return;
+  if (options_.constant && constant_moves(given_, args, *options_.constant)) renew_constant();
   given_ = args;
   if (!decision_.row) return;
   if (device_run_) device_run_->forget();
@@ -83,8 +130,9 @@ void Plan<Args>::run_on_device(void* stream) {
   try {
     fl::execute(decision_, options_);
   } catch (const OutOfMemory&) {
-    if (!do_without_workspace(decision_, options_)) throw;
-    fl::execute(decision_, options_);
+    Decision<Args> this_time = decision_;  // the next execution may find memory
+    if (!do_without_workspace(this_time, options_)) throw;
+    fl::execute(this_time, options_);
   }
 }
 

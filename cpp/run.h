@@ -3,11 +3,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "dispatch.h"
 #include "panel_plan.h"
+#include "splits.h"
 
 namespace fl {
 
@@ -18,6 +20,7 @@ struct CallOptions {
   bool device_memory = false;  // the operands are device pointers; the call returns once it is queued on `stream`
   const std::function<void(const std::string&)>* log = nullptr;  // called with one line of text if set
   bool log_choice = true;                                        // false: only what is out of the ordinary
+  std::optional<Side> constant = {};  // of a plan: the operand that has the same values in every execution
 };
 
 template <class Args>

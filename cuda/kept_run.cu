@@ -1,4 +1,4 @@
-// A run that is repeated: its workspace, and the run itself as a CUDA graph.
+// A run that is repeated: its workspace, the splits of operands that stay, and the run itself as a CUDA graph.
 #include "check.h"
 #include "device.h"
 #include "device_guard.h"
@@ -14,29 +14,40 @@ namespace {
 // recorded when about as much has been lost without one, however many runs are still to come.
 constexpr int runs_before_graph = 4;
 
+constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
 }  // namespace
 
 struct KeptRun::State {
   int device;
   std::size_t bytes;
-  void* workspace = nullptr;
-  cudaEvent_t last_use = nullptr;  // of the workspace
+  KeptSplits splits;
+  void* workspace = nullptr;       // and the splits behind it
+  cudaEvent_t last_use = nullptr;  // of that memory
   GraphExec graph = nullptr;
   int runs = 0;  // since the arguments changed
+
+  bool splits_ready() const { return (!splits.a.memory || splits.a.ready) && (!splits.b.memory || splits.b.ready); }
+  void set_splits_ready(bool ready) { splits.a.ready = splits.b.ready = ready; }
 };
 
-KeptRun::KeptRun(std::size_t workspace_bytes, int device)
-    : state_(new State{.device = device, .bytes = workspace_bytes}) {
-  if (workspace_bytes == 0) return;
+KeptRun::KeptRun(std::size_t workspace_bytes, const KeptSplits& splits, int device)
+    : state_(new State{.device = device,
+                       .bytes = aligned(workspace_bytes) + aligned(splits.a.bytes) + splits.b.bytes,
+                       .splits = splits}) {
+  if (state_->bytes == 0) return;
   const DeviceGuard guard(device);
   const AllowDuringCapture allow;
   const cudaStream_t stream = library_stream(device);
-  state_->workspace = pool_allocate(device, workspace_bytes, stream);
+  state_->workspace = pool_allocate(device, state_->bytes, stream);
+  char* const behind = static_cast<char*>(state_->workspace) + aligned(workspace_bytes);
+  if (splits.a.bytes) state_->splits.a.memory = behind;
+  if (splits.b.bytes) state_->splits.b.memory = behind + aligned(splits.a.bytes);
   cudaError_t error = cudaEventCreateWithFlags(&state_->last_use, cudaEventDisableTiming);
   if (error == cudaSuccess) error = cudaStreamSynchronize(stream);  // the memory may be used on any stream from now on
   if (error == cudaSuccess) return;
   if (state_->last_use) ignore_errors(cudaEventDestroy(state_->last_use));
-  pool_free(device, state_->workspace, workspace_bytes, stream);
+  pool_free(device, state_->workspace, state_->bytes, stream);
   fail(error, "making the workspace of a plan", __FILE__, __LINE__);
 }
 
@@ -67,12 +78,15 @@ void KeptRun::forget() {
   state_->graph.reset();
 }
 
+void KeptRun::forget_splits() { state_->set_splits_ready(false); }
+
 // What cannot be recorded is launched as before.
 void KeptRun::record(const Launch& launch) {
   const AllowDuringCapture allow;
   const StreamLease lease(state_->device, nullptr);
   try {
-    state_->graph = cuda::record(lease.get(), [&](cudaStream_t stream) { launch(stream, state_->workspace); });
+    state_->graph =
+        cuda::record(lease.get(), [&](cudaStream_t stream) { launch(stream, state_->workspace, state_->splits); });
   } catch (const CudaError&) {
     state_->graph = nullptr;
   }
@@ -80,12 +94,19 @@ void KeptRun::record(const Launch& launch) {
 
 void KeptRun::run(void* stream, const Launch& launch) {
   const auto queue = static_cast<cudaStream_t>(stream);
-  // An event from outside a capture must not come into it, nor one of its own get out.
-  if (is_capturing(queue)) return launch(stream, state_->workspace);
+  // An event from outside a capture must not come into it, nor one of its own get out. Nor must a graph that is launched
+  // at any time write what is kept: it reads the splits that are there, or makes its own in the workspace.
+  if (is_capturing(queue))
+    return launch(stream, state_->workspace, state_->splits_ready() ? state_->splits : KeptSplits{});
   if (state_->workspace) FL_CUDA(cudaStreamWaitEvent(queue, state_->last_use, 0));
-  if (++state_->runs == runs_before_graph) record(launch);
-  if (state_->graph) FL_CUDA(cudaGraphLaunch(state_->graph.get(), queue));
-  else launch(stream, state_->workspace);
+  if (state_->splits_ready()) {
+    if (++state_->runs == runs_before_graph) record(launch);
+    if (state_->graph) FL_CUDA(cudaGraphLaunch(state_->graph.get(), queue));
+    else launch(stream, state_->workspace, state_->splits);
+  } else {
+    launch(stream, state_->workspace, state_->splits);
+    state_->set_splits_ready(true);
+  }
   if (state_->workspace) FL_CUDA(cudaEventRecord(state_->last_use, queue));
 }
 

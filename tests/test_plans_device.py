@@ -204,6 +204,27 @@ def test_a_workspace_that_does_not_fit(rng, caplog):
         fl.cuda.set_memory_limit(0)
 
 
+def test_an_execution_without_room_for_its_workspace(rng):
+    """It is strict, the next one accurate again: with packed operands each execution gets memory of its own."""
+    n = WITH_WORKSPACE
+    hosts = [normal(rng, 2 * n, 2 * n) for _ in range(2)]
+    views = [
+        Announced(x, shape=(n, n), strides=(16 * n, 8)) for x in (fl.DeviceArray.from_numpy(host) for host in hosts)
+    ]
+    out = fl.DeviceArray.from_numpy(np.zeros((n, n), F32))
+    accurate, strict = (fl.matmul(*views, precision=x).numpy() for x in ("accurate", "strict"))
+    assert (accurate != strict).any()
+    with fl.Matmul(*views, out=out) as plan:
+        for room, want in ((0, accurate), (2 * 4 * n * n + 2**20, strict), (0, accurate)):
+            fl.cuda.trim()
+            fl.cuda.set_memory_limit(room and fl.cuda.memory_info()["used"] + room)
+            try:
+                plan.execute()
+            finally:
+                fl.cuda.set_memory_limit(0)
+            assert_same_bits(out.numpy(), want)
+
+
 def test_after_an_execution_without_memory(rng):
     """The next one writes `out` again."""
     host = normal(rng, 600, 600)

@@ -59,9 +59,10 @@ void bind_matmul_plan(nb::module_& m) {
   using nb::arg;
   nb::class_<MatmulPlan>(m, "MatmulPlan", "What fastlinalg.Matmul is built on.")
       .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, float, float, bool, bool, nb::handle, const char*,
-                    const char*, nb::handle>(),
+                    const char*, nb::handle, nb::handle>(),
            arg("a"), arg("b"), arg("c").none(), arg("out").none(), arg("alpha"), arg("beta"), arg("trans_a"),
-           arg("trans_b"), arg("kernel").none(), arg("precision"), arg("device"), arg("stream").none())
+           arg("trans_b"), arg("kernel").none(), arg("precision"), arg("device"), arg("stream").none(),
+           arg("constant").none())
       .def("plan", &MatmulPlan::plan)
       .def("execute", &MatmulPlan::execute, nb::kw_only(), arg("stream") = nb::none(), execute_doc)
       .def("_reset_operands", &MatmulPlan::reset_operands, arg("a").none(), arg("b").none(), arg("c").none(),

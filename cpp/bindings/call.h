@@ -29,6 +29,7 @@ class Target {
          Place& place, const Array* replaced = nullptr);
   bool replaces() const { return replaces_; }
   const Array& array() const { return stand_in_ ? temporary_ : out_; }
+  bool overlaps(const Array& x) const { return out_.overlaps(x); }
   void preload(const Array& c);  // the values that beta multiplies
   nb::object finish();           // `out` or the new array, complete
 

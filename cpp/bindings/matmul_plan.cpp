@@ -27,6 +27,13 @@ void require_matrix(const char* name, const Array& x, bool trans) {
                        to_string(x.shape()));
 }
 
+std::optional<Side> parse_constant(nb::handle name) {
+  if (name.is_none()) return std::nullopt;
+  if (name.equal(nb::str("a"))) return Side::a;
+  if (name.equal(nb::str("b"))) return Side::b;
+  throw InvalidValue(std::string(function) + ": constant must be 'a', 'b' or None, got " + text(nb::repr(name)));
+}
+
 // What cannot serve the next call goes with this one, while its stream is there.
 class UsedTarget {
  public:
@@ -55,7 +62,8 @@ float*& result_data(SgemvArgs& p) { return p.y.data; }
 }  // namespace
 
 MatmulPlan::MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out, float alpha, float beta, bool trans_a,
-                       bool trans_b, nb::handle kernel, const char* precision, const char* device, nb::handle stream)
+                       bool trans_b, nb::handle kernel, const char* precision, const char* device, nb::handle stream,
+                       nb::handle constant)
     : device_name_(device),
       c_(nb::borrow(c)),
       out_(nb::borrow(out)),
@@ -66,6 +74,7 @@ MatmulPlan::MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out,
       trans_a_(trans_a),
       trans_b_(trans_b),
       options_(parse_options(function, kernel, precision, device, stream)) {
+  options_.call.constant = parse_constant(constant);
   Place place(device_name_.c_str(), options_.call.stream);
   a_ = operand(a, "a", place);
   b_ = operand(b, "b", place);
@@ -123,12 +132,21 @@ void MatmulPlan::read_again(const char* name, Array& x, Place& place) {
   x = std::move(again);
 }
 
+void MatmulPlan::require_constant(const char* method, const Target& target, const Array& a, const Array& b) const {
+  if (!options_.call.constant) return;
+  const bool is_a = *options_.call.constant == Side::a;
+  if (target.overlaps(is_a ? a : b))
+    throw InvalidValue(std::string(function) + method + ": out overlaps " + (is_a ? "a" : "b") +
+                       ", which is said to be constant");
+}
+
 Target& MatmulPlan::target_in(Place& place) {
   if (target_) {
     target_->begin(place);
     return *target_;
   }
   target_.emplace(function, out_, shape_, std::initializer_list<const Array*>{&a_, &b_}, place);
+  require_constant("", *target_, a_, b_);
   if (target_->reusable()) target_->hold();
   return *target_;
 }
@@ -229,12 +247,15 @@ void MatmulPlan::reset_operands(nb::handle a_in, nb::handle b_in, nb::handle c_i
   std::optional<Target> target;
   if (!out.is_none() || state_ == planned)
     target.emplace(function, out, shape_, std::initializer_list<const Array*>{a ? &*a : &a_, b ? &*b : &b_}, place);
+  if (target) require_constant(".reset_operands", *target, a ? *a : a_, b ? *b : b_);
+  const bool renewed = options_.call.constant && (*options_.call.constant == Side::a ? a : b);
   if (a) a_ = std::move(*a);
   if (b) b_ = std::move(*b);
   if (!c_in.is_none()) c_ = nb::borrow(c_in);
   out_ = out;
   target_.reset();
   if (state_ == planned) bind(target->array());
+  if (renewed) for_each_plan([](auto& plan) { plan.renew_constant(); });
 }
 
 void MatmulPlan::free() {

@@ -15,7 +15,8 @@ namespace fl::py {
 class MatmulPlan {
  public:
   MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out, float alpha, float beta, bool trans_a,
-             bool trans_b, nb::handle kernel, const char* precision, const char* device, nb::handle stream);
+             bool trans_b, nb::handle kernel, const char* precision, const char* device, nb::handle stream,
+             nb::handle constant);
 
   void plan();
   nb::object execute(nb::handle stream);
@@ -44,6 +45,7 @@ class MatmulPlan {
   void join(Place& place);
   void read_again(const char* name, Array& x, Place& place);
   Target& target_in(Place& place);
+  void require_constant(const char* method, const Target& target, const Array& a, const Array& b) const;
   template <class Visit>
   void with_problem(const Array& a, const Array& b, Visit&& visit) const;  // visit(Problem<...>)
   template <class Visit>

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 
@@ -35,6 +35,10 @@ class Matmul(_core.MatmulPlan):
         A name from ``fastlinalg.kernels("sgemm")``, or, if `a` or `b` is 1-D, from ``fastlinalg.kernels("sgemv")``.
     precision, device, stream
         As for `fastlinalg.matmul`. "auto" is answered once, by `plan`.
+    constant : {"a", "b"}, optional
+        An operand whose values stay the same from one execution to the next, so that what can be prepared of it is
+        kept: its slices, where an accurate product on the device splits its operands. Whoever changes them says so
+        with ``reset_operands(b=b)``; an `out` that overlaps it is refused.
 
     Attributes
     ----------
@@ -43,7 +47,7 @@ class Matmul(_core.MatmulPlan):
     device : str or None
         Where it runs: "cpu", "cuda:0"; None as for `kernel`.
     workspace_bytes : int
-        Scratch memory that the kernel uses, which the plan keeps until `free`.
+        Scratch memory that the kernel uses, and what is kept of a constant operand; the plan has it until `free`.
 
     Notes
     -----
@@ -54,7 +58,8 @@ class Matmul(_core.MatmulPlan):
 
     Executions of one plan, from any threads and on any streams, follow one another wherever they share a workspace.
     Only executions captured in a CUDA graph of the caller are not ordered with others, and such a graph must not
-    outlive the plan. On the CPU the kernel is chosen again if the number of threads has changed.
+    outlive the plan; it has in it what was kept of a constant operand when it was captured, so capture it anew when the
+    operand changes. On the CPU the kernel is chosen again if the number of threads has changed.
 
     Examples
     --------
@@ -85,8 +90,9 @@ class Matmul(_core.MatmulPlan):
         precision: Precision = "accurate",
         device: str = "auto",
         stream: Any = None,
+        constant: Literal["a", "b"] | None = None,
     ) -> None:
-        super().__init__(a, b, c, out, alpha, beta, trans_a, trans_b, kernel, precision, device, stream)
+        super().__init__(a, b, c, out, alpha, beta, trans_a, trans_b, kernel, precision, device, stream, constant)
 
     def plan(self) -> None:
         """Choose the device and the kernel and get the workspace. The first `execute` does it if nobody did."""
@@ -106,7 +112,8 @@ class Matmul(_core.MatmulPlan):
         Parameters
         ----------
         a, b : array of float32, optional
-            With the shape and the strides of the ones they replace.
+            With the shape and the strides of the ones they replace. The constant operand itself, if its values have
+            changed.
         c, out : array of float32, optional
             With the shape of the result.
 

@@ -16,8 +16,7 @@ F32 = np.float32
 put = fl.DeviceArray.from_numpy
 
 
-@pytest.fixture(scope="module")
-def device():
+def simulated_device():
     """The functions of control.cpp, from the library that the package uses."""
     library = ctypes.CDLL(os.path.join(os.environ["LD_LIBRARY_PATH"], "libfastlinalg.so.0.1"))
     library.simulated_stream.restype = library.simulated_end_capture.restype = ctypes.c_void_p
@@ -27,6 +26,9 @@ def device():
     library.simulated_pinned.restype = ctypes.POINTER(ctypes.c_float)
     library.simulated_pinned.argtypes = [ctypes.c_size_t]
     return library
+
+
+device = pytest.fixture(scope="module")(simulated_device)
 
 
 def capture(device, stream, calls):
