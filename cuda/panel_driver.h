@@ -14,6 +14,7 @@
 #include "launch_row.h"
 #include "panel_copies.h"
 #include "ring.h"
+#include "splits.h"
 #include "stamps.h"
 
 namespace fl::cuda {
@@ -28,6 +29,7 @@ struct DeviceStep {
   Args args;
   const Kernel<Args>* row;
   std::size_t after_stores = 0;  // what it overwrites has left with the first so many stores
+  KeptSplits splits = {};        // of its operands, that steps share
 };
 
 template <class Args>
@@ -145,7 +147,7 @@ class PanelDriver {
     for (; queued_ < ready_ && steps_[queued_].after_stores <= fetched_; ++queued_) {
       const DeviceStep<Args>& step = steps_[queued_];
       wait_for_stores(streams_.compute, step.after_stores, stores_before_compute_);
-      launch_row(*step.row, step.args, device_, workspace_, streams_.compute);
+      launch_row(*step.row, step.args, device_, workspace_, streams_.compute, &step.splits);
       FL_CUDA(cudaEventRecord(step_done(queued_), streams_.compute));
       stamp("queued", queued_);
     }

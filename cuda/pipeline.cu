@@ -1,23 +1,37 @@
 #include "pipeline.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "check.h"
 #include "device_guard.h"
+#include "errors.h"
 #include "memory_pool.h"
 #include "pipeline_run.h"
 #include "placement.h"
+#include "step_splits.h"
 
 namespace fl::cuda {
 namespace {
 
 template <class Args>
-std::vector<DeviceStep<Args>> device_steps(const PanelPlan<Args>& plan, const Args& args) {
+std::vector<DeviceStep<Args>> device_steps(const PanelPlan<Args>& plan, const Args& args, StepSplits& splits) {
   std::vector<DeviceStep<Args>> steps;
   steps.reserve(plan.steps.size());
-  for (const PanelStep<Args>& step : plan.steps) steps.push_back({sub_problem(args, step.block), step.row});
+  for (const PanelStep<Args>& step : plan.steps)
+    steps.push_back({sub_problem(args, step.block), step.row, 0, splits.next(step)});
   return steps;
+}
+
+// What is shared only saves time: without it each step splits its operands.
+void make_room(std::optional<PoolBuffer>& memory, int device, std::size_t bytes, cudaStream_t stream) {
+  try {
+    if (bytes > 0) memory.emplace(device, bytes, stream);
+  } catch (const OutOfMemory&) {
+    memory.reset();
+  }
 }
 
 std::size_t bytes_in(const Operands& on) {
@@ -45,11 +59,15 @@ void run_pipeline(const PanelPlan<Args>& plan, const Args& host, const Args& lay
   const PipelineRun run(device, stream, bytes_in(on), device_bytes(output));
   const PoolBuffer memory(device, device_bytes(on) + workspace_bytes(plan, layout), stream);
   char* const workspace = place(on, memory.data());
+  StepSplits splits(plan, layout);
+  std::optional<PoolBuffer> for_splits;
+  make_room(for_splits, device, splits.bytes(), stream);
+  if (for_splits) splits.place(for_splits->data());
   const Lines<const float> old_output = as_input(output);
   PanelCopies copies;
   cut_up(plan, on, old_output, true, run.sizes(), copies);
   if (copies.clear_output) FL_CUDA(cudaMemsetAsync(*on.output.device, 0, device_bytes(output), stream));
-  run.carry_out(device_steps(plan, args), copies, workspace, output);
+  run.carry_out(device_steps(plan, args, splits), copies, workspace, output);
 }
 
 #define FL_INSTANTIATE(Args)                                                 \

@@ -204,3 +204,24 @@ def test_pinned_operands_are_used_where_they_are():
     assert (frame == 7).all()
     out[...] = c
     assert_product(sgemm(pinned(a), b, out, beta=0.5, out=out), a, b, c, beta=0.5)
+
+
+@pytest.mark.parametrize("kernel", ("fp16x2", "bf16x6", "fp16x2_mma"))
+@pytest.mark.parametrize("m, n, k", ((1400, 1300, 600), (1000, 5000, 530), (5000, 1000, 1100)))
+def test_steps_share_the_splits_of_their_operands(m, n, k, kernel, caplog):
+    """And split both themselves, with the same bits, where there is no room for that."""
+    a, b = normal(m, k), normal(k, n, seed=1)
+    a[m // 2 :, 3] *= np.float32(2.0**40)  # some steps have what two slices cannot hold
+    got = sgemm(a, b, kernel=kernel)
+    assert_product(got, a, b)
+    with fl.Matmul(a, b, kernel=kernel, device="cuda") as plan:
+        plan.plan()
+        room = plan.workspace_bytes + int(4.2 * (m * k + k * n + m * n)) + (1 << 16)
+    fl.cuda.trim()
+    fl.cuda.set_memory_limit(fl.cuda.memory_info()["used"] + room)
+    try:
+        with caplog.at_level("DEBUG", logger="fastlinalg"):
+            assert_same_bits(sgemm(a, b, kernel=kernel), got)
+        assert "parts" not in caplog.text
+    finally:
+        fl.cuda.set_memory_limit(0)

@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 SOURCE = HERE / "simulated"
 # Left out: what takes a CPU too long, what needs a real device's memory, and tests of fork and of other libraries.
 RUNS = {
-    "host calls": ("test_host_calls.py", "not threads_share and not same_bits and not batches and not memory", (1,)),
+    "host calls": ("test_host_calls.py", "not share and not same_bits and not batches and not memory", (1,)),
     "threads": ("test_host_calls.py", "(same_bits and strict) or input_may_change", (2,)),
     "calls": ("test_host_calls.py", "test_layouts or empty_sum or (shapes_and_orders and 513)", (3,)),
     "tiles": ("test_tiles.py", "scalars or batches or what_others or nothing_fits or log or (strict and 257)", (1,)),
@@ -32,7 +32,9 @@ RUNS = {
     "tuning": ("test_tuning.py test_cli_tune.py", "", (1,)),
     "in place": ("test_transpose_in_place.py", "", (1,)),
     "plans": ("test_plans_device.py test_plans_streams.py", "", (1, 2, 3)),
-    "streams": ("simulated/caller_streams.py", "", (1, 2, 3, 4)),
+    "constant operands": ("test_plans_constant.py", "not bf16x6 and not mma and not 1536 and not 2000", (1, 2)),
+    "shared splits": ("test_host_calls.py test_tiles.py", "share and split and not bf16x6 and not mma", (1, 2, 3)),
+    "streams": ("simulated/caller_streams.py simulated/kept_splits.py", "", (1, 2, 3, 4)),
 }
 
 
