@@ -8,6 +8,7 @@
 // 128 bytes, the number of threads and what stays as it is while the process lives.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -83,7 +84,14 @@ double copy_cost(const TransposeArgs& p) {
   const double bytes = 8.0 * double(p.m) * double(p.n) * double(p.batch);
   return 1.0 + bytes / (bytes > 40e6 && MBPS > 3500000 ? 3500000 : MBPS);
 }
+// The same by tiles of 32 x 32, of which small and narrow matrices leave much empty.
+template <int MBPS>
+double tile32_cost(const TransposeArgs& p) {
+  const double tiles = double(ceil_div(p.m, 32)) * double(ceil_div(p.n, 32)) * double(p.batch);
+  return std::max(copy_cost<MBPS>(p), 1.0 + tiles * 8192 / MBPS);
+}
 double tiled_cost(const TransposeArgs& p);
 double tiled_any_cost(const TransposeArgs& p);
+double pieces_cost(const TransposeArgs& p);
 
 }  // namespace fl
