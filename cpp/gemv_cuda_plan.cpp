@@ -45,10 +45,26 @@ SgemvArgs column_of(const SgemmArgs& p, int64_t column) {
   return as_gemv(p.m == 1 && p.n > 1 ? long_operand_left(p) : p, column);
 }
 
-ColumnRow column_row(const SgemvArgs& p) {
-  if (p.a.cs == 1) return short_rows_cost(p) <= long_rows_cost(p) ? ColumnRow::short_rows : ColumnRow::long_rows;
-  return cluster_columns_cost(p) <= split_columns_cost(p) ? ColumnRow::cluster_columns : ColumnRow::split_columns;
+namespace {
+
+struct Candidate {
+  double cost;
+  ColumnRow row;
+};
+
+Candidate fastest_row(const SgemvArgs& p) {
+  const auto less = [](const Candidate& x, const Candidate& y) { return x.cost < y.cost; };
+  return std::min(
+      {Candidate{short_rows_cost(p), ColumnRow::short_rows}, Candidate{long_rows_cost(p), ColumnRow::long_rows},
+       Candidate{any_rows_cost(p), ColumnRow::any_rows}, Candidate{cluster_columns_cost(p), ColumnRow::cluster_columns},
+       Candidate{split_columns_cost(p), ColumnRow::split_columns},
+       Candidate{short_columns_cost(p), ColumnRow::short_columns}},
+      less);
 }
+
+}  // namespace
+
+ColumnRow column_row(const SgemvArgs& p) { return fastest_row(p).row; }
 
 std::size_t column_on_cuda_workspace(const SgemmArgs& p) {
   const SgemvArgs v = column_of(p, 0);
@@ -57,7 +73,7 @@ std::size_t column_on_cuda_workspace(const SgemmArgs& p) {
 
 double column_on_cuda_cost(const SgemmArgs& p) {
   const SgemvArgs v = column_of(p, 0);
-  const double one = std::min({short_rows_cost(v), long_rows_cost(v), cluster_columns_cost(v), split_columns_cost(v)});
+  const double one = fastest_row(v).cost;
   return p.m == 1 || p.n == 1 ? one : one * double(p.n) + 1e3;
 }
 

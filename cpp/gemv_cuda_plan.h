@@ -23,7 +23,7 @@ std::size_t split_columns_workspace(const SgemvArgs& p);
 
 // A product with one column, or one row, is a matrix-vector product.
 SgemvArgs column_of(const SgemmArgs& p, int64_t column);
-enum class ColumnRow { short_rows, long_rows, cluster_columns, split_columns };
+enum class ColumnRow { short_rows, long_rows, any_rows, cluster_columns, split_columns, short_columns };
 ColumnRow column_row(const SgemvArgs& p);  // the fastest of these rows
 std::size_t column_on_cuda_workspace(const SgemmArgs& p);
 double column_on_cuda_cost(const SgemmArgs& p);
@@ -31,7 +31,9 @@ double column_on_cuda_cost(const SgemmArgs& p);
 double short_rows_cost(const SgemvArgs& p);
 double long_rows_cost(const SgemvArgs& p);
 double cluster_columns_cost(const SgemvArgs& p);
+double any_rows_cost(const SgemvArgs& p);
 double split_columns_cost(const SgemvArgs& p);
+double short_columns_cost(const SgemvArgs& p);
 double warp_per_row_cost(const SgemvArgs& p);
 double warp_per_row_vec4_cost(const SgemvArgs& p);
 double rows_per_warp_cost(const SgemvArgs& p);

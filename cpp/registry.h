@@ -23,6 +23,7 @@ struct Context {
   void* stream = nullptr;              // GPU rows: the cudaStream_t to launch on
   int sm_count = 0;                    // GPU rows: multiprocessors of the current device
   const KeptSplits* splits = nullptr;  // GPU rows that split their operands: what is kept of that
+  bool repeated = false;               // GPU rows: a plan's, which runs on the same operands again and again
 };
 
 template <class Args>

@@ -172,7 +172,7 @@ void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int de
     const cudaStream_t queue = stream ? static_cast<cudaStream_t>(stream) : library_stream(device);
     if (kept) {
       const auto launch = [&](void* on, void* workspace, const KeptSplits& splits) {
-        launch_row(kernel, args, device, workspace, static_cast<cudaStream_t>(on), &splits);
+        launch_row(kernel, args, device, workspace, static_cast<cudaStream_t>(on), &splits, true);
       };
       return kept->run(queue, std::cref(launch));  // by reference: a copy would be too large to need no allocation
     }

@@ -178,6 +178,24 @@ def test_sgemv_batches(row):
             assert_within(y.download(), *answer(m, 1, n, 3, 2.0, -1.0), f"{(m, n)} trans {trans}")
 
 
+ROWS_OF_EVERY_TEAM = ((1600, 300), (1500, 2047), (760, 1100), (700, 1000), (5, 5003), (2, 40000))
+
+
+@pytest.mark.parametrize("shape", ROWS_OF_EVERY_TEAM, ids=lambda shape: "x".join(map(str, shape)))
+@pytest.mark.parametrize("kernel", ["any_rows", None])
+def test_rows_and_x_begin_anywhere(kernel, shape):
+    """Pieces of four begin where A's rows are aligned, and x is somewhere else then."""
+    m, n = shape
+    a_values, x_values, y_values = stacks(m, 1, n)
+    want, bound = answer(m, 1, n, 1, 1.0, 0.0)
+    for shift, x_shift, pad, inc in product(range(4), range(4), (0, 1), (1, 2)):
+        a, x = DeviceMatrix(a_values, pad, shift), strided_vector(x_values[0, :, 0], inc, x_shift)
+        y = strided_vector(np.full_like(y_values[0, :, 0], np.nan), 1, 0)
+        _core.device_sgemv(kernel, m, n, 1.0, a.ptr, *a.strides, x.ptr, inc, 0.0, y.ptr, 1)
+        context = f"{shape}: A {shift} floats off, x {x_shift}, pad {pad}, inc {inc}"
+        assert_within(y.download(context)[..., 0], want[..., 0], bound[..., 0], context)
+
+
 # ---------------------------------------------------------------- transpose
 @pytest.mark.parametrize("row", rows("transpose", "cuda"))
 def test_transpose_placements(row):

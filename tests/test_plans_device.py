@@ -45,6 +45,18 @@ def test_executions_are_what_matmul_gives(library, shapes, rng):
         assert plan.device == ("cuda:0" if plan.kernel else None)
 
 
+@pytest.mark.parametrize("shape", [(700, 20000), (150000, 100), (60000, 250), (100, 130000)], ids=str)
+@pytest.mark.parametrize("trans", [False, True])
+def test_part_of_a_large_matrix_stays_in_the_cache(shape, trans, rng):
+    """Which part is a hint to the hardware: the bits are those of a call."""
+    a, x = fl.DeviceArray.from_numpy(normal(rng, *shape)), fl.DeviceArray.from_numpy(normal(rng, shape[not trans]))
+    want, out = fl.sgemv(a, x, trans=trans).numpy(), fl.DeviceArray.from_numpy(normal(rng, shape[trans]))
+    with fl.Matmul(a, x, out=out, trans_a=trans) as plan:
+        for turn in range(ENOUGH):
+            plan.execute()
+            assert_same_bits(out.numpy(), want, f"turn {turn}")
+
+
 def test_an_addend_and_its_place(library, rng):
     """The addend is the result itself, or another array."""
     host = [normal(rng, 30, 30) / 8 for _ in range(3)]

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "gemv_columns.cuh"
+#include "kept_share.cuh"
 #include "overlap.cuh"
 
 namespace fl {
@@ -27,9 +28,9 @@ struct Slice {
 
 // Adds whole steps of U columns, for which nothing is asked, and returns the first column after them: 2 to 7 % faster
 // at 64 to 134 MB than the loop that asks.
-template <int V, int U>
+template <int V, int U, class Load>
 __device__ __forceinline__ int64_t accumulate_whole(float (&acc)[V], const SgemvArgs& p, const float* a, const float* x,
-                                                    int64_t j, unsigned step, int64_t end) {
+                                                    int64_t j, unsigned step, int64_t end, const Load& load) {
   const int64_t stride = step * p.a.cs, x_stride = step * p.x.inc;
   a += j * p.a.cs, x += j * p.x.inc;
 #pragma unroll 1
@@ -38,7 +39,7 @@ __device__ __forceinline__ int64_t accumulate_whole(float (&acc)[V], const Sgemv
 #pragma unroll
     for (int u = 0; u < U; ++u) {
       if constexpr (V == 4) {
-        const float4 v = ptx::load4_once(a + u * stride);
+        const float4 v = load(a + u * stride);
         a_frag[u][0] = v.x, a_frag[u][1] = v.y, a_frag[u][2] = v.z, a_frag[u][3] = v.w;
       } else {
         a_frag[u][0] = __ldg(a + u * stride);
@@ -54,15 +55,15 @@ __device__ __forceinline__ int64_t accumulate_whole(float (&acc)[V], const Sgemv
 }
 
 // What a thread reads: columns first, first + step, ... below end for the block's first group, and so on.
-template <int V, int LC, int THREADS, int U>
+template <int V, int LC, int THREADS, int U, class Load>
 __device__ __forceinline__ void read_slice(float (&acc)[V], const SgemvArgs& p, const RowBlock& at, int64_t first,
-                                           unsigned step, int64_t end) {
+                                           unsigned step, int64_t end, const Load& load) {
   using S = Slice<V, LC, THREADS>;
   int64_t j = first + threadIdx.x / LC;
   const int64_t output = at.row + threadIdx.x % LC * V;
   const float* a = at.a + output;
   if (at.row + S::OUTPUTS <= p.m) {
-    j = accumulate_whole<V, U>(acc, p, a, at.x, j, step, end);
+    j = accumulate_whole<V, U>(acc, p, a, at.x, j, step, end, load);
     if (j < end) columns::accumulate<V, true, U>(acc, p, a, at.x, j, step, end, V);
   } else if (output < p.m) {
     columns::accumulate<V, false, U>(acc, p, a, at.x, j, step, end, p.m - output);

@@ -6,6 +6,7 @@
 
 namespace fl {
 
+void sgemv_any_rows(const SgemvArgs& p, const Context& ctx);
 void sgemv_long_rows(const SgemvArgs& p, const Context& ctx);
 void sgemv_warp_per_row(const SgemvArgs& p, const Context& ctx);
 void sgemv_warp_per_row_vec4(const SgemvArgs& p, const Context& ctx);

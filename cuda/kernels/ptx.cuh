@@ -47,6 +47,19 @@ __device__ __forceinline__ float load_once(const float* from) {  // ld.global.nc
   asm volatile("ld.global.nc.L1::no_allocate.f32 %0, [%1];" : "=f"(v) : "l"(from));
   return v;
 }
+// Loads with the policy leave this share of the lines in L2 as other loads do; the rest is the first to be replaced.
+__device__ __forceinline__ uint64_t share_policy(float share) {  // createpolicy.fractional (sm_80)
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_normal.L2::evict_first.b64 %0, %1;" : "=l"(policy) : "f"(share));
+  return policy;
+}
+__device__ __forceinline__ float4 load4_once(const float* from, uint64_t policy) {  // with .L2::cache_hint
+  float4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.f32 {%0, %1, %2, %3}, [%4], %5;"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "l"(from), "l"(policy));
+  return v;
+}
 // A flag that another block waits for: what the thread has written or seen before is there for who reads it set.
 __device__ __forceinline__ void store_release(unsigned* flag, unsigned value) {  // st.release.gpu
   asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");

@@ -17,9 +17,9 @@ namespace {
 constexpr int MAX_CLUSTER = 16;
 
 // Not among the code for other architectures, where the row is not available.
-template <int V, int LC, int THREADS>
+template <int V, int LC, int THREADS, bool KEEP>
 __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
-    cluster_columns_kernel(SgemvArgs p, RowGrid grid, unsigned cluster) {
+    cluster_columns_kernel(SgemvArgs p, RowGrid grid, unsigned cluster, float share) {
 #if __CUDA_ARCH__ >= 900
   using S = Slice<V, LC, THREADS>;
   __shared__ float sums[MAX_CLUSTER][S::OUTPUTS];
@@ -28,7 +28,8 @@ __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
   const unsigned rank = blockIdx.x % cluster;
   const RowBlock at = grid.block(p, blockIdx.x / cluster);
   float acc[V] = {};
-  read_slice<V, LC, THREADS, columns::in_flight<V>>(acc, p, at, rank * S::GROUPS, cluster * S::GROUPS, p.n);
+  read_slice<V, LC, THREADS, columns::in_flight<V>>(acc, p, at, rank * S::GROUPS, cluster * S::GROUPS, p.n,
+                                                    MatrixLoad<KEEP>(share));
   if constexpr (LC < 32) release_next();
   ptx::cluster_wait();  // the first block has begun
   const uint32_t mine = ptx::address_in(0, ptx::shared_address(sums[rank]));
@@ -72,23 +73,26 @@ bool large_clusters_fit(Kernel* kernel, int threads, PerDevice& known) {
 
 // As many blocks to a slice as fill the device, but none without a full set of loads for each of its threads. Clusters
 // of 16 need a whole processing cluster of the device each: more than seven wait for one another.
-template <int V, int LC, int THREADS>
-void launch(const SgemvArgs& p, const Context& ctx) {
+template <int V, int LC, int THREADS, bool KEEP = false>
+void launch(const SgemvArgs& p, const Context& ctx, float share = 0.0f) {
   static PerDevice known, known_large;
   const RowGrid grid(p, V * LC);
-  auto* kernel = cluster_columns_kernel<V, LC, THREADS>;
+  auto* kernel = cluster_columns_kernel<V, LC, THREADS, KEEP>;
   const int most = grid.blocks() <= 7 && large_clusters_fit(kernel, THREADS, known_large) ? MAX_CLUSTER : 8;
   constexpr int STEP = THREADS / LC * columns::in_flight<V>;
   int cluster = 1;
   while (cluster < most && int64_t(grid.blocks()) * cluster * THREADS < 768 * int64_t(ctx.sm_count) &&
          int64_t(STEP) * cluster < p.n)
     cluster *= 2;
-  launch_overlapping(kernel, {grid.blocks() * cluster, THREADS, cluster}, ctx, known, p, grid, unsigned(cluster));
+  launch_overlapping(kernel, {grid.blocks() * cluster, THREADS, cluster}, ctx, known, p, grid, unsigned(cluster),
+                     share);
 }
 
 // The widest slices of which clusters still fill the device.
 void launch_vectors(const SgemvArgs& p, const Context& ctx) {
   const auto slices = [&](int outputs) { return ceil_div(p.m, outputs) * p.batch; };
+  const float share = kept_share(p, ctx);
+  if (slices(128) >= 32 && share > 0.0f) return launch<4, 32, 512, true>(p, ctx, share);
   if (slices(128) >= 32) return launch<4, 32, 512>(p, ctx);
   if (slices(32) >= 3) return launch<4, 8, 512>(p, ctx);
   launch<4, 2, 512>(p, ctx);

@@ -12,6 +12,7 @@
 #include "gemv_cuda_plan.h"
 #include "gemv_other_order.cuh"
 #include "gemv_rows.cuh"
+#include "kept_share.cuh"
 #include "overlap.cuh"
 
 namespace fl {
@@ -25,23 +26,24 @@ __device__ __forceinline__ auto read_x(const float* x, int64_t inc) {
   if constexpr (W == 4) return load_x4<X4>(x, inc);
   else return __ldg(x);
 }
-template <int W>
-__device__ __forceinline__ auto read_a(const float* a) {
-  if constexpr (W == 4) return ptx::load4_once(a);
+template <int W, class Load>
+__device__ __forceinline__ auto read_a(const float* a, const Load& load) {
+  if constexpr (W == 4) return load(a);
   else return __ldg(a);
 }
 __device__ __forceinline__ float add_product(float4 a, float4 x, float acc) { return dot4(a, x, acc); }
 __device__ __forceinline__ float add_product(float a, float x, float acc) { return fmaf(a, x, acc); }
 
-template <int W, int L, int V, int R, bool X4>
-__global__ void __launch_bounds__(256, W == 4 ? 0 : 4) short_rows_kernel(SgemvArgs p, RowGrid grid) {
+template <int W, int L, int V, int R, bool X4, bool KEEP>
+__global__ void __launch_bounds__(256, W == 4 ? 0 : 4) short_rows_kernel(SgemvArgs p, RowGrid grid, float share) {
   wait_for_previous();
+  const MatrixLoad<KEEP> load(share);
   const unsigned lane = threadIdx.x % 32, l = lane % L, n = static_cast<unsigned>(p.n);
   RowBlock at = grid.block(p);
   at.row += threadIdx.x / 32 * LaneRows<L, R>::PER_WARP;
   if (at.row >= p.m) return;
 
-  using Fragment = decltype(read_a<W>(nullptr));
+  using Fragment = decltype(read_a<W>(nullptr, load));
   const LaneRows<L, R> rows(p, at, lane);
   Fragment a_frag[R][V], x_frag[V];
 #pragma unroll
@@ -49,7 +51,7 @@ __global__ void __launch_bounds__(256, W == 4 ? 0 : 4) short_rows_kernel(SgemvAr
     const unsigned j = W * (v * L + l);
     const bool exists = j + W <= n;
 #pragma unroll
-    for (int r = 0; r < R; ++r) a_frag[r][v] = exists ? read_a<W>(rows.a[r] + j) : Fragment{};
+    for (int r = 0; r < R; ++r) a_frag[r][v] = exists ? read_a<W>(rows.a[r] + j, load) : Fragment{};
     x_frag[v] = exists ? read_x<W, X4>(at.x + j * p.x.inc, p.x.inc) : Fragment{};
   }
   float acc[R] = {};
@@ -63,14 +65,20 @@ __global__ void __launch_bounds__(256, W == 4 ? 0 : 4) short_rows_kernel(SgemvAr
   finish_rows(p, at, rows, acc, lane);
 }
 
-template <int W, int L, int V, int R, bool X4>
-void launch(const SgemvArgs& p, const Context& ctx) {
+template <int W, int L, int V, int R, bool X4, bool KEEP = false>
+void launch(const SgemvArgs& p, const Context& ctx, float share = 0.0f) {
   static_assert(W * L * V <= 256, "longer rows are not this kernel's");
   static PerDevice known;
   constexpr int ROWS = LaneRows<L, R>::PER_WARP;
   const int warps = warps_per_block(p, ROWS);
   const RowGrid grid(p, warps * ROWS);
-  launch_overlapping(short_rows_kernel<W, L, V, R, X4>, {grid.blocks(), 32 * warps}, ctx, known, p, grid);
+  launch_overlapping(short_rows_kernel<W, L, V, R, X4, KEEP>, {grid.blocks(), 32 * warps}, ctx, known, p, grid, share);
+}
+
+template <int L, int V, int R, bool X4>
+void launch_large(const SgemvArgs& p, const Context& ctx) {
+  const float share = X4 ? kept_share(p, ctx) : 0.0f;
+  share > 0.0f ? launch<4, L, V, R, X4, X4>(p, ctx, share) : launch<4, L, V, R, X4>(p, ctx);
 }
 
 // Many rows: more of them to a warp, which costs a tenth of a microsecond where the device is not full.
@@ -81,8 +89,8 @@ void launch_vectors(const SgemvArgs& p, const Context& ctx) {
   if (p.n <= 16) return many ? launch<4, 4, 1, 4, X4>(p, ctx) : launch<4, 4, 1, 1, X4>(p, ctx);
   if (p.n <= 32) return many ? launch<4, 8, 1, 4, X4>(p, ctx) : launch<4, 8, 1, 2, X4>(p, ctx);
   if (p.n <= 64) return launch<4, 8, 2, 1, X4>(p, ctx);
-  if (p.n <= 128) return in_l2 ? launch<4, 8, 4, 1, X4>(p, ctx) : launch<4, 32, 1, 4, X4>(p, ctx);
-  launch<4, 32, 2, 2, X4>(p, ctx);
+  if (p.n <= 128) return in_l2 ? launch<4, 8, 4, 1, X4>(p, ctx) : launch_large<32, 1, 4, X4>(p, ctx);
+  launch_large<32, 2, 2, X4>(p, ctx);
 }
 
 void launch_scalars(const SgemvArgs& p, const Context& ctx) {

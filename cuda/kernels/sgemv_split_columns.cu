@@ -16,15 +16,16 @@ namespace {
 
 constexpr int U = 8;
 
-template <int V, int LC, int THREADS>
+template <int V, int LC, int THREADS, bool KEEP>
 __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
-    split_columns_kernel(SgemvArgs p, RowGrid grid, SplitColumnsPlan plan, float* sums) {
+    split_columns_kernel(SgemvArgs p, RowGrid grid, SplitColumnsPlan plan, float* sums, float share) {
   wait_for_previous();
   const unsigned slices = grid.per_batch * grid.batch, split = blockIdx.x / slices, slice = blockIdx.x % slices;
   const RowBlock at = grid.block(p, slice);
   const int64_t first = int64_t{split} * plan.columns, rest = p.n - first;
   float acc[V] = {};
-  read_slice<V, LC, THREADS, U>(acc, p, at, first, THREADS / LC, first + at_most(rest, plan.columns));
+  read_slice<V, LC, THREADS, U>(acc, p, at, first, THREADS / LC, first + at_most(rest, plan.columns),
+                                MatrixLoad<KEEP>(share));
   if (plan.splits > 1) release_next();
   sum_slice<V, LC, THREADS>(acc, [&](unsigned c, float sum) {
     if (at.row + c >= p.m) return;
@@ -55,17 +56,24 @@ __global__ void __launch_bounds__(ACROSS* DOWN) add_splits_kernel(SgemvArgs p, i
   store(p, p.y.data + output / p.m * p.y.bs, output % p.m, sum);
 }
 
-template <int V, int LC, int THREADS>
-void launch(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan) {
+template <int V, int LC, int THREADS, bool KEEP = false>
+void launch(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan, float share = 0.0f) {
   static PerDevice known, known_sum;
   const RowGrid grid(p, V * LC);
   float* sums = static_cast<float*>(ctx.workspace);
-  launch_overlapping(split_columns_kernel<V, LC, THREADS>, {grid.blocks() * unsigned(plan.splits), THREADS}, ctx, known,
-                     p, grid, plan, sums);
+  launch_overlapping(split_columns_kernel<V, LC, THREADS, KEEP>, {grid.blocks() * unsigned(plan.splits), THREADS}, ctx,
+                     known, p, grid, plan, sums, share);
   if (plan.splits == 1) return;
   const unsigned blocks = static_cast<unsigned>(ceil_div(p.m * p.batch, ACROSS));
   launch_overlapping(add_splits_kernel, {blocks, ACROSS * DOWN}, ctx, known_sum, p, plan.splits,
                      static_cast<const float*>(sums));
+}
+
+// Blocks of 1024 threads go without: 262144 x 128 transposed took as long with a share kept as without one.
+template <int LC>
+void launch_large(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan) {
+  const float share = kept_share(p, ctx);
+  share > 0.0f ? launch<4, LC, 256, true>(p, ctx, plan, share) : launch<4, LC, 256>(p, ctx, plan);
 }
 
 }  // namespace
@@ -74,8 +82,8 @@ void sgemv_split_columns(const SgemvArgs& p, const Context& ctx) {
   if (p.a.cs == 1) return sgemv_long_rows(p, ctx);
   const SplitColumnsPlan plan = split_columns_plan(p);
   switch (plan.outputs) {
-    case 512: return launch<4, 128, 256>(p, ctx, plan);
-    case 256: return launch<4, 64, 256>(p, ctx, plan);
+    case 512: return launch_large<128>(p, ctx, plan);
+    case 256: return launch_large<64>(p, ctx, plan);
     case 128: return plan.vectors ? launch<4, 32, 1024>(p, ctx, plan) : launch<1, 128, 256>(p, ctx, plan);
     case 32: return launch<1, 32, 512>(p, ctx, plan);
     default: return plan.vectors ? launch<4, 2, 512>(p, ctx, plan) : launch<1, 8, 512>(p, ctx, plan);
