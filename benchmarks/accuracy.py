@@ -22,7 +22,7 @@ from fastlinalg.bench import machine
 UNIT = 2.0**-24
 SWEEP = tuple(2**i for i in range(6, 17))  # of K, at M = N = 1024
 NAMED = (64, 1024, 8192, 65536)  # of K, at the other sizes
-SIZES = (128, 256, 512, 2048, 4096)
+SIZES = (128, 256, 384, 512, 768, 2048, 4096)
 TIE = 1.01  # float32 chains of one length in two orders differ by less
 CUBLAS, TF32, DISPATCH = "cuBLAS float32", "cuBLAS TF32", "dispatch"
 OURS = (DISPATCH, "fp16x2", "bf16x6", "strict")

@@ -1,5 +1,6 @@
-// What computes the product where slices may not: float32 FMA in ascending k, 512 of them at a time, and sums of
-// those: for long k that is more accurate than one chain. It is launched behind every guarded product and leaves at once
+// What computes the product where slices may not: float32 FMA in ascending k, a run of 64 to 512 of them at a time, and
+// sums of the runs. One chain of 1024 has five times the error on positive numbers, and runs of 512 three times; cuBLAS
+// cuts k too where there are few tiles. It is launched behind every guarded product and leaves at once
 // if the verdict was good: no word goes to the host.
 //
 // The tile and the walk of bank_conflict_free, for any alignment: an odd operand takes the path with checks. The sums of
@@ -11,13 +12,18 @@
 
 namespace fl {
 
-constexpr int FALLBACK_BM = 128, FALLBACK_BK = 8, FALLBACK_THREADS = 256, FALLBACK_RUN = 512;
+constexpr int FALLBACK_BM = 128, FALLBACK_BK = 8, FALLBACK_THREADS = 256;
 
 struct FallbackShared {
   float As[FALLBACK_BK][FALLBACK_BM + 4], Bs[FALLBACK_BK][FALLBACK_BM + 4];
   float4 sums[FALLBACK_BM * FALLBACK_BM / 4];  // 16 per thread
 };
 constexpr int FALLBACK_SHARED = sizeof(FallbackShared);
+
+// As long as there are runs, about: errors of the runs and of their sum are alike then.
+__device__ __forceinline__ int fallback_run(int64_t k) {
+  return k <= 2048 ? 64 : k <= 8192 ? 128 : k <= 32768 ? 256 : 512;
+}
 
 // By the first FALLBACK_THREADS of a block.
 template <bool TA, bool TB>
@@ -34,6 +40,7 @@ __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTil
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int thread_row = (warp / 2 * 4 + lane / 16 * 2 + lane % 2) * 4, thread_col = (warp % 2 * 8 + lane / 2 % 8) * 4;
 
+  const int run = fallback_run(p.k);
   alignas(16) float acc[TM][TN] = {}, a_frag[TM], b_frag[TN];
   float4 a_regs, b_regs;
   auto fetch = [&](int64_t left) {
@@ -57,11 +64,11 @@ __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTil
     }
     ptx::named_barrier<1, FALLBACK_THREADS>();
     const int64_t done = p.k - left + BK;
-    if (p.k <= FALLBACK_RUN || (left > BK && done % FALLBACK_RUN != 0)) continue;
+    if (p.k <= run || (left > BK && (done & (run - 1)) != 0)) continue;
     for (int q = 0; q < TM * TN / 4; ++q) {
       float* const part = &acc[q / (TN / 4)][q % (TN / 4) * 4];
       float4& sum = shared.sums[q * FALLBACK_THREADS + threadIdx.x];
-      if (done > FALLBACK_RUN) {
+      if (done > run) {
         const float4 old = sum;
         part[0] += old.x, part[1] += old.y, part[2] += old.z, part[3] += old.w;
       }
