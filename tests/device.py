@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+import fastlinalg as fl
 from fastlinalg import _core
 
 GUARD = 64  # floats in front of and behind the operand
@@ -76,3 +77,8 @@ def place(values, placement: str, transposed=False, gap=None) -> DeviceMatrix:
     pad, shift = PLACEMENTS[placement]
     cols = max(values.shape[-2 if transposed else -1], 1)
     return DeviceMatrix(values, pad(cols), shift, transposed, 0 if gap is None else gap)
+
+
+def on_device(*operands):
+    """Arrays whose product is one launch of a row: from host memory it would be several, of smaller products."""
+    return [fl.DeviceArray.from_numpy(x) for x in operands]
