@@ -29,6 +29,8 @@ PAUSED_BYTES = 64 << 20  # above, a pause is short against the call
 PAUSE_S = 2e-3
 SHORT_US = 5e3  # calls shorter than this are warmed up and timed more often
 WARM_S, MORE_SAMPLES = 0.02, 4
+# Of the contenders: a process, its GPU and its link are slow at first, which must not count for one of them alone.
+TURNS = 2
 FORCED_SIZE = 1024  # up to here the GPU is measured too where device="auto" would stay on the CPU
 
 Product = Callable[[Array, Array, "Array | None"], Any]
@@ -147,8 +149,11 @@ class Contender:
     name: str
     call: Product
     is_peer: bool
-    timings: dict[Mode, Timing] = field(default_factory=dict)
+    samples: dict[Mode, list[float]] = field(default_factory=dict)
     accuracy: Accuracy | None = None
+
+    def timing(self, mode: Mode) -> Timing:
+        return Timing(self.samples[mode], "wall clock")
 
 
 def _ours(name: str, precision: Any, device: str) -> Contender:
@@ -196,18 +201,19 @@ class HostRunner:
         out = np.zeros(problem.out_shape(), np.float32)
         self._check(problem, pairs.pairs[0], contenders, out)
         link_us = self._link_us(problem)
-        for contender in contenders:
+        for contender in contenders * TURNS:
             time.sleep(AMONG_THREADS.rest_us / 1e6)  # until the threads of the one before have gone to sleep
             for mode in MODES:
                 if mode.pause_s and problem.bytes > PAUSED_BYTES:
                     continue
                 self.progress.detail(f"{contender.name}, {mode.label}")
-                contender.timings[mode] = Timing(self._time(contender, mode, pairs, out), "wall clock")
-            best = min(min(timing.samples) for timing in contender.timings.values())
-            self._us_per_flop[contender.name] = best / problem.flops
+                contender.samples.setdefault(mode, []).extend(self._time(contender, mode, pairs, out))
         for contender in contenders:
-            for mode, timing in contender.timings.items():
-                others = {c.name: c.timings[mode] for c in contenders if c.is_peer and c is not contender}
+            best = min(min(samples) for samples in contender.samples.values())
+            self._us_per_flop[contender.name] = best / problem.flops
+            for mode in contender.samples:
+                timing = contender.timing(mode)
+                others = {c.name: c.timing(mode) for c in contenders if c.is_peer and c is not contender}
                 ratios = {name: timing.speed_against(other) for name, other in others.items()}
                 self.document.rows.append(
                     HostRow(
@@ -249,7 +255,7 @@ class HostRunner:
         return float(link["both_us"])
 
     def _time(self, contender: Contender, mode: Mode, pairs: Pairs, out: Array) -> list[float]:
-        """Microseconds of each call; what a call returned is dropped between calls, as the mode says."""
+        """Microseconds of each call of one turn; what a call returned is dropped between calls, as the mode says."""
         target = out if mode.result == "out" else None
         alive: list[Any] = []
         most_alive = max(2, ALIVE_BYTES // out.nbytes) if mode.result == "fresh" else 0
@@ -270,5 +276,5 @@ class HostRunner:
         warm_until = time.perf_counter() + WARM_S
         while first < SHORT_US and time.perf_counter() < warm_until:
             first = min(first, one())
-        samples = self.settings.plan.samples(first)
-        return [one() for _ in range(samples * (MORE_SAMPLES if first < SHORT_US else 1))]
+        samples = self.settings.plan.samples(first) * (MORE_SAMPLES if first < SHORT_US else 1)
+        return [one() for _ in range(max(1, samples // TURNS))]
