@@ -38,7 +38,7 @@ class Tickets {
 class CopyWorkers {
  public:
   // `fresh` is the memory of the result if that is contiguous. Its pages are faulted in by threads that find nothing to
-  // copy, 2 MiB each: two threads that fault the same huge page both clear it.
+  // copy, 2 MiB each, and in any case before something is copied there: threads that fault the same huge page all clear it.
   CopyWorkers(std::vector<Packing> in, std::vector<Unpacking> out, Stores stores, void* fresh, std::size_t fresh_bytes);
 
   // ---- the driver's side. Copies are carried out roughly in order.
@@ -54,17 +54,23 @@ class CopyWorkers {
 
  private:
   using Counter = std::atomic<int>;
+  enum class PageState : unsigned char { unknown, taken, there };
   static bool done(const Counter& left) { return left.load(std::memory_order_acquire) == 0; }
   bool copy_in();
   bool copy_out();
   bool fault_in();
+  void fault_in(std::size_t page);
+  void have_pages(const Unpacking& copy, const Piece& part);
 
   std::vector<Packing> in_;
   std::vector<Unpacking> out_;
   std::unique_ptr<Counter[]> in_left_, out_left_;  // parts that are not done
   std::size_t demoted_;                            // how many copies in
+  int faulters_;                                   // one of so many helpers faults pages in first
   Stores stores_;
   char *fresh_, *fresh_end_;
+  std::size_t first_page_, pages_;  // of `fresh`, 2 MiB each
+  std::unique_ptr<std::atomic<PageState>[]> states_;
   Tickets in_tickets_, out_tickets_, fault_tickets_;
   alignas(128) std::atomic<bool> stop_{false};
   std::atomic<int> helpers_{0};
