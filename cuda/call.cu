@@ -12,6 +12,7 @@
 #include "operands.h"
 #include "pipeline.h"
 #include "placement.h"
+#include "repeats.h"
 #include "ring.h"
 #include "streams.h"
 #include "tile_plan.h"
@@ -176,6 +177,7 @@ void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int de
       };
       return kept->run(queue, std::cref(launch));  // by reference: a copy would be too large to need no allocation
     }
+    if (!left && start_repeated(kernel, args, device, queue)) return;
     const PoolBuffer workspace(device, kernel.workspace(args), queue);
     launch_row(kernel, args, device, workspace.data(), queue);
     if (left && workspace.data()) read_first_words(workspace.data(), device, queue, *left);

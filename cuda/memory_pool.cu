@@ -9,6 +9,7 @@
 #include "device_guard.h"
 #include "errors.h"
 #include "per_device.h"
+#include "repeats.h"
 #include "ring.h"
 
 namespace fl::cuda {
@@ -148,6 +149,7 @@ MemoryInfo memory_info(int device) {
 void trim(int device) {
   require_device(device);
   const DeviceGuard guard(device);
+  forget_repeated(device);
   give_back_unused(pool_of(device).handle, device);
 }
 

@@ -28,6 +28,8 @@ EXPORTED int simulated_launch(void* graph, void* stream) {
   return cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), static_cast<cudaStream_t>(stream));
 }
 
+EXPORTED int simulated_graph_launches() { return simulated::graph_launches; }
+
 EXPORTED int simulated_synchronize() { return cudaDeviceSynchronize(); }
 
 EXPORTED void* simulated_pinned(size_t bytes) {

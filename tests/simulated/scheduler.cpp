@@ -6,6 +6,7 @@
 
 namespace simulated {
 
+int graph_launches = 0;
 std::recursive_mutex mutex;
 
 namespace {

@@ -41,6 +41,7 @@ struct Stream {
   bool destroyed = false;    // by its owner; what is queued still runs
 };
 
+extern int graph_launches;
 extern std::recursive_mutex mutex;  // guards everything; held while pieces run
 using Lock = std::lock_guard<std::recursive_mutex>;
 

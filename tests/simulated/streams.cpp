@@ -151,6 +151,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsig
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
   const Lock lock(mutex);
+  ++graph_launches;
   for (const Work& piece : reinterpret_cast<Graph*>(exec)->pieces) enqueue(stream_of(handle), piece);
   return cudaSuccess;
 }
