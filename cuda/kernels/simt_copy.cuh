@@ -52,9 +52,13 @@ __device__ __forceinline__ const float* first_of(const Operand& x, int64_t batch
 // Which direction of a tile is k, the one whose missing elements have to be filled in; or none, where they are not read.
 enum class Tail { of_lines, of_columns, none };
 
+// What the compiler knows: nothing, or that all tiles are whole and their elements arrive in this way. What a kernel for
+// all ways carries with it costs time even where it is not run, since a launch fetches its instructions anew.
+enum class Known { nothing, by16, turned };
+
 // One of THREADS threads that copy tiles of one operand, from one tile of it to the next. Where a tile has an edge
 // across k, EDGE_UNROLL copies are written out at a time.
-template <int LINES, int LEN, int THREADS, Tail TAIL, int EDGE_UNROLL = 1>
+template <int LINES, int LEN, int THREADS, Tail TAIL, int EDGE_UNROLL = 1, Known KNOWN = Known::nothing>
 class TileCopy {
  public:
   static constexpr int LD = LEN + 4, BYTES = LINES * LD * 4;
@@ -62,7 +66,10 @@ class TileCopy {
 
   // `start` is the operand's first element that this block works on; `outside` is what a missing element is.
   __device__ __forceinline__ TileCopy(const Operand& x, const float* start, const float* outside, int thread)
-      : way_(x.way), outside_(outside) {
+      : way_(KNOWN == Known::nothing ? x.way
+             : KNOWN == Known::by16  ? Way::by16
+                                     : Way::turned),
+        outside_(outside) {
     constexpr int AT16 = UNIT / 4;
     line_ = way_ == Way::turned ? thread % 8 : way_ == Way::by16 ? thread / AT16 : thread / UNIT;
     col_ = way_ == Way::turned ? thread / 8 : way_ == Way::by16 ? thread % AT16 * 4 : thread % UNIT;
@@ -77,7 +84,9 @@ class TileCopy {
 
   __device__ __forceinline__ void operator()(uint32_t tile) const {
     const uint32_t to = tile + (line_ * LD + col_) * 4;
-    if (way_ == Way::by16) run<4, false, THREADS / (UNIT / 4), UNIT>(to);
+    if constexpr (KNOWN == Known::by16) run<4, false, THREADS / (UNIT / 4), UNIT>(to);
+    else if constexpr (KNOWN == Known::turned) run<1, true, 8, THREADS / 8>(to);
+    else if (way_ == Way::by16) run<4, false, THREADS / (UNIT / 4), UNIT>(to);
     else if (way_ == Way::turned) run<1, true, 8, THREADS / 8>(to);
     else run<1, false, THREADS / UNIT, UNIT>(to);
   }
@@ -92,6 +101,11 @@ class TileCopy {
   template <int VEC, bool TURNED, int LINE_STEP, int COL_STEP>
   __device__ __forceinline__ void run(uint32_t to) const {
     static_assert(LINES % LINE_STEP == 0 && LEN % COL_STEP == 0, "a tile is whole rounds of copies");
+    const auto whole = [](uint32_t target, const float* source, int, int) {
+      if constexpr (VEC == 4) ptx::copy_async16(target, source);
+      else ptx::copy_async4(target, source);
+    };
+    if constexpr (KNOWN != Known::nothing) return rounds<TURNED, LINE_STEP, COL_STEP, 8>(to, whole);
     int left = length - col_;
     asm volatile("" : "+r"(left));  // what follows from it is worked out per tile, not kept in registers for all ways
     auto copy = [](uint32_t target, const float* source, int exist) {
@@ -99,10 +113,7 @@ class TileCopy {
       else ptx::copy_async4(target, source);
     };
     if (lines >= LINES && length >= LEN) {
-      rounds<TURNED, LINE_STEP, COL_STEP, 4>(to, [&](uint32_t target, const float* source, int, int) {
-        if constexpr (VEC == 4) ptx::copy_async16(target, source);
-        else ptx::copy_async4(target, source);
-      });
+      rounds<TURNED, LINE_STEP, COL_STEP, 4>(to, whole);
     } else if (TAIL == Tail::none) {
       rounds<TURNED, LINE_STEP, COL_STEP, 1>(to, [&](uint32_t target, const float* source, int line, int col) {
         const int exist = line_ + line < lines ? left - col : 0;

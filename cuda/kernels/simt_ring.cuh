@@ -35,16 +35,16 @@ __device__ __forceinline__ void copy_tiles(const SgemmArgs& p, const RingPlan& p
     const Steps steps = piece.steps;
     const Tile tile = ring_tile<T>(plan, piece.tile);
     const int64_t row = tile.row * T::BM, col = tile.col * T::BN, k = int64_t{steps.first + team} * T::BK;
-    TileCopy<T::BK, T::BM, T::TEAM, Tail::of_lines, T::TEAMS> a(plan.a, first_of(plan.a, tile.batch, k, row),
-                                                                minus_zeros, t);
-    TileCopy<T::BK, T::BN, T::TEAM, Tail::of_lines, T::TEAMS> b(plan.b, first_of(plan.b, tile.batch, k, col),
-                                                                plus_zeros, t);
+    TileCopy<T::BK, T::BM, T::TEAM, Tail::of_lines, T::TEAMS, T::WHOLE ? Known::turned : Known::nothing> a(
+        plan.a, first_of(plan.a, tile.batch, k, row), minus_zeros, t);
+    TileCopy<T::BK, T::BN, T::TEAM, Tail::of_lines, T::TEAMS, T::WHOLE ? Known::by16 : Known::nothing> b(
+        plan.b, first_of(plan.b, tile.batch, k, col), plus_zeros, t);
     a.length = static_cast<int>(min(p.m - row, int64_t{T::BM}));
     b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
     ptx::grid_wait();  // not sooner: all that comes before it overlaps the end of the kernel before
 #pragma unroll 1
     for (int step = steps.count - team; step > 0; step -= T::TEAMS) {
-      if (step == 1 && steps.first + steps.count == plan.steps) a.lines = b.lines = plan.tail;
+      if (!T::WHOLE && step == 1 && steps.first + steps.count == plan.steps) a.lines = b.lines = plan.tail;
       ptx::barrier_wait(ring.empty(), ring.phase);
       a(ring.tiles());
       b(ring.tiles() + T::a_bytes());
@@ -131,6 +131,12 @@ RingPlan ring_plan(const SgemmArgs& p, const CutPlan& cut) {
 }
 
 template <class T>
+bool all_whole(const SgemmArgs& p, const RingPlan& plan) {
+  return p.m % T::BM == 0 && p.n % T::BN == 0 && p.k % (T::BK * T::SPLIT) == 0 && p.k > 0 &&
+         plan.a.way == Way::turned && plan.b.way == Way::by16 && plan.c_by16;
+}
+
+template <class T>
 void launch_ring(const SgemmArgs& part, const RingPlan& plan, unsigned blocks, const Context& ctx) {
   static_assert(T::valid());
   static std::atomic<uint64_t> raised{0};
@@ -141,16 +147,16 @@ void launch_ring(const SgemmArgs& part, const RingPlan& plan, unsigned blocks, c
 template <class S, bool ALIGNED>
 void launch_ring(const SgemmArgs& part, RingPlan plan, const Context& ctx) {
   using T = RingTile<S, ALIGNED>;
-  if constexpr (T::persistent()) {
-    const unsigned blocks = min(plan.tiles, static_cast<unsigned>(ctx.sm_count));
-    if constexpr (S::SHARES) {
-      if (share_tiles<T>(part, plan, blocks, ctx))
-        return launch_ring<RingTile<S, ALIGNED, true>>(part, plan, blocks, ctx);
-    }
-    launch_ring<T>(part, plan, blocks, ctx);
-  } else {
-    launch_ring<T>(part, plan, plan.tiles * T::SPLIT, ctx);
+  unsigned blocks = plan.tiles * T::SPLIT;
+  if constexpr (T::persistent()) blocks = min(plan.tiles, static_cast<unsigned>(ctx.sm_count));
+  if constexpr (S::SHARES) {
+    if (share_tiles<T>(part, plan, blocks, ctx))
+      return launch_ring<RingTile<S, ALIGNED, true>>(part, plan, blocks, ctx);
   }
+  if constexpr (ALIGNED && S::SQUARES) {
+    if (all_whole<T>(part, plan)) return launch_ring<RingTile<S, true, false, true>>(part, plan, blocks, ctx);
+  }
+  launch_ring<T>(part, plan, blocks, ctx);
 }
 
 template <class S>

@@ -54,9 +54,9 @@ struct WarpMath {
     uint32_t a = ring.tiles() + a_offset, b = ring.tiles() + b_offset;
     load(a, b);
     // Behind the end of k there is padding whose products change nothing, so that k comes in pairs, two or more.
-    const int tail = max((plan.tail + 1) / 2 * 2, 4);
+    const int tail = T::WHOLE ? T::BK : max((plan.tail + 1) / 2 * 2, 4);
     for (int step = group; step < steps.count; step += T::KG) {
-      const uint32_t last_pair = a + ((steps.first + step + 1 == plan.steps ? tail : T::BK) - 2) * A_ROW;
+      const uint32_t last_pair = a + ((!T::WHOLE && steps.first + step + 1 == plan.steps ? tail : T::BK) - 2) * A_ROW;
 #pragma unroll 1
       do {
         rotate<true>(a + A_ROW, b + B_ROW);

@@ -6,15 +6,18 @@
 namespace fl {
 
 // S names the sizes: BM BN BK TM TN WM WN KG SLOTS SPLIT, in how many TEAMS the copying warps fill slots, whether k may
-// be CUT over the grid, and whether it SHARES tiles out.
+// be CUT over the grid, whether it SHARES tiles out, and whether SQUARES get a kernel of their own (WHOLE).
 // C16: rows of C are aligned for 16-byte stores. The code for others is as long as all the rest, and beside the main loop
 // of a persistent kernel it cost up to 3 %; there it is a kernel of its own.
 // SHARED: tiles are shared out (simt_ring_share.cuh). Another kernel as well: whatever stands beside the main loop changes
 // the compiler's choice of registers in it, here by up to 2 % of the time.
-template <class S, bool ALIGNED = true, bool SHARED_OUT = false>
+// WHOLE: all tiles and steps are whole, A lies with k contiguous, B and C with n, and rows are aligned where copies and
+// stores are of 16 bytes. Half as long a kernel: what a launch has to fetch of the others is 1 to 5 % of its time.
+template <class S, bool ALIGNED = true, bool SHARED_OUT = false, bool ALL_WHOLE = false>
 struct RingTile : S {
-  static constexpr bool C16 = ALIGNED, SHARED = SHARED_OUT;
-  using S::BM, S::BN, S::BK, S::TM, S::TN, S::WM, S::WN, S::KG, S::SLOTS, S::SPLIT, S::TEAMS, S::CUT, S::SHARES;
+  static constexpr bool C16 = ALIGNED, SHARED = SHARED_OUT, WHOLE = ALL_WHOLE;
+  using S::BM, S::BN, S::BK, S::TM, S::TN, S::WM, S::WN, S::KG, S::SLOTS, S::SPLIT, S::TEAMS, S::CUT, S::SHARES,
+      S::SQUARES;
 
   static constexpr int COPIERS = 128, TEAM = COPIERS / TEAMS, WARP_STAGE = 640, FULL_REGISTERS = 224,
                        COPY_REGISTERS = 56;

@@ -31,9 +31,11 @@ __device__ __forceinline__ void store(const SgemmArgs& p, const WarpMath<T>& mat
     float* row = at.c + place.row * p.c.rs + place.col;
 #pragma unroll
     for (int i = 0; i < T::TM; ++i) {
-      const int exist = place.row + i / 4 * 32 + i % 4 < at.rows ? at.cols - place.col : 0;
+      const bool row_exists = place.row + i / 4 * 32 + i % 4 < at.rows;
+      const int exist = T::WHOLE ? T::BN : row_exists ? at.cols - place.col : 0;
 #pragma unroll
-      for (int j = 0; j < T::TN; j += 4) put4(p, row + 4 * j, exist - 4 * j, math.quad((i * T::TN + j) / 4));
+      for (int j = 0; j < T::TN; j += 4)
+        put4(p, row + 4 * j, T::WHOLE ? 4 : exist - 4 * j, math.quad((i * T::TN + j) / 4));
       row += (i % 4 == 3 ? 29 : 1) * p.c.rs;
     }
   } else {
@@ -65,12 +67,14 @@ __device__ __forceinline__ void sum_and_store(const SgemmArgs& p, const RingPlan
   for (int q = 0; q < T::thread_quads(); ++q)
     ptx::store4(parts + (T::group_of(t) * QUADS + q * GT + lane) * 16, plan.one * math.quad(q));
   ptx::named_barrier<1, MATH>();
-  const QuadPlace<T> origin(lane / 32, Lane(plan.c_by16 ? t % 32 : 0), 0);
+  const bool by16 = T::WHOLE || plan.c_by16;
+  const QuadPlace<T> origin(lane / 32, Lane(by16 ? t % 32 : 0), 0);
   float* const c = at.c + origin.row * p.c.rs + origin.col;
   auto put = [&](int q, float4 sum) {
     const int i = q / (T::TN / 4), down = i / 4 * 32 + i % 4, across = (q - i * (T::TN / 4)) * 16;
-    if (!plan.c_by16) return stage.put(p, at, origin.row + down, 4, origin.col + across, t % 32, sum);
-    put4(p, c + down * p.c.rs + across, origin.row + down < at.rows ? at.cols - origin.col - across : 0, sum);
+    if (!by16) return stage.put(p, at, origin.row + down, 4, origin.col + across, t % 32, sum);
+    const int exist = origin.row + down < at.rows ? at.cols - origin.col - across : 0;
+    put4(p, c + down * p.c.rs + across, T::WHOLE ? 4 : exist, sum);
   };
   auto sum_parts = [&](int q) {
     const uint32_t from = parts + (q * GT + lane) * 16;

@@ -20,19 +20,21 @@
 
 namespace fl {
 
-// S names the sizes: TM TN KS (k of a ring slot) SLOTS KG SPLIT.
-template <class S>
+// S names the sizes: TM TN KS (k of a ring slot) SLOTS KG SPLIT. WHOLE: all tiles and slots are, and A, B and C have
+// aligned rows with k, n and n contiguous. That is a kernel of its own, a third as long.
+template <class S, bool ALL_WHOLE = false>
 struct WarpTile : S {
+  static constexpr bool WHOLE = ALL_WHOLE;
   using S::TM, S::TN, S::KS, S::SLOTS, S::KG, S::SPLIT;
   static constexpr int BM = 8 * TM, BN = 4 * TN, THREADS = 32 * KG;
-  using CopyA = TileCopy<BM, KS, 32, Tail::of_columns>;
-  using CopyB = TileCopy<KS, BN, 32, Tail::of_lines>;
-  using Sum = ClusterSum<SPLIT, BM * BN / 4>;
+  static constexpr Known KNOWN = WHOLE ? Known::by16 : Known::nothing;
+  using CopyA = TileCopy<BM, KS, 32, Tail::of_columns, 1, KNOWN>;
+  using CopyB = TileCopy<KS, BN, 32, Tail::of_lines, 1, KNOWN>;
+  using Sum = CountedSum<SPLIT, BM * BN / 4>;
   static constexpr int QUADS = BM * BN / 4;
-  static constexpr int SLOT = CopyA::BYTES + CopyB::BYTES;
-  static constexpr int RING = KG * SLOTS * SLOT, PARTS = KG * QUADS * 16;
-  static constexpr int INBOX = RING > PARTS ? RING : PARTS, SHARED = INBOX + Sum::BYTES;
-  static_assert(PARTS + KG * WarpStage::BYTES <= RING, "unaligned results are staged behind the parts");
+  static constexpr int SLOT = CopyA::BYTES + CopyB::BYTES, RING = SLOTS * SLOT;  // of a warp
+  static constexpr int INBOX = KG * RING, SHARED = INBOX + Sum::BYTES;
+  static_assert(QUADS * 16 + WarpStage::BYTES <= RING, "a warp's part takes the place of its ring, and its stage too");
   static_assert(TN % 4 == 0 && KS % 8 == 0 && 2 * SHARED > 232448 && SHARED <= 232448);
 };
 
@@ -57,7 +59,7 @@ struct WarpSlice {
   __device__ __forceinline__ void copy_next() {
     if (to_copy > 0) {
       const uint32_t slot = ring + into * T::SLOT;
-      a.length = b.lines = k_left(to_copy, T::KS);
+      if constexpr (!T::WHOLE) a.length = b.lines = k_left(to_copy, T::KS);
       a(slot);
       b(slot + T::CopyA::BYTES);
       a.next_columns();
@@ -140,6 +142,38 @@ struct SliceMath {
   }
 };
 
+// Adds the warps' parts, sends those of other blocks' shares of the tile to them, and stores what the block's own share
+// comes to. The parts of that stay in registers.
+template <class T>
+__device__ __forceinline__ void sum_slices(const SgemmArgs& p, const WarpPlan& plan, const Corner& at,
+                                           const typename T::Sum& cluster, uint32_t shared, int t) {
+  constexpr int QUADS_EACH = (T::QUADS + T::THREADS - 1) / T::THREADS;
+  const Lane lane(t % 32);
+  const WarpStage stage{shared + t / 32 * T::RING + T::QUADS * 16};
+  auto put = [&](int quad, float4 sum) {
+    const int i = quad / 32 / (T::TN / 4), j = quad / 32 % (T::TN / 4);
+    if (!T::WHOLE && !plan.c_by16) return stage.put(p, at, i * 8, 1, j * 16, t % 32, sum);
+    const int row = i * 8 + lane.row, col = j * 16 + lane.col * 4;
+    put4(p, at.c + row * p.c.rs + col, T::WHOLE ? 4 : row < at.rows ? at.cols - col : 0, sum);
+  };
+  float4 own[QUADS_EACH];
+  ptx::cluster_wait();  // the other blocks have begun: their inboxes exist
+#pragma unroll
+  for (int i = 0; i < QUADS_EACH; ++i) {
+    const int quad = t + i * T::THREADS;
+    if (quad >= T::QUADS) continue;
+    own[i] = ptx::load4(shared + quad * 16);
+#pragma unroll
+    for (int g = 1; g < T::KG; ++g) own[i] = add(own[i], ptx::load4(shared + g * T::RING + quad * 16));
+    cluster.send(quad, own[i]);
+  }
+  cluster.wait();
+#pragma unroll
+  for (int i = 0; i < QUADS_EACH; ++i)
+    if (const int quad = t + i * T::THREADS; quad < T::QUADS && cluster.owns(quad))
+      put(quad, cluster.total(quad, own[i]));
+}
+
 template <class T>
 __global__ void __launch_bounds__(T::THREADS, 1)
     simt_warps_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ WarpPlan plan) {
@@ -151,65 +185,56 @@ __global__ void __launch_bounds__(T::THREADS, 1)
   const Tile tile = plan.grid.tile(blockIdx.x / T::SPLIT);
   const int64_t first = (rank * T::KG + warp) * plan.slice, count = min(plan.slice, p.k - first);
   const int64_t row = tile.row * T::BM, col = tile.col * T::BN;
-  WarpSlice<T> slice{shared + warp * T::SLOTS * T::SLOT,
+  WarpSlice<T> slice{shared + warp * T::RING,
                      {plan.a, first_of(plan.a, tile.batch, row, first), minus_zeros, t % 32},
                      {plan.b, first_of(plan.b, tile.batch, first, col), plus_zeros, t % 32},
                      count};
   slice.a.lines = static_cast<int>(min(p.m - row, int64_t{T::BM}));
   slice.b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
-  if constexpr (T::SPLIT > 1) ptx::cluster_arrive();
+  const typename T::Sum cluster{shared + T::INBOX, rank};
+  if (t == 0) cluster.prepare();
+  ptx::cluster_arrive();
   ptx::grid_release();
   ptx::grid_wait();
 
-#pragma unroll
+#pragma unroll 1
   for (int s = 0; s < T::SLOTS - 1; ++s) slice.copy_next();
   SliceMath<T> math;
   math.multiply(slice, count, lane);
 
-  __syncthreads();  // the rings are free: the parts take their place
+  ptx::wait_copies<0>();
+  __syncwarp();  // the warp's ring is free
 #pragma unroll
   for (int i = 0; i < T::TM; ++i)
 #pragma unroll
     for (int j = 0; j < T::TN; j += 4)
-      ptx::store4(shared + ((warp * T::TM * T::TN / 4 + (i * T::TN + j) / 4) * 32 + t % 32) * 16,
+      ptx::store4(slice.ring + ((i * T::TN + j) / 4 * 32 + t % 32) * 16,
                   plan.one * float4{math.acc[i][j], math.acc[i][j + 1], math.acc[i][j + 2], math.acc[i][j + 3]});
   __syncthreads();
-  const Corner at = corner(p, tile.batch, row, col);
-  const typename T::Sum cluster{shared + T::INBOX, rank};
-  const WarpStage stage{shared + T::PARTS + warp * WarpStage::BYTES};
-  auto put = [&](int quad, float4 sum) {
-    const int i = quad / 32 / (T::TN / 4), j = quad / 32 % (T::TN / 4);
-    if (!plan.c_by16) return stage.put(p, at, i * 8, 1, j * 16, t % 32, sum);
-    const int row = i * 8 + lane.row, col = j * 16 + lane.col * 4;
-    put4(p, at.c + row * p.c.rs + col, row < at.rows ? at.cols - col : 0, sum);
-  };
-  if constexpr (T::SPLIT > 1) ptx::cluster_wait();  // the other blocks have begun: their inboxes exist
-  for (int quad = t; quad < T::QUADS; quad += T::THREADS) {
-    float4 sum = ptx::load4(shared + quad * 16);
-#pragma unroll
-    for (int g = 1; g < T::KG; ++g) sum = add(sum, ptx::load4(shared + (g * T::QUADS + quad) * 16));
-    if constexpr (T::SPLIT > 1) cluster.scatter(quad, sum);
-    else put(quad, sum);
-  }
-  if constexpr (T::SPLIT > 1) {
-    ptx::cluster_arrive();
-    ptx::cluster_wait();
-    for (int mine = t; mine < T::Sum::SHARE; mine += T::THREADS) put(cluster.quad(mine), cluster.gather(mine));
-  }
+  sum_slices<T>(p, plan, corner(p, tile.batch, row, col), cluster, shared, t);
 #endif
 }
 
 template <class T>
-void simt_warps(const SgemmArgs& p, const Context& ctx) {
+void launch_warps(const SgemmArgs& p, const WarpPlan& plan, const Context& ctx) {
   static std::atomic<uint64_t> raised{0};
+  launch_overlapping(simt_warps_kernel<T>, {plan.grid.blocks() * T::SPLIT, T::THREADS, T::SHARED, T::SPLIT},
+                     stream(ctx), raised, p, plan);
+}
+
+template <class S>
+void simt_warps(const SgemmArgs& p, const Context& ctx) {
+  using T = WarpTile<S>;
   const WarpPlan plan{operand(p.a, p.a.rs, p.a.cs),
                       operand(p.b, p.b.rs, p.b.cs),
                       TileGrid(p.m, p.n, p.batch, T::BM, T::BN),
                       ceil_div(ceil_div(p.k, T::KS), T::KG * T::SPLIT) * T::KS,
                       by16(p.c),
                       1.0f};
-  launch_overlapping(simt_warps_kernel<T>, {plan.grid.blocks() * T::SPLIT, T::THREADS, T::SHARED, T::SPLIT},
-                     stream(ctx), raised, p, plan);
+  const bool whole = p.m % T::BM == 0 && p.n % T::BN == 0 && plan.slice * T::KG * T::SPLIT == p.k && plan.slice > 0 &&
+                     plan.a.way == Way::by16 && plan.b.way == Way::by16 && plan.c_by16;
+  if (whole) launch_warps<WarpTile<S, true>>(p, plan, ctx);
+  else launch_warps<T>(p, plan, ctx);
 }
 
 }  // namespace fl

@@ -1,0 +1,70 @@
+"""Strict GPU kernels with a shorter twin for whole tiles: the twin gives the same bits, and writes nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from accuracy import assert_same_bits, assert_within, oracle
+from device import place
+from fastlinalg import _core
+from rows import rows
+
+pytestmark = pytest.mark.gpu
+# of a tile, and along k of all that share it
+STEPS = {
+    "simt_32x32c4": (32, 32, 512),
+    "simt_32x32c2": (32, 32, 256),
+    "simt_48x32c4": (48, 32, 512),
+    "simt_48x48c2": (48, 48, 256),
+    "simt_64x64g4c2": (64, 64, 64),
+    "simt_96x96g4c2": (96, 96, 64),
+    "simt_64x128g4": (64, 128, 32),
+    "simt_96x192g2": (96, 192, 32),
+    "simt_128x256": (128, 256, 32),
+    "simt_192x192": (192, 192, 32),
+}
+every_row = pytest.mark.parametrize("row", [row for row in rows("sgemm", "cuda") if row.values[0].name in STEPS])
+
+
+def product(name, shape, a, b, c, alpha=1.0, beta=0.0):
+    m, n, k, batch = shape
+    _core.device_sgemm(
+        name, m, n, k, alpha, a.ptr, *a.strides, b.ptr, *b.strides, beta, c.ptr, c.ld,
+        batch, a.bs, b.bs, c.bs, "strict",
+    )  # fmt: skip
+    return c.download(name)
+
+
+@every_row
+@pytest.mark.parametrize("steps", [1, 2, 5, 17])
+def test_whole_tiles_give_the_same_bits(row, steps, rng):
+    """As 4-byte copies do: one step of k, as many as a ring holds and more; one wave of tiles and two; any scalars."""
+    rows_of, cols_of, k_of = STEPS[row.name]
+    for tiles_down, tiles_across, batch in ((3, 2, 1), (2, 1, 3), (1, 1, 150)):
+        m, n, k = tiles_down * rows_of, tiles_across * cols_of, steps * k_of
+        if batch * max(m * k, k * n, m * n) > 2**25:
+            continue
+        a, b, c = (rng.standard_normal((batch, *size), np.float32) for size in ((m, k), (k, n), (m, n)))
+        for alpha, beta in ((1.0, 0.0), (-0.5, 2.0)):
+            start = c if beta else np.full_like(c, np.nan)
+            want = product(row.name, (m, n, k, batch), *(place(x, "odd_shifted") for x in (a, b, start)), alpha, beta)
+            assert_within(want[0], *oracle(a[0], b[0], start[0], alpha, beta), f"{m} x {n} x {k}")
+            for placement in ("aligned", "aligned_padded", "aligned"):
+                got = product(row.name, (m, n, k, batch), *(place(x, placement) for x in (a, b, start)), alpha, beta)
+                assert_same_bits(got, want, f"{m} x {n} x {k}, batch {batch}, {placement}, beta {beta}")
+
+
+@every_row
+def test_nearly_whole_tiles(row, rng):
+    """One less in each direction, or an operand stored the other way round: not for the twin."""
+    rows_of, cols_of, k_of = STEPS[row.name]
+    m, n, k = 2 * rows_of, 2 * cols_of, 3 * k_of
+    a, b, c = (rng.standard_normal((1, *size), np.float32) for size in ((m, k), (k, n), (m, n)))
+    shapes = ((m - 4, n, k), (m, n - 4, k), (m, n, k - 4), (m, n, k - k_of // 2), (m, n, k))
+    for rows_, cols, depth in shapes:
+        left, right, start = a[:, :rows_, :depth], b[:, :depth, :cols], c[:, :rows_, :cols]
+        for trans_a, trans_b in ((False, False), (True, False), (False, True), (True, True)):
+            operands = place(left, "aligned", trans_a), place(right, "aligned", trans_b), place(start, "aligned")
+            got = product(row.name, (rows_, cols, depth, 1), *operands)
+            assert_within(got[0], *oracle(left[0], right[0]), f"{rows_} x {cols} x {depth}, {trans_a} {trans_b}")
