@@ -56,8 +56,8 @@ double tiny_factor(const SgemmArgs& p) {
 }
 
 bool sharing_pays(const SgemmArgs& p, int64_t BM, int64_t BN, int64_t blocks) {
-  if (p.batch > 1 || p.beta != 0.0f) return false;  // sharing was measured and checked without them only
-  const int64_t tiles = ceil_div(p.m, BM) * ceil_div(p.n, BN), rest = tiles % blocks, steps = ceil_div(p.k, BK);
+  const int64_t tiles = ceil_div(p.m, BM) * ceil_div(p.n, BN) * p.batch, rest = tiles % blocks,
+                steps = ceil_div(p.k, BK);
   if (blocks > multiprocessors || tiles < blocks || rest == 0 || steps > 1 << 20) return false;
   // More than a step has to be saved by each block, so that its share is less than two tiles; and more than 1 %, since
   // the blocks then read A and B at different times.
@@ -69,6 +69,33 @@ bool sharing_pays(const SgemmArgs& p, int64_t BM, int64_t BN, int64_t blocks) {
 std::size_t sharing_bytes(const SgemmArgs& p, int64_t BM, int64_t BN) {
   if (!sharing_pays(p, BM, BN, multiprocessors)) return 0;
   return std::size_t(multiprocessors) * (std::size_t(BM * BN) * sizeof(float) + 8 * sizeof(unsigned));
+}
+
+double sliced_factor(const SgemmArgs& p) {
+  const auto way = [](const ConstMatrix& x, bool straight) { return !straight ? 0.11 : aligned16(x) ? 0.0 : 0.1; };
+  return 1.0 + way(p.a, p.a.cs != 1) + way(p.b, p.b.cs == 1);
+}
+
+// As cut_plan: of the call alone. A block does a step in the time of its latency and of its share of the multiprocessor.
+CutPlan sliced_cut(const SgemmArgs& p, int64_t BM, int64_t BN) {
+  CutPlan plan{1, ceil_div(p.n, 4) * 4};
+  const int64_t tiles = ceil_div(p.m, BM) * ceil_div(p.n, BN) * p.batch, steps = ceil_div(p.k, BK);
+  if (tiles > 2 * multiprocessors || steps < 8) return plan;
+  const double alone_us = 0.27, shared_us = 0.1 + 0.168e-3 * double(BM * BN);
+  double least = 0;
+  for (int64_t waves = 0; waves <= 6; ++waves) {
+    const int64_t most = std::clamp<int64_t>(waves * multiprocessors / tiles, 1, steps / 4);
+    const int64_t splits = ceil_div(steps, ceil_div(steps, most));
+    const double each = double(ceil_div(steps, splits));
+    const double us = each * alone_us + double(ceil_div(tiles * splits, multiprocessors)) * (0.6 + each * shared_us) +
+                      (splits > 1 ? cut_us(p, int(splits)) : 0.0);
+    if (waves == 0 || us < least) least = us, plan.splits = int(splits);
+  }
+  return plan;
+}
+
+bool chains_too_long(const SgemmArgs& p, int chains) {
+  return p.precision == Precision::accurate && p.k > int64_t{128} * chains;
 }
 
 bool shallow_is_large(const SgemmArgs& p) {
@@ -91,11 +118,12 @@ double shallow_cost(const SgemmArgs& p) {
          write;
 }
 
-// Fitted to 117 random shapes: loads decide, of A where its k are neighbours and of B where they are.
+// Fitted to 212 random shapes. Lanes that read rows of B side by side in k hinder each other where these lie whole lines
+// apart: 5 x 73 x 32 takes 3.3 us.
 double element_cost(const SgemmArgs& p) {
-  const double m = double(p.m), n = double(p.n), k = double(p.k);
-  const double strided = (p.a.cs == 1 ? m : 0.0) + (p.b.rs == 1 && p.b.cs != 1 ? n : 0.0);
-  return 1.14 + 0.058 * k + (m * n * (9.4e-6 + 0.096e-6 * k) + 2.7e-6 * strided * k) * double(p.batch);
+  const double outputs = double(p.m) * double(p.n) * double(p.batch), k = double(p.k);
+  const bool whole_lines = p.b.cs != 1 && p.n > 1 && p.b.cs % 32 == 0;
+  return 1.0 + (whole_lines ? 0.08 : 0.0264) * k + outputs * (7.5e-6 + 0.7e-6 * k);
 }
 
 }  // namespace fl

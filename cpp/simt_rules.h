@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "problem.h"
+#include "rules.h"
 
 namespace fl {
 
@@ -93,6 +94,31 @@ double tiny_cost(const SgemmArgs& p) {
   const double k = double(ceil_div(p.k, 16) * 16);
   return 1e-3 * START_NS + double(ceil_div(tiles, 132 * PER_SM)) * 1e-6 * PS_ALONE * k +
          double(ceil_div(tiles, 132)) * (1e-3 * NS_TILE + 1e-6 * PS_SHARED * k) * tiny_factor(p);
+}
+
+// Tiles of eight warps, a few of them on a multiprocessor at a time (simt_sliced.cuh). What passes in any case: START_NS
+// and PS_K for each k. What the multiprocessor with the most tiles spends on each: TILE_NS and PS_SHARED per k, more
+// where operands are not aligned or turn. FS_C for each output, which has to be written.
+double sliced_factor(const SgemmArgs& p);
+CutPlan sliced_cut(const SgemmArgs& p, int64_t BM, int64_t BN);
+// Whether a sum has more terms than an accurate product may leave to one chain of float32 additions: cuBLAS cuts k too.
+bool chains_too_long(const SgemmArgs& p, int chains);
+template <int BM, int BN>
+std::size_t sliced_workspace(const SgemmArgs& p) {
+  const CutPlan cut = sliced_cut(p, BM, BN);
+  return cut.splits == 1 ? 0 : std::size_t(cut.splits) * std::size_t(p.batch * p.m * cut.ld) * sizeof(float);
+}
+template <int BM, int BN, int G, int START_NS, int TILE_NS, int PS_K, int PS_SHARED, int FS_C>
+double sliced_cost(const SgemmArgs& p) {
+  const CutPlan cut = sliced_cut(p, BM, BN);
+  if (chains_too_long(p, cut.splits * G)) return 1e6;
+  const double blocks = double(ceil_div(p.m, BM) * ceil_div(p.n, BN) * p.batch) * cut.splits;
+  const double most = double(int64_t((blocks + 131) / 132)), k = double(ceil_div(p.k, cut.splits));
+  const double written = double(p.m) * double(p.n) * double(p.batch) * cut.splits * (aligned16(p.c) ? 1.0 : 1.34);
+  const double us = 1e-3 * START_NS + 1e-6 * PS_K * k +
+                    most * (1e-3 * TILE_NS + 1e-6 * PS_SHARED * k * sliced_factor(p)) + 1e-9 * FS_C * written +
+                    (cut.splits > 1 ? cut_us(p, cut.splits) : 0.0);
+  return us > 50 ? 1.15 * us : us;  // fitted to shorter products
 }
 
 bool shallow_is_large(const SgemmArgs& p);  // enough of the larger tiles for all multiprocessors

@@ -114,16 +114,16 @@ class TileCopy {
     };
     if (lines >= LINES && length >= LEN) {
       rounds<TURNED, LINE_STEP, COL_STEP, 4>(to, whole);
-    } else if (TAIL == Tail::none) {
+    } else if (TAIL == Tail::none && lines < LINES) {
       rounds<TURNED, LINE_STEP, COL_STEP, 1>(to, [&](uint32_t target, const float* source, int line, int col) {
         const int exist = line_ + line < lines ? left - col : 0;
         if (exist > 0) copy(target, source, exist);
       });
-    } else if (TAIL == Tail::of_lines ? lines >= LINES : length >= LEN) {
+    } else if (TAIL == Tail::of_columns ? length >= LEN : lines >= LINES) {
       // What is missing across k only feeds results that are not stored: whatever lies in its place may stay there.
       rounds<TURNED, LINE_STEP, COL_STEP, EDGE_UNROLL>(
           to, [&](uint32_t target, const float* source, int line, int col) {
-            const int exist = TAIL == Tail::of_lines ? left - col : (line_ + line < lines ? 4 : 0);
+            const int exist = TAIL == Tail::of_columns ? (line_ + line < lines ? 4 : 0) : left - col;
             if (exist > 0) copy(target, source, exist);
           });
     } else {
