@@ -12,7 +12,6 @@ namespace fl::cuda {
 // For the steps of a plan that go to the row of its largest one. The others split for themselves.
 class StepSplits {
  public:
-  StepSplits() = default;
   StepSplits(const PanelPlan<SgemmArgs>& plan, const SgemmArgs& layout);
   // Products alone have any.
   template <class Args>

@@ -10,7 +10,6 @@
 #include "memory_pool.h"
 #include "pipeline_run.h"
 #include "placement.h"
-#include "step_splits.h"
 
 namespace fl::cuda {
 namespace {
@@ -56,8 +55,6 @@ struct PreparedTile {
       panels.steps.push_back({result, panels.loads.size(), &row_for(step), 0});
       workspace = std::max(workspace, panels.steps.back().row->workspace(step));
     }
-    workspace = aligned(workspace);
-    splits = StepSplits(panels, args);
   }
   // Operands point into the arguments.
   PreparedTile(const PreparedTile&) = delete;
@@ -69,7 +66,6 @@ struct PreparedTile {
   Lines<const float> old_output;
   PanelPlan<Args> panels;
   std::size_t workspace = 0;
-  StepSplits splits;  // behind the workspace, if there is room
 };
 
 // ---------------------------------------------------------------- memory
@@ -108,7 +104,7 @@ struct Gates {
 };
 
 template <class Args>
-void add_tile(PreparedTile<Args>& prepared, const CopySizes& sizes, Gates& gates, PanelCopies& copies,
+void add_tile(const PreparedTile<Args>& prepared, const CopySizes& sizes, Gates& gates, PanelCopies& copies,
               std::vector<DeviceStep<Args>>& steps) {
   const Tile& tile = prepared.tile;
   std::vector<std::size_t>& left_with = gates.left_with[std::size_t(tile.output_slot)];
@@ -126,8 +122,7 @@ void add_tile(PreparedTile<Args>& prepared, const CopySizes& sizes, Gates& gates
   for (std::size_t slice = 0; slice < panel_steps.size(); ++slice) {
     const PanelStep<Args>& step = panel_steps[slice];
     const bool waits = tile.first && slice < left_with.size();
-    steps.push_back(
-        {sub_problem(prepared.args, step.block), step.row, waits ? left_with[slice] : 0, prepared.splits.next(step)});
+    steps.push_back({sub_problem(prepared.args, step.block), step.row, waits ? left_with[slice] : 0});
   }
   for (int operand = 0; operand < 2; ++operand)
     gates.read_by[operand][std::size_t(tile.input_slot[operand])] = steps.size();
@@ -152,16 +147,13 @@ void run_tiles(const TilePlan<Args>& plan, const RowFor<Args>& row_for, const Ar
   const Slots slots = slots_for(operands(largest_host, largest), plan.shape);
 
   std::deque<PreparedTile<Args>> tiles;
-  std::size_t workspace = 0, with_splits = 0, bytes_in = 0;
+  std::size_t workspace = 0, bytes_in = 0;
   for (const Tile& tile : plan.tiles) {
     const PreparedTile<Args>& prepared = tiles.emplace_back(tile, sub_problem(host, tile), largest, row_for);
     workspace = std::max(workspace, prepared.workspace);
-    with_splits = std::max(with_splits, prepared.workspace + prepared.splits.bytes());
     for (int i = 0; i < 2; ++i)
       if (tile.load[i]) bytes_in += device_bytes(prepared.on.inputs[std::size_t(i)].host);
   }
-  // The shape has room for a tile in one piece, and slices of it need less.
-  if (slots.end + with_splits <= plan.shape.bytes) workspace = std::max(workspace, with_splits);
   const PipelineRun run(device, stream, bytes_in, device_bytes(whole.output.host));
   const PoolBuffer memory(device, slots.end + workspace, stream);
 
@@ -172,8 +164,6 @@ void run_tiles(const TilePlan<Args>& plan, const RowFor<Args>& row_for, const Ar
   std::vector<DeviceStep<Args>> steps;
   for (PreparedTile<Args>& tile : tiles) {
     place(tile.tile, tile.on, slots, memory.data());
-    if (tile.workspace + tile.splits.bytes() <= workspace)
-      tile.splits.place(memory.data() + slots.end + tile.workspace);
     add_tile(tile, run.sizes(), gates, copies, steps);
   }
   if (copies.clear_output)

@@ -163,16 +163,6 @@ def test_product_under_a_limit(m, n, k, precision, limit, rng):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("kernel", ["fp16x2", "bf16x6", "fp16x2_mma"])
-def test_slices_of_a_tile_share_the_split_of_b(kernel, limit, rng):
-    m, n, k = 2100, 1100, 1500
-    a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
-    for bound in (12 * MiB, 20 * MiB):  # there is room in the second case alone
-        limit(bound)
-        assert_product(fl.sgemm(a, b, kernel=kernel, device="cuda"), a, b)
-
-
-@pytest.mark.gpu
 def test_scalars_and_out_under_a_limit(limit, rng):
     """Old values are read once, and nothing beside a strided result is written."""
     m, n, k = 1301, 1203, 2005
