@@ -24,7 +24,7 @@ double ladder_rows(const SgemvArgs& p, double together, double span, double turn
 }
 // The same where a block shares each of a few long rows.
 double ladder_shared_rows(const SgemvArgs& p, double memory, double block) {
-  return 1.2 + bytes(p) / std::min(memory, rows(p) * block);
+  return 2.2 + bytes(p) / std::min(memory, rows(p) * block);
 }
 bool shares_rows(const SgemvArgs& p) { return p.n >= 4096 && rows(p) <= 8 * multiprocessors; }
 
@@ -41,7 +41,8 @@ double ladder_columns(const SgemvArgs& p, double memory, double block) {
 double warp_per_row_cost(const SgemvArgs& p) {
   if (p.a.cs != 1) return ladder_columns(p, rate(p, 3.2e6, 2e6), 27e3);
   if (shares_rows(p)) return ladder_shared_rows(p, 2.6e6, 32e3);
-  return p.n <= 64 ? ladder_rows(p, 4, 64, 0.8, 3e6, 3.5e6) : ladder_rows(p, 1, 128, 2.1, 3e6, 3.5e6);
+  if (p.n <= 64) return ladder_rows(p, 4, 64, 0.8, 3e6, 3.5e6);
+  return ladder_rows(p, 1, 128, 2.1, 3e6, 3.5e6) + (p.n > 256 ? 0.5 : 0);
 }
 double warp_per_row_vec4_cost(const SgemvArgs& p) {
   if (p.a.cs != 1) return ladder_columns(p, p.n < 4096 ? 3.3e6 : 4.3e6, 58e3);
@@ -51,7 +52,7 @@ double warp_per_row_vec4_cost(const SgemvArgs& p) {
 double rows_per_warp_cost(const SgemvArgs& p) {
   if (p.a.cs != 1) return ladder_columns(p, rate(p, 3.2e6, 2e6), 27e3) + 0.01;  // the same code
   const double lanes = p.n <= 1 ? 1 : (p.n <= 4 ? 4 : (p.n <= 8 ? 8 : (p.n <= 16 ? 16 : 32)));
-  return ladder_rows(p, 128 / lanes, lanes, 0.5, 3.5e6, 5.3e6);
+  return ladder_rows(p, 128 / lanes, lanes, 0.5, 3.5e6, 5.3e6) + (p.n > 256 ? 0.5 : 0);
 }
 double rows_per_warp_vec4_cost(const SgemvArgs& p) {
   if (p.a.cs != 1) return ladder_columns(p, p.n < 4096 ? 3.3e6 : 4.3e6, 58e3) + 0.01;
@@ -112,13 +113,15 @@ double split_columns_cost(const SgemvArgs& p) {
   return 1.35 + (plan.splits > 1 ? 1.3 : 0) + (large_blocks ? 1.2 : 0) + bytes(p) / std::min(whole, blocks * 38e3);
 }
 
-// Eight columns at a time, of which the first take the longest. What the threads have in flight bounds the speed.
+// Eight columns at a time, or sixteen. What the threads have in flight bounds the speed, more so beyond L2: 722 x 30480
+// transposed takes 34 us.
 double short_columns_cost(const SgemvArgs& p) {
   if (p.a.cs == 1) return other_order;
-  const bool vectors = reads_vectors(p) && rows(p) >= 128 * multiprocessors;
-  const double turns = std::ceil(double(p.n) / 8), threads = rows(p) / (vectors ? 4 : 1);
-  const double turn_us = 0.24 * std::max(1.0, threads / (1024 * multiprocessors));
-  return 0.95 + std::max(turns * turn_us, bytes(p) / (vectors ? rate(p, 3.8e6, 6.5e6) : rate(p, 3.8e6, 5.2e6)));
+  const bool vectors = reads_vectors(p) && rows(p) >= 128 * multiprocessors, sixteen = !vectors && p.n > 32;
+  const double turns = std::ceil(double(p.n) / (sixteen ? 16 : 8)), threads = rows(p) / (vectors ? 4 : 1);
+  const double turn_us =
+      (sixteen ? 0.29 : 0.24) * (bytes(p) > 40e6 ? 2.4 : 1) * std::max(1.0, threads / (1024 * multiprocessors));
+  return 0.95 + std::max(turns * turn_us, bytes(p) / (vectors ? rate(p, 3.8e6, 6.5e6) : rate(p, 3.2e6, 5.2e6)));
 }
 
 }  // namespace fl

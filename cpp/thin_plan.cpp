@@ -52,7 +52,7 @@ SgemmArgs long_operand_left(const SgemmArgs& p) {
 bool moves_by16(const ConstMatrix& x) { return aligned16(x); }
 
 bool right_by16(const SgemmArgs& left, const ThinPlan& plan) {
-  return moves_by16(left.b) && (left.b.cs != 1 || (left.n % plan.columns == 0 && plan.columns >= 4));
+  return moves_by16(left.b) && (left.b.cs != 1 || (left.n % 4 == 0 && plan.columns >= 4));
 }
 
 ThinPlan thin_plan(const SgemmArgs& p) {
@@ -94,7 +94,7 @@ double thin_cost(const SgemmArgs& p) {
                           plan.warps / 10.4e3;
   const double in_turn = waves * block_us + (waves - 1) * 2.7;
   const double read = std::max(bytes / (bytes > 20e6 ? 4.3e6 : 3.1e6), in_turn);
-  double slower = (plan.wide            ? 1.2
+  double slower = (plan.wide            ? (plan.rows && moves_by16(left.a) ? 1.05 : 1.2)
                    : plan.columns == 16 ? 1.48
                                         : 1.0) *
                   (aligned16(left.a) ? 1.0 : 1.12) * (plan.panels > 1 ? 1.17 : 1);

@@ -28,7 +28,7 @@ struct ThinPlan {
 };
 ThinPlan thin_plan(const SgemmArgs& left);  // of long_operand_left()
 
-// The right operand of long_operand_left() can be: its rows, where they are contiguous, in whole panels.
+// The right operand of long_operand_left() can be: its rows, where they are contiguous, in whole fours of columns.
 bool right_by16(const SgemmArgs& left, const ThinPlan& plan);
 
 std::size_t thin_workspace(const SgemmArgs& p);

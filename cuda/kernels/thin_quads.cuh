@@ -1,0 +1,120 @@
+// Large thin products with 9 to 16 columns, rows of A contiguous: as thin_rows.cuh, but half as many warps with twice the
+// rows each. A value of the right operand then serves twice the FMAs, and 16 warps of that size do not fit.
+//
+// A warp owns 16 rows. Its halves take 8 columns each, and 16 lanes stand side by side along k, four k to a lane: 512
+// FMAs need 24 reads of 16 bytes. With 8 warps on a multiprocessor every other instruction shows: 16384 x 16384 times 16
+// columns took 289 us in pairs of k, 280 so, and 253 once the copies of B had lost their address arithmetic.
+//
+// Lost there: A straight from memory into registers, each row loaded again as soon as it is multiplied (395 to 404 us, 356
+// with the lines fetched into L2 two or four steps ahead); bulk copies into each warp's ring, 256 bytes a row (375; 512
+// bytes with three slots 298): the same loop with the copies of all lanes takes 253.
+#pragma once
+
+#include "reduce.cuh"
+#include "thin_launch.cuh"
+
+namespace fl {
+
+// A chunk of B: fours of k, and a padding of 16 bytes that sends neighbouring lanes to different banks. TURNED: a column
+// after the other.
+template <bool TURNED>
+struct QuadChunk {
+  static constexpr int NR = 16, NC = 8, KC = 512;
+  static constexpr int QUAD = TURNED ? 16 : 4 * NR * 4 + 16;  // bytes to the next four k
+  static constexpr int COLUMN = TURNED ? (KC + 4) * 4 : 4, K = TURNED ? 4 : NR * 4;
+  static constexpr int bytes(int) { return TURNED ? NR * COLUMN : KC / 4 * QUAD; }
+  static_assert(bytes(KC) % 128 == 0);
+
+  static __device__ __forceinline__ uint32_t place(int k, int col) { return k / 4 * QUAD + k % 4 * K + col * COLUMN; }
+
+  static __device__ __forceinline__ void copy(const ThinArgs& args, const ThinBlock& at, uint32_t to, int64_t first) {
+    const auto& b = args.p.b;
+    const float* from = b.data + at.batch * b.bs + (at.k + first) * b.rs + at.column * b.cs;
+    copy_chunk<QuadChunk>(args, at, to, from, static_cast<int>(min(at.count - first, int64_t{KC})));
+  }
+
+  // x[i][c]: NC columns of the four k that lie at `from`.
+  static __device__ __forceinline__ void load(float (&x)[4][NC], uint32_t from) {
+    if constexpr (TURNED) {
+#pragma unroll
+      for (int c = 0; c < NC; ++c) {
+        const float4 v = ptx::load4(from + c * COLUMN);
+        x[0][c] = v.x, x[1][c] = v.y, x[2][c] = v.z, x[3][c] = v.w;
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int c = 0; c < NC; c += 4) {
+          const float4 v = ptx::load4(from + i * K + c * 4);
+          x[i][c] = v.x, x[i][c + 1] = v.y, x[i][c + 2] = v.z, x[i][c + 3] = v.w;
+        }
+    }
+  }
+};
+
+template <bool TURNED>
+struct ThinQuads {
+  static constexpr int R = 16, THREADS = 256, LANES = 16, NC = 8, STEP = 4 * LANES, SLOTS = 4;
+  static constexpr int SLOT_BYTES = R * STEP * 4, SUM_BYTES = 0;
+  using Chunk = QuadChunk<TURNED>;
+  static constexpr int step_k(int) { return STEP; }
+  static_assert(SLOTS - 1 <= Chunk::KC / STEP, "a chunk arrives before the step that it is multiplied with");
+  static_assert(2 * Chunk::bytes(Chunk::KC) + THREADS / 32 * SLOTS * SLOT_BYTES <= 232448);
+};
+
+template <bool TURNED>
+__global__ void __launch_bounds__(256, 1) thin_quads_kernel(const __grid_constant__ ThinArgs args) {
+#if __CUDA_ARCH__ >= 900
+  using T = ThinQuads<TURNED>;
+  extern __shared__ __align__(128) unsigned char memory[];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  const int half = lane / T::LANES, place = lane % T::LANES;
+  const SgemmArgs& p = args.p;
+  const ThinBlock at = ThinBlock::of<16>(args, T::R * warps);
+  const int64_t row = at.row + warp * T::R;
+  const int rows = static_cast<int>(min(p.m - row, int64_t{T::R}));
+  const int count = static_cast<int>(at.count);
+  ThinCopy<T::R, T::STEP> copy(p.a.data + at.batch * p.a.bs + row * p.a.rs + at.k, p.a.rs, T::STEP, args.a_by16, lane);
+  const uint32_t a_lane = place * 16, b_lane = T::Chunk::place(4 * place, half * T::NC);
+  ptx::grid_wait();
+
+  float acc[T::R * T::NC] = {};
+  walk_k<T>(
+      args, at, ptx::shared_address(memory), (count + T::STEP - 1) / T::STEP, T::Chunk::KC / T::STEP,
+      T::Chunk::place(T::STEP, 0),
+      [&](int step, uint32_t to) {
+        if (rows > 0) copy.step(to, rows, count - step * T::STEP);
+      },
+      [&](uint32_t a, uint32_t b) {
+        if (rows <= 0) return;
+        float x[4][T::NC];
+        T::Chunk::load(x, b + b_lane);
+#pragma unroll
+        for (int r = 0; r < T::R; ++r) {
+          const float4 v = ptx::load4(a + a_lane + r * T::STEP * 4);
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+#pragma unroll
+            for (int c = 0; c < T::NC; ++c) acc[r * T::NC + c] = fmaf(component(v, i), x[i][c], acc[r * T::NC + c]);
+        }
+      });
+
+  ptx::grid_release();  // earlier, the next kernel's blocks would land unevenly
+  using Sum = GroupSum<T::LANES, T::R * T::NC>;
+  sum_over_group<T::LANES, T::R * T::NC>(acc, lane);
+  static_assert(Sum::spread == 1);
+#pragma unroll
+  for (int i = 0; i < Sum::kept; ++i) {
+    const int sum = place * Sum::kept + i;
+    put(args, at, row + sum / T::NC, half * T::NC + sum % T::NC, acc[i]);
+  }
+#endif
+}
+
+inline void thin_quads(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx) {
+  if (p.b.cs == 1) return launch_thin<ThinQuads<false>>(thin_quads_kernel<false>, p, plan, ctx);
+  launch_thin<ThinQuads<true>>(thin_quads_kernel<true>, p, plan, ctx);
+}
+
+}  // namespace fl
