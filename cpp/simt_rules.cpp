@@ -26,6 +26,10 @@ double copy_factor(const SgemmArgs& p, double BM, double BN, bool A_BY_K) {
   return 1.0 + way_factor(p.a, (p.a.cs == 1) == A_BY_K, for_an_fma, A_BY_K) +
          way_factor(p.b, p.b.cs == 1, for_an_fma, A_BY_K);
 }
+bool whole_tiles(const SgemmArgs& p, int64_t BM, int64_t BN, int64_t STEP) {
+  const bool straight = p.a.cs == 1 && p.b.cs == 1 && aligned16(p.a) && aligned16(p.b) && aligned16(p.c);
+  return straight && p.batch == 1 && p.m % BM == 0 && p.n % BN == 0 && p.k % STEP == 0;
+}
 double store_ns(const SgemmArgs& p) { return aligned16(p.c) ? 0.0 : 0.1; }
 
 double cut_us(const SgemmArgs& p, int splits) {

@@ -52,13 +52,10 @@ __device__ __forceinline__ const float* first_of(const Operand& x, int64_t batch
 // Which direction of a tile is k, the one whose missing elements have to be filled in; or none, where they are not read.
 enum class Tail { of_lines, of_columns, none };
 
-// What the compiler knows: nothing, or that all tiles are whole and their elements arrive in this way. What a kernel for
-// all ways carries with it costs time even where it is not run, since a launch fetches its instructions anew.
-enum class Known { nothing, by16, turned };
-
 // One of THREADS threads that copy tiles of one operand, from one tile of it to the next. Where a tile has an edge
-// across k, EDGE_UNROLL copies are written out at a time.
-template <int LINES, int LEN, int THREADS, Tail TAIL, int EDGE_UNROLL = 1, Known KNOWN = Known::nothing>
+// across k, EDGE_UNROLL copies are written out at a time. WHOLE_TURNED: all tiles are whole and arrive turned. What a
+// kernel for all ways carries with it costs time even where it is not run: a launch fetches its instructions anew.
+template <int LINES, int LEN, int THREADS, Tail TAIL, int EDGE_UNROLL = 1, bool WHOLE_TURNED = false>
 class TileCopy {
  public:
   static constexpr int LD = LEN + 4, BYTES = LINES * LD * 4;
@@ -66,10 +63,7 @@ class TileCopy {
 
   // `start` is the operand's first element that this block works on; `outside` is what a missing element is.
   __device__ __forceinline__ TileCopy(const Operand& x, const float* start, const float* outside, int thread)
-      : way_(KNOWN == Known::nothing ? x.way
-             : KNOWN == Known::by16  ? Way::by16
-                                     : Way::turned),
-        outside_(outside) {
+      : way_(WHOLE_TURNED ? Way::turned : x.way), outside_(outside) {
     constexpr int AT16 = UNIT / 4;
     line_ = way_ == Way::turned ? thread % 8 : way_ == Way::by16 ? thread / AT16 : thread / UNIT;
     col_ = way_ == Way::turned ? thread / 8 : way_ == Way::by16 ? thread % AT16 * 4 : thread % UNIT;
@@ -84,8 +78,7 @@ class TileCopy {
 
   __device__ __forceinline__ void operator()(uint32_t tile) const {
     const uint32_t to = tile + (line_ * LD + col_) * 4;
-    if constexpr (KNOWN == Known::by16) run<4, false, THREADS / (UNIT / 4), UNIT>(to);
-    else if constexpr (KNOWN == Known::turned) run<1, true, 8, THREADS / 8>(to);
+    if constexpr (WHOLE_TURNED) run<1, true, 8, THREADS / 8>(to);
     else if (way_ == Way::by16) run<4, false, THREADS / (UNIT / 4), UNIT>(to);
     else if (way_ == Way::turned) run<1, true, 8, THREADS / 8>(to);
     else run<1, false, THREADS / UNIT, UNIT>(to);
@@ -105,7 +98,7 @@ class TileCopy {
       if constexpr (VEC == 4) ptx::copy_async16(target, source);
       else ptx::copy_async4(target, source);
     };
-    if constexpr (KNOWN != Known::nothing) return rounds<TURNED, LINE_STEP, COL_STEP, 8>(to, whole);
+    if constexpr (WHOLE_TURNED) return rounds<TURNED, LINE_STEP, COL_STEP, 4>(to, whole);
     int left = length - col_;
     asm volatile("" : "+r"(left));  // what follows from it is worked out per tile, not kept in registers for all ways
     auto copy = [](uint32_t target, const float* source, int exist) {

@@ -16,18 +16,23 @@
 // costs bank conflicts in the register file (in a prototype 48 instead of 52 TFLOP/s).
 #pragma once
 
+#include <algorithm>
+
 #include "simt_ring_share.cuh"
 #include "simt_ring_store.cuh"
 #include "sum_splits.cuh"
+#include "tensor_map.cuh"
 
 namespace fl {
 
 // Each of TEAMS teams of warps fills every TEAMS-th slot. What a slot costs beside its copies is paid by one team; where
 // tiles are narrow that is what bounds the copies, since the scheduler lets multiplying warps go first.
 template <class T>
-__device__ __forceinline__ void copy_tiles(const SgemmArgs& p, const RingPlan& plan, uint32_t shared, int rank, int t) {
+__device__ __forceinline__ void copy_tiles(const SgemmArgs& p, const RingPlan& plan, const CUtensorMap* b_map,
+                                           uint32_t shared, int rank, int t) {
   const int team = T::TEAMS > 1 ? t / T::TEAM : 0;
   if constexpr (T::TEAMS > 1) t %= T::TEAM;
+  if (T::WHOLE && t == 0) ptx::prefetch_map(b_map);
   Ring<T> ring{shared, team, 1};
   for (unsigned number = first_piece<T>(); number < end_of_pieces<T>(plan); number += to_next_piece<T>()) {
     const Piece piece = piece_of<T>(plan, rank, number);
@@ -35,10 +40,10 @@ __device__ __forceinline__ void copy_tiles(const SgemmArgs& p, const RingPlan& p
     const Steps steps = piece.steps;
     const Tile tile = ring_tile<T>(plan, piece.tile);
     const int64_t row = tile.row * T::BM, col = tile.col * T::BN, k = int64_t{steps.first + team} * T::BK;
-    TileCopy<T::BK, T::BM, T::TEAM, Tail::of_lines, T::TEAMS, T::WHOLE ? Known::turned : Known::nothing> a(
-        plan.a, first_of(plan.a, tile.batch, k, row), minus_zeros, t);
-    TileCopy<T::BK, T::BN, T::TEAM, Tail::of_lines, T::TEAMS, T::WHOLE ? Known::by16 : Known::nothing> b(
-        plan.b, first_of(plan.b, tile.batch, k, col), plus_zeros, t);
+    TileCopy<T::BK, T::BM, T::TEAM, Tail::of_lines, T::TEAMS, T::WHOLE> a(plan.a, first_of(plan.a, tile.batch, k, row),
+                                                                          minus_zeros, t);
+    TileCopy<T::BK, T::BN, T::TEAM, Tail::of_lines, T::TEAMS> b(plan.b, first_of(plan.b, tile.batch, k, col),
+                                                                plus_zeros, t);
     a.length = static_cast<int>(min(p.m - row, int64_t{T::BM}));
     b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
     ptx::grid_wait();  // not sooner: all that comes before it overlaps the end of the kernel before
@@ -46,11 +51,19 @@ __device__ __forceinline__ void copy_tiles(const SgemmArgs& p, const RingPlan& p
     for (int step = steps.count - team; step > 0; step -= T::TEAMS) {
       if (!T::WHOLE && step == 1 && steps.first + steps.count == plan.steps) a.lines = b.lines = plan.tail;
       ptx::barrier_wait(ring.empty(), ring.phase);
+      if constexpr (T::WHOLE) {
+        if (t == step % 4 * 32) {  // the warps take turns: to start a box takes one about 100 cycles
+          ptx::barrier_expect_more(ring.full(), T::BK * T::BN * 4);
+          ptx::load_box(ring.tiles() + T::a_bytes(), b_map, static_cast<int>(col),
+                        (steps.first + steps.count - step) * T::BK, ring.full());
+        }
+      } else {
+        b(ring.tiles() + T::a_bytes());
+        b.next_lines(T::TEAMS);
+      }
       a(ring.tiles());
-      b(ring.tiles() + T::a_bytes());
-      ptx::barrier_arrive_after_copies(ring.full());
       a.next_lines(T::TEAMS);
-      b.next_lines(T::TEAMS);
+      ptx::barrier_arrive_after_copies(ring.full());
       ring.template advance<T::TEAMS>();
     }
   }
@@ -84,9 +97,7 @@ __device__ __forceinline__ void multiply_tiles(const SgemmArgs& p, const RingPla
 }
 
 template <class T>
-__global__ void __launch_bounds__(T::threads(), 1)
-    simt_ring_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ RingPlan plan) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+__device__ __forceinline__ void ring_block(const SgemmArgs& p, const RingPlan& plan, const CUtensorMap* b_map) {
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t shared = ptx::shared_address(memory);
   const int t = threadIdx.x, rank = static_cast<int>(blockIdx.x % T::SPLIT);
@@ -100,7 +111,7 @@ __global__ void __launch_bounds__(T::threads(), 1)
   if constexpr (T::SPLIT > 1) ptx::cluster_arrive();
   if (t >= T::math_threads()) {
     ptx::registers_down<T::COPY_REGISTERS>();
-    copy_tiles<T>(p, plan, shared, rank, t - T::math_threads());
+    copy_tiles<T>(p, plan, b_map, shared, rank, t - T::math_threads());
     ptx::wait_copies<0>();
     if constexpr (T::SPLIT > 1) {
       ptx::cluster_wait();
@@ -112,6 +123,22 @@ __global__ void __launch_bounds__(T::threads(), 1)
     ptx::grid_wait();
     multiply_tiles<T>(p, plan, shared, rank, t);
   }
+}
+
+template <class T>
+__global__ void __launch_bounds__(T::threads(), 1)
+    simt_ring_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ RingPlan plan) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  ring_block<T>(p, plan, nullptr);
+#endif
+}
+
+template <class T>
+__global__ void __launch_bounds__(T::threads(), 1)
+    simt_ring_boxes_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ RingPlan plan,
+                           const __grid_constant__ CUtensorMap b_map) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  ring_block<T>(p, plan, &b_map);
 #endif
 }
 
@@ -130,10 +157,13 @@ RingPlan ring_plan(const SgemmArgs& p, const CutPlan& cut) {
   return plan;
 }
 
+// Whether WHOLE holds for all tiles, with the map of B if so. The copy engine counts elements in 32 bits with a sign.
 template <class T>
-bool all_whole(const SgemmArgs& p, const RingPlan& plan) {
-  return p.m % T::BM == 0 && p.n % T::BN == 0 && p.k % (T::BK * T::SPLIT) == 0 && p.k > 0 &&
-         plan.a.way == Way::turned && plan.b.way == Way::by16 && plan.c_by16;
+bool all_whole(const SgemmArgs& p, const RingPlan& plan, CUtensorMap& b_map) {
+  constexpr int64_t most = 1 << 30;
+  return p.batch == 1 && p.m % T::BM == 0 && p.n % T::BN == 0 && p.k % (T::BK * T::SPLIT) == 0 && p.k > 0 &&
+         std::max({p.m, p.n, p.k}) < most && plan.a.way == Way::turned && plan.b.way == Way::by16 && plan.c_by16 &&
+         tensor_map(b_map, p.b.data, p.k, p.n, plan.b.ld, T::BK, T::BN, CU_TENSOR_MAP_SWIZZLE_NONE);
 }
 
 template <class T>
@@ -154,7 +184,12 @@ void launch_ring(const SgemmArgs& part, RingPlan plan, const Context& ctx) {
       return launch_ring<RingTile<S, ALIGNED, true>>(part, plan, blocks, ctx);
   }
   if constexpr (ALIGNED && S::SQUARES) {
-    if (all_whole<T>(part, plan)) return launch_ring<RingTile<S, true, false, true>>(part, plan, blocks, ctx);
+    using Whole = RingTile<S, true, false, true>;
+    static std::atomic<uint64_t> raised{0};
+    if (CUtensorMap b_map; all_whole<T>(part, plan, b_map))
+      return launch_overlapping(simt_ring_boxes_kernel<Whole>,
+                                {blocks, Whole::threads(), Whole::shared_bytes(), Whole::SPLIT}, stream(ctx), raised,
+                                part, plan, b_map);
   }
   launch_ring<T>(part, plan, blocks, ctx);
 }

@@ -11,7 +11,7 @@ namespace fl {
 // were 0.7 % slower.
 template <class T>
 struct WarpMath {
-  static constexpr int A_ROW = (T::BM + 4) * 4, B_ROW = (T::BN + 4) * 4;
+  static constexpr int A_ROW = (T::BM + 4) * 4, B_ROW = T::b_pitch() * 4;
   Ring<T> ring;
   uint32_t a_offset, b_offset;  // of the lane's fragments in a slot
   float acc[T::TM][T::TN];

@@ -11,8 +11,8 @@ namespace fl {
 // of a persistent kernel it cost up to 3 %; there it is a kernel of its own.
 // SHARED: tiles are shared out (simt_ring_share.cuh). Another kernel as well: whatever stands beside the main loop changes
 // the compiler's choice of registers in it, here by up to 2 % of the time.
-// WHOLE: all tiles and steps are whole, A lies with k contiguous, B and C with n, and rows are aligned where copies and
-// stores are of 16 bytes. Half as long a kernel: what a launch has to fetch of the others is 1 to 5 % of its time.
+// WHOLE: all tiles and steps are whole, A lies with k contiguous, B and C with n in aligned rows, and there is one batch.
+// B arrives in boxes then, by a tensor map. Half as long a kernel: see TileCopy.
 template <class S, bool ALIGNED = true, bool SHARED_OUT = false, bool ALL_WHOLE = false>
 struct RingTile : S {
   static constexpr bool C16 = ALIGNED, SHARED = SHARED_OUT, WHOLE = ALL_WHOLE;
@@ -33,7 +33,8 @@ struct RingTile : S {
   static constexpr int thread_quads() { return TM * TN / 4; }
   static constexpr int quads() { return BM * BN / 4; }
   static constexpr int a_bytes() { return BK * (BM + 4) * 4; }
-  static constexpr int slot_bytes() { return a_bytes() + BK * (BN + 4) * 4; }
+  static constexpr int b_pitch() { return WHOLE ? BN : BN + 4; }  // boxes have no padding
+  static constexpr int slot_bytes() { return a_bytes() + BK * b_pitch() * 4; }
   static constexpr int parts_bytes() { return KG > 1 ? KG * BM * BN * 4 : 0; }  // in the place of the ring
   static constexpr int inbox() { return SLOTS * slot_bytes() > parts_bytes() ? SLOTS * slot_bytes() : parts_bytes(); }
   static constexpr int barriers() { return inbox() + (SPLIT > 1 ? BM * BN * 4 : 0); }

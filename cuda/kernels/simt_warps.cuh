@@ -20,16 +20,14 @@
 
 namespace fl {
 
-// S names the sizes: TM TN KS (k of a ring slot) SLOTS KG SPLIT. WHOLE: all tiles and slots are, and A, B and C have
-// aligned rows with k, n and n contiguous. That is a kernel of its own, a third as long.
-template <class S, bool ALL_WHOLE = false>
+// S names the sizes: TM TN KS (k of a ring slot) SLOTS KG SPLIT.
+template <class S>
 struct WarpTile : S {
-  static constexpr bool WHOLE = ALL_WHOLE;
+  static constexpr bool WHOLE = false;
   using S::TM, S::TN, S::KS, S::SLOTS, S::KG, S::SPLIT;
   static constexpr int BM = 8 * TM, BN = 4 * TN, THREADS = 32 * KG;
-  static constexpr Known KNOWN = WHOLE ? Known::by16 : Known::nothing;
-  using CopyA = TileCopy<BM, KS, 32, Tail::of_columns, 1, KNOWN>;
-  using CopyB = TileCopy<KS, BN, 32, Tail::of_lines, 1, KNOWN>;
+  using CopyA = TileCopy<BM, KS, 32, Tail::of_columns>;
+  using CopyB = TileCopy<KS, BN, 32, Tail::of_lines>;
   using Sum = CountedSum<SPLIT, BM * BN / 4>;
   static constexpr int QUADS = BM * BN / 4;
   static constexpr int SLOT = CopyA::BYTES + CopyB::BYTES, RING = SLOTS * SLOT;  // of a warp
@@ -59,7 +57,7 @@ struct WarpSlice {
   __device__ __forceinline__ void copy_next() {
     if (to_copy > 0) {
       const uint32_t slot = ring + into * T::SLOT;
-      if constexpr (!T::WHOLE) a.length = b.lines = k_left(to_copy, T::KS);
+      a.length = b.lines = k_left(to_copy, T::KS);
       a(slot);
       b(slot + T::CopyA::BYTES);
       a.next_columns();
@@ -118,6 +116,16 @@ struct SliceMath {
     one_k<2>(b_even, 0);
     load_b(b_even, b_next);
     one_k<3>(b_odd, a_next);
+  }
+
+  // The warp's part of the sums, as fours of neighbours. `one`: see sum_and_store in simt_ring_store.cuh.
+  __device__ __forceinline__ void store(uint32_t to, float one, int lane) const {
+#pragma unroll
+    for (int i = 0; i < T::TM; ++i)
+#pragma unroll
+      for (int j = 0; j < T::TN; j += 4)
+        ptx::store4(to + ((i * T::TN + j) / 4 * 32 + lane) * 16,
+                    one * float4{acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]});
   }
 
   // acc = the product over the slice, in ascending k. What is loaded behind its end is not used.
@@ -204,37 +212,29 @@ __global__ void __launch_bounds__(T::THREADS, 1)
 
   ptx::wait_copies<0>();
   __syncwarp();  // the warp's ring is free
-#pragma unroll
-  for (int i = 0; i < T::TM; ++i)
-#pragma unroll
-    for (int j = 0; j < T::TN; j += 4)
-      ptx::store4(slice.ring + ((i * T::TN + j) / 4 * 32 + t % 32) * 16,
-                  plan.one * float4{math.acc[i][j], math.acc[i][j + 1], math.acc[i][j + 2], math.acc[i][j + 3]});
+  math.store(slice.ring, plan.one, t % 32);
   __syncthreads();
   sum_slices<T>(p, plan, corner(p, tile.batch, row, col), cluster, shared, t);
 #endif
 }
 
-template <class T>
-void launch_warps(const SgemmArgs& p, const WarpPlan& plan, const Context& ctx) {
-  static std::atomic<uint64_t> raised{0};
-  launch_overlapping(simt_warps_kernel<T>, {plan.grid.blocks() * T::SPLIT, T::THREADS, T::SHARED, T::SPLIT},
-                     stream(ctx), raised, p, plan);
+template <class S>
+WarpPlan warp_plan(const SgemmArgs& p) {
+  using T = WarpTile<S>;
+  return {operand(p.a, p.a.rs, p.a.cs),
+          operand(p.b, p.b.rs, p.b.cs),
+          TileGrid(p.m, p.n, p.batch, T::BM, T::BN),
+          ceil_div(ceil_div(p.k, T::KS), T::KG * T::SPLIT) * T::KS,
+          by16(p.c),
+          1.0f};
 }
 
 template <class S>
-void simt_warps(const SgemmArgs& p, const Context& ctx) {
+void simt_warps(const SgemmArgs& p, const WarpPlan& plan, const Context& ctx) {
   using T = WarpTile<S>;
-  const WarpPlan plan{operand(p.a, p.a.rs, p.a.cs),
-                      operand(p.b, p.b.rs, p.b.cs),
-                      TileGrid(p.m, p.n, p.batch, T::BM, T::BN),
-                      ceil_div(ceil_div(p.k, T::KS), T::KG * T::SPLIT) * T::KS,
-                      by16(p.c),
-                      1.0f};
-  const bool whole = p.m % T::BM == 0 && p.n % T::BN == 0 && plan.slice * T::KG * T::SPLIT == p.k && plan.slice > 0 &&
-                     plan.a.way == Way::by16 && plan.b.way == Way::by16 && plan.c_by16;
-  if (whole) launch_warps<WarpTile<S, true>>(p, plan, ctx);
-  else launch_warps<T>(p, plan, ctx);
+  static std::atomic<uint64_t> raised{0};
+  launch_overlapping(simt_warps_kernel<T>, {plan.grid.blocks() * T::SPLIT, T::THREADS, T::SHARED, T::SPLIT},
+                     stream(ctx), raised, p, plan);
 }
 
 }  // namespace fl

@@ -1,11 +1,10 @@
 // The launches of a sliced product: the split pass and the product. Each begins while the one before it ends.
 #pragma once
 
-#include <cudaTypedefs.h>
-
 #include "cluster_launch.cuh"
 #include "sliced_single.cuh"
 #include "splits.h"
+#include "tensor_map.cuh"
 
 namespace fl {
 
@@ -108,15 +107,7 @@ void launch_split(const SgemmArgs& p, const SlicedOperands& at, const SlicedBoun
 
 // Boxes of 16 x 32 floats; false if the driver cannot be asked or they do not fit C.
 inline bool box_map(CUtensorMap& map, const SgemmArgs& p) {
-  static const auto encode = [] {
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found;
-    const cudaError_t error =
-        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found);
-    if (error == cudaSuccess) return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
-    static_cast<void>(cudaGetLastError());  // the answer, not an error of the call
-    return PFN_cuTensorMapEncodeTiled_v12000{};
-  }();
+  const auto encode = tensor_map_encoder();
   const cuuint64_t extent[2] = {cuuint64_t(p.n), cuuint64_t(p.m)}, stride[1] = {cuuint64_t(p.c.rs) * sizeof(float)};
   const cuuint32_t box[2] = {32, 16}, step[2] = {1, 1};
   return encode && sliced_stored_by_boxes(p) &&
