@@ -121,8 +121,8 @@ double sliced_cost(const SgemmArgs& p) {
   const double written = double(p.m) * double(p.n) * double(p.batch) * cut.splits * (aligned16(p.c) ? 1.0 : 1.34);
   const double us = 1e-3 * START_NS + 1e-6 * PS_K * k +
                     most * (1e-3 * TILE_NS + 1e-6 * PS_SHARED * k * sliced_factor(p)) + 1e-9 * FS_C * written +
-                    (cut.splits > 1 ? cut_us(p, cut.splits) : 0.0);
-  return us > 50 ? 1.15 * us : us;  // fitted to shorter products
+                    (cut.splits > 1 ? cut_us(p, cut.splits) - 0.4 : 0.0);
+  return us > 50 ? 1.08 * us : us;  // fitted to shorter products
 }
 
 bool shallow_is_large(const SgemmArgs& p);  // enough of the larger tiles for all multiprocessors
