@@ -69,14 +69,14 @@ double fp16x2_cost(const SgemmArgs& p) {
   const double m = double(p.m), n = double(p.n), k = double(p.k), batch = double(p.batch);
   if (!sliced_fits(p.k)) return 100 + 2 * m * n * k * batch / 20e6;
   const SlicedChoice choice = sliced_choice(p.m, p.n, p.k, multiprocessors);
-  const double split = 3e-6 * (m + n) * k, launches = bf16x6_stands_by(p) ? 8 : 3;
+  // Lines that leave multiprocessors idle take as long as the pieces of one line, one after the other.
+  const double piece = k > SlicedBound::ONE_PIECE ? 2.05 * double(ceil_div(p.k, 512)) : 3;
+  const double split = std::max((k > SlicedBound::ONE_PIECE ? 3.3e-6 : 3e-6) * (m + n) * k, piece),
+               launches = bf16x6_stands_by(p) ? 8 : 3;
   const double area = choice.rounds_area * multiprocessors;
   const double way_out = (p.beta != 0.0f ? 2.4e-6 : 0) + (sliced_stored_by_boxes(p) ? 0 : 2.9e-6);
   const double product = choice.rounds_area * 2 * k / SLICED_RATE;
-  // Of six random products with m or n below 128 the three with few rows took 1.3 to 1.4 times what the rest of this says.
-  const double few_rows = p.m < 96 ? 1.3 : 1.0;
-  return few_rows * (split + launches + choice.ends + product - 0.25 * std::min(product, 100.0) + area * way_out) *
-         batch;
+  return (split + launches + choice.ends + product - 0.25 * std::min(product, 100.0) + area * way_out) * batch;
 }
 
 // Six products for three, and tiles half as large.
