@@ -95,7 +95,24 @@ __device__ __forceinline__ void sum_and_store(const SgemmArgs& p, const RingPlan
         if (q + i * T::KG < last) use(q + i * T::KG, sums[i]);
     }
   };
-  if constexpr (T::SPLIT > 1) {
+  if constexpr (T::SPLIT == 2 && SHARE % T::KG == 0) {
+    // A block keeps its own share in registers, and adds it up while the other's is on its way: 14.8 instead of 15.5 us
+    // at 512. In 96 x 96 tiles, where shares do not come out even, it spills: 29.1 instead of 28.3 us at 768.
+    constexpr int OWN = SHARE / T::KG;
+    const int mine = rank * SHARE, other = SHARE - mine;
+    ptx::cluster_wait();  // the other block has begun: its inbox exists
+    in_turn(other, other + SHARE, sum_parts, [&](int q, float4 sum) { cluster.scatter(q * GT + lane, sum); });
+    ptx::cluster_arrive();
+    float4 own[OWN];
+#pragma unroll
+    for (int i = 0; i < OWN; ++i) own[i] = sum_parts(mine + turn + i * T::KG);
+    ptx::cluster_wait();
+#pragma unroll
+    for (int i = 0; i < OWN; ++i) {
+      const int q = turn + i * T::KG;
+      put(mine + q, add(own[i], cluster.received(q * GT + lane)));
+    }
+  } else if constexpr (T::SPLIT > 1) {
     ptx::cluster_wait();  // the other blocks have begun: their inboxes exist
     in_turn(0, T::thread_quads(), sum_parts, [&](int q, float4 sum) { cluster.scatter(q * GT + lane, sum); });
     ptx::cluster_arrive();

@@ -83,7 +83,10 @@ struct ClusterSum {
     for (int r = 1; r < SPLIT; ++r) sum = add(sum, ptx::load4(inbox + (r * SHARE + mine) * 16));
     return sum;
   }
-  __device__ __forceinline__ int quad(int mine) const { return rank * SHARE + mine; }
+  // Of two blocks, what the other one has sent for it.
+  __device__ __forceinline__ float4 received(int mine) const {
+    return ptx::load4(inbox + ((1 - rank) * SHARE + mine) * 16);
+  }
 };
 
 // The same where a block's share is small: what it receives is counted, 16 bytes at a time, at a barrier of its own, and
