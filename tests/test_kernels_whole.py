@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import as_strided
 
 from accuracy import assert_same_bits, assert_within, oracle
 from device import place
@@ -68,3 +71,36 @@ def test_nearly_whole_tiles(row, rng):
             operands = place(left, "aligned", trans_a), place(right, "aligned", trans_b), place(start, "aligned")
             got = product(row.name, (rows_, cols, depth, 1), *operands)
             assert_within(got[0], *oracle(left[0], right[0]), f"{rows_} x {cols} x {depth}, {trans_a} {trans_b}")
+
+
+@every_row
+@pytest.mark.parametrize("apart", ["nothing", "four floats", "backwards"])
+def test_whole_tiles_of_rows_that_do_not_follow_one_another(row, apart, rng):
+    """A broadcast row, rows that overlap, reversed rows: aligned, but not what the copy engine takes."""
+    rows_of, cols_of, k_of = STEPS[row.name]
+    m, n, k = 2 * rows_of, 2 * cols_of, 2 * k_of
+    result = np.full((1, m, n), np.nan, np.float32)
+
+    def strange(rows_, cols):
+        """The operand in device memory, and what it holds."""
+        if apart == "backwards":
+            whole = place(rng.standard_normal((1, rows_, cols), np.float32), "aligned_padded")
+            values = np.array(whole.view(whole.host))[:, ::-1]
+            return SimpleNamespace(
+                ptr=whole.ptr + 4 * whole.ld * (rows_ - 1), strides=(-whole.ld, 1), bs=0, of=whole
+            ), values
+        ld = 0 if apart == "nothing" else 4
+        run = place(rng.standard_normal((1, 1, (rows_ - 1) * ld + cols), np.float32), "aligned")
+        values = as_strided(run.view(run.host), (1, rows_, cols), (0, 4 * ld, 4)).copy()
+        return SimpleNamespace(ptr=run.ptr, strides=(ld, 1), bs=0, of=run), values
+
+    (a, a_values), (b, b_values) = strange(m, k), strange(k, n)
+    plain_a, plain_b = place(a_values, "odd_shifted"), place(b_values, "odd_shifted")
+    want = product(row.name, (m, n, k, 1), plain_a, plain_b, place(result, "aligned"))
+    for left, right in ((a, plain_b), (plain_a, b), (a, b)):
+        got = product(row.name, (m, n, k, 1), left, right, place(result, "aligned"))
+        assert_same_bits(got, want, f"{m} x {n} x {k}")
+    aligned_a, aligned_b = place(a_values, "aligned"), place(b_values, "aligned")
+    for left, right in ((a, aligned_b), (aligned_a, b)):
+        got = product(row.name, (m, n, k, 1), left, right, place(result, "aligned"))
+        assert_same_bits(got, want, f"{m} x {n} x {k}, the other one whole")

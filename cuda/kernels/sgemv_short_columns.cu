@@ -3,7 +3,8 @@
 // (3 columns of 117384: 3.8 us there, 1.9 here).
 //
 // 32-byte sectors: reads 100 % of columns that start on one, writes 100 %. Bound: latency while A fits L2, up to
-// sixteen columns at a time (205 x 22309: 5.1 us, 6.7 with eight); then memory, if there are outputs enough to fill the device with threads.
+// sixteen columns at a time (205 x 22309: 5.1 us, 6.7 with eight); then memory, if there are outputs enough to fill the
+// device with threads.
 #include "column_slices.cuh"
 #include "gemv_cuda_plan.h"
 #include "gemv_other_order.cuh"

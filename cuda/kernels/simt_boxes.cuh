@@ -126,12 +126,14 @@ __global__ void __launch_bounds__(T::THREADS, 1)
 #endif
 }
 
-// The maps, if all is whole. The copy engine counts elements in 32 bits with a sign.
+// The maps, if all is whole. The copy engine counts elements in 32 bits with a sign, and its rows follow one another:
+// those of a broadcast or a reversed operand do not.
 template <class T>
 bool box_maps(BoxMaps& maps, const SgemmArgs& p, const WarpPlan& plan) {
   constexpr int64_t most = 1 << 30;
   return p.batch == 1 && p.m % T::BM == 0 && p.n % T::BN == 0 && p.k > 0 && plan.slice * T::KG * T::SPLIT == p.k &&
-         std::max({p.m, p.n, p.k}) < most && plan.a.way == Way::by16 && plan.b.way == Way::by16 && plan.c_by16 &&
+         std::max({p.m, p.n, p.k}) < most && plan.a.way == Way::by16 && plan.b.way == Way::by16 && plan.a.ld >= p.k &&
+         plan.b.ld >= p.n && plan.c_by16 &&
          tensor_map(maps.a, p.a.data, p.m, p.k, plan.a.ld, T::BM, T::KS, CU_TENSOR_MAP_SWIZZLE_64B) &&
          tensor_map(maps.b, p.b.data, p.k, p.n, plan.b.ld, T::KS, T::BN, CU_TENSOR_MAP_SWIZZLE_NONE);
 }

@@ -157,13 +157,14 @@ RingPlan ring_plan(const SgemmArgs& p, const CutPlan& cut) {
   return plan;
 }
 
-// Whether WHOLE holds for all tiles, with the map of B if so. The copy engine counts elements in 32 bits with a sign.
+// Whether WHOLE holds for all tiles, with the map of B if so. The copy engine counts elements in 32 bits with a sign, and
+// its rows follow one another: those of a broadcast or a reversed operand do not.
 template <class T>
 bool all_whole(const SgemmArgs& p, const RingPlan& plan, CUtensorMap& b_map) {
   constexpr int64_t most = 1 << 30;
   return p.batch == 1 && p.m % T::BM == 0 && p.n % T::BN == 0 && p.k % (T::BK * T::SPLIT) == 0 && p.k > 0 &&
-         std::max({p.m, p.n, p.k}) < most && plan.a.way == Way::turned && plan.b.way == Way::by16 && plan.c_by16 &&
-         tensor_map(b_map, p.b.data, p.k, p.n, plan.b.ld, T::BK, T::BN, CU_TENSOR_MAP_SWIZZLE_NONE);
+         std::max({p.m, p.n, p.k}) < most && plan.a.way == Way::turned && plan.b.way == Way::by16 && plan.b.ld >= p.n &&
+         plan.c_by16 && tensor_map(b_map, p.b.data, p.k, p.n, plan.b.ld, T::BK, T::BN, CU_TENSOR_MAP_SWIZZLE_NONE);
 }
 
 template <class T>

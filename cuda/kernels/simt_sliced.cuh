@@ -23,7 +23,7 @@ constexpr int SM_SHARED = 233472;  // of a multiprocessor; 1 KiB of it goes to t
 
 // Of S: BM, BN, TM, TN, G, SLOTS and BLOCKS, which have to find room on a multiprocessor.
 template <class S>
-struct SlicedTile : S {
+struct SimtSlicedTile : S {
   using S::BM, S::BN, S::TM, S::TN, S::G, S::SLOTS, S::BLOCKS;
   static constexpr int BK = 32, WARP_COLS = BN / (4 * TN), GROUP = BM / (8 * TM) * WARP_COLS * 32, THREADS = GROUP * G;
   using CopyA = TileCopy<BK, BM, THREADS, Tail::none, 4>;
@@ -36,7 +36,7 @@ struct SlicedTile : S {
   static_assert(BLOCKS >= 2 && BLOCKS * (SHARED + 1024) <= SM_SHARED);
 };
 
-struct SlicedPlan {
+struct SimtSlicedPlan {
   Operand a, b;
   TileGrid grid;
   float one;             // 1.0f, as a number that the compiler does not know
@@ -131,7 +131,7 @@ __device__ __forceinline__ void sum_and_store(const SgemmArgs& p, const SlicedCo
 
 template <class T, bool CUT>
 __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
-    simt_sliced_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ SlicedPlan plan) {
+    simt_sliced_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ SimtSlicedPlan plan) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t shared = ptx::shared_address(memory);
@@ -196,7 +196,7 @@ int room_for(unsigned blocks, unsigned multiprocessors) {
 }
 
 template <class T, bool CUT>
-void launch_sliced(const SgemmArgs& p, const SlicedPlan& plan, const Context& ctx) {
+void launch_sliced(const SgemmArgs& p, const SimtSlicedPlan& plan, const Context& ctx) {
   static std::atomic<uint64_t> raised{0};
   const auto kernel = simt_sliced_kernel<T, CUT>;
   const unsigned blocks = plan.grid.blocks() * plan.splits;
@@ -207,10 +207,10 @@ void launch_sliced(const SgemmArgs& p, const SlicedPlan& plan, const Context& ct
 
 template <class S>
 void simt_sliced(const SgemmArgs& p, const Context& ctx) {
-  using T = SlicedTile<S>;
+  using T = SimtSlicedTile<S>;
   const CutPlan cut = sliced_cut(p, T::BM, T::BN);
-  SlicedPlan plan{operand(p.a, p.a.cs, p.a.rs), operand(p.b, p.b.rs, p.b.cs), TileGrid(p.m, p.n, p.batch, T::BM, T::BN),
-                  1.0f, static_cast<unsigned>(cut.splits)};
+  SimtSlicedPlan plan{operand(p.a, p.a.cs, p.a.rs), operand(p.b, p.b.rs, p.b.cs),
+                      TileGrid(p.m, p.n, p.batch, T::BM, T::BN), 1.0f, static_cast<unsigned>(cut.splits)};
   if (cut.splits == 1) return launch_sliced<T, false>(p, plan, ctx);
   plan.range = ceil_div(ceil_div(p.k, T::BK), cut.splits) * T::BK;
   plan.split_stride = p.batch * p.m * cut.ld;
