@@ -99,7 +99,17 @@ struct SlicedBound {
 
 // Tiles of the product. Those called single are one for each block, or for each cluster of two that shares its k
 // (sliced_single.cuh), so there must not be more of them than run at a time.
-enum class SlicedTile { tall_256x128, middle_192x128, middle_192x96, small_128x64, single_64x64, single_64x64_by_2 };
+enum class SlicedTile {
+  tall_256x128,
+  middle_192x128,
+  middle_192x96,
+  even_128x128,
+  small_128x64,
+  single_128x64,
+  single_64x96,
+  single_64x64,
+  single_64x64_by_2
+};
 struct SlicedChoice {
   SlicedTile tile;
   int64_t b_tile;      // columns of B that get strips of their own
@@ -117,7 +127,10 @@ constexpr SlicedChoice sliced_choice(int64_t m, int64_t n, int64_t k, int64_t mu
   } tiles[] = {{SlicedTile::tall_256x128, 256, 128, 1, 1.0, 7.5, false},
                {SlicedTile::middle_192x128, 192, 128, 1, 0.95, 4, false},
                {SlicedTile::middle_192x96, 192, 96, 1, 0.92, 4, false},
+               {SlicedTile::even_128x128, 128, 128, 1, 0.95, 4, false},
                {SlicedTile::small_128x64, 128, 64, 1, 0.9, 3.3, false},
+               {SlicedTile::single_128x64, 128, 64, 1, 0.9, 2.7, true},
+               {SlicedTile::single_64x96, 64, 96, 1, 0.82, 2.8, true},
                {SlicedTile::single_64x64, 64, 64, 1, 0.8, 2.5, true},
                {SlicedTile::single_64x64_by_2, 64, 64, 2, 0.75, 3, true}};
   SlicedChoice best{};

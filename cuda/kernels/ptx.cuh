@@ -69,6 +69,9 @@ __device__ __forceinline__ unsigned load_acquire(const unsigned* flag) {  // ld.
   asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
   return value;
 }
+__device__ __forceinline__ void prefetch_l1(const void* p) {  // prefetch.global.L1
+  asm volatile("prefetch.global.L1 [%0];" ::"l"(p) : "memory");
+}
 __device__ __forceinline__ void prefetch_l2(const void* p) {  // prefetch.global.L2
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p) : "memory");
 }

@@ -39,6 +39,16 @@ __device__ __forceinline__ void store_box(const CUtensorMap* map, int col, int r
                : "memory");
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
+// The same, for what shall be the first to leave L2.
+__device__ __forceinline__ void store_box_evict_first(const CUtensorMap* map, int col, int row, uint32_t from) {
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  asm volatile(
+      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group.L2::cache_hint [%0, {%1, %2}], [%3], %4;" ::"l"(map),
+      "r"(col), "r"(row), "r"(from), "l"(policy)
+      : "memory");
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
 template <int N>
 __device__ __forceinline__ void wait_boxes_read() {  // all but the latest N have left shared memory
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");

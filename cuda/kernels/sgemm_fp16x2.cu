@@ -14,16 +14,22 @@ namespace {
 using Tall = ProductTile<Fp16Slices, 2, 128, 2, 2, 2>;
 using Middle = ProductTile<Fp16Slices, 1, 128, 3, 2, 1>;
 using Wide = ProductTile<Fp16Slices, 1, 96, 3, 2, 1>;
+using Even = ProductTile<Fp16Slices, 1, 128, 2, 3, 1>;
 using Small = ProductTile<Fp16Slices, 1, 64, 2, 4, 1>;
+using Flat = SingleTile<Fp16Slices, 2, 1, 64, 4, 1>;
+using Broad = SingleTile<Fp16Slices, 1, 2, 96, 4, 1>;
 using Square = SingleTile<Fp16Slices, 1, 2, 64, 4, 1>;
 using SquareBy2 = SingleTile<Fp16Slices, 1, 2, 64, 4, 2>;
 
-// What products of other sizes can share has strips of 64 columns: then 192x128 tiles take the place of those with 96,
-// with the same bits.
+// What products of other sizes can share has strips of 64 columns: then tiles of such columns take the place of those with
+// 96, with the same bits.
 SlicedChoice tile_for(const SgemmArgs& p, const Context& ctx) {
   SlicedChoice choice = sliced_choice(p.m, p.n, p.k, ctx.sm_count);
   const bool shared = ctx.splits->b.memory && ctx.splits->b.shared;
-  if (shared && choice.b_tile != SLICE_BLOCK) choice.tile = SlicedTile::middle_192x128, choice.b_tile = SLICE_BLOCK;
+  if (shared && choice.b_tile != SLICE_BLOCK) {
+    choice.tile = choice.tile == SlicedTile::single_64x96 ? SlicedTile::single_64x64 : SlicedTile::middle_192x128;
+    choice.b_tile = SLICE_BLOCK;
+  }
   return choice;
 }
 
@@ -46,7 +52,10 @@ void multiply_one(const SgemmArgs& p, const Context& ctx) {
     case SlicedTile::tall_256x128: settled = product(Tall{}); break;
     case SlicedTile::middle_192x128: settled = product(Middle{}); break;
     case SlicedTile::middle_192x96: settled = product(Wide{}); break;
+    case SlicedTile::even_128x128: settled = product(Even{}); break;
     case SlicedTile::small_128x64: settled = product(Small{}); break;
+    case SlicedTile::single_128x64: settled = single(Flat{}); break;
+    case SlicedTile::single_64x96: settled = single(Broad{}); break;
     case SlicedTile::single_64x64: settled = single(Square{}); break;
     case SlicedTile::single_64x64_by_2: settled = single(SquareBy2{}); break;
   }

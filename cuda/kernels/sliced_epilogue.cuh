@@ -16,6 +16,8 @@ struct Epilogue {
   int64_t ldc;
   int m, n;
   float alpha, beta;
+  // Whether the operands stay in L2 if C leaves first: 51.9 us for 53.1 at 2048, 32.4 for 33.3 at 1536. No gain from 3072 on.
+  bool evict_first;
 };
 
 // x * 2^e in two steps of which only the second rounds: 2^e alone may not be a float.
@@ -103,7 +105,10 @@ struct BoxWriter {
       if constexpr (BOXES) {
         ptx::async_proxy_fence();
         __syncwarp();
-        if (lane == 0) ptx::store_box(map, col0 + band * 32, row0, at);
+        if (lane == 0) {
+          if (out.evict_first) ptx::store_box_evict_first(map, col0 + band * 32, row0, at);
+          else ptx::store_box(map, col0 + band * 32, row0, at);
+        }
       } else {
         __syncwarp();
         write_rows(at, row0, col0 + band * 32);

@@ -97,12 +97,14 @@ void launch_split(const SgemmArgs& p, const SlicedOperands& at, const SlicedBoun
                         before};
   const unsigned few = 2 * static_cast<unsigned>(ctx.sm_count);
   const unsigned blocks = before && split.groups > few ? few : split.groups;
-  if (p.k > SlicedBound::ONE_PIECE)
-    launch_overlapping(sliced_split_kernel<S, true, LongSplit, 2>, GridShape{blocks, LongSplit::THREADS}, ctx, known,
-                       split);
-  else
-    launch_overlapping(sliced_split_kernel<S, false, ShortSplit, 2>, GridShape{blocks, ShortSplit::THREADS}, ctx, known,
-                       split);
+  const auto launch = [&](auto kernel, int threads) {
+    launch_overlapping(kernel, GridShape{blocks, threads}, ctx, known, split);
+  };
+  if (p.k > SlicedBound::ONE_PIECE) return launch(sliced_split_kernel<S, true, LongSplit, 2>, LongSplit::THREADS);
+  if constexpr (S::COUNT == 3)
+    if (2 * split.groups <= 3 * static_cast<unsigned>(ctx.sm_count))
+      return launch(sliced_split_kernel<S, false, WideSplit, 1>, WideSplit::THREADS);
+  launch(sliced_split_kernel<S, false, ShortSplit, 2>, ShortSplit::THREADS);
 }
 
 // Boxes of 16 x 32 floats; false if the driver cannot be asked or they do not fit C.
@@ -162,7 +164,9 @@ inline Guard guard_of(const SgemmArgs& p, const SlicedOperands& at, const Sliced
 }
 
 inline Epilogue epilogue_of(const SgemmArgs& p, const SlicedOperands& at) {
-  return {at.a.exponents, at.b.exponents, p.c.data, p.c.rs, int(p.m), int(p.n), p.alpha, p.beta};
+  return {at.a.exponents, at.b.exponents, p.c.data,
+          p.c.rs,         int(p.m),       int(p.n),
+          p.alpha,        p.beta,         p.m * p.n <= int64_t{1} << 22};
 }
 
 inline ProductPlan product_plan(const SgemmArgs& p, const SlicedOperands& at, const SlicedBound& bound,

@@ -79,27 +79,62 @@ __device__ __forceinline__ void write_quad(float* to, float4 x, bool vector, int
   if (exist > 3) to[3] = x.w;
 }
 
-// A thread's own sums on their way to C. The scales are read before the product.
+// A thread's own sums on their way to C. The scales are read before the product; many of them would not fit the registers
+// beside the sums (spills of 170 bytes at 64x128), and are only brought near.
 template <class T>
 struct QuadWriter {
   const SinglePlan& plan;
   const PartShare<T>& share;
   ProductCorner corner;
-  int4 across[T::QUADS];
-  int down[T::QUADS];
+  struct Scale {
+    int down;
+    int4 across;
+  };
+  static constexpr bool KEPT = T::QUADS <= 4;
+  Scale kept[KEPT ? T::QUADS : 1];
 
   __device__ __forceinline__ QuadWriter(const SinglePlan& plan, const PartShare<T>& share)
       : plan(plan), share(share), corner(corner_of<T>(plan.product, blockIdx.x / T::BLOCKS, 0)) {
-    const Epilogue& out = plan.product.out;
 #pragma unroll
     for (int i = 0; i < T::QUADS; ++i) {
       const Quad<T> at(corner, share, share.part * T::QUADS + i);
-      down[i] = __ldg(out.a_exponents + at.row);
-      across[i] = __ldg(reinterpret_cast<const int4*>(out.b_exponents + at.col));
+      if constexpr (KEPT) {
+        kept[i] = scale(at);
+      } else {
+        ptx::prefetch_l1(plan.product.out.a_exponents + at.row);
+        ptx::prefetch_l1(plan.product.out.b_exponents + at.col);
+      }
     }
   }
 
   __device__ __forceinline__ void write(const float4 (&sums)[T::QUADS], bool wide) const {
+    const Epilogue& out = plan.product.out;
+    const bool whole = (corner.row + 1) * T::BM <= out.m && (corner.col + 1) * T::BN <= out.n;
+    // Nearly all tiles run the few instructions of the first way alone: it is new code for every block.
+    if (whole && plan.vectors && !wide && out.beta == 0.0f) write_whole(sums);
+    else write_any(sums, wide);
+  }
+
+ private:
+  __device__ __forceinline__ Scale scale(const Quad<T>& at) const {
+    return {__ldg(plan.product.out.a_exponents + at.row),
+            __ldg(reinterpret_cast<const int4*>(plan.product.out.b_exponents + at.col))};
+  }
+
+  __device__ __forceinline__ void write_whole(const float4 (&sums)[T::QUADS]) const {
+    const Epilogue& out = plan.product.out;
+#pragma unroll
+    for (int i = 0; i < T::QUADS; ++i) {
+      const Quad<T> at(corner, share, share.part * T::QUADS + i);
+      const Scale e = KEPT ? kept[KEPT ? i : 0] : scale(at);
+      auto result = [&](float sum, int across) { return sum * power_of_two(-e.down - across) * out.alpha; };
+      *reinterpret_cast<float4*>(out.c + at.row * out.ldc + at.col) = {
+          result(sums[i].x, e.across.x), result(sums[i].y, e.across.y), result(sums[i].z, e.across.z),
+          result(sums[i].w, e.across.w)};
+    }
+  }
+
+  __device__ __forceinline__ void write_any(const float4 (&sums)[T::QUADS], bool wide) const {
     const Epilogue& out = plan.product.out;
     auto result = [&](float sum, int e, float before) {
       const float x = (wide ? scale_wide(sum, -e) : sum * power_of_two(-e)) * out.alpha;
@@ -108,11 +143,12 @@ struct QuadWriter {
 #pragma unroll
     for (int i = 0; i < T::QUADS; ++i) {
       const Quad<T> at(corner, share, share.part * T::QUADS + i);
+      const Scale e = KEPT ? kept[KEPT ? i : 0] : scale(at);
       if (at.row >= out.m) continue;
       float* const c = out.c + at.row * out.ldc + at.col;
       const float4 old = out.beta == 0.0f ? float4{} : read_quad(c, plan.vectors, out.n - at.col);
-      const float4 x{result(sums[i].x, down[i] + across[i].x, old.x), result(sums[i].y, down[i] + across[i].y, old.y),
-                     result(sums[i].z, down[i] + across[i].z, old.z), result(sums[i].w, down[i] + across[i].w, old.w)};
+      const float4 x{result(sums[i].x, e.down + e.across.x, old.x), result(sums[i].y, e.down + e.across.y, old.y),
+                     result(sums[i].z, e.down + e.across.z, old.z), result(sums[i].w, e.down + e.across.w, old.w)};
       write_quad(c, x, plan.vectors, out.n - at.col);
     }
   }

@@ -53,6 +53,26 @@ __device__ __forceinline__ void multiply_share(float (&acc)[T::BN / 2], const St
   }
 }
 
+// Of two parts the one that keeps the upper half of the sums is known when the kernel runs. Selections: with branches the
+// compiler puts all sums into memory and finds them there by an index.
+template <class T>
+__device__ __forceinline__ void exchange_halves(float4 (&mine)[T::QUADS], const float (&acc)[T::BN / 2], uint32_t inbox,
+                                                const PartShare<T>& share) {
+  const bool upper = share.part == 1;
+  auto pick = [](bool second, const float4& x, const float4& y) {
+    return float4{second ? y.x : x.x, second ? y.y : x.y, second ? y.z : x.z, second ? y.w : x.w};
+  };
+  uint32_t to = inbox + (upper ? 0 : T::K_GROUPS - 1) * T::SLOT_BYTES + threadIdx.x % T::PART_THREADS * 16;
+  if constexpr (T::BLOCKS > 1) to = ptx::address_in(upper ? 0 : 1, to);
+#pragma unroll
+  for (int i = 0; i < T::QUADS; ++i, to += T::PART_THREADS * 16) {
+    const float4 low = Quad<T>::of(acc, i), high = Quad<T>::of(acc, T::QUADS + i);
+    mine[i] = pick(upper, low, high);
+    if constexpr (T::BLOCKS > 1) ptx::store4_cluster(to, pick(upper, high, low));
+    else ptx::store4(to, pick(upper, high, low));
+  }
+}
+
 // Keeps the part's own share of the sums in `mine` and sends the rest to its owners. Every block has begun.
 template <class T>
 __device__ __forceinline__ void hand_out(float4 (&mine)[T::QUADS], const float (&acc)[T::BN / 2], uint32_t inbox,
@@ -96,7 +116,8 @@ __device__ __forceinline__ void multiply_single(const SinglePlan& plan, const St
   float acc[T::BN / 2] = {};
   multiply_share<T>(acc, stages, share, given_back<typename T::S>(verdict));
   float4 mine[T::QUADS];
-  hand_out<T>(mine, acc, inbox, share);
+  if constexpr (T::PARTS == 2) exchange_halves<T>(mine, acc, inbox, share);
+  else hand_out<T>(mine, acc, inbox, share);
   if constexpr (T::PARTS > 1) {
     if constexpr (T::BLOCKS > 1) ptx::cluster_meet();
     else ptx::turn_wait(7, T::MATH_THREADS);
