@@ -76,7 +76,7 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
   float acc[W][ACC] = {}, sum[ACC];
   const StageTiles<T> operands(stages, group);
   BoxWriter<WAY> writer{plan.out, map, staging + warp * 2 * BOX_BYTES, (verdict & VERDICT_WIDE) != 0};
-  const float back = given_back<typename T::S>(verdict);
+  const GivenBack<typename T::S> back(verdict);
   auto first_row = [&](const ProductCorner& corner) { return corner.row * T::BM + group * W * 64 + warp % 4 * 16; };
   auto store = [&](int w, int from, int to, const ProductCorner& corner) __attribute__((always_inline)) {
     writer.store(acc[w], from, to, first_row(corner) + w * 64, corner.col * BN, w < W - 1);
@@ -129,7 +129,7 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
           if (T::CLUSTER > 1 && lane < T::CLUSTER) ptx::barrier_arrive_in(lane, empty);
         }
 #pragma unroll
-        for (int i = 0; i < ACC; ++i) acc[w][i] = fmaf(sum[i], back, acc[w][i]);
+        for (int i = 0; i < ACC; ++i) acc[w][i] = fmaf(sum[i], back.of(step), acc[w][i]);
       }
       if (!more) return writer.finish();
     }

@@ -30,7 +30,7 @@ __device__ __forceinline__ void fill_share(const ProductPlan& plan, const Stages
 
 template <class T>
 __device__ __forceinline__ void multiply_share(float (&acc)[T::BN / 2], const Stages& stages, const PartShare<T>& share,
-                                               float back) {
+                                               GivenBack<typename T::S> back) {
   // The stages of this warpgroup: those of the whole block would be a number of its own for each warp, and the compiler
   // would move every address from there to where the products want it.
   const Stages own{stages.tiles + share.k_group * T::STAGE_BYTES, stages.full + 8 * share.k_group,
@@ -47,7 +47,7 @@ __device__ __forceinline__ void multiply_share(float (&acc)[T::BN / 2], const St
     ptx::written(sum);
     if (threadIdx.x % 32 == 0) ptx::barrier_arrive(own.empty + 8 * at.stage);
 #pragma unroll
-    for (int j = 0; j < T::BN / 2; ++j) acc[j] = fmaf(sum[j], back, acc[j]);
+    for (int j = 0; j < T::BN / 2; ++j) acc[j] = fmaf(sum[j], back.of(i / T::K_GROUPS), acc[j]);
 #pragma unroll
     for (int j = 0; j < T::K_GROUPS; ++j) at.next();
   }
@@ -114,7 +114,7 @@ __device__ __forceinline__ void multiply_single(const SinglePlan& plan, const St
                                                 const PartShare<T>& share, unsigned verdict) {
   const QuadWriter<T> writer(plan, share);
   float acc[T::BN / 2] = {};
-  multiply_share<T>(acc, stages, share, given_back<typename T::S>(verdict));
+  multiply_share<T>(acc, stages, share, GivenBack<typename T::S>(verdict));
   float4 mine[T::QUADS];
   if constexpr (T::PARTS == 2) exchange_halves<T>(mine, acc, inbox, share);
   else hand_out<T>(mine, acc, inbox, share);
