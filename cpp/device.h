@@ -53,7 +53,7 @@ struct MemoryInfo {
   std::size_t pinned = 0;           // bytes of pinned staging memory
 };
 FL_EXPORT MemoryInfo memory_info(int device);
-FL_EXPORT void trim(int device);                                 // give unused pool and staging memory back
+FL_EXPORT void trim(int device);  // gives unused pool and staging memory back, and the graphs of calls that repeat
 FL_EXPORT void set_memory_limit(int device, std::size_t bytes);  // 0 removes the limit
 
 // Carries out a plan on operands in host memory: copies in, launches, copies out, and returns when the result is there.
@@ -89,7 +89,6 @@ class KeptRun {
 
  private:
   struct State;
-  void record(const Launch& launch);
   std::unique_ptr<State> state_;
 };
 
@@ -171,8 +170,9 @@ class FL_EXPORT DeviceBuffer {  // device memory of the library's pool
   int device_;
 };
 
-// What the driving thread of a pipeline has seen, and when: a load "sent" or "arrived", a step "queued" or "computed", a
-// step "awaited" by the stores that follow, a store "fetched", "filled" or "emptied" (docs/host_pipeline.md), the "end" of the call; microseconds from its begin.
+// What the driving thread of a pipeline has seen, and how many microseconds after its begin: a load "sent" or "arrived", a
+// step "queued", "computed" or "awaited" by the stores that follow, a store "fetched", "filled" or "emptied"
+// (docs/host_pipeline.md), the "end" of the call.
 struct Stamp {
   const char* what;
   std::size_t index;

@@ -9,8 +9,8 @@
 
 namespace fl {
 
-// Keeps the chosen row, the arguments in their one form, the row's workspace and what it can of a constant operand. One thread at a time may use a plan, and
-// none after one of its functions has thrown OutOfMemory.
+// Keeps the chosen row, the arguments in their one form, the row's workspace and what it can of a constant operand. One
+// thread at a time may use a plan, and none after one of its functions has thrown OutOfMemory.
 template <class Args>
 class FL_EXPORT Plan {
  public:

@@ -8,6 +8,9 @@
 #include <utility>
 
 #include "check.h"
+#include "device_guard.h"
+#include "errors.h"
+#include "streams.h"
 
 namespace fl::cuda {
 
@@ -55,6 +58,38 @@ GraphExec record(cudaStream_t stream, Work&& work) {
   cudaGraphExec_t exec = nullptr;
   FL_CUDA(cudaGraphInstantiate(&exec, graph.get(), 0));
   return GraphExec(exec);
+}
+
+// The same where work can be queued without a graph too: null if it cannot be recorded, or if there is no memory for that.
+template <class Work>
+GraphExec try_to_record(int device, Work&& work) {
+  const AllowDuringCapture allow;
+  try {
+    const StreamLease lease(device, nullptr);
+    return record(lease.get(), work);
+  } catch (const CudaError&) {
+    return nullptr;
+  } catch (const OutOfMemory&) {
+    return nullptr;
+  }
+}
+
+inline void forget(GraphExec& graph) {
+  if (!graph) return;
+  const AllowDuringCapture allow;
+  graph.reset();
+}
+
+// Starts the graph if there is one. The first start brings it to the device: if there is no memory for that, the graph is
+// forgotten. False: nothing has been queued.
+inline bool start(GraphExec& graph, cudaStream_t stream) {
+  if (!graph) return false;
+  const cudaError_t error = cudaGraphLaunch(graph.get(), stream);
+  if (error == cudaSuccess) return true;
+  if (error != cudaErrorMemoryAllocation) fail(error, "cudaGraphLaunch(graph, stream)", __FILE__, __LINE__);
+  ignore_errors(error);
+  forget(graph);
+  return false;
 }
 
 inline bool is_capturing(cudaStream_t stream) {

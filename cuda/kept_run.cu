@@ -2,7 +2,6 @@
 #include "check.h"
 #include "device.h"
 #include "device_guard.h"
-#include "errors.h"
 #include "graph.h"
 #include "memory_pool.h"
 #include "streams.h"
@@ -74,23 +73,12 @@ KeptRun::~KeptRun() {
 void KeptRun::forget() {
   state_->runs = 0;
   if (!state_->graph) return;
-  const AllowDuringCapture allow;
-  state_->graph.reset();
+  require_device(state_->device);
+  const DeviceGuard guard(state_->device);
+  cuda::forget(state_->graph);
 }
 
 void KeptRun::forget_splits() { state_->set_splits_ready(false); }
-
-// What cannot be recorded is launched as before.
-void KeptRun::record(const Launch& launch) {
-  const AllowDuringCapture allow;
-  const StreamLease lease(state_->device, nullptr);
-  try {
-    state_->graph =
-        cuda::record(lease.get(), [&](cudaStream_t stream) { launch(stream, state_->workspace, state_->splits); });
-  } catch (const CudaError&) {
-    state_->graph = nullptr;
-  }
-}
 
 void KeptRun::run(void* stream, const Launch& launch) {
   const auto queue = static_cast<cudaStream_t>(stream);
@@ -100,9 +88,9 @@ void KeptRun::run(void* stream, const Launch& launch) {
     return launch(stream, state_->workspace, state_->splits_ready() ? state_->splits : KeptSplits{});
   if (state_->workspace) FL_CUDA(cudaStreamWaitEvent(queue, state_->last_use, 0));
   if (state_->splits_ready()) {
-    if (++state_->runs == runs_before_graph) record(launch);
-    if (state_->graph) FL_CUDA(cudaGraphLaunch(state_->graph.get(), queue));
-    else launch(stream, state_->workspace, state_->splits);
+    const auto launch_on = [&](cudaStream_t on) { launch(on, state_->workspace, state_->splits); };
+    if (++state_->runs == runs_before_graph) state_->graph = try_to_record(state_->device, launch_on);
+    if (!start(state_->graph, queue)) launch_on(queue);
   } else {
     launch(stream, state_->workspace, state_->splits);
     state_->set_splits_ready(true);

@@ -8,11 +8,9 @@
 
 #include "check.h"
 #include "device_guard.h"
-#include "errors.h"
 #include "graph.h"
 #include "launch_row.h"
 #include "per_device.h"
-#include "streams.h"
 
 namespace fl::cuda {
 namespace {
@@ -53,12 +51,6 @@ std::size_t place_of(const SgemvArgs& p, std::size_t places) {
 }
 std::size_t place_of(const TransposeArgs& p, std::size_t places) { return place_of({p.a.data, p.b.data}, places); }
 
-void forget(GraphExec& graph) {
-  if (!graph) return;
-  const AllowDuringCapture allow;
-  graph.reset();
-}
-
 // The legacy stream may not be asked while a blocking stream is captured: then a launch says what is wrong.
 bool outside_captures(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
@@ -70,23 +62,6 @@ bool outside_captures(cudaStream_t stream) {
 bool is_short(const SgemmArgs& p) { return double(p.m) * double(p.n) * double(p.k) * double(p.batch) <= most_steps; }
 bool is_short(const SgemvArgs& p) { return double(p.m) * double(p.n) * double(p.batch) <= most_elements; }
 bool is_short(const TransposeArgs& p) { return double(p.m) * double(p.n) * double(p.batch) <= most_elements; }
-
-template <class Args>
-bool worth_recording(const Kernel<Args>& kernel, const Args& args) {
-  return is_short(args) && kernel.workspace(args) == 0;
-}
-
-// What cannot be recorded is launched as before.
-template <class Args>
-GraphExec record_call(const Kernel<Args>& kernel, const Args& args, int device) {
-  const AllowDuringCapture allow;
-  const StreamLease lease(device, nullptr);
-  try {
-    return record(lease.get(), [&](cudaStream_t on) { launch_row(kernel, args, device, nullptr, on); });
-  } catch (const CudaError&) {
-    return nullptr;
-  }
-}
 
 template <class Args>
 void forget_all(int device) {
@@ -102,7 +77,7 @@ void forget_all(int device) {
 
 template <class Args>
 bool start_repeated(const Kernel<Args>& kernel, const Args& args, int device, cudaStream_t stream) {
-  if (stream == cudaStreamPerThread) return false;  // one name for many streams
+  if (stream == cudaStreamPerThread || !is_short(args)) return false;  // the former is one name for many streams
   auto& calls = per_device<Calls<Args>>(device);
   const std::unique_lock lock(calls.mutex, std::try_to_lock);
   if (!lock) return false;
@@ -113,11 +88,9 @@ bool start_repeated(const Kernel<Args>& kernel, const Args& args, int device, cu
     return false;
   }
   if ((call.count == calls_before_graph && !call.graph) || !outside_captures(stream)) return false;
-  if (call.count < calls_before_graph && ++call.count == calls_before_graph && worth_recording(kernel, args))
-    call.graph = record_call(kernel, args, device);
-  if (!call.graph) return false;
-  FL_CUDA(cudaGraphLaunch(call.graph.get(), stream));
-  return true;
+  if (call.count < calls_before_graph && ++call.count == calls_before_graph && kernel.workspace(args) == 0)
+    call.graph = try_to_record(device, [&](cudaStream_t on) { launch_row(kernel, args, device, nullptr, on); });
+  return start(call.graph, stream);
 }
 
 void forget_repeated(int device) {

@@ -34,6 +34,16 @@ def in_a_new_thread(work):
     return answer[0]
 
 
+def plan_whose_result_moves(x):
+    """Executed often enough for a graph, which goes when the result lies elsewhere."""
+    y, z = fl.matmul(x, x), fl.matmul(x, x)
+    with fl.Matmul(x, x, out=y) as plan:
+        for _ in range(6):
+            plan.execute()
+        plan.reset_operands(out=z)
+        plan.execute()
+
+
 def calls(device: int):
     a = np.ones((40, 40), F32)
     name = f"cuda:{device}"
@@ -47,6 +57,9 @@ def calls(device: int):
     x = fl.DeviceArray.from_numpy(a, device=name)
     yield lambda: fl.matmul(x, x).numpy()
     yield lambda: [fl.matmul(x, x, out=x) for _ in range(3)]
+    y = fl.matmul(x, x)
+    yield lambda: [fl.matmul(x, x, out=y) for _ in range(6)]
+    yield lambda: plan_whose_result_moves(x)
     yield lambda: fl.DeviceArray.from_numpy(a, device=name)
 
 

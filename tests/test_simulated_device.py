@@ -35,7 +35,7 @@ RUNS = {
     "plans": ("test_plans_device.py test_plans_streams.py", "", (1, 2, 3)),
     "constant operands": ("test_plans_constant.py", "not bf16x6 and not mma and not 1536 and not 2000", (1, 2)),
     "shared splits": ("test_host_calls.py", "share and split and not bf16x6 and not mma", (1, 2, 3)),
-    "streams": ("simulated/caller_streams.py simulated/kept_splits.py", "", (1, 2, 3, 4)),
+    "streams": ("simulated/caller_streams.py simulated/kept_splits.py simulated/repeated_calls.py", "", (1, 2, 3, 4)),
 }
 
 

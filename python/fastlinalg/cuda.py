@@ -37,7 +37,8 @@ def memory_info(device: int = 0) -> dict[str, int]:
 def trim(device: int = 0) -> None:
     """Give the memory back that the library keeps for later calls: on the device, pinned, and of freed results.
 
-    Operands that live on until their calls are done (``docs/device_arrays.md``) go too, if they are.
+    Operands that live on until their calls are done (``docs/device_arrays.md``) go too, if they are, and the graphs of
+    calls that repeat.
     """
     _core.cuda_trim(device)
 

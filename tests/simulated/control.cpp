@@ -1,4 +1,5 @@
-// What the tests do themselves with the device: streams of a caller, captures, pinned memory. Called from Python (caller_streams.py).
+// What the tests do themselves with the device: streams of a caller, captures, pinned memory. Called from Python
+// (caller_streams.py).
 #include "scheduler.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
@@ -29,6 +30,12 @@ EXPORTED int simulated_launch(void* graph, void* stream) {
 }
 
 EXPORTED int simulated_graph_launches() { return simulated::graph_launches; }
+
+// From now on there is no memory to make graphs with, or to start them.
+EXPORTED void simulated_refuse_graphs(bool made, bool started) {
+  simulated::refuse_made = made;
+  simulated::refuse_started = started;
+}
 
 EXPORTED int simulated_synchronize() { return cudaDeviceSynchronize(); }
 

@@ -7,6 +7,7 @@
 namespace simulated {
 
 int graph_launches = 0;
+bool refuse_made = false, refuse_started = false;
 std::recursive_mutex mutex;
 
 namespace {

@@ -42,7 +42,8 @@ struct Stream {
 };
 
 extern int graph_launches;
-extern std::recursive_mutex mutex;  // guards everything; held while pieces run
+extern bool refuse_made, refuse_started;  // graphs, for want of memory
+extern std::recursive_mutex mutex;        // guards everything; held while pieces run
 using Lock = std::lock_guard<std::recursive_mutex>;
 
 Stream& stream_of(cudaStream_t handle);

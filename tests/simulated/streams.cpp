@@ -145,12 +145,14 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 
 // ---------------------------------------------------------------- graphs
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
+  if (refuse_made) return status(cudaErrorMemoryAllocation);
   *exec = reinterpret_cast<cudaGraphExec_t>(new Graph(*reinterpret_cast<Graph*>(graph)));
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
   const Lock lock(mutex);
+  if (refuse_started) return status(cudaErrorMemoryAllocation);
   ++graph_launches;
   for (const Work& piece : reinterpret_cast<Graph*>(exec)->pieces) enqueue(stream_of(handle), piece);
   return cudaSuccess;

@@ -1,0 +1,65 @@
+"""Calls that repeat and the graphs that are made of them. Run by test_simulated_device.py alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from caller_streams import ENOUGH, F32, normal, put, simulated_device
+
+import fastlinalg as fl
+from accuracy import assert_product
+
+device = pytest.fixture(scope="module")(simulated_device)
+
+
+def test_repeated_calls_over_streams(device, rng):
+    """The same few calls, in any order on any streams: recorded or not, they follow the order of the program."""
+    streams = [None, 1, 2, *(device.simulated_stream() for _ in range(3))]
+    started = device.simulated_graph_launches()
+    for _ in range(10):
+        first, step = normal(rng, 24, 24), normal(rng, 24, 24) / 5
+        x, y, factor = put(first), put(np.zeros((24, 24), F32)), put(step)
+        want = first.astype(np.float64)
+        few = rng.choice(len(streams), 2)
+        for _ in range(30):
+            fl.matmul(x, factor, out=y, stream=streams[rng.choice(few)])
+            fl.transpose(y, out=x, stream=streams[rng.choice(few)])
+            want = (want @ step).T
+            largest = np.abs(want).max()
+            if largest < 1e-3:
+                fl.sgemm(x, put(np.eye(24, dtype=F32)), alpha=float(1 / largest), out=x)
+                want /= largest
+        np.testing.assert_allclose(x.numpy(), want, rtol=1e-2, atol=1e-3)
+    assert device.simulated_graph_launches() - started > 100
+
+
+def test_long_calls_leave_what_is_kept_of_short_ones(device, rng):
+    x, y = put(normal(rng, 24, 24)), put(np.zeros((24, 24), F32))
+    for _ in range(ENOUGH):
+        fl.transpose(x, out=y)
+    started = device.simulated_graph_launches()
+    values = put(normal(rng, 200, 200))
+    results = [fl.transpose(values) for _ in range(500)]
+    fl.transpose(x, out=y)
+    assert device.simulated_graph_launches() == started + 1
+    del results
+
+
+@pytest.mark.parametrize("stage", ["made", "started"])
+def test_calls_whose_graphs_find_no_memory(device, rng, stage):
+    """They are launched as before: a graph only saves time."""
+    a, b = normal(rng, 40, 40), normal(rng, 40, 40)
+    x, y, out, planned = put(a), put(b), put(a), put(a)
+    before = device.simulated_graph_launches()
+    device.simulated_refuse_graphs(stage == "made", stage == "started")
+    try:
+        with fl.Matmul(x, y, out=planned) as plan:
+            for turn in range(2 * ENOUGH):
+                fl.transpose(put(a.T * F32(turn)), out=x)
+                fl.matmul(x, y, out)
+                plan.execute()
+                assert_product(out.numpy(), a * F32(turn), b)
+                assert_product(planned.numpy(), a * F32(turn), b)
+    finally:
+        device.simulated_refuse_graphs(False, False)
+    assert device.simulated_graph_launches() == before
