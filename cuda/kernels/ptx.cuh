@@ -42,11 +42,6 @@ __device__ __forceinline__ float4 load4_once(const float* from) {  // ld.global.
                : "l"(from));
   return v;
 }
-__device__ __forceinline__ float load_once(const float* from) {  // ld.global.nc.L1::no_allocate.f32
-  float v;
-  asm volatile("ld.global.nc.L1::no_allocate.f32 %0, [%1];" : "=f"(v) : "l"(from));
-  return v;
-}
 // Loads with the policy leave this share of the lines in L2 as other loads do; the rest is the first to be replaced.
 __device__ __forceinline__ uint64_t share_policy(float share) {  // createpolicy.fractional (sm_80)
   uint64_t policy;

@@ -52,6 +52,7 @@ __device__ __forceinline__ void copy_tiles(const SgemmArgs& p, const RingPlan& p
       if (!T::WHOLE && step == 1 && steps.first + steps.count == plan.steps) a.lines = b.lines = plan.tail;
       ptx::barrier_wait(ring.empty(), ring.phase);
       if constexpr (T::WHOLE) {
+        static_assert(T::TEAMS == 1, "every copying warp sees every slot");
         if (t == step % 4 * 32) {  // the warps take turns: to start a box takes one about 100 cycles
           ptx::barrier_expect_more(ring.full(), T::BK * T::BN * 4);
           ptx::load_box(ring.tiles() + T::a_bytes(), b_map, static_cast<int>(col),
