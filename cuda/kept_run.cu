@@ -87,13 +87,18 @@ void KeptRun::run(void* stream, const Launch& launch) {
   if (is_capturing(queue))
     return launch(stream, state_->workspace, state_->splits_ready() ? state_->splits : KeptSplits{});
   if (state_->workspace) FL_CUDA(cudaStreamWaitEvent(queue, state_->last_use, 0));
-  if (state_->splits_ready()) {
-    const auto launch_on = [&](cudaStream_t on) { launch(on, state_->workspace, state_->splits); };
-    if (++state_->runs == runs_before_graph) state_->graph = try_to_record(state_->device, launch_on);
-    if (!start(state_->graph, queue)) launch_on(queue);
-  } else {
-    launch(stream, state_->workspace, state_->splits);
-    state_->set_splits_ready(true);
+  try {
+    if (state_->splits_ready()) {
+      const auto launch_on = [&](cudaStream_t on) { launch(on, state_->workspace, state_->splits); };
+      if (++state_->runs == runs_before_graph) state_->graph = try_to_record(state_->device, launch_on);
+      if (!start(state_->graph, queue)) launch_on(queue);
+    } else {
+      launch(stream, state_->workspace, state_->splits);
+      state_->set_splits_ready(true);
+    }
+  } catch (...) {  // what was queued before it failed still uses the workspace
+    if (state_->workspace) ignore_errors(cudaEventRecord(state_->last_use, queue));
+    throw;
   }
   if (state_->workspace) FL_CUDA(cudaEventRecord(state_->last_use, queue));
 }
