@@ -187,19 +187,21 @@ def test_accurate_does_without_a_workspace_that_does_not_fit(rng, limit):
 
 # ---------------------------------------------------------------- errors of others
 TORCH_ASSERT = """
-import numpy as np, torch, fastlinalg as fl
+import time, numpy as np, torch, fastlinalg as fl
 a = np.ones((64, 64), np.float32)
 assert fl.matmul(a, a, device="cuda")[0, 0] == 64
 x, i = torch.zeros(4, device="cuda"), torch.tensor([1000], device="cuda")
 {provoke}
-for turn in range(2):
+reports, until = 0, time.monotonic() + 20  # the kernel that fails runs beside ours, and may end after the first of them
+while reports < 2 and time.monotonic() < until:
     try:
         fl.matmul(a, a, device="cuda")
+        assert not reports, "the error was swallowed"
     except fl.CudaError as error:
+        reports += 1
         assert error.name == "cudaErrorAssert" and error.code == 710, error
         assert "device-side assert" in str(error) and "has to be restarted" in str(error), error
-    else:
-        raise SystemExit("the error was swallowed")
+assert reports == 2, "the error was swallowed"
 assert fl.matmul(a, a, device="cpu")[0, 0] == 64
 import os; os._exit(7)
 """
