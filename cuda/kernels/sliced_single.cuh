@@ -47,7 +47,8 @@ __device__ __forceinline__ void multiply_share(float (&acc)[T::BN / 2], const St
     ptx::written(sum);
     if (threadIdx.x % 32 == 0) ptx::barrier_arrive(own.empty + 8 * at.stage);
 #pragma unroll
-    for (int j = 0; j < T::BN / 2; ++j) acc[j] = fmaf(sum[j], back.of(i / T::K_GROUPS), acc[j]);
+    for (int j = 0; j < T::BN / 2; ++j) acc[j] = fmaf(sum[j], back.now(), acc[j]);
+    back.next();
 #pragma unroll
     for (int j = 0; j < T::K_GROUPS; ++j) at.next();
   }

@@ -61,10 +61,14 @@ __device__ __forceinline__ unsigned verdict_of(const Guard& guard, const Verdict
 // three; where both operands have low slices: otherwise the products have fewer bits, and may be exact.
 template <class S>
 struct GivenBack {
-  unsigned bits;  // of 1 + 2u, or of 1
+  unsigned bits, other;  // of 1 + 2u, or of 1; what makes 1 + 4u of it and back
   __device__ __forceinline__ explicit GivenBack(unsigned verdict)
-      : bits(S::KIND == Slices::fp16x2 && verdict & VERDICT_GIVE_BACK ? 0x3f800001u : 0x3f800000u) {}
+      : bits(S::KIND == Slices::fp16x2 && verdict & VERDICT_GIVE_BACK ? 0x3f800001u : 0x3f800000u),
+        other(bits & 1 ? 3 : 0) {}
   __device__ __forceinline__ float of(int step) const { return __uint_as_float(bits + (bits & step & 1)); }
+  // Or from step to step, where the number of the step would cost the loop its unrolling.
+  __device__ __forceinline__ float now() const { return __uint_as_float(bits); }
+  __device__ __forceinline__ void next() { bits ^= other; }
 };
 
 }  // namespace fl
