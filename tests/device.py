@@ -79,6 +79,16 @@ def place(values, placement: str, transposed=False, gap=None) -> DeviceMatrix:
     return DeviceMatrix(values, pad(cols), shift, transposed, 0 if gap is None else gap)
 
 
+def product(name, shape, a, b, c, alpha=1.0, beta=0.0):
+    """What the row of that name makes of C; ``shape`` is m, n, k and the number of problems."""
+    m, n, k, batch = shape
+    _core.device_sgemm(
+        name, m, n, k, alpha, a.ptr, *a.strides, b.ptr, *b.strides, beta, c.ptr, c.ld,
+        batch, a.bs, b.bs, c.bs, "strict",
+    )  # fmt: skip
+    return c.download(name)
+
+
 def on_device(*operands):
     """Arrays whose product is one launch of a row: from host memory it would be several, of smaller products."""
     return [fl.DeviceArray.from_numpy(x) for x in operands]

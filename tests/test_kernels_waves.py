@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from accuracy import assert_same_bits
-from device import place
-from fastlinalg import _core
+from device import place, product
 from rows import rows
 
 pytestmark = pytest.mark.gpu
@@ -24,15 +23,6 @@ SHAPES = (
 )
 every_row = pytest.mark.parametrize("row", [row for row in rows("sgemm", "cuda") if row.values[0].name in PERSISTENT])
 every_shape = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))
-
-
-def product(name, shape, a, b, c, alpha, beta):
-    m, n, k, batch = shape
-    _core.device_sgemm(
-        name, m, n, k, alpha, a.ptr, *a.strides, b.ptr, *b.strides, beta, c.ptr, c.ld,
-        batch, a.bs, b.bs, c.bs, "strict",
-    )  # fmt: skip
-    return c.download(name)
 
 
 @every_shape

@@ -9,8 +9,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 from accuracy import assert_same_bits, assert_within, oracle
-from device import place
-from fastlinalg import _core
+from device import place, product
 from rows import rows
 
 pytestmark = pytest.mark.gpu
@@ -28,15 +27,6 @@ STEPS = {
     "simt_192x192": (192, 192, 32),
 }
 every_row = pytest.mark.parametrize("row", [row for row in rows("sgemm", "cuda") if row.values[0].name in STEPS])
-
-
-def product(name, shape, a, b, c, alpha=1.0, beta=0.0):
-    m, n, k, batch = shape
-    _core.device_sgemm(
-        name, m, n, k, alpha, a.ptr, *a.strides, b.ptr, *b.strides, beta, c.ptr, c.ld,
-        batch, a.bs, b.bs, c.bs, "strict",
-    )  # fmt: skip
-    return c.download(name)
 
 
 @every_row
