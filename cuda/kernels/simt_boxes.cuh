@@ -106,8 +106,8 @@ __global__ void __launch_bounds__(T::THREADS, 1)
   if (t == 0) {
     ptx::prefetch_map(&maps.a);
     ptx::prefetch_map(&maps.b);
-    cluster.prepare();
   }
+  if (warp == 0) cluster.prepare(t);
   if (t % 32 == 0) slots.prepare();
   __syncwarp();
   ptx::cluster_arrive();

@@ -100,11 +100,16 @@ struct CountedSum {
   int rank;
 
   __device__ __forceinline__ uint32_t barrier() const { return inbox + QUADS * 16; }
-  // One thread, before it arrives at the cluster's barrier. Nobody sends before all have arrived there.
-  __device__ __forceinline__ void prepare() const {
-    ptx::barrier_init(barrier(), 1);
-    ptx::barrier_init_fence();
-    ptx::barrier_expect(barrier(), (SPLIT - 1) * SHARE * 16);
+  // One warp, before it arrives at the cluster's barrier. Nobody sends before all have arrived there. One lane does it all;
+  // what is between is for compute-sanitizer's racecheck, which takes the warp-wide instruction that the compiler makes
+  // of the first step for one of all lanes, and reports a race with the second.
+  __device__ __forceinline__ void prepare(int lane) const {
+    if (lane == 0) {
+      ptx::barrier_init(barrier(), 1);
+      ptx::barrier_init_fence();
+    }
+    __syncwarp();
+    if (lane == 0) ptx::barrier_expect(barrier(), (SPLIT - 1) * SHARE * 16);
   }
   __device__ __forceinline__ bool owns(int quad) const { return quad / SHARE == rank; }
   __device__ __forceinline__ void send(int quad, float4 part) const {

@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(T::THREADS, 1)
   slice.a.lines = static_cast<int>(min(p.m - row, int64_t{T::BM}));
   slice.b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
   const typename T::Sum cluster{shared + T::INBOX, rank};
-  if (t == 0) cluster.prepare();
+  if (warp == 0) cluster.prepare(t);
   ptx::cluster_arrive();
   ptx::grid_release();
   ptx::grid_wait();
