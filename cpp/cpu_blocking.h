@@ -19,8 +19,8 @@ constexpr CpuBlocking portable_blocking{8, 12, 96, 512, 1020};
 constexpr CpuBlocking portable_blocking{6, 8, 96, 512, 1024};
 #endif
 constexpr CpuBlocking avx2_blocking{6, 16, 48, 1024, 2048};
-// KC 1024 against 512: 1 % on a Zen 4, 2 to 5 % on one thread of a Xeon, whose C comes from further away. MC 126 and 168
-// are level with 84 there on one thread, and 2 to 4 % behind on sixteen.
+// KC 1024 against 512: 1 % on a Zen 4, 2 to 5 % on one thread of a Xeon, whose C comes from further away. MC 126 and
+// 168 are level with 84 there on one thread, and 2 to 4 % behind on sixteen.
 constexpr CpuBlocking avx512_blocking{14, 32, 84, 1024, 2048};
 
 // The unpacked SGEMM packs one panel of B at a time if the rows of B are not contiguous.

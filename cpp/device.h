@@ -1,5 +1,5 @@
-// The CUDA side as the rest of the library sees it. No CUDA header is needed to include this, and every function exists in
-// a build without CUDA too (no_cuda.cpp), where there are no devices. Implemented in cuda/.
+// The CUDA side as the rest of the library sees it. No CUDA header is needed to include this, and every function exists
+// in a build without CUDA too (no_cuda.cpp), where there are no devices. Implemented in cuda/.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +33,8 @@ struct Unavailable {  // why device_count() is 0; code is a cudaError_t
   std::string name, message;
 };
 
-// Looks once and keeps the answer. Creates no context, never throws; no device is a normal state. In a child of fork whose
-// parent has looked and found devices there are none: the driver cannot be used there.
+// Looks once and keeps the answer. Creates no context, never throws; no device is a normal state. In a child of fork
+// whose parent has looked and found devices there are none: the driver cannot be used there.
 FL_EXPORT int device_count();
 FL_EXPORT const Unavailable& unavailable();
 FL_EXPORT const DeviceInfo& device_info(int device);
@@ -58,15 +58,15 @@ FL_EXPORT void set_memory_limit(int device, std::size_t bytes);  // 0 removes th
 
 // Carries out a plan on operands in host memory: copies in, launches, copies out, and returns when the result is there.
 // `layout` is what device_layout() returned for `host`, and the plan one for it.
-// `stream` may be null: the library then uses one of its own. OutOfMemory comes before anything is written. `log`, if set,
-// is told of a call that does not fit on the device and goes there in parts.
+// `stream` may be null: the library then uses one of its own. OutOfMemory comes before anything is written. `log`, if
+// set, is told of a call that does not fit on the device and goes there in parts.
 using Log = std::function<void(const std::string&)>;
 template <class Args>
 void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, void* stream,
                           const Log* log);
 
-// What a call on host operands can expect of the link to a device and of so many threads that copy. Measured at the first
-// such call; a usual speed before.
+// What a call on host operands can expect of the link to a device and of so many threads that copy. Measured at the
+// first such call; a usual speed before.
 HostLink host_link(int device, int threads);
 
 // The strides that a call's operands get on the device, with null pointers: contiguous rows padded to 16 bytes, in the
@@ -76,8 +76,8 @@ SgemvArgs device_layout(const SgemvArgs& host);
 TransposeArgs device_layout(const TransposeArgs& host);
 
 // What a plan keeps on a device: its row's workspace, the splits of operands, and a run recorded as a CUDA graph, which
-// starts in half the time of a launch. Runs on several streams wait for each other on the device. Those that are captured
-// in another graph do not, and need the plan until that graph has gone.
+// starts in half the time of a launch. Runs on several streams wait for each other on the device. Those that are
+// captured in another graph do not, and need the plan until that graph has gone.
 class KeptRun {
  public:
   using Launch = std::function<void(void* stream, void* workspace, const KeptSplits& splits)>;
@@ -98,16 +98,16 @@ struct FirstWords {
   bool read = false;  // not during a capture, nor if there is no workspace
 };
 
-// Runs one row on operands in device memory, asynchronously on `stream`; null is the library's own stream of the device, on
-// which calls run in order, DeviceBuffer's copies included. Where nothing is kept the workspace comes from the
-// pool; with `left` the call waits for the row and reads what it has left there.
+// Runs one row on operands in device memory, asynchronously on `stream`; null is the library's own stream of the
+// device, on which calls run in order, DeviceBuffer's copies included. Where nothing is kept the workspace comes from
+// the pool; with `left` the call waits for the row and reads what it has left there.
 template <class Args>
 void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int device, void* stream,
                             KeptRun* kept = nullptr, FirstWords* left = nullptr);
 
-// The kernels of the products take matrices in C or F order whose lines follow one another. For other operands in device
-// memory: the layout for dispatch, in which each operand that has to be copied first is a null pointer with the strides
-// of its packed copy; nothing if there is none.
+// The kernels of the products take matrices in C or F order whose lines follow one another. For other operands in
+// device memory: the layout for dispatch, in which each operand that has to be copied first is a null pointer with the
+// strides of its packed copy; nothing if there is none.
 template <class Args>
 std::optional<Args> packed_layout(const Args& args);
 
@@ -116,8 +116,8 @@ template <class Args>
 void run_on_packed_operands(const Args& args, const Args& layout, int device, void* stream,
                             const std::function<void(const Args&)>& run);
 
-// ---- streams and memory of device arrays. A stream is a cudaStream_t; 1 and 2 are the runtime's own names for the legacy
-// and the per-thread default stream.
+// ---- streams and memory of device arrays. A stream is a cudaStream_t; 1 and 2 are the runtime's own names for the
+// legacy and the per-thread default stream.
 FL_EXPORT void* own_stream(int device);  // of calls that name none: they run in the order they were made
 FL_EXPORT bool capturing(int device, void* stream);
 
@@ -142,7 +142,7 @@ class FL_EXPORT Mark {
   void* event_;
 };
 
-// Memory of the library's pool, for work that is queued on `stream` from now on; given back in the order of that stream.
+// Memory of the library's pool, for work queued on `stream` from now on; given back in the order of that stream.
 FL_EXPORT std::shared_ptr<void> allocate(int device, std::size_t bytes, void* stream);
 
 // Copies between host and device in the order of own_stream(device), and returns when the copy is there.
@@ -170,9 +170,9 @@ class FL_EXPORT DeviceBuffer {  // device memory of the library's pool
   int device_;
 };
 
-// What the driving thread of a pipeline has seen, and how many microseconds after its begin: a load "sent" or "arrived", a
-// step "queued", "computed" or "awaited" by the stores that follow, a store "fetched", "filled" or "emptied"
-// (docs/host_pipeline.md), the "end" of the call.
+// What the driving thread of a pipeline has seen, and how many microseconds after its begin: a load "sent" or
+// "arrived", a step "queued", "computed" or "awaited" by the stores that follow, a store "fetched", "filled" or
+// "emptied" (docs/host_pipeline.md), the "end" of the call.
 struct Stamp {
   const char* what;
   std::size_t index;

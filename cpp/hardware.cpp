@@ -64,8 +64,8 @@ bool available_on(Needs needs, int device) {
 }
 
 bool tensor_cores_pay(int compute_capability) {
-  // 8.0 sums 16 products of half precision in the time of one in float32, and 10.x no fewer; Hopper has rows of its own.
-  // Elsewhere it is 4 on professional cards, which the split pass takes back, and 2 on the others.
+  // 8.0 sums 16 products of half precision in the time of one in float32, and 10.x no fewer; Hopper has rows of its
+  // own. Elsewhere it is 4 on professional cards, which the split pass takes back, and 2 on the others.
   return compute_capability == 80 || compute_capability == 100 || compute_capability == 103;
 }
 

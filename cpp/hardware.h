@@ -12,8 +12,8 @@ FL_EXPORT bool available(Needs needs);          // on the CUDA side: on at least
 FL_EXPORT std::string why_not(Needs needs);     // "" if available
 bool available_on(Needs needs, int device);     // on that CUDA device
 
-// Whether dispatch may take such a row on a device that has the hardware, where `fastlinalg tune` has not measured it; by
-// name it runs there all the same. Rows for
+// Whether dispatch may take such a row on a device that has the hardware, where `fastlinalg tune` has not measured it;
+// by name it runs there all the same. Rows for
 // sm_80 take three products of half precision for one of float32, so they pay where the tensor cores are far more than
 // three times as fast as the float32 pipes (docs/accuracy.md).
 bool pays_on(Needs needs, int device);

@@ -9,7 +9,7 @@
 namespace fl {
 namespace {
 
-// Packed operands are read over and over: 4 KiB pages cost 5 to 10 % of an SGEMM in address translation. Hence huge pages.
+// Packed operands are read over and over: with 4 KiB pages address translation is 5 to 10 % of an SGEMM, so huge ones.
 constexpr std::size_t most_kept = std::size_t(256) << 20;  // bytes in all kept blocks together
 
 // A kept block carries its size in its first bytes: a single word per place can then be exchanged.

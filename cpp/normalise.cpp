@@ -23,9 +23,9 @@ void tidy_strides(VectorView<T>& x, int64_t size, int64_t batch) {
   if (size == 1) x.inc = 1;
 }
 
-// A batch of transposes exchanges axes of three-dimensional arrays, and any of them may be called rows, columns and batch.
-// If A is contiguous along one axis and B along another, these become its columns and its rows: what the fast rows of the
-// table take. So both in Fortran order, and stacks along the last axis.
+// A batch of transposes exchanges axes of three-dimensional arrays, and any of them may be called rows, columns and
+// batch. If A is contiguous along one axis and B along another, these become its columns and its rows: what the fast
+// rows of the table take. So both in Fortran order, and stacks along the last axis.
 void rename_axes(TransposeArgs& p) {
   struct Axis {
     int64_t size, in_a, in_b;

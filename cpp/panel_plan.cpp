@@ -6,9 +6,9 @@
 namespace fl {
 namespace {
 
-// What the plans are compared for. Fixed figures, not the measured speed: a plan must not depend on timing. An H200's link
-// does 40 to 50 GB/s each way while both directions and the workers are busy; a step costs its launches and events. More
-// cuts have to gain something.
+// What the plans are compared for. Fixed figures, not the measured speed: a plan must not depend on timing. An H200's
+// link does 40 to 50 GB/s each way while both directions and the workers are busy; a step costs its launches and
+// events. More cuts have to gain something.
 constexpr HostLink nominal{10, 40e3};
 constexpr double step_us = 6, worthwhile = 0.98;
 // Panels begin where the tiles of most kernels do, and where every 16-byte access stays aligned.
@@ -19,8 +19,8 @@ constexpr int64_t large_problem_bytes = 64 << 20;           // a problem of a ba
 
 double bytes(const Block& block) { return 4.0 * double(block.elements()); }
 
-// The same with what copies of short lines lose: at n = 2048, accurate, 16 panels of both operands (512 bytes a line) took
-// 1.06 to 1.08 ms, 8 of them 0.98, 4 of them 0.92, and 8 panels of whole lines 0.91 (H200, one run).
+// The same with what copies of short lines lose: at n = 2048, accurate, 16 panels of both operands (512 bytes a line)
+// took 1.06 to 1.08 ms, 8 of them 0.98, 4 of them 0.92, and 8 panels of whole lines 0.91 (H200, one run).
 double bytes_on_link(const Block& block, int64_t line) {
   constexpr double half_speed = 82;  // floats
   const double share = line > 0 ? half_speed / double(line) : 0;

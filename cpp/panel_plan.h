@@ -13,8 +13,8 @@
 
 namespace fl {
 
-// Rows and columns of one matrix in each of `problems` problems; whole matrices if there are several problems. A vector is
-// a matrix of one row.
+// Rows and columns of one matrix in each of `problems` problems; whole matrices if there are several problems. A vector
+// is a matrix of one row.
 struct Block {
   int64_t problem = 0, problems = 1;
   int64_t row = 0, rows = 0, col = 0, cols = 0;

@@ -53,7 +53,7 @@ void Plan<Args>::prepare() {
   }
 }
 
-// Operands that move, from host memory or into packed copies, find their workspace beside them in each call's own memory.
+// Operands that move, from host memory or into packed copies, find their workspace beside them in each call's memory.
 template <class Args>
 void Plan<Args>::get_workspace() {
   host_workspace_.reset();

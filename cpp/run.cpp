@@ -157,8 +157,8 @@ bool make_strict(TransposeArgs&) { return false; }
 
 // ---------------------------------------------------------------- the shortest calls
 // An 8x8 product takes 25 ns, what surrounds it took 80. So each thread keeps the rows of its last calls that are done
-// before another thread would wake: their choice depends neither on the number of threads nor on other devices, and they
-// run on the calling thread.
+// before another thread would wake: their choice depends neither on the number of threads nor on other devices, and
+// they run on the calling thread.
 template <class Args>
 class ShortCalls {
  public:

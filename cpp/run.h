@@ -26,7 +26,7 @@ struct CallOptions {
 template <class Args>
 FL_EXPORT void run(const Args& args, const CallOptions& options);
 
-// If the call is like one of this thread's last calls that took less than alone_us on the CPU, does it and returns true.
+// If the call is like one of this thread's last that took less than alone_us on the CPU, does it and returns true.
 template <class Args>
 FL_EXPORT bool run_short(const Args& args, const CallOptions& options);
 
@@ -44,8 +44,8 @@ struct Decision {
 template <class Args>
 Decision<Args> decide(const Args& args, const CallOptions& options);
 
-// Whether a transpose may have its operand as its result (args.in_place). Not in host memory on the way to a GPU, and only
-// if some row, or the one asked for, exchanges views like these.
+// Whether a transpose may have its operand as its result (args.in_place). Not in host memory on the way to a GPU, and
+// only if some row, or the one asked for, exchanges views like these.
 FL_EXPORT bool transposes_in_place(const TransposeArgs& args, const CallOptions& options);
 
 // What the row gets to see.

@@ -82,7 +82,7 @@ double sliced_factor(const SgemmArgs& p) {
   return 1.0 + way(p.a, p.a.cs != 1) + way(p.b, p.b.cs == 1);
 }
 
-// As cut_plan: of the call alone. A block does a step in the time of its latency and of its share of the multiprocessor.
+// As cut_plan: of the call alone. A step takes a block its latency and its share of the multiprocessor's time.
 CutPlan sliced_cut(const SgemmArgs& p, int64_t BM, int64_t BN) {
   CutPlan plan{1, ceil_div(p.n, 4) * 4};
   const int64_t tiles = ceil_div(p.m, BM) * ceil_div(p.n, BN) * p.batch, steps = ceil_div(p.k, BK);
@@ -120,8 +120,8 @@ double shallow_cost(const SgemmArgs& p) {
          write;
 }
 
-// Fitted to 212 random shapes. Lanes that read rows of B side by side in k hinder each other where these lie whole lines
-// apart: 5 x 73 x 32 takes 3.3 us.
+// Fitted to 212 random shapes. Lanes that read rows of B side by side in k hinder each other where these lie whole
+// lines apart: 5 x 73 x 32 takes 3.3 us.
 double element_cost(const SgemmArgs& p) {
   const double outputs = double(p.m) * double(p.n) * double(p.batch), k = double(p.k);
   const bool whole_lines = p.b.cs != 1 && p.n > 1 && p.b.cs % 32 == 0;

@@ -44,9 +44,9 @@ template <int BM, int BN, int START_NS, int TILE_NS, int PS_PER_K>
 double shared_cost(const SgemmArgs& p) {
   return simt_cost<BM, BN, 1, 2, START_NS, TILE_NS, PS_PER_K, false, true>(p);
 }
-// Of small products with a long k, cuBLAS adds up shorter sums than what is fastest here, so that its error is the smaller
-// one: 256 x 256 x 8192 on normal data 2.5e-7 of the norm, with chains of 256 float32 additions 3.0e-7. An accurate
-// product takes chains of 128 there.
+// Of small products with a long k, cuBLAS adds up shorter sums than what is fastest here, so that its error is the
+// smaller one: 256 x 256 x 8192 on normal data 2.5e-7 of the norm, with chains of 256 float32 additions 3.0e-7. An
+// accurate product takes chains of 128 there.
 bool short_chains_wanted(const SgemmArgs& p);
 bool chains_too_long(const SgemmArgs& p, int chains);  // for any accurate product, if so many share its k
 // Whether a kernel for whole tiles takes it, whose blocks step along k by STEP together.
@@ -106,9 +106,9 @@ double tiny_cost(const SgemmArgs& p) {
          double(ceil_div(tiles, 132)) * (1e-3 * NS_TILE + 1e-6 * PS_SHARED * k) * tiny_factor(p);
 }
 
-// Tiles of eight warps, a few of them on a multiprocessor at a time (simt_sliced.cuh). What passes in any case: START_NS
-// and PS_K for each k. What the multiprocessor with the most tiles spends on each: TILE_NS and PS_SHARED per k, more
-// where operands are not aligned or turn. FS_C for each output, which has to be written.
+// Tiles of eight warps, a few of them on a multiprocessor at a time (simt_sliced.cuh). What passes in any case:
+// START_NS and PS_K for each k. What the multiprocessor with the most tiles spends on each: TILE_NS and PS_SHARED per
+// k, more where operands are not aligned or turn. FS_C for each output, which has to be written.
 double sliced_factor(const SgemmArgs& p);
 CutPlan sliced_cut(const SgemmArgs& p, int64_t BM, int64_t BN);
 template <int BM, int BN>

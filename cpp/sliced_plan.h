@@ -29,11 +29,11 @@ constexpr unsigned VERDICT_REFUSED = 1, VERDICT_WIDE = 2, VERDICT_NOT_FINITE = 4
 constexpr unsigned VERDICT_DONE = 8;        // something else has computed the product
 constexpr unsigned VERDICT_GIVE_BACK = 16;  // no bar: the tensor cores lose something of this product
 
-// Up to here tiles may have 96 columns. Their strips of B, of which every other one is half empty, take a third more room.
+// Up to here tiles may have 96 columns. Their strips of B, every other one half empty, take a third more room.
 constexpr int64_t SLICED_WIDEST_96 = 4096;
 
-// The split of one operand in memory: a word of the guard for each 16 lines, the exponent of each line, the slices of each
-// strip of 64. Offsets and size.
+// The split of one operand in memory: a word of the guard for each 16 lines, the exponent of each line, the slices of
+// each strip of 64. Offsets and size.
 struct SplitLayout {
   int64_t tile;  // lines that get strips of their own: 64, or 96 of B in two strips of which one is half empty
   int64_t strips, groups;  // of 64 and of 16 lines
@@ -69,13 +69,13 @@ struct SlicedPlan {
         bytes(b_begin + b.bytes) {}
 };
 
-// What a product of two slices costs of the bound besides k / 64, in units of u: with Hopper's instructions, and with those
-// of every GPU since compute capability 8.0, where older tensor cores cut more of what they add.
+// What a product of two slices costs of the bound besides k / 64, in units of u: with Hopper's instructions, and with
+// those of every GPU since compute capability 8.0, where older tensor cores cut more of what they add.
 constexpr int WGMMA_ERROR = 55, MMA_ERROR = 97;
 
-// The guard in numbers; docs/accuracy.md derives them. Units of u = 2^-24, the rounding error of float32: of the k units
-// that the bound allows, `spare` are left when everything else has taken its worst share. Half of them go to numbers
-// that are not small, half to those that are.
+// The guard in numbers; docs/accuracy.md derives them. Units of u = 2^-24, the rounding error of float32: of the k
+// units that the bound allows, `spare` are left when everything else has taken its worst share. Half of them go to
+// numbers that are not small, half to those that are.
 struct SlicedBound {
   float small, large;  // a scaled number is small below the one, if it is not zero, and large from the other on
   unsigned
@@ -159,14 +159,14 @@ constexpr MmaChoice mma_choice(int64_t m, int64_t n, int64_t multiprocessors) {
   return {large <= flat, large <= flat ? large : flat};
 }
 
-// Whether the copy engine can store C. It does so in units of 16 bytes, and beyond the end of a row that is not a multiple
-// of them. Other calls use ordinary stores.
+// Whether the copy engine can store C. It does so in units of 16 bytes, and beyond the end of a row that is not a
+// multiple of them. Other calls use ordinary stores.
 inline bool sliced_stored_by_boxes(const SgemmArgs& p) {
   return reinterpret_cast<uintptr_t>(p.c.data) % 16 == 0 && p.c.rs % 4 == 0 && p.n % 4 == 0;
 }
 
-// Whether what fp16x2 refuses is worth two more launches. They take about 5 us of every call, and bf16x6 is three times as
-// fast as the strict kernel behind it.
+// Whether what fp16x2 refuses is worth two more launches. They take about 5 us of every call, and bf16x6 is three times
+// as fast as the strict kernel behind it.
 constexpr bool bf16x6_stands_by(const SgemmArgs& p) { return double(p.m) * double(p.n) * double(p.k) >= 0x1p34; }
 
 // Who computed a product of the row that begins with `slices`, in words, from the first two words of the workspace; the

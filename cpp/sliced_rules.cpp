@@ -61,9 +61,9 @@ std::string sliced_answer(Slices slices, bool three_stand_by, const SgemmArgs& p
   return (three ? "three bf16 slices" : "plain float32") + (" because of " + why) + last;
 }
 
-// Fitted to 132 shapes near the border to the strict rows and to squares, k = 1024: 16.7 us at 512, 18.7 at 1024, 169 at
-// 4096, 655 at 8192, and there 812 with beta, 835 with a C that the copy engine cannot store, 1030 with both. What lasts
-// longer than about 100 us runs at the power limit.
+// Fitted to 132 shapes near the border to the strict rows and to squares, k = 1024: 16.7 us at 512, 18.7 at 1024, 169
+// at 4096, 655 at 8192, and there 812 with beta, 835 with a C that the copy engine cannot store, 1030 with both. What
+// lasts longer than about 100 us runs at the power limit.
 double fp16x2_cost(const SgemmArgs& p) {
   constexpr int64_t multiprocessors = 132;
   const double m = double(p.m), n = double(p.n), k = double(p.k), batch = double(p.batch);
@@ -82,8 +82,8 @@ double fp16x2_cost(const SgemmArgs& p) {
 // Six products for three, and tiles half as large.
 double bf16x6_cost(const SgemmArgs& p) { return 1.8 * fp16x2_cost(p) + 3; }
 
-// Measured on an H200, k = 1024: 27 us at 512, 28 at 1024, 300 at 4096, 1148 at 8192, and 1062 for 4096 cubed. Where the
-// row is chosen it competes with the ladder alone.
+// Measured on an H200, k = 1024: 27 us at 512, 28 at 1024, 300 at 4096, 1148 at 8192, and 1062 for 4096 cubed. Where
+// the row is chosen it competes with the ladder alone.
 double fp16x2_mma_cost(const SgemmArgs& p) {
   constexpr int64_t multiprocessors = 132;
   const double m = double(p.m), n = double(p.n), k = double(p.k), batch = double(p.batch);

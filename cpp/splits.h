@@ -18,7 +18,7 @@ struct KeptSplit {
   std::size_t bytes = 0;
   bool ready = false;     // it is there; else the product makes it
   std::size_t apart = 0;  // bytes from one problem of a batch to the next; 0 if they share the operand
-  // Products of some of the lines can share a split of all of them, which is laid out in the one way that suits them all.
+  // Products of some of the lines can share a split of all of them, laid out in the one way that suits them all.
   bool shared = false;
   int64_t lines = 0;  // of all
   int64_t first = 0;  // of the product's lines, a multiple of SPLIT_UNIT

@@ -65,8 +65,8 @@ void wake_at(std::atomic<uint32_t>& gate, uint32_t bits) {
 }
 
 // Linux often queues a woken thread behind the one that woke it, which does not sleep: 16 us calls then gained nothing
-// from a second thread, and calls of 100 us took twice as long. So a worker sleeps with the CPU of its last caller taken
-// out of its set, and puts it back when it is awake; a caller that has moved since does that to the sleeper itself.
+// from a second thread, and calls of 100 us took twice as long. So a worker sleeps with the CPU of its last caller
+// taken out of its set, and puts it back when awake; a caller that has moved since does that to the sleeper itself.
 class KeptApart {
  public:
   // By the worker, or by a caller that has posted to the sleeping worker.

@@ -5,7 +5,7 @@
 
 namespace fl {
 
-// The setting of set_num_threads, else FASTLINALG_NUM_THREADS, else OMP_NUM_THREADS, else what affinity and the cgroup allow.
+// The setting of set_num_threads, else FASTLINALG_NUM_THREADS, else OMP_NUM_THREADS, else what affinity and cgroup say.
 FL_EXPORT int num_threads();
 FL_EXPORT void set_num_threads(int n);  // n >= 1; throws InvalidValue
 FL_EXPORT int max_threads();            // what affinity and the cgroup quota allow

@@ -1,6 +1,6 @@
-// How a call on operands in host memory that do not fit on the device is cut up: tiles of the result that stay on the device
-// while panels of the operands pass by. A function of the call and of the memory alone, so that results can be repeated.
-// cuda/tiles.cu carries a plan out; docs/host_pipeline.md tells what it costs.
+// How a call on operands in host memory that do not fit on the device is cut up: tiles of the result that stay on the
+// device while panels of the operands pass by. A function of the call and of the memory alone, so that results can be
+// repeated. cuda/tiles.cu carries a plan out; docs/host_pipeline.md tells what it costs.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct TilePlan {
   std::vector<Tile> tiles;  // in the order of execution
 };
 
-// The part of a call on whatever its pointers and strides refer to. From the second part of a sum on it adds to the result.
+// The part of a call on whatever its pointers and strides refer to. From a sum's second part on it adds to the result.
 SgemmArgs sub_problem(const SgemmArgs& p, const Tile& tile);
 SgemvArgs sub_problem(const SgemvArgs& p, const Tile& tile);
 TransposeArgs sub_problem(const TransposeArgs& p, const Tile& tile);
@@ -36,8 +36,8 @@ TransposeArgs sub_problem(const TransposeArgs& p, const Tile& tile);
 // The largest tile, as a call on its own.
 Tile largest_tile(const TileShape& shape);
 
-// The plan that is expected to end first of those that take at most `memory` bytes on the device, or none: a plan without
-// tiles. `layout` has the strides that the operands would get there.
+// The plan that is expected to end first of those that take at most `memory` bytes on the device, or none: a plan
+// without tiles. `layout` has the strides that the operands would get there.
 template <class Args>
 FL_EXPORT TilePlan<Args> plan_tiles(const Args& layout, std::size_t memory, const RowFor<Args>& row_for);
 

@@ -121,8 +121,8 @@ class Planner {
     return true;
   }
 
-  // How often the panels of each operand come. If the sums are cut, all of them for every tile; else those that are met by
-  // all others in a row only once, and the others too if there are slots for all of them.
+  // How often the panels of each operand come. If the sums are cut, all of them for every tile; else those that are met
+  // by all others in a row only once, and the others too if there are slots for all of them.
   struct Times {
     double a, b;
   };
@@ -133,8 +133,8 @@ class Planner {
     return {c.rows <= s.input_slots[0] ? 1 : every_col, 1};
   }
 
-  // A tile of a product is computed in slices where its sums begin and end, so that the next tile can begin where this one
-  // has already left.
+  // A tile of a product is computed in slices where its sums begin and end, so that the next tile can begin where this
+  // one has already left.
   void choose_slices(TileShape& shape, const Cuts& c) const {
     const double tile = 4.0 * double(shape.rows) * double(shape.cols);
     int64_t slices = sliced(layout_) && shape.problems == 1 ? int64_t(std::max(tile / slice_bytes, 2.0)) : 1;

@@ -1,4 +1,4 @@
-// The sizes of the tiles of a call whose operands do not fit on the device, and what the operations have in common there.
+// The sizes of the tiles of a call whose operands do not fit on the device, and what the operations share there.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace fl {
 
-// Sizes of the largest tile, and how many of each operand are on the device at once. The rows and columns of a transpose
-// are those of its operand; a matrix-vector product has one column.
+// Sizes of the largest tile, and how many of each operand are on the device at once. The rows and columns of a
+// transpose are those of its operand; a matrix-vector product has one column.
 struct TileShape {
   int64_t problems = 1, rows = 0, cols = 0, depths = 0;
   int input_slots[2] = {1, 1}, output_slots = 1;

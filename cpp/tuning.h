@@ -1,9 +1,9 @@
 // Corrections of the cost rules, measured on one machine (`fastlinalg tune`).
 //
-// The rules were fitted on one GPU and one CPU. A tuned device has a factor for some of its rows, a function of what the
-// rule says, and among those rows dispatch takes the smallest product. A choice that the rules alone give to a row without
-// a factor stays: tuning moves calls between rows that it has measured, and on the CPU it has measured those with the same
-// bits only, so that results go on not to depend on the number of threads.
+// The rules were fitted on one GPU and one CPU. A tuned device has a factor for some of its rows, a function of what
+// the rule says, and among those rows dispatch takes the smallest product. A choice that the rules alone give to a row
+// without a factor stays: tuning moves calls between rows that it has measured, and on the CPU it has measured those
+// with the same bits only, so that results go on not to depend on the number of threads.
 #pragma once
 
 #include <string>
@@ -38,7 +38,7 @@ struct TunedDevice {
   std::vector<TunedRow> rows;
 };
 
-// Replaces all corrections. Throws InvalidValue for what is not in the table of kernels, and for knots that are not in order.
+// Replaces all corrections. Throws InvalidValue for what is not in the table of kernels, and for knots out of order.
 FL_EXPORT void set_tuning(const std::vector<TunedDevice>& devices);
 unsigned tuning_generation();  // another one after each set_tuning()
 

@@ -162,8 +162,8 @@ void read_first_words(const void* workspace, int device, cudaStream_t stream, Fi
   left.read = true;
 }
 
-// Queues work and returns. Without a workspace, or with one that a plan keeps, it neither allocates nor waits, so that it
-// can be captured in a graph from the first call on.
+// Queues work and returns. Without a workspace, or with one that a plan keeps, it neither allocates nor waits, so that
+// it can be captured in a graph from the first call on.
 template <class Args>
 void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int device, void* stream, KeptRun* kept,
                             FirstWords* left) {

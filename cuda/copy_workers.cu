@@ -19,9 +19,9 @@ void pause() {
 #endif
 }
 
-// Of a small call everything is moved to the shared cache: the device follows the workers closely. In a large one the ring
-// is full soon, and what waits in it leaves the cores' caches by itself: moving all of it costs 2 % at n = 8192, and up to
-// half into a fresh result. Then it is the begin alone.
+// Of a small call everything is moved to the shared cache: the device follows the workers closely. In a large one the
+// ring is full soon, and what waits in it leaves the cores' caches by itself: moving all of it costs 2 % at n = 8192,
+// and up to half into a fresh result. Then it is the begin alone.
 constexpr int64_t small_call = (int64_t{48} << 20) / sizeof(float),
                   begin_of_large = (int64_t{16} << 20) / sizeof(float);
 
@@ -142,9 +142,9 @@ void CopyWorkers::have_pages(const Unpacking& copy, const Piece& part) {
   }
 }
 
-// Copies out come first, since a slot that is full stops the device. Some of the helpers fault pages in before they copy in,
-// so that the first copies out find theirs: a third of them, or a sixth in a large call, where there is time (4096 into a
-// fresh result 3.26 and 3.16 ms, 2048 1.01 and 1.08).
+// Copies out come first, since a slot that is full stops the device. Some of the helpers fault pages in before they
+// copy in, so that the first copies out find theirs: a third of them, or a sixth in a large call, where there is time
+// (4096 into a fresh result 3.26 and 3.16 ms, 2048 1.01 and 1.08).
 void CopyWorkers::work(int helper, int of) {
   helpers_.fetch_add(1, std::memory_order_relaxed);
   const bool faults_first = faulters_ * helper < of;

@@ -1,5 +1,5 @@
-// The copies between the caller's memory and the pinned rings, cut into parts that any number of threads take in turn. No
-// CUDA in here: one thread drives the device, and says which slots of the rings the copies may use.
+// The copies between the caller's memory and the pinned rings, cut into parts that any number of threads take in turn.
+// No CUDA in here: one thread drives the device, and says which slots of the rings the copies may use.
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,7 @@ class Tickets {
 class CopyWorkers {
  public:
   // `fresh` is the memory of the result if that is contiguous. Its pages are faulted in by threads that find nothing to
-  // copy, 2 MiB each, and in any case before something is copied there: threads that fault the same huge page all clear it.
+  // copy, 2 MiB each, and in any case before something is copied there: all threads that fault a huge page clear it.
   CopyWorkers(std::vector<Packing> in, std::vector<Unpacking> out, Stores stores, void* fresh, std::size_t fresh_bytes);
 
   // ---- the driver's side. Copies are carried out roughly in order.

@@ -64,8 +64,8 @@ class DeviceGuard {
 };
 
 // Lets this thread create streams, pools and pinned memory while another library captures a CUDA graph in the default
-// mode, in which the driver refuses such calls and spoils the capture. Stands behind a DeviceGuard, never before it: in a
-// thread without a context the runtime would make one current here, and again when this ends.
+// mode, in which the driver refuses such calls and spoils the capture. Stands behind a DeviceGuard, never before it: in
+// a thread without a context the runtime would make one current here, and again when this ends.
 class AllowDuringCapture {
  public:
   AllowDuringCapture() { exchange(); }

@@ -60,7 +60,7 @@ GraphExec record(cudaStream_t stream, Work&& work) {
   return GraphExec(exec);
 }
 
-// The same where work can be queued without a graph too: null if it cannot be recorded, or if there is no memory for that.
+// The same where work can be queued without a graph too: null if it cannot be recorded, or for want of memory.
 template <class Work>
 GraphExec try_to_record(int device, Work&& work) {
   const AllowDuringCapture allow;
@@ -80,8 +80,8 @@ inline void forget(GraphExec& graph) {
   graph.reset();
 }
 
-// Starts the graph if there is one. The first start brings it to the device: if there is no memory for that, the graph is
-// forgotten. False: nothing has been queued.
+// Starts the graph if there is one. The first start brings it to the device: if there is no memory for that, the graph
+// is forgotten. False: nothing has been queued.
 inline bool start(GraphExec& graph, cudaStream_t stream) {
   if (!graph) return false;
   const cudaError_t error = cudaGraphLaunch(graph.get(), stream);

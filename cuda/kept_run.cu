@@ -9,8 +9,8 @@
 namespace fl::cuda {
 namespace {
 
-// A graph saves 1.6 us a run of one kernel and 7 us of those of fp16x2; recording it takes 6 and 9 us (H200 host). So it is
-// recorded when about as much has been lost without one, however many runs are still to come.
+// A graph saves 1.6 us a run of one kernel and 7 us of those of fp16x2; recording it takes 6 and 9 us (H200 host). So
+// it is recorded when about as much has been lost without one, however many runs are still to come.
 constexpr int runs_before_graph = 4;
 
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -82,8 +82,8 @@ void KeptRun::forget_splits() { state_->set_splits_ready(false); }
 
 void KeptRun::run(void* stream, const Launch& launch) {
   const auto queue = static_cast<cudaStream_t>(stream);
-  // An event from outside a capture must not come into it, nor one of its own get out. Nor must a graph that is launched
-  // at any time write what is kept: it reads the splits that are there, or makes its own in the workspace.
+  // An event from outside a capture must not come into it, nor one of its own get out. Nor must a graph that is
+  // launched at any time write what is kept: it reads the splits that are there, or makes its own in the workspace.
   if (is_capturing(queue))
     return launch(stream, state_->workspace, state_->splits_ready() ? state_->splits : KeptSplits{});
   if (state_->workspace) FL_CUDA(cudaStreamWaitEvent(queue, state_->last_use, 0));

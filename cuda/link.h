@@ -5,7 +5,7 @@
 
 namespace fl::cuda {
 
-// Measures it when called for the first time for a device: with a copy each way at once, of a pinned block. Takes 0.5 ms.
+// Measures it at the first call for a device: with a copy each way at once, of a pinned block. Takes 0.5 ms.
 void measure_link(int device, char* pinned, cudaStream_t in, cudaStream_t out);
 
 }  // namespace fl::cuda

@@ -1,5 +1,5 @@
-// What device arrays need of streams: one waits for another, and a mark in the work of a stream. Nothing here waits on the
-// host.
+// What device arrays need of streams: one waits for another, and a mark in the work of a stream. Nothing here waits on
+// the host.
 #include <mutex>
 #include <vector>
 
@@ -57,8 +57,8 @@ class EventLease {
 
 cudaStream_t handle(void* stream) { return static_cast<cudaStream_t>(stream); }
 
-// Which capture a stream takes part in; 0 is none. The legacy stream may not be asked while a blocking stream is captured:
-// the answer is then an error that does the capture no harm, and the legacy stream itself is in none.
+// Which capture a stream takes part in; 0 is none. The legacy stream may not be asked while a blocking stream is
+// captured: the answer is then an error that does the capture no harm, and the legacy stream itself is in none.
 unsigned long long capture_of(void* stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   unsigned long long id = 0;

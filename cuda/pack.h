@@ -25,15 +25,15 @@ struct Lines {
   bool empty() const { return total() == 0 || length == 0; }
 };
 
-// Elements [from, from + length) of lines [first, first + lines), counted through all batches. Packed, its lines lie one
-// after the other, at a pitch that whoever packs it chooses.
+// Elements [from, from + length) of lines [first, first + lines), counted through all batches. Packed, its lines lie
+// one after the other, at a pitch that whoever packs it chooses.
 struct Piece {
   int64_t first = 0, lines = 0, from = 0, length = 0;
   bool empty() const { return lines <= 0 || length <= 0; }
 };
 
-// Part number `part` of a piece cut into `parts` for as many threads, by lines or, if those are few, within each line. May
-// be empty.
+// Part number `part` of a piece cut into `parts` for as many threads, by lines or, if those are few, within each line.
+// May be empty.
 inline Piece part_of(const Piece& piece, int64_t part, int64_t parts) {
   if (piece.lines >= parts) {
     const int64_t begin = piece.lines * part / parts, end = piece.lines * (part + 1) / parts;
@@ -70,9 +70,9 @@ inline void finish_copies_past_cache() {
 #endif
 }
 
-// Moves what a thread has just written from its own cache to the one that all share. The device reads it from there at the
-// speed of the link, and from another core's cache at half of that (docs/host_pipeline.md). A processor that does not know
-// the instruction (CLDEMOTE) takes it for a no-operation.
+// Moves what a thread has just written from its own cache to the one that all share. The device reads it from there at
+// the speed of the link, and from another core's cache at half of that (docs/host_pipeline.md). A processor that does
+// not know the instruction (CLDEMOTE) takes it for a no-operation.
 inline void move_to_shared_cache(const float* data, int64_t count) {
 #if defined(__x86_64__)
   const char* const end = reinterpret_cast<const char*>(data + count);

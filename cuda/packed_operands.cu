@@ -1,4 +1,4 @@
-// Operands in device memory that no product kernel takes as they lie: packed copies, made and brought back on the stream.
+// Operands in device memory that no product kernel takes as they lie: packed copies, made and brought back on a stream.
 #include <algorithm>
 #include <string_view>
 

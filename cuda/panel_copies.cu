@@ -34,8 +34,8 @@ bool direct(const Lines<T>& host) {
 }
 
 // ---------------------------------------------------------------- pieces of a size
-// Calls add(piece) for pieces of at most most() floats, whose lines take `width` each: whole lines, or parts of one that
-// is too long.
+// Calls add(piece) for pieces of at most most() floats, whose lines take `width` each: whole lines, or parts of one
+// that is too long.
 template <class Most, class Add>
 void for_each_piece(const Piece& whole, int64_t width, Most most, Add add) {
   if (whole.empty()) return;

@@ -13,7 +13,7 @@ struct CopySizes {  // floats
   int64_t in, out;
 };
 
-// A rectangle of floats on its way in. The host side of a staged one is a slot of a ring, where its lines lie `width` apart.
+// A rectangle of floats on its way in. The host side of a staged one is a slot of a ring, its lines `width` apart.
 struct LoadCopy {
   const Lines<const float>* host;
   Piece piece;
@@ -45,8 +45,8 @@ struct PanelCopies {
 // The output as something that is read.
 Lines<const float> as_input(const Lines<float>& output);
 
-// Adds the copies of a plan to those that are there. The device pointers of `operands` have been set; `old_output` is its
-// output, and both stay where they are as long as the copies. Without `store` the result stays on the device.
+// Adds the copies of a plan to those that are there. The device pointers of `operands` have been set; `old_output` is
+// its output, and both stay where they are as long as the copies. Without `store` the result stays on the device.
 template <class Args>
 void cut_up(const PanelPlan<Args>& plan, const Operands& operands, const Lines<const float>& old_output, bool store,
             const CopySizes& sizes, PanelCopies& copies);

@@ -1,5 +1,5 @@
-// What the calling thread of a pipeline does on the device. It never blocks: it looks what has arrived, and queues what can
-// follow.
+// What the calling thread of a pipeline does on the device. It never blocks: it looks what has arrived, and queues what
+// can follow.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -64,7 +64,7 @@ class PanelDriver {
 
  private:
   static constexpr int few_helpers = 4;
-  // Steps share events if they are more. A wait for one may then wait for a later one too, which has been launched before.
+  // Steps share events if they are more. A wait for one may then wait for a later one too that was launched before.
   static constexpr std::size_t most_step_events = 256;
 
   cudaEvent_t marker() const { return events_[0]; }

@@ -7,8 +7,8 @@
 
 namespace fl::cuda {
 
-// Products run on `stream`. Returns when the result is in place. After an exception nothing touches the caller's memory any
-// more. The device is current.
+// Products run on `stream`. Returns when the result is in place. After an exception nothing touches the caller's memory
+// any more. The device is current.
 template <class Args>
 void run_pipeline(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, cudaStream_t stream);
 

@@ -20,8 +20,8 @@ constexpr std::size_t MiB = std::size_t(1) << 20;
 constexpr std::size_t bytes_of(int64_t floats) { return std::size_t(floats) * sizeof(float); }
 
 // ---------------------------------------------------------------- sizes
-// Measured on an H200 host (docs/host_pipeline.md): the link wants copies of several MiB, a small call needs many of them,
-// and a ring of fewer than 8 slots, or of more than 64 MiB, loses.
+// Measured on an H200 host (docs/host_pipeline.md): the link wants copies of several MiB, a small call needs many of
+// them, and a ring of fewer than 8 slots, or of more than 64 MiB, loses.
 std::size_t power_of_two(std::size_t least, std::size_t wanted, std::size_t most) {
   std::size_t size = least;
   while (2 * size <= std::min(wanted, most)) size *= 2;
@@ -73,7 +73,7 @@ std::vector<Unpacking> copies_out(const PanelCopies& copies, const Ring& ring) {
   return result;
 }
 
-// The pages of a result that may be fresh. Those of a view are left alone: what lies between its rows is not ours to touch.
+// The pages of a result that may be fresh. Those of a view are left alone: what lies between its rows is not ours.
 std::pair<void*, std::size_t> fresh_pages(const Lines<float>& output, bool direct) {
   const bool contiguous = output.step == 1 && (output.lines == 1 || output.line_stride == output.length) &&
                           (output.batch == 1 || output.bs == output.lines * output.length);

@@ -17,9 +17,9 @@ namespace {
 
 // As for plans (kept_run.cu): recording takes what four launches lose against a graph.
 constexpr int calls_before_graph = 4;
-// In a row of launches a kernel begins while the one before it ends, in a row of graphs it does not. Microseconds a call with
-// the wait at the end of a thousand, launches and graphs: products of 32 4.09 and 3.78, of 64 4.31 and 3.97, of 96 4.58
-// and 4.48, of 128 4.50 and 4.67, of 192 4.29 and 4.87; sgemv and transposes of 192 x 192 4.3 and 2.9, 4.6 and 3.3.
+// In a row of launches a kernel begins while the one before it ends, in a row of graphs it does not. Microseconds a
+// call with the wait at the end of a thousand, launches and graphs: products of 32 4.09 and 3.78, of 64 4.31 and 3.97,
+// of 96 4.58 and 4.48, of 128 4.50 and 4.67, of 192 4.29 and 4.87; sgemv, transposes of 192 4.3 and 2.9, 4.6 and 3.3.
 constexpr double most_steps = 1 << 20, most_elements = 1 << 15;
 
 template <class Args>

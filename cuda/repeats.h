@@ -1,5 +1,5 @@
-// Short calls on the same operands again and again, as in a loop over buffers that stay: such a call is recorded as a CUDA
-// graph, which starts in half the time of a launch.
+// Short calls on the same operands again and again, as in a loop over buffers that stay: such a call is recorded as a
+// CUDA graph, which starts in half the time of a launch.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -7,9 +7,9 @@
 
 namespace fl::cuda {
 
-// The pinned blocks of one call, from those that the device keeps. Calls that run at the same time share what is allowed
-// in all: each gets fewer blocks then, and waits only if there are none. Throws OutOfMemory if there is no memory for
-// the fewest that the call can work with.
+// The pinned blocks of one call, from those that the device keeps. Calls that run at the same time share what is
+// allowed in all: each gets fewer blocks then, and waits only if there are none. Throws OutOfMemory if there is no
+// memory for the fewest that the call can work with.
 class PinnedBlocks {
  public:
   static constexpr std::size_t block_bytes = std::size_t(8) << 20;

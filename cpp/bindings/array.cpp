@@ -33,7 +33,7 @@ const Numpy& numpy() {
 }
 
 bool is_float32(const char* format) {
-  // "f" is native; a misaligned array says "=f". Anything with another byte order says '>' (or '<' on a big-endian machine).
+  // "f" is native; a misaligned array says "=f". What has another byte order says '>' (or '<' on a big-endian machine).
   if (!format) return false;
   if (*format == '@' || *format == '=' || *format == (PY_LITTLE_ENDIAN ? '<' : '>')) ++format;
   return std::strcmp(format, "f") == 0;

@@ -1,8 +1,8 @@
 // Arrays as the library sees them: a checked float32 view with strides in elements.
 //
-// NumPy's own arrays of native float32 are read by their fields (numpy_fields.h), its others by the buffer protocol rather than
-// DLPack: it takes read-only arrays of every NumPy version, and it is several times cheaper. That decides the cost of a call
-// on small operands. All others are read in foreign.cpp.
+// NumPy's own arrays of native float32 are read by their fields (numpy_fields.h), its others by the buffer protocol
+// rather than DLPack: it takes read-only arrays of every NumPy version, and it is several times cheaper. That decides
+// the cost of a call on small operands. All others are read in foreign.cpp.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -29,8 +29,8 @@ class Array {
 
   Array() { buffer_.obj = nullptr; }  // no `= default`: `Array x{}` would then fill everything with zeros
   // Throws InvalidType (not an array, not float32) or InvalidValue (read-only for `write`, elsewhere than the other
-  // operands), naming the argument. A NumPy input that is not aligned to 4 bytes is replaced by an aligned copy, a NumPy
-  // output is marked misaligned().
+  // operands), naming the argument. A NumPy input that is not aligned to 4 bytes is replaced by an aligned copy, a
+  // NumPy output is marked misaligned().
   Array(nb::handle object, const char* name, Access access, Place& place);
   Array(nb::handle object, const char* name, Access access);  // a NumPy array
   // Memory in C order that somebody else keeps.
@@ -48,8 +48,8 @@ class Array {
   bool is_numpy() const { return numpy_; }
   bool misaligned() const { return misaligned_; }
 
-  // For another call on the same array: says to its place where it lies. Libraries whose current stream is not known have to
-  // be asked for the array again instead: they order their work when they are.
+  // For another call on the same array: says to its place where it lies. Libraries whose current stream is not known
+  // have to be asked for the array again instead: they order their work when they are.
   void join(const char* name, Place& place) const;
   bool has_to_be_read_again() const;
   void hold();  // keeps the memory itself: a torch tensor may be given another

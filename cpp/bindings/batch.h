@@ -20,8 +20,8 @@ class Batch {
   const Shape& sizes() const { return sizes_; }
   void add(const Array& result);  // an operand that has exactly these leading dimensions
 
-  // Calls run(count, offsets, strides) for as few strided runs as describe the whole batch; offsets and strides have one
-  // entry per operand, in elements. An empty batch makes one call with count 0: names and devices are checked all the same.
+  // Calls run(count, offsets, strides) for as few strided runs as describe the whole batch; offsets and strides have
+  // one entry per operand, in elements. An empty batch makes one call with count 0: names and devices are checked.
   template <class Run>
   void for_each_run(Run&& run) {
     merge();

@@ -1,4 +1,4 @@
-// Copies between arrays of any strides where NumPy's own copyto cannot help: a copy is the transpose of a transposed view.
+// Copies between arrays of any strides where NumPy's copyto cannot help: a copy is the transpose of a transposed view.
 #pragma once
 
 #include "array.h"

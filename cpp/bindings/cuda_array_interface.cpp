@@ -1,4 +1,4 @@
-// Reading __cuda_array_interface__ (versions 2 and 3), which numba and PyCUDA offer: a dictionary that describes the array.
+// Reading __cuda_array_interface__ (versions 2 and 3), which numba and PyCUDA offer: a dictionary about the array.
 #include <string>
 
 #include "array.h"

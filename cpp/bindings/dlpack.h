@@ -1,5 +1,5 @@
-// DLPack as its specification lays it out (version 1.3; https://dmlc.github.io/dlpack): tensors, their owners, and the table
-// of functions that a library may publish for others that are written in C.
+// DLPack as its specification lays it out (version 1.3; https://dmlc.github.io/dlpack): tensors, their owners, and the
+// table of functions that a library may publish for others that are written in C.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Arrays that are not NumPy's: by DLPack in its three forms (the table of C functions of torch, a capsule with a version
-// and one without), else by __cuda_array_interface__.
+// Arrays that are not NumPy's: by DLPack in its three forms (the table of C functions of torch, a capsule with a
+// version and one without), else by __cuda_array_interface__.
 #include <algorithm>
 #include <cstring>
 #include <typeinfo>
@@ -232,7 +232,7 @@ void Array::acquire_exported(nb::handle object, const char* name, Access access,
   join(name, place);
 }
 
-// A detached tensor has the same memory, and keeps it when `x.data = y` gives another to `x`. A capsule of torch does not.
+// A detached tensor has the same memory, and keeps it when `x.data = y` gives another to `x`; torch's capsules do not.
 void Array::hold() {
   if (library_.kind == Library::torch) owner_ = object_.attr("detach")();
 }

@@ -125,8 +125,8 @@ SgemmArgs product_layout(int64_t m, int64_t n, int64_t k, int64_t batch, bool on
           .c = {nullptr, n, 1, m * n}};
 }
 
-// How a product of host operands is cut up, for the tests: loads as (operand, block), steps as (loads, block), blocks as
-// (problem, problems, row, rows, col, cols). Every step costs what the named row says.
+// How a product of host operands is cut up, for the tests: loads as (operand, block), steps as (loads, block), blocks
+// as (problem, problems, row, rows, col, cols). Every step costs what the named row says.
 nb::tuple panel_plan(int64_t m, int64_t n, int64_t k, int64_t batch, bool one_a, bool one_b, float beta,
                      const std::string& kernel) {
   const SgemmArgs layout = product_layout(m, n, k, batch, one_a, one_b, beta);
@@ -138,7 +138,7 @@ nb::tuple panel_plan(int64_t m, int64_t n, int64_t k, int64_t batch, bool one_a,
   return nb::make_tuple(loads, steps);
 }
 
-// How a call that has so much device memory is cut up, for the tests: its shape, and its tiles in the order of execution.
+// How a call that has so much device memory is cut up, for the tests: its shape, and its tiles in their order.
 template <class Args>
 nb::tuple tile_plan(const Args& layout, std::size_t memory, const Kernel<Args>& row) {
   const auto plan = plan_tiles<Args>(layout, memory, [&](const Args&) -> const auto& { return row; });

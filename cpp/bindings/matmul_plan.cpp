@@ -163,8 +163,8 @@ void MatmulPlan::with_problem(const Array& a, const Array& b, Visit&& visit) con
   visit(std::move(problem));
 }
 
-// Points the plans to the operands and to this result. There are none yet, or they are for another layout of the result:
-// then they are made.
+// Points the plans to the operands and to this result. There are none yet, or they are for another layout of the
+// result: then they are made.
 void MatmulPlan::bind(const Array& result) {
   if (state_ == unplanned || !has_layout(result, result_layout_)) plans_ = {};
   state_ = unplanned;  // should anything fail

@@ -1,5 +1,5 @@
-// Where the operands of one call lie: in host memory, or in the memory of one CUDA device. There a call has a stream, which
-// waits for the streams on which the operands' libraries queue their work, and for which those wait in turn.
+// Where the operands of one call lie: in host memory, or in the memory of one CUDA device. There a call has a stream,
+// which waits for the streams on which the operands' libraries queue their work, and for which those wait in turn.
 #pragma once
 
 #include <nanobind/nanobind.h>

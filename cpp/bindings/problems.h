@@ -15,7 +15,7 @@ struct Problem {
   Batch batch;
   Shape shape;  // of the result
 
-  // Calls run(args) for as few problem structs as describe the whole batch. `result` has the problem's shape. Once only.
+  // Calls run(args) for as few problem structs as describe the batch. `result` has the problem's shape. Once only.
   template <class Run>
   void for_each_run(const Array& result, Run&& run);
 };

@@ -49,8 +49,8 @@ nb::object new_cupy_array(const Shape& shape, const Place& place) {
   return nb::steal(result);
 }
 
-// The memory is there in the order of the library's own stream. The call's stream may have waited for that one already, for
-// an operand: what has come to it since, such as a wait for whoever had this memory before, has to be waited for too.
+// The memory is there in the order of the library's own stream. The call's stream may have waited for that one already,
+// for an operand: what has come to it since, such as a wait for whoever had this memory before, is waited for as well.
 nb::object new_device_array(const Shape& shape, const Place& place) {
   nb::object result = nb::cast(DeviceArray(shape, place.device()));
   const GilReleased released;

@@ -5,7 +5,7 @@
 
 namespace fl::py {
 
-// Before anything is dispatched: reads the user's table, once in a process. What is wrong with it is one line in the log.
+// Before anything is dispatched: reads the user's table, once in a process. What is wrong with it goes to the log.
 void ensure_tuned();
 
 void bind_tuning(nanobind::module_& m);

@@ -1,10 +1,10 @@
-// SGEMM for up to four rows of A, or, as its transpose, up to four columns of B: the large operand is read once, where it
-// lies, and nothing is packed. Bound by memory, as a matrix-vector product is, but with the order of sums of every other
-// SGEMM (micro_kernel.h), so that a row of the result has the same bits whether it is computed alone or among others.
+// SGEMM for up to four rows of A, or, as its transpose, up to four columns of B: the large operand is read once, where
+// it lies, and nothing is packed. Bound by memory, as a matrix-vector product is, but with the order of sums of every
+// other SGEMM (micro_kernel.h), so that a row of the result has the same bits computed alone or among others.
 //
 // Rows of B contiguous: eight rows at a time are scaled and added to a stretch of the sums, which stays in L1.
-// Columns of B contiguous: a sum of neighbouring elements would be fast, but in another order. So 8x8 blocks are turned in
-// registers and used at once; four blocks are under way, since each of their sums is one chain of additions.
+// Columns of B contiguous: a sum of neighbouring elements would be fast, but in another order. So 8x8 blocks are turned
+// in registers and used at once; four blocks are under way, since each of their sums is one chain of additions.
 #pragma once
 
 #include "micro_kernel.h"
@@ -112,9 +112,9 @@ inline __attribute__((always_inline)) void turn_four(const float* b, int64_t b_c
 template <int M, int G>
 void columns_turned(const FewRows& p, int64_t j) {
   using S = Simd256;
-  // Columns a power of two apart share one L1 set, which holds eight lines: those of eight columns are then used up before
-  // the next eight are touched (1 x 1024 x 1024: 144 us, 459 without). Otherwise all columns advance together, and their
-  // chains of additions overlap (1 x 1000 x 1000: 76 us, 93 by lines). Prefetches lost in both.
+  // Columns a power of two apart share one L1 set, which holds eight lines: those of eight columns are then used up
+  // before the next eight are touched (1 x 1024 x 1024: 144 us, 459 without). Otherwise all columns advance together,
+  // and their chains of additions overlap (1 x 1000 x 1000: 76 us, 93 by lines). Prefetches lost in both.
   const bool lines = p.b_cs % 512 == 0;
   for (int64_t chain = 0; chain < p.k; chain += chain_length) {
     const int64_t end = smaller(p.k, chain + chain_length);

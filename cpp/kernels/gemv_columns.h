@@ -22,8 +22,8 @@ inline __attribute__((always_inline)) typename S::V eight_columns(const float* a
   return total;
 }
 
-// sum[i] = row i of A times x, for contiguous columns of at most VECTORS vectors, whose sums stay in registers. Memory is
-// read in ascending order, as gemv_rows.h does it.
+// sum[i] = row i of A times x, for contiguous columns of at most VECTORS vectors, whose sums stay in registers. Memory
+// is read in ascending order, as gemv_rows.h does it.
 template <class S, int VECTORS>
 void add_short_columns(const float* a, int64_t cs, int64_t rows, int64_t n, const float* x, float* sum) {
   using V = typename S::V;
@@ -63,8 +63,8 @@ void add_short(const float* a, int64_t cs, int64_t rows, int64_t n, const float*
   add_short_columns<S, VECTORS>(a, cs, rows, n, x, sum);
 }
 
-// The same for columns of any length: the sums stay in L1. `ahead`: prefetch the next columns, for an A beyond the caches;
-// within them it costs a quarter of the time, and the more the closer the distance of the columns is to a power of two.
+// The same for columns of any length: the sums stay in L1. `ahead`: prefetch the next columns, for an A beyond the
+// caches; within them it costs a quarter of the time, more if the columns are about a power of two apart.
 template <class S, bool ahead>
 void add_columns(const float* a, int64_t cs, int64_t rows, int64_t n, const float* x, float* sum) {
   using V = typename S::V;

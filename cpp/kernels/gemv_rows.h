@@ -1,10 +1,10 @@
 // Matrix times vector where the rows of A are contiguous: dot products, whose lanes are summed for eight rows at once.
 //
 // How a row is summed depends on its length alone, so that it has the same bits in any slice of A. On a Zen 4, from L3:
-// one row after the other in a loop is what the hardware reads ahead of best: 16384 rows of 128 take 89 us, eight side by
-// side 105 (prefetched or not), the same with the rows unrolled 101; reading alone takes 84. But a row costs some cycles of
-// its own, so shorter ones go eight together; and so do rows beyond `section`, whose pieces are not neighbours (8192x8192
-// from memory: 9.8 ms, 12.6 in order).
+// one row after the other in a loop is what the hardware reads ahead of best: 16384 rows of 128 take 89 us, eight side
+// by side 105 (prefetched or not), the same with the rows unrolled 101; reading alone takes 84. But a row costs some
+// cycles of its own, so shorter ones go eight together; and so do rows beyond `section`, whose pieces are not
+// neighbours (8192x8192 from memory: 9.8 ms, 12.6 in order).
 #pragma once
 
 #include <stdint.h>

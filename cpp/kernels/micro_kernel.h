@@ -5,7 +5,7 @@
 // its column of B, alpha and beta alone, never on the tile, the path, the threads or the slice it was computed in.
 // What the short chain buys: at K = 1024 the largest error over u|A||B| is 1.6 with it, 3.7 with one chain and 2.5 in
 // OpenBLAS (normal data), for about half a percent of time: the tile of C is in L1 when it is updated, and the blocks
-// of K in cache can be longer. 128 would give 0.9 and costs 1 to 3 % more (docs/cpu.md says where that would be needed).
+// of K in cache can be longer. 128 would give 0.9 and costs 1 to 3 % more (where it would be needed: docs/cpu.md).
 #pragma once
 
 #include <stdint.h>
@@ -56,7 +56,7 @@ void prefetch_row(const float* p) {
   __builtin_prefetch(p + n - 1);
 }
 
-// A is packed. B is packed, NV vectors for each k, or, with Pitch, read b_rs apart. Copy: also copies the rows of copy_from.
+// A is packed. B is packed, NV vectors for each k, or, with Pitch, read b_rs apart. Copy: copies copy_from's rows too.
 template <class S, int M, int NV, bool Pitch, bool Copy>
 __attribute__((noinline)) void multiply_tile(const Tile& t) {
   using V = typename S::V;

@@ -34,8 +34,8 @@ inline Cut choose_cut(const TransposeArgs& p, int threads) {
   const bool stream = 4 * p.m * p.n * p.batch > stream_from;
   if (p.n <= 16 || (stream && p.a.rs % 1024 == 0)) return {128, 16, stream, false};
   if (stream) return {stage_rows, stage_columns, true, true};
-  // Several threads, all in the caches: a thread keeps to some rows of the result, else their lines move from core to core
-  // (2048x512 on two threads: 111 us, 200 by strips of source rows; on one thread those are faster, 195 to 233).
+  // Several threads, all in the caches: a thread keeps to some rows of the result, else their lines move from core to
+  // core (2048x512 on two threads: 111 us, 200 by strips of source rows; on one thread those are faster, 195 to 233).
   if (threads > 1 && p.n >= 64 * threads) return {stage_rows, 32, false, false, true};
   return {128, 64, false, false};
 }

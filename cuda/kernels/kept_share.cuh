@@ -1,7 +1,7 @@
 // A plan runs on one matrix again and again. Of a matrix somewhat larger than L2 the next run finds nothing there: what
 // it reads first has just been replaced. If a share that fits is loaded as usual and the rest is the first to go, the
-// share stays. The hardware picks its lines by their addresses, the same ones in every run; results do not depend on it,
-// and nothing is set on the device.
+// share stays. The hardware picks its lines by their addresses, the same ones in every run; results do not depend on
+// it, and nothing is set on the device.
 //
 // docs/gemv_transpose.md has the figures: 22 MB kept save 8 to 28 %. Loads that carry a hint are slower where nothing
 // comes of it, so a plain call has none.

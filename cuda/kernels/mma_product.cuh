@@ -1,14 +1,14 @@
-// The product of two operands that the split pass has cut into fp16 slices, with instructions that every GPU from compute
-// capability 8.0 on has: cp.async, ldmatrix and mma.sync.
+// The product of two operands that the split pass has cut into fp16 slices, with instructions that every GPU from
+// compute capability 8.0 on has: cp.async, ldmatrix and mma.sync.
 //
 // The slices lie in memory as the tensor cores read them, so stages are filled by plain copies, and read without bank
 // conflicts. Persistent blocks: the copies for a tile begin while the one before it is multiplied and stored.
 //
-// Three accumulators: the product of the high slices is promoted to a float32 sum every 64 k, and the other two products
-// have one of their own, because the tensor cores truncate and what is small has to be summed first. It becomes the start
-// of the high slices' next 64 k. So a fragment is read from shared memory once for all three products, 128 bytes per
-// instruction; one accumulator for all in the order of the wgmma kernel would read the high slices twice, 192 bytes, and
-// shared memory gives 128 bytes a cycle. The price is registers: 192 of 255 hold sums, which is why a warp takes 64 x 32.
+// Three accumulators: the product of the high slices is promoted to a float32 sum every 64 k, and the other two
+// products have one of their own, because the tensor cores truncate and what is small has to be summed first. It
+// becomes the start of the high slices' next 64 k. So a fragment is read from shared memory once for all three
+// products, 128 bytes per instruction; one accumulator for all in the order of the wgmma kernel would read the high
+// slices twice, 192 bytes, and shared memory gives 128 a cycle. The price: 192 of 255 registers hold sums, at 64 x 32.
 #pragma once
 
 #include "mma_stages.cuh"

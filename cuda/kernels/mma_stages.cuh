@@ -1,4 +1,4 @@
-// How the slices come into shared memory for mma_product.cuh: by cp.async, as every GPU from compute capability 8.0 on has.
+// How the slices come into shared memory for mma_product.cuh: by cp.async, which every GPU from capability 8.0 on has.
 #pragma once
 
 #include "ptx.cuh"
@@ -7,9 +7,9 @@
 
 namespace fl {
 
-// MT fragments of 16 rows and four of 8 columns for each of WARP_ROWS x 4 warps. A stage is 32 k deep: three of them take
-// 96 KiB, and most GPUs lend a block no more than 99. Behind the stages lie the exponents of the lines of two tiles, and
-// the verdict.
+// MT fragments of 16 rows and four of 8 columns for each of WARP_ROWS x 4 warps. A stage is 32 k deep: three of them
+// take 96 KiB, and most GPUs lend a block no more than 99. Behind the stages lie the exponents of the lines of two
+// tiles, and the verdict.
 template <int MT_, int WARP_ROWS_>
 struct MmaTile {
   static constexpr int MT = MT_, NT = 4, WARP_ROWS = WARP_ROWS_, WARP_COLS = 4, BK = 32;
@@ -41,8 +41,8 @@ __device__ __forceinline__ MmaCorner corner_of(const MmaPlan& plan, int tile) {
   return {(first + in_band % rows) * T::BM, in_band / rows * T::BN};
 }
 
-// Copies what lies next in the slices. Nothing here is conditional, so that the copies may be issued between products; a
-// block without another tile copies its last one again, which nobody reads.
+// Copies what lies next in the slices. Nothing here is conditional, so that the copies may be issued between products;
+// a block without another tile copies its last one again, which nobody reads.
 template <class T>
 class MmaFiller {
  public:
@@ -64,8 +64,8 @@ class MmaFiller {
            at < T::BM ? plan_.out.a_exponents + corner.row + at : plan_.out.b_exponents + corner.col + at - T::BM);
   }
 
-  // The next 32 k, `half` of a block of 64, into a stage. There the rows of B are 128 bytes as in memory, those of A half
-  // as long and in a swizzle of their own.
+  // The next 32 k, `half` of a block of 64, into a stage. There the rows of B are 128 bytes as in memory, those of A
+  // half as long and in a swizzle of their own.
   __device__ __forceinline__ void fill(uint32_t stage, int half) {
     const uint32_t to = shared_ + stage + to_;
     const char* const a = half == 0 ? a_ : a_ + (threadIdx.x / 4 % 8 < 4 ? 64 : -64);  // the swizzle of memory

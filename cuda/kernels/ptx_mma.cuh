@@ -1,4 +1,4 @@
-// The PTX instructions of products that a warp computes from registers: the tensor cores from compute capability 8.0 on.
+// The PTX instructions of products that a warp computes from registers: tensor cores from compute capability 8.0 on.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,8 +7,8 @@
 
 namespace fl::ptx {
 
-// Four matrices of 8 x 8 numbers of 16 bits. Lane l gives the address of row l % 8 of matrix l / 8, 16 bytes, and receives
-// two neighbours of row l / 4 of each; transposed, of column l / 4.
+// Four matrices of 8 x 8 numbers of 16 bits. Lane l gives the address of row l % 8 of matrix l / 8, 16 bytes, and
+// receives two neighbours of row l / 4 of each; transposed, of column l / 4.
 __device__ __forceinline__ void load_matrices(uint32_t (&x)[4], uint32_t from) {  // ldmatrix.x4
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])

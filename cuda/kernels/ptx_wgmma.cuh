@@ -78,8 +78,8 @@ __device__ __forceinline__ uint64_t swizzled_tile(uint32_t address, uint32_t lea
 #define FL_D32(i) \
   FL_D4(i), FL_D4(i + 4), FL_D4(i + 8), FL_D4(i + 12), FL_D4(i + 16), FL_D4(i + 20), FL_D4(i + 24), FL_D4(i + 28)
 
-// d (+)= A[64,16] B[16,N], fp16 or bf16 to float32. A is stored with k contiguous, B with its columns. `keep` 0 drops the
-// old d.
+// d (+)= A[64,16] B[16,N], fp16 or bf16 to float32. A is stored with k contiguous, B with its columns. `keep` 0 drops
+// the old d.
 #define FL_WGMMA64(TYPE)                                                                                            \
   asm volatile(                                                                                                     \
       "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %34, 0;\n\t"                                                            \

@@ -1,5 +1,5 @@
-// Float32 accuracy on the tensor cores over the whole range of exponents: three bf16 slices, six products. Half as fast as
-// fp16x2, for which it stands by.
+// Float32 accuracy on the tensor cores over the whole range of exponents: three bf16 slices, six products. Half as fast
+// as fp16x2, for which it stands by.
 #include <cmath>
 
 #include "sliced_fallback.cuh"

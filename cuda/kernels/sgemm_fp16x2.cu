@@ -1,8 +1,8 @@
 // Float32 accuracy at the speed of the tensor cores: each operand as the sum of two fp16 slices, three products.
 //
-// The split pass, the product, and what stands by for numbers that two slices cannot hold (docs/accuracy.md): three bf16
-// slices, and behind those a strict kernel. Which of them has something to do is decided on the device. Calls with a
-// small k, and those with an alpha that is NaN or infinite, run the strict kernel alone.
+// The split pass, the product, and what stands by for numbers that two slices cannot hold (docs/accuracy.md): three
+// bf16 slices, and behind those a strict kernel. Which of them has something to do is decided on the device. Calls with
+// a small k, and those with an alpha that is NaN or infinite, run the strict kernel alone.
 // A batch is a loop: the problems that come here are large enough, and the workspace stays that of one problem.
 #include <cmath>
 
@@ -21,8 +21,8 @@ using Broad = SingleTile<Fp16Slices, 1, 2, 96, 4, 1>;
 using Square = SingleTile<Fp16Slices, 1, 2, 64, 4, 1>;
 using SquareBy2 = SingleTile<Fp16Slices, 1, 2, 64, 4, 2>;
 
-// What products of other sizes can share has strips of 64 columns: then tiles of such columns take the place of those with
-// 96, with the same bits.
+// What products of other sizes can share has strips of 64 columns: then tiles of such columns take the place of those
+// with 96, with the same bits.
 SlicedChoice tile_for(const SgemmArgs& p, const Context& ctx) {
   SlicedChoice choice = sliced_choice(p.m, p.n, p.k, ctx.sm_count);
   const bool shared = ctx.splits->b.memory && ctx.splits->b.shared;

@@ -1,6 +1,6 @@
-// fp16x2 for GPUs with tensor cores but without Hopper's warpgroup products, from compute capability 8.0 on: the same split
-// pass, guard and verdict (sgemm_fp16x2.cu), and a product of mma.sync instructions. What two slices cannot hold runs in
-// float32, as three bf16 slices are Hopper's alone.
+// fp16x2 for GPUs with tensor cores but without Hopper's warpgroup products, from compute capability 8.0 on: the same
+// split pass, guard and verdict (sgemm_fp16x2.cu), and a product of mma.sync instructions. What two slices cannot hold
+// runs in float32, as three bf16 slices are Hopper's alone.
 #include <cmath>
 
 #include "mma_product.cuh"

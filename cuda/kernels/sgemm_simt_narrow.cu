@@ -9,9 +9,9 @@
 //
 // Eight groups are one warp each: a warp computes the whole tile over its share of k.
 //
-// What bounds them is how fast slots are filled: 0.031 to 0.047 floats for an FMA, and 4-byte copies where an operand is
-// turned or not aligned. With all four copying warps on each slot, 64 x 64 tiles took 57 to 63 cycles for a k, 78 where
-// nothing is aligned; with a slot to each warp 46 to 52, and 53 to 56. Of 32 that FMAs take at least.
+// What bounds them is how fast slots are filled: 0.031 to 0.047 floats for an FMA, and 4-byte copies where an operand
+// is turned or not aligned. With all four copying warps on each slot, 64 x 64 tiles took 57 to 63 cycles for a k, 78
+// where nothing is aligned; with a slot to each warp 46 to 52, and 53 to 56. Of 32 that FMAs take at least.
 #include "simt_ring.cuh"
 
 namespace fl {

@@ -1,6 +1,6 @@
 // Strict SGEMM with at most 16 columns, or rows: a matrix is read once, at the speed of memory, and everything else
-// stays on the chip. By what the long operand's contiguous direction is: thin_columns.cuh, and thin_rows.cuh or, for large
-// products with 16 columns, thin_quads.cuh.
+// stays on the chip. By what the long operand's contiguous direction is: thin_columns.cuh, and thin_rows.cuh or, for
+// large products with 16 columns, thin_quads.cuh.
 // More columns are taken in panels of 16, which read the long operand again.
 #include "thin_columns.cuh"
 #include "thin_quads.cuh"

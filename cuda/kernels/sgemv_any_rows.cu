@@ -2,12 +2,12 @@
 // block of 256; where rows are few a cluster of blocks.
 //
 // A row is read from its first 32-byte sector on. Where its pieces of four begin there, x lies up to three floats off a
-// 16-byte boundary: each thread reads two neighbouring pieces of x and puts together the one it needs. How far off is the
-// same for a whole row, so that the loop exists once for each of the four cases. An x whose elements are apart is read one
-// by one. What is before and after the pieces is added element by element.
+// 16-byte boundary: each thread reads two neighbouring pieces of x and puts together the one it needs. How far off is
+// the same for a whole row, so that the loop exists once for each of the four cases. An x whose elements are apart is
+// read one by one. What is before and after the pieces is added element by element.
 //
-// 32-byte sectors: reads 100 %. Bound: memory. By 4-byte loads, each in flight by itself and with every sector on the edge
-// of a warp's share read twice, 16383 x 16381 took 256 us (245 now) and 157 x 109317 30 us (19).
+// 32-byte sectors: reads 100 %. Bound: memory. By 4-byte loads, each in flight by itself and with every sector on the
+// edge of a warp's share read twice, 16383 x 16381 took 256 us (245 now) and 157 x 109317 30 us (19).
 #include "gemv_cuda_plan.h"
 #include "gemv_other_order.cuh"
 #include "gemv_row_sums.cuh"
@@ -44,8 +44,8 @@ __device__ __forceinline__ float4 load_shifted(const float* x, int64_t inc) {
   return make_float4(v.w, w.x, w.y, w.z);
 }
 
-// U pieces, `step` apart. Not ALL: only `here` are left, and the first is read again in place of the others: a condition
-// on a load makes the compiler wait for one before it issues the next.
+// U pieces, `step` apart. Not ALL: only `here` are left, and the first is read again in place of the others: a
+// condition on a load makes the compiler wait for one before it issues the next.
 template <int S, int U, bool ALL>
 __device__ __forceinline__ float add_pieces(float acc, const float* a, const float* x, int64_t inc, unsigned step,
                                             unsigned here) {
@@ -129,8 +129,8 @@ void launch(const SgemvArgs& p, const Context& ctx) {
 
 }  // namespace
 
-// As few threads to a row as keep the device busy: the sums and the ends of a row are shared work. Two pieces in flight and
-// six blocks on a multiprocessor where clusters share a row: four and five left a second wave (157 x 109317: 25 us).
+// As few threads to a row as keep the device busy: the sums and the ends of a row are shared work. Two pieces in flight
+// and six blocks on a multiprocessor where clusters share a row: four, five left a second wave (157 x 109317: 25 us).
 void sgemv_any_rows(const SgemvArgs& p, const Context& ctx) {
   if (p.a.cs != 1) return reads_vectors(p) ? sgemv_warp_per_row_vec4(p, ctx) : sgemv_warp_per_row(p, ctx);
   const int64_t rows = p.m * p.batch;

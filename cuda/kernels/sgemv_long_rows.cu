@@ -4,8 +4,8 @@
 // 32-byte sectors: reads 100 %, of rows that start on a sector. x is read once per row, from L1 or L2. Bound: memory.
 // Four loads of 16 bytes are in flight per thread, 128 KiB per multiprocessor.
 //
-// Lost in a prototype, at 16384 x 16384: two, four and eight rows per block to read x less often (by 0.5 to 4 %); a warp
-// per row (2 %; here 3 to 5 %); x kept in registers (2 %); bulk copies into a ring in shared memory (1 to 2 %).
+// Lost in a prototype, at 16384 x 16384: two, four and eight rows per block to read x less often (by 0.5 to 4 %); a
+// warp per row (2 %; here 3 to 5 %); x kept in registers (2 %); bulk copies into a ring in shared memory (1 to 2 %).
 #include "gemv_cuda_plan.h"
 #include "gemv_other_order.cuh"
 #include "gemv_row_sums.cuh"
@@ -16,9 +16,9 @@ namespace {
 
 constexpr int U = 4;  // pieces of a row in flight, 16 bytes each
 
-// U pieces of a row and of x, `step` elements apart. Not ALL: only `here` elements are left. Past the last one the first
-// of the step is read again and not added: a condition on a load makes the compiler wait for one before it issues the
-// next.
+// U pieces of a row and of x, `step` elements apart. Not ALL: only `here` elements are left. Past the last one the
+// first of the step is read again and not added: a condition on a load makes the compiler wait for one before it issues
+// the next.
 template <bool ALL, class Load>
 __device__ __forceinline__ float add_step(float acc, const float* a, const float* x, unsigned step, unsigned here,
                                           const Load& load) {

@@ -1,12 +1,12 @@
 // The kernels of simt_warps.cuh for whole tiles of one product whose rows of A, B and C are aligned: operands arrive in
 // boxes by tensor maps, two to a slot.
 //
-// Below 500 rows and columns a third of the time went into the copies: a 16-byte one takes a multiprocessor 20 cycles for
-// each of a warp, 25 bytes a cycle; boxes arrive at 100, as multiprocessors that want the same lines at the same time
-// get them from one request. And the kernel is a third as long: every launch fetches its instructions anew.
+// Below 500 rows and columns a third of the time went into the copies: a 16-byte one takes a multiprocessor 20 cycles
+// for each of a warp, 25 bytes a cycle; boxes arrive at 100, as multiprocessors that want the same lines at the same
+// time get them from one request. And the kernel is a third as long: every launch fetches its instructions anew.
 //
-// A box of A has rows of 64 bytes, whose four parts are swizzled by bits 1 and 2 of the row: eight rows that are read at
-// once lie in 32 different banks.
+// A box of A has rows of 64 bytes, whose four parts are swizzled by bits 1 and 2 of the row: eight rows that are read
+// at once lie in 32 different banks.
 #pragma once
 
 #include <algorithm>

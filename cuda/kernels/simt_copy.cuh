@@ -49,7 +49,7 @@ __device__ __forceinline__ const float* first_of(const Operand& x, int64_t batch
   return x.data + batch * x.bs + (x.way == Way::turned ? line + col * x.ld : line * x.ld + col);
 }
 
-// Which direction of a tile is k, the one whose missing elements have to be filled in; or none, where they are not read.
+// Which direction of a tile is k, the one whose missing elements have to be filled in; or none, where none are read.
 enum class Tail { of_lines, of_columns, none };
 
 // One of THREADS threads that copy tiles of one operand, from one tile of it to the next. Where a tile has an edge

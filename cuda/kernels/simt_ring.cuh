@@ -25,8 +25,8 @@
 
 namespace fl {
 
-// Each of TEAMS teams of warps fills every TEAMS-th slot. What a slot costs beside its copies is paid by one team; where
-// tiles are narrow that is what bounds the copies, since the scheduler lets multiplying warps go first.
+// Each of TEAMS teams of warps fills every TEAMS-th slot. What a slot costs beside its copies is paid by one team;
+// where tiles are narrow that is what bounds the copies, since the scheduler lets multiplying warps go first.
 template <class T>
 __device__ __forceinline__ void copy_tiles(const SgemmArgs& p, const RingPlan& plan, const CUtensorMap* b_map,
                                            uint32_t shared, int rank, int t) {
@@ -158,8 +158,8 @@ RingPlan ring_plan(const SgemmArgs& p, const CutPlan& cut) {
   return plan;
 }
 
-// Whether WHOLE holds for all tiles, with the map of B if so. The copy engine counts elements in 32 bits with a sign, and
-// its rows follow one another: those of a broadcast or a reversed operand do not.
+// Whether WHOLE holds for all tiles, with the map of B if so. The copy engine counts elements in 32 bits with a sign,
+// and its rows follow one another: those of a broadcast or a reversed operand do not.
 template <class T>
 bool all_whole(const SgemmArgs& p, const RingPlan& plan, CUtensorMap& b_map) {
   constexpr int64_t most = 1 << 30;

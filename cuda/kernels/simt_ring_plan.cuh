@@ -7,12 +7,12 @@ namespace fl {
 
 // S names the sizes: BM BN BK TM TN WM WN KG SLOTS SPLIT, in how many TEAMS the copying warps fill slots, whether k may
 // be CUT over the grid, whether it SHARES tiles out, and whether SQUARES get a kernel of their own (WHOLE).
-// C16: rows of C are aligned for 16-byte stores. The code for others is as long as all the rest, and beside the main loop
-// of a persistent kernel it cost up to 3 %; there it is a kernel of its own.
-// SHARED: tiles are shared out (simt_ring_share.cuh). Another kernel as well: whatever stands beside the main loop changes
-// the compiler's choice of registers in it, here by up to 2 % of the time.
-// WHOLE: all tiles and steps are whole, A lies with k contiguous, B and C with n in aligned rows, and there is one batch.
-// B arrives in boxes then, by a tensor map. Half as long a kernel: see TileCopy.
+// C16: rows of C are aligned for 16-byte stores. The code for others is as long as all the rest, and beside the main
+// loop of a persistent kernel it cost up to 3 %; there it is a kernel of its own.
+// SHARED: tiles are shared out (simt_ring_share.cuh). Another kernel as well: whatever stands beside the main loop
+// changes the compiler's choice of registers in it, here by up to 2 % of the time.
+// WHOLE: all tiles and steps are whole, A lies with k contiguous, B and C with n in aligned rows, and there is one
+// batch. B arrives in boxes then, by a tensor map. Half as long a kernel: see TileCopy.
 template <class S, bool ALIGNED = true, bool SHARED_OUT = false, bool ALL_WHOLE = false>
 struct RingTile : S {
   static constexpr bool C16 = ALIGNED, SHARED = SHARED_OUT, WHOLE = ALL_WHOLE;
@@ -42,9 +42,9 @@ struct RingTile : S {
   // Where the warps stage unaligned results: while a ring is in use beside it, else in its place.
   static constexpr int stages() { return persistent() ? barriers() + SLOTS * 16 : parts_bytes(); }
   static constexpr int shared_bytes() { return persistent() ? stages() + 8 * WARP_STAGE : barriers() + SLOTS * 16; }
-  // A barrier's parity tells this round of the ring from the last one, not from the one before that. So whoever waits for
-  // a slot must know by what it did before that the last round has begun: a team because it filled the slot itself then, a
-  // group because it read the slot then, or has since read one that the same team filled later.
+  // A barrier's parity tells this round of the ring from the last one, not from the one before that. So whoever waits
+  // for a slot must know by what it did before that the last round has begun: a team because it filled the slot itself
+  // then, a group because it read the slot then, or has since read one that the same team filled later.
   static constexpr bool rounds_follow() { return SLOTS % TEAMS == 0 && (KG % TEAMS == 0 || SLOTS % KG == 0); }
   static constexpr bool valid() {
     return BM == WM * 8 * TM && BN == WN * 4 * TN && TM % 4 == 0 && TN % 4 == 0 && BK % 16 == 0 && SLOTS >= KG &&

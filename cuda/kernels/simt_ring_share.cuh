@@ -1,8 +1,8 @@
 // How a persistent kernel of simt_ring.cuh shares out tiles that come to no whole number of waves, 3.88 say.
 //
 // All but the last whole wave go to the blocks tile by tile. What is left, 1.88 tiles to a block, is one long row of
-// steps along k, of which every block takes an equal piece. A border between two pieces goes through a tile: its lower k
-// belong to the end of one block's piece, its upper k to the beginning of the next one's. Every block starts with the
+// steps along k, of which every block takes an equal piece. A border between two pieces goes through a tile: its lower
+// k belong to the end of one block's piece, its upper k to the beginning of the next one's. Every block starts with the
 // end of its piece and saves these sums; it comes to the beginning last, when the block before it has long saved
 // theirs, and goes on from there. So nobody waits, all end at the same time, and every output is still one chain of
 // FMAs in ascending k, bit for bit: the schedule of McNaughton, Management Science 6 (1959).

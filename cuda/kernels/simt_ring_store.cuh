@@ -48,9 +48,9 @@ __device__ __forceinline__ void store(const SgemmArgs& p, const WarpMath<T>& mat
   }
 }
 
-// Adds the groups' parts in shared memory, then the blocks' in their inboxes, and stores. The quads of a lane's place in
-// a group go to the groups in turn; several sums of a thread are under way at a time, and each place in C follows from
-// the thread's first one. One by one, with the place worked out anew, 96 x 192 took 3 % of its time for this.
+// Adds the groups' parts in shared memory, then the blocks' in their inboxes, and stores. The quads of a lane's place
+// in a group go to the groups in turn; several sums of a thread are under way at a time, and each place in C follows
+// from the thread's first one. One by one, with the place worked out anew, 96 x 192 took 3 % of its time for this.
 template <class T>
 __device__ __forceinline__ void sum_and_store(const SgemmArgs& p, const RingPlan& plan, const WarpMath<T>& math,
                                               const Corner& at, int rank, int t) {

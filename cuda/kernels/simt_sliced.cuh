@@ -3,9 +3,9 @@
 //
 // All threads of a block copy, and all multiply: with three slots and two plain barriers there is little to start and
 // little to end, which is what counts where k is 10 to 400. A step is BK = 32 of k; of its lines, group g of G takes
-// g, g + G, ...: so short steps, and the last one, are shared evenly as well. Each group's sums are one chain of FMAs in
-// ascending k; they meet in shared memory, are added in the order of the groups, and leave in whole rows of the tile, 32
-// neighbouring floats to a store, whatever the alignment of C.
+// g, g + G, ...: so short steps, and the last one, are shared evenly as well. Each group's sums are one chain of FMAs
+// in ascending k; they meet in shared memory, are added in the order of the groups, and leave in whole rows of the
+// tile, 32 neighbouring floats to a store, whatever the alignment of C.
 //
 // What lost is in docs/sgemm_strict.md.
 #pragma once
@@ -186,8 +186,8 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
 }
 
 // Blocks of the next kernel begin while the last ones of this one end, and land where there is room: two of them on a
-// multiprocessor and none on another, which took 45 instead of 33 us for 216 x 3902 x 499 in 64 x 128 tiles. So there is
-// room for as many as come to each, or for BLOCKS where that is no constraint.
+// multiprocessor and none on another, which took 45 instead of 33 us for 216 x 3902 x 499 in 64 x 128 tiles. So there
+// is room for as many as come to each, or for BLOCKS where that is no constraint.
 template <class T>
 int room_for(unsigned blocks, unsigned multiprocessors) {
   const unsigned each = (blocks + multiprocessors - 1) / multiprocessors;

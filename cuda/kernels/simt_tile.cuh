@@ -38,9 +38,9 @@ __device__ __forceinline__ void put4(const SgemmArgs& p, float* c, int exist, fl
 }
 
 // The way of results into rows of C that are not aligned: the 32 lanes of a warp hold four neighbours each of 8 rows by
-// 16 columns, the lane's row `row` plus `step` for each row further down. A few bytes of shared memory of the warp's own
-// turn that round, so that neighbouring lanes store neighbouring floats. With stores of a lane's own four, one by one,
-// 3153 x 4266 x 127 took 160 instead of 119 us.
+// 16 columns, the lane's row `row` plus `step` for each row further down. A few bytes of shared memory of the warp's
+// own turn that round, so that neighbouring lanes store neighbouring floats. With stores of a lane's own four, one by
+// one, 3153 x 4266 x 127 took 160 instead of 119 us.
 struct WarpStage {
   static constexpr int PITCH = 20, BYTES = 8 * PITCH * 4;
   uint32_t memory;  // BYTES of it
@@ -89,9 +89,9 @@ struct ClusterSum {
   }
 };
 
-// The same where a block's share is small: what it receives is counted, 16 bytes at a time, at a barrier of its own, and
-// nobody waits for a whole cluster. 0.2 to 0.5 us sooner with up to 288 fours for a block (simt_warps.cuh); with 512, in
-// 64 x 64 tiles of simt_ring.cuh, 0.3 us later.
+// The same where a block's share is small: what it receives is counted, 16 bytes at a time, at a barrier of its own,
+// and nobody waits for a whole cluster. 0.2 to 0.5 us sooner with up to 288 fours for a block (simt_warps.cuh); with
+// 512, in 64 x 64 tiles of simt_ring.cuh, 0.3 us later.
 template <int SPLIT, int QUADS>
 struct CountedSum {
   static constexpr int SHARE = QUADS / SPLIT, BYTES = QUADS * 16 + 16;
@@ -100,9 +100,9 @@ struct CountedSum {
   int rank;
 
   __device__ __forceinline__ uint32_t barrier() const { return inbox + QUADS * 16; }
-  // One warp, before it arrives at the cluster's barrier. Nobody sends before all have arrived there. One lane does it all;
-  // what is between is for compute-sanitizer's racecheck, which takes the warp-wide instruction that the compiler makes
-  // of the first step for one of all lanes, and reports a race with the second.
+  // One warp, before it arrives at the cluster's barrier. Nobody sends before all have arrived there. One lane does it
+  // all; what is between is for compute-sanitizer's racecheck, which takes the warp-wide instruction that the compiler
+  // makes of the first step for one of all lanes, and reports a race with the second.
   __device__ __forceinline__ void prepare(int lane) const {
     if (lane == 0) {
       ptx::barrier_init(barrier(), 1);

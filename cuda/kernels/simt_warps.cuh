@@ -69,9 +69,9 @@ struct WarpSlice {
   }
 };
 
-// A warp's sums and fragments. Those of A are four k of a row, those of B a row of one k and of the next. All are loaded
-// while what comes before them is multiplied, four k to a trip of the loop: unrolled over a slot, the FMAs came in an
-// order that cost a fifth of the issue slots in the register banks, and 48 x 48 tiles took 12.2 instead of 11.5 us.
+// A warp's sums and fragments. Those of A are four k of a row, those of B a row of one k and of the next. All are
+// loaded while what comes before them is multiplied, four k to a trip of the loop: unrolled over a slot, the FMAs came
+// in an order that cost a fifth of the issue slots in the register banks: 12.2 us instead of 11.5 with 48 x 48 tiles.
 template <class T>
 struct SliceMath {
   static constexpr int A_ROW = T::CopyA::LD * 4, B_ROW = T::CopyB::LD * 4;

@@ -1,5 +1,5 @@
-// How sums leave the accumulators of a product from scaled slices: scaled back, put into a box of 16 rows by 32 columns in
-// shared memory, and from there to C. With beta the old values of C are read into the same box one box ahead.
+// How sums leave the accumulators of a product from scaled slices: scaled back, put into a box of 16 rows by 32 columns
+// in shared memory, and from there to C. With beta the old values of C are read into the same box one box ahead.
 #pragma once
 
 #include "ptx_wgmma.cuh"
@@ -16,7 +16,7 @@ struct Epilogue {
   int64_t ldc;
   int m, n;
   float alpha, beta;
-  // Whether the operands stay in L2 if C leaves first: 51.9 us for 53.1 at 2048, 32.4 for 33.3 at 1536. No gain from 3072 on.
+  // Whether the operands stay in L2 if C leaves first: 51.9 us for 53.1 at 2048, 32.4 for 33.3 at 1536, none from 3072.
   bool evict_first;
 };
 
@@ -27,7 +27,7 @@ __device__ __forceinline__ float scale_wide(float x, int e) {
 }
 
 // How C is written, known when the kernel is compiled: what one kernel has of code counts, because each block runs the
-// part that stores only once per tile and fetches it anew (a quarter of the samples at 2048 with all ways in one kernel).
+// part that stores only once per tile and fetches it anew (a quarter of the samples at 2048 with all in one kernel).
 //   boxes  the copy engine stores; C is aligned and not read
 //   blend  the same, and C is read
 //   rows   ordinary stores for any C, which may be read
@@ -63,8 +63,8 @@ struct BoxWriter {
   // From here on every box is a new one: `from` on there is room for the rest of the stores.
   __device__ __forceinline__ void use_fresh_boxes(uint32_t from) { boxes = from, turn = 0, fresh = true; }
 
-  // Rows row0 to row0 + 15, columns from col0 on, 32 at a time; zeroes what it has stored. Lane l holds columns 16 * j + 4 *
-  // (l % 4) on, four of them, of rows l / 4 and l / 4 + 8: see SplitShare. More: rows row0 + 64 on follow.
+  // Rows row0 to row0 + 15, columns from col0 on, 32 at a time; zeroes what it has stored. Lane l holds columns 16 * j
+  // + 4 * (l % 4) on, four of them, of rows l / 4 and l / 4 + 8: see SplitShare. More: rows row0 + 64 on follow.
   template <int ACC>
   __device__ __forceinline__ void store(float (&acc)[ACC], int from, int to, int row0, int col0, bool more) {
     constexpr int BANDS = ACC / 16;

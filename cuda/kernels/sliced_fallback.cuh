@@ -3,8 +3,8 @@
 // cuts k too where there are few tiles. It is launched behind every guarded product and leaves at once
 // if the verdict was good: no word goes to the host.
 //
-// The tile and the walk of bank_conflict_free, for any alignment: an odd operand takes the path with checks. The sums of
-// finished runs wait in shared memory; in registers they would leave room for one block on a multiprocessor only.
+// The tile and the walk of bank_conflict_free, for any alignment: an odd operand takes the path with checks. The sums
+// of finished runs wait in shared memory; in registers they would leave room for one block on a multiprocessor only.
 #pragma once
 
 #include "sliced_split.cuh"

@@ -8,7 +8,7 @@
 
 namespace fl {
 
-// Three bf16 slices, and what stands behind them. With `before`, the verdict on two fp16 slices, only if that refuses them.
+// Three bf16 slices, and what stands behind them. With `before`, the verdict on two fp16 slices, only if it refuses.
 void launch_bf16x6(const SgemmArgs& p, const unsigned* before, unsigned* verdict, const Context& ctx);
 // Float32 FMA where `verdict` refuses the slices, and always if it is null.
 void launch_sliced_fallback(const SgemmArgs& p, const unsigned* verdict, const Context& ctx);
@@ -76,7 +76,7 @@ struct SlicedOperands {
   }
 };
 
-// One launch for what is not there. Behind other slices it is of few blocks, which have little to do if they are not needed.
+// One launch for what is not there. Behind other slices it is of few blocks, which have little to do if not needed.
 template <class S>
 void launch_split(const SgemmArgs& p, const SlicedOperands& at, const SlicedBound& bound, const unsigned* before,
                   const Context& ctx) {

@@ -8,8 +8,8 @@
 // of them take turns. The temporary accumulator also hides the epilogue: finished rows are scaled back and stored while
 // the tensor cores work on the rows of the next tile. A cluster of two blocks shares the tile of A (3 % at 8192).
 //
-// Lost, at 8192 and k = 1024 with two slices: four stages of 32 k (2 to 3 % slower), tiles of 128x192 (3 %), clusters that
-// share B (2 %), clusters of four (120 of 132 multiprocessors fit: 5 %), stores from the fragments without staging (3 %).
+// Lost, at 8192 and k = 1024 with two slices: four stages of 32 k (2 to 3 % slower), tiles of 128x192 (3 %), clusters
+// that share B (2 %), clusters of four (120 of 132 multiprocessors fit: 5 %), stores without staging (3 %).
 #pragma once
 
 #include "sliced_stages.cuh"
@@ -85,13 +85,13 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
   StageCursor<T> at;
   ProductCorner last{-1, 0};
   if (T::TURNS && group == T::WARPGROUPS - 1) ptx::turn_pass(1, 256);
-  // Once more after the last tile, for its rows. What is multiplied then goes nowhere: the code that stores is large and
-  // slow where it is new, so that a second copy of it costs more, and a product under a condition is not overlapped.
+  // Once more after the last tile, for its rows. What is multiplied then goes nowhere: the code that stores is large
+  // and slow where it is new, so that a second copy costs more, and a product under a condition is not overlapped.
   for (int tile = blockIdx.x / T::CLUSTER;; tile += gridDim.x / T::CLUSTER) {
     const bool more = tile < plan.tile_rows * plan.tile_cols;
     const ProductCorner corner = corner_of<T>(plan, tile, rank);
-    // The stages are free for boxes then: a warp need not wait for one. In turns and with two waves, the other warpgroup
-    // may still be in the last step, but is done with the stage of the one before.
+    // The stages are free for boxes then: a warp need not wait for one. In turns and with two waves, the other
+    // warpgroup may still be in the last step, but is done with the stage of the one before.
     if (WAY == WayOut::boxes && !more) {
       constexpr bool ONE_FREE = T::TURNS && W > 1;
       constexpr int LEFT = W == 1 ? BANDS : BANDS * 5 / 4;

@@ -79,8 +79,8 @@ __device__ __forceinline__ void write_quad(float* to, float4 x, bool vector, int
   if (exist > 3) to[3] = x.w;
 }
 
-// A thread's own sums on their way to C. The scales are read before the product; many of them would not fit the registers
-// beside the sums (spills of 170 bytes at 64x128), and are only brought near.
+// A thread's own sums on their way to C. The scales are read before the product; many of them would not fit the
+// registers beside the sums (spills of 170 bytes at 64x128), and are only brought near.
 template <class T>
 struct QuadWriter {
   const SinglePlan& plan;

@@ -1,7 +1,7 @@
-// What a thread of the split pass holds of an operand, for A and B in either layout: which numbers, how they are read and
-// where they go. It is the eight numbers of a 16-byte chunk of the slices, times CHUNKS, or, where k is not contiguous in B,
-// as many pairs of columns: eight threads then read a row of 16 columns together. Two that read it as halves of chunks
-// took half as long again (B is the slower operand), because what counts is how many lines of memory an access touches.
+// What a thread of the split pass holds of an operand, for A and B in either layout: which numbers, how they are read
+// and where they go. It is the eight numbers of a 16-byte chunk of the slices, times CHUNKS, or, where k is not
+// contiguous in B, as many pairs of columns: eight threads then read a row of 16 columns together. Two that read it as
+// halves of chunks took half as long again (B is the slower one): what counts is the lines of memory an access touches.
 #pragma once
 
 #include "launch.cuh"
@@ -83,8 +83,8 @@ __device__ __forceinline__ void read_run(float (&run)[V], const float* from, int
   for (int i = 0; i < V; ++i) run[i] = i < exist ? __ldg(from + i) : 0.0f;
 }
 
-// The numbers of a thread from line0 and k0 on. WHOLE: all of them exist and are aligned; a branch for every read instead
-// keeps the reads from being issued together.
+// The numbers of a thread from line0 and k0 on. WHOLE: all of them exist and are aligned; a branch for every read
+// instead keeps the reads from being issued together.
 template <bool WHOLE, class Shape, bool IS_B, bool K_CONTIGUOUS>
 __device__ __forceinline__ void read_piece(float (&v)[Shape::CHUNKS][8], const SplitOperand& x,
                                            const SplitShare<Shape, IS_B, K_CONTIGUOUS>& at, int64_t line0, int64_t k0,

@@ -1,9 +1,9 @@
-// Products of few tiles: one for each block, or for each cluster of blocks that share its k. At 512 and k = 1024 there are
-// 64 tiles of 64x64 for 132 multiprocessors, and half of k takes half of the time.
+// Products of few tiles: one for each block, or for each cluster of blocks that share its k. At 512 and k = 1024 there
+// are 64 tiles of 64x64 for 132 multiprocessors, and half of k takes half of the time.
 //
-// The k of a tile is cut into parts, one for each warpgroup (or row of them): PARTS = blocks of the cluster times K_GROUPS.
-// Each part owns an equal share of the tile. It gets the others' sums of that share through shared memory and adds them
-// up, its own first and then in a fixed order: the bits do not depend on which of them is done when.
+// The k of a tile is cut into parts, one for each warpgroup (or row of them): PARTS = blocks of the cluster times
+// K_GROUPS. Each part owns an equal share of the tile. It gets the others' sums of that share through shared memory and
+// adds them up, its own first and then in a fixed order: the bits do not depend on which of them is done when.
 //
 // What stands by for refused slices runs in this kernel: a launch of its own takes 0.8 us.
 #pragma once
@@ -54,8 +54,8 @@ __device__ __forceinline__ void multiply_share(float (&acc)[T::BN / 2], const St
   }
 }
 
-// Of two parts the one that keeps the upper half of the sums is known when the kernel runs. Selections: with branches the
-// compiler puts all sums into memory and finds them there by an index.
+// Of two parts the one that keeps the upper half of the sums is known when the kernel runs. Selections: with branches
+// the compiler puts all sums into memory and finds them there by an index.
 template <class T>
 __device__ __forceinline__ void exchange_halves(float4 (&mine)[T::QUADS], const float (&acc)[T::BN / 2], uint32_t inbox,
                                                 const PartShare<T>& share) {

@@ -1,19 +1,19 @@
-// The split pass: every row of A and every column of B, a "line" here, is scaled by a power of two and cut into slices of
-// 16 bits, in the order and swizzle that the tensor cores read. So the product needs no tensor maps, and whatever layout,
-// alignment or transposition the operands have ends here.
+// The split pass: every row of A and every column of B, a "line" here, is scaled by a power of two and cut into slices
+// of 16 bits, in the order and swizzle that the tensor cores read. So the product needs no tensor maps, and whatever
+// layout, alignment or transposition the operands have ends here.
 //
-// A block takes 16 lines, 32 numbers per thread at a time. All four combinations of operand and layout run the same code;
-// they differ in which 32 numbers a thread holds.
+// A block takes 16 lines, 32 numbers per thread at a time. All four combinations of operand and layout run the same
+// code; they differ in which 32 numbers a thread holds.
 //
 // The operand is read once. Up to k = 1024 the first piece is all there is. Beyond that the scale comes from the first
-// piece, with a factor 16 of headroom; the true maximum is known at the end, and 16 lines of which one has left the range
-// are read and written again. Two passes instead cost 19 % more at 8192.
+// piece, with a factor 16 of headroom; the true maximum is known at the end, and 16 lines of which one has left the
+// range are read and written again. Two passes instead cost 19 % more at 8192.
 //
-// The guard (docs/accuracy.md): each block reports in one word how many numbers of its worst line are not large, whether
-// there are any so small that the slices cannot hold them, and NaN or Inf.
+// The guard (docs/accuracy.md): each block reports in one word how many numbers of its worst line are not large,
+// whether there are any so small that the slices cannot hold them, and NaN or Inf.
 //
-// Clusters of eight blocks that share 64 lines, which this replaces, took 12.5 us for 10.3 at 2048 and 26 for 23 at 4096,
-// k = 1024, but 276 for 350 at k = 8192: there one block of a multiprocessor does not keep memory busy.
+// Clusters of eight blocks that share 64 lines, which this replaces, took 12.5 us for 10.3 at 2048 and 26 for 23 at
+// 4096, k = 1024, but 276 for 350 at k = 8192: there one block of a multiprocessor does not keep memory busy.
 #pragma once
 
 #include "overlap.cuh"

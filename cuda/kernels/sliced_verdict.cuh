@@ -56,9 +56,9 @@ __device__ __forceinline__ unsigned verdict_of(const Guard& guard, const Verdict
   return verdict;
 }
 
-// What a block of 64 k is multiplied by when it is added. The tensor cores truncate: sums of positive products of two fp16
-// slices lose 3 to 3.7 u on average. Two of these are given back, and four in every other block, since no float gives
-// three; where both operands have low slices: otherwise the products have fewer bits, and may be exact.
+// What a block of 64 k is multiplied by when it is added. The tensor cores truncate: sums of positive products of two
+// fp16 slices lose 3 to 3.7 u on average. Two of these are given back, and four in every other block, since no float
+// gives three; where both operands have low slices: otherwise the products have fewer bits, and may be exact.
 template <class S>
 struct GivenBack {
   unsigned bits, other;  // of 1 + 2u, or of 1; what makes 1 + 4u of it and back

@@ -1,5 +1,5 @@
-// What a scaled float32 number is cut into, and which products of slices are summed in which order: the small ones first,
-// which is 2.5 times more accurate than last.
+// What a scaled float32 number is cut into, and which products of slices are summed in which order: the small ones
+// first, which is 2.5 times more accurate than last.
 #pragma once
 
 #include <cuda_bf16.h>

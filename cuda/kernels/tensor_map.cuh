@@ -1,5 +1,5 @@
-// Boxes of a matrix by the bulk copy engine: the map that describes the matrix to it, made on the host without a call of
-// the driver's that could fail later.
+// Boxes of a matrix by the bulk copy engine: the map that describes the matrix to it, made on the host without a call
+// of the driver's that could fail later.
 #pragma once
 
 #include <cudaTypedefs.h>

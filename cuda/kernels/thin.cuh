@@ -132,7 +132,7 @@ struct ThinChunk {
   }
 };
 
-// One warp's copies of A, a step after the other: LINES lines of LEN floats, of which some exist. The rest becomes zero.
+// One warp's copies of A, a step after the other: LINES lines of LEN floats. Those that do not exist become zero.
 template <int LINES, int LEN>
 class ThinCopy {
  public:

@@ -1,9 +1,9 @@
 // Thin products whose long operand is contiguous along the outputs: C[m,n] = A[m,k] B[k,n], n <= 16, columns of A
 // contiguous; what A^T B becomes when A is row-major.
 //
-// A block owns 128 rows of C, four to a lane, or twice as many (ThinPlan::wide), and its warps take turns along k, four k
-// at a time. All lanes of a warp want the same values of B: a read of shared memory serves them all. At the end the warps'
-// sums meet in shared memory and are added in the order of the warps.
+// A block owns 128 rows of C, four to a lane, or twice as many (ThinPlan::wide), and its warps take turns along k, four
+// k at a time. All lanes of a warp want the same values of B: a read of shared memory serves them all. At the end the
+// warps' sums meet in shared memory and are added in the order of the warps.
 #pragma once
 
 #include "thin_launch.cuh"

@@ -1,13 +1,13 @@
-// Large thin products with 9 to 16 columns, rows of A contiguous: as thin_rows.cuh, but half as many warps with twice the
-// rows each. A value of the right operand then serves twice the FMAs, and 16 warps of that size do not fit.
+// Large thin products with 9 to 16 columns, rows of A contiguous: as thin_rows.cuh, but half as many warps with twice
+// the rows each. A value of the right operand then serves twice the FMAs, and 16 warps of that size do not fit.
 //
 // A warp owns 16 rows. Its halves take 8 columns each, and 16 lanes stand side by side along k, four k to a lane: 512
-// FMAs need 24 reads of 16 bytes. With 8 warps on a multiprocessor every other instruction shows: 16384 x 16384 times 16
-// columns took 289 us in pairs of k, 280 so, and 253 once the copies of B had lost their address arithmetic.
+// FMAs need 24 reads of 16 bytes. With 8 warps on a multiprocessor every other instruction shows: 16384 x 16384 times
+// 16 columns took 289 us in pairs of k, 280 so, and 253 once the copies of B had lost their address arithmetic.
 //
-// Lost there: A straight from memory into registers, each row loaded again as soon as it is multiplied (395 to 404 us, 356
-// with the lines fetched into L2 two or four steps ahead); bulk copies into each warp's ring, 256 bytes a row (375; 512
-// bytes with three slots 298): the same loop with the copies of all lanes takes 253.
+// Lost there: A straight from memory into registers, each row loaded again as soon as it is multiplied (395 to 404 us,
+// 356 with the lines fetched into L2 two or four steps ahead); bulk copies into each warp's ring, 256 bytes a row (375;
+// 512 bytes with three slots 298): the same loop with the copies of all lanes takes 253.
 #pragma once
 
 #include "reduce.cuh"
@@ -15,8 +15,8 @@
 
 namespace fl {
 
-// A chunk of B: fours of k, and a padding of 16 bytes that sends neighbouring lanes to different banks. TURNED: a column
-// after the other.
+// A chunk of B: fours of k, and a padding of 16 bytes that sends neighbouring lanes to different banks. TURNED: a
+// column after the other.
 template <bool TURNED>
 struct QuadChunk {
   static constexpr int NR = 16, NC = 8, KC = 512;

@@ -1,8 +1,8 @@
 // Thin products whose long operand is contiguous along k: C[m,n] = A[m,k] B[k,n], n <= 16, rows of A contiguous.
 //
-// A warp owns 8 rows. Its lanes stand side by side along k and keep the sums of all rows and columns until the end, when
-// they are added over the lanes. 16 columns do not fit: there two halves of a warp take 8 columns each of the same k, so
-// that 256 FMAs of a lane need 32 reads of 8 or 16 bytes.
+// A warp owns 8 rows. Its lanes stand side by side along k and keep the sums of all rows and columns until the end,
+// when they are added over the lanes. 16 columns do not fit: there two halves of a warp take 8 columns each of the same
+// k, so that 256 FMAs of a lane need 32 reads of 8 or 16 bytes.
 //
 // B is read again by every block, mostly from L2: 128 rows to a block make that an eighth of A's bytes.
 #pragma once

@@ -1,16 +1,16 @@
-// A square matrix transposed onto itself: a block takes a tile above the diagonal and its mirror image below, holds both
-// in shared memory and writes each where the other was. What it reads nobody else writes, so no order among blocks is
-// needed. Operands that are apart come one tile to a block, so that this row takes what the others take.
+// A square matrix transposed onto itself: a block takes a tile above the diagonal and its mirror image below, holds
+// both in shared memory and writes each where the other was. What it reads nobody else writes, so no order among blocks
+// is needed. Operands that are apart come one tile to a block, so that this row takes what the others take.
 //
 // Bound: memory, each element is read once and written once. 16-byte accesses in all four directions where rows are
 // aligned (transpose_staging.cuh), else 4-byte ones, a warp on 32 neighbours of a row.
-// Aligned, 3.9 TB/s at 8192 x 8192 on an H200 (137 us; `tiled`, to elsewhere, 131); rows that start anywhere 3.0 TB/s at
-// 10007 x 10007 (271; 207): their sectors are cut between tiles. Lost: 32 x 32 tiles for large matrices (4 to 10 % aligned,
-// 20 % else), 64 x 64 for small ones (16 to 50 %); for rows that start anywhere 512 threads (9 %) or 1024 (10 %), fewer
-// blocks at a time (5 %), reads past L1 (1 %).
+// Aligned, 3.9 TB/s at 8192 x 8192 on an H200 (137 us; `tiled`, to elsewhere, 131); rows that start anywhere 3.0 TB/s
+// at 10007 x 10007 (271; 207): their sectors are cut between tiles. Lost: 32 x 32 tiles for large matrices (4 to 10 %
+// aligned, 20 % else), 64 x 64 for small ones (16 to 50 %); for rows that start anywhere 512 threads (9 %) or 1024 (10
+// %), fewer blocks at a time (5 %), reads past L1 (1 %).
 //
-// The pairs of a T x T grid of tiles lie in a rectangle without holes: column j of the lower triangle, with the diagonal,
-// stands on top of column T-1-j (T even) or T-j (T odd), and together they are as high as any other such two.
+// The pairs of a T x T grid of tiles lie in a rectangle without holes: column j of the lower triangle, with the
+// diagonal, stands on top of column T-1-j (T even) or T-j (T odd), and together they are as high as any other such two.
 #include "overlap.cuh"
 #include "transpose_staging.cuh"
 

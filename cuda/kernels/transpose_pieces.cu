@@ -1,10 +1,10 @@
 // Narrow matrices, and stacks of small ones: whole pieces of memory through shared memory, in the order of A on the way
 // in and in the order of B on the way out. A tile of fixed size would be mostly empty.
 //
-// A piece is some matrices, or some rows or columns of one, 16 KiB at most. Where the rows have no gaps between them the
-// piece is one run of memory, whatever the shape. 32-byte sectors: all but a few at the ends of runs are read and
-// written whole. Bank conflicts: few; a word of padding after every 32 spreads columns of 2, 4, 8 and 16 over the banks.
-// Bound: memory, and the two divisions that tell where an element belongs.
+// A piece is some matrices, or some rows or columns of one, 16 KiB at most. Where the rows have no gaps between them
+// the piece is one run of memory, whatever the shape. 32-byte sectors: all but a few at the ends of runs are read and
+// written whole. Bank conflicts: few; a word of padding after every 32 spreads columns of 2, 4, 8 and 16 over the
+// banks. Bound: memory, and the two divisions that tell where an element belongs.
 #include <algorithm>
 
 #include "overlap.cuh"

@@ -1,8 +1,8 @@
-// A 32 x 32 tile goes through shared memory; both sides may have any strides. Read and written along the smaller stride.
+// A 32 x 32 tile goes through shared memory; both sides have any strides. Read and written along the smaller one.
 //
 // This is the one row that takes every view, so it serves what the others cannot: columns with a step, reversed or
-// broadcast rows, and an F-ordered A, where the transpose is a plain copy. Copies of operands that no product kernel takes
-// as they lie are transposes of a transposed view and come here too.
+// broadcast rows, and an F-ordered A, where the transpose is a plain copy. Copies of operands that no product kernel
+// takes as they lie are transposes of a transposed view and come here too.
 // Bound: memory. With a unit stride on both sides a warp reads and writes 128 neighbouring bytes; with a step of s
 // floats it uses 1/s of each sector, down to an eighth.
 // Bank conflicts: none. A tile row is one word longer than the 32 banks, so that rows and columns both spread over all.

@@ -5,10 +5,10 @@
 // seven rows of A more than it writes, and writes of each row of B a piece that starts on a sector: none is written by
 // two blocks (without that a prototype was 16 % slower, and with 128-byte pieces 2.5 %).
 //
-// 32-byte sectors: reads as the rows of A lie, 7 of BM rows twice (from L2); writes 100 %. Bank conflicts: none, a column
-// of the tile is an odd number of words long. Bound: memory, 8 % under a copy where rows start anywhere, 3 % where they
-// are aligned. All loads of a thread are under way before its first word goes to shared memory. Lost: blocks of 512
-// threads with half the loads each (8 %), reads that bypass L1, where neighbouring warps share sectors (10 %).
+// 32-byte sectors: reads as the rows of A lie, 7 of BM rows twice (from L2); writes 100 %. Bank conflicts: none, a
+// column of the tile is an odd number of words long. Bound: memory, 8 % under a copy where rows start anywhere, 3 %
+// where they are aligned. All loads of a thread are under way before its first word goes to shared memory. Lost: blocks
+// of 512 threads with half the loads each (8 %), reads that bypass L1, where neighbouring warps share sectors (10 %).
 #include "overlap.cuh"
 
 namespace fl {

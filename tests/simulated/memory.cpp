@@ -1,8 +1,8 @@
 // The pool, pinned memory and copies.
 //
-// Memory of the pool can be used where its allocation has been done and its freeing has not, in the order of the stream: it
-// is poisoned at both ends, and freed memory is watched for a while. A copy first poisons what it will overwrite, as a piece
-// of its own. Pageable memory is read before a copy from it returns, and has been written when a copy to it returns.
+// Memory of the pool can be used where its allocation has been done and its freeing has not, in the order of the
+// stream: it is poisoned at both ends, and freed memory is watched for a while. A copy first poisons what it will
+// overwrite, as a piece of its own. Pageable memory has been read, or written, when the copy from or to it returns.
 #include "memory.h"
 
 #include <algorithm>

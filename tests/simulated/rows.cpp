@@ -1,5 +1,5 @@
-// Every GPU row of cpp/kernels.def, answered by a CPU kernel. What a GPU kernel may rely on is checked when it runs: that
-// its operands are device memory, and that it has a workspace of its own, which is scribbled on before and after.
+// Every GPU row of cpp/kernels.def, answered by a CPU kernel. What a GPU kernel may rely on is checked when it runs:
+// that its operands are device memory, and that it has a workspace of its own, which is scribbled on before and after.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -88,8 +88,8 @@ const Kernel<Args>& answering(const Kernel<Args>&, const Args&) {
   return row<Args>("reference", false);
 }
 
-// The split of an operand is a copy of its lines here, one after the other. What is read of it is the copy: a split that is
-// out of date shows, and one that nobody has made is NaN.
+// The split of an operand is a copy of its lines here, one after the other. What is read of it is the copy: a split
+// that is out of date shows, and one that nobody has made is NaN.
 void use_split(const KeptSplit& kept, ConstMatrix& x, int64_t lines, int64_t k, bool by_rows, int64_t problem) {
   if (!kept.memory) return;
   if (kept.first % SPLIT_UNIT || kept.first + lines > kept.lines) simulated::wrong("a split of other lines");

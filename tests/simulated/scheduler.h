@@ -1,12 +1,13 @@
-// A simulated CUDA device, for tests of the host layer (cuda/*.cu) on machines without a GPU. The host layer is compiled as
-// C++ and linked with these files in place of the CUDA runtime; every GPU row of cpp/kernels.def is answered by a CPU kernel.
+// A simulated CUDA device, for tests of the host layer (cuda/*.cu) on machines without a GPU. The host layer is
+// compiled as C++ and linked with these files in place of the CUDA runtime; CPU kernels answer all GPU rows of
+// cpp/kernels.def.
 //
-// Simulated: streams, events, captures and graphs; pools, pinned and pageable memory, each as weakly ordered as CUDA allows;
-// running out of memory. Work is cut into pieces that run one at a time, in a random order of those that streams and events
-// allow, so that a wait that is missing shows as poison in the result or ends the process with a message. Everything that
-// the host layer says to the device passes through here; an entry point that is not here does not link.
-// Not simulated: speed, the kernels, errors of a failed device, several devices, contexts of other libraries, the implicit
-// order of the legacy default stream.
+// Simulated: streams, events, captures and graphs; pools, pinned and pageable memory, each as weakly ordered as CUDA
+// allows; running out of memory. Work is cut into pieces that run one at a time, in a random order of those that
+// streams and events allow, so that a wait that is missing shows as poison in the result or ends the process with a
+// message. Everything that the host layer says to the device passes through here; other entry points do not link.
+// Not simulated: speed, the kernels, errors of a failed device, several devices, contexts of other libraries, the
+// implicit order of the legacy default stream.
 //
 // FASTLINALG_SIMULATED_SEED chooses the order, FASTLINALG_SIMULATED_MEMORY the bytes of the device (1 GiB).
 #pragma once

@@ -1,7 +1,7 @@
-/* fastlinalg for C (C99): float32 matrix products, matrix-vector products and transposes, on the CPU and on NVIDIA GPUs.
+/* fastlinalg for C (C99): float32 matrix products, matrix-vector products and transposes, on the CPU and NVIDIA GPUs.
  *
- * Matrices are row-major: element (i, j) of a matrix `a` with leading dimension `lda` is a[i * lda + j], lda >= columns.
- * A flag `trans_a` of 1 means that the transpose of the stored matrix is the operand; nothing is copied for it.
+ * Matrices are row-major: element (i, j) of a matrix `a` with leading dimension `lda` is a[i * lda + j], with
+ * lda >= columns. A flag `trans_a` of 1 makes the operand the transpose of the stored matrix; nothing is copied.
  *
  * Every function returns fl_status and leaves the process alone: no printing, no abort, no exception. After a failure
  * fl_last_error() says what was given and what is wanted, and the operands are untouched if it is FL_INVALID_VALUE.
@@ -42,7 +42,7 @@ typedef enum fl_precision {
   FL_STRICT = 1    /* float32 FMA in ascending k, bitwise repeatable for a shape and a device */
 } fl_precision;
 
-/* Start from FL_OPTIONS_INIT: struct_size lets later versions add fields at the end. A NULL fl_options* means exactly that. */
+/* Start from FL_OPTIONS_INIT: struct_size lets later versions add fields at the end. A NULL fl_options* means that. */
 typedef struct fl_options {
   size_t struct_size;     /* sizeof(fl_options) */
   const char* kernel;     /* a name from fl_kernel_at(); NULL: the fastest for this call */
@@ -54,26 +54,26 @@ typedef struct fl_options {
 } fl_options;
 #define FL_OPTIONS_INIT {sizeof(fl_options), NULL, FL_ACCURATE, NULL, NULL, 0}
 
-/* C[m,n] = alpha * op(A)[m,k] op(B)[k,n] + beta * C. With beta == 0, C is not read; with alpha == 0 or k == 0, A and B are
- * not. C must not overlap A or B. A pointer to an operand without elements may be NULL. */
+/* C[m,n] = alpha * op(A)[m,k] op(B)[k,n] + beta * C. With beta == 0, C is not read; with alpha == 0 or k == 0, A and B
+ * are not. C must not overlap A or B. A pointer to an operand without elements may be NULL. */
 FL_API fl_status fl_sgemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
                           int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc,
                           const fl_options* options);
 
-/* The same for `batch` problems whose operands start stride_a, stride_b and stride_c elements apart, each >= 0. A stride of
- * 0 uses one A or B for the whole batch. Different results may not share elements. */
+/* The same for `batch` problems whose operands start stride_a, stride_b and stride_c elements apart, each >= 0. A
+ * stride of 0 uses one A or B for the whole batch. Different results may not share elements. */
 FL_API fl_status fl_sgemm_batched_strided(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha,
                                           const float* a, int64_t lda, int64_t stride_a, const float* b, int64_t ldb,
                                           int64_t stride_b, float beta, float* c, int64_t ldc, int64_t stride_c,
                                           int64_t batch, const fl_options* options);
 
-/* y = alpha * op(A) x + beta * y for a stored A[m,n]: y has m elements and x has n, or the other way round if trans is 1.
- * Increments are not 0; as in the BLAS a negative one walks the vector from its end, the pointer still being to the lowest
- * address. With beta == 0, y is not read. y must not overlap A or x. */
+/* y = alpha * op(A) x + beta * y for a stored A[m,n]: y has m elements, x has n, or the other way round if trans == 1.
+ * Increments are not 0; as in the BLAS a negative one walks the vector from its end, the pointer still being to the
+ * lowest address. With beta == 0, y is not read. y must not overlap A or x. */
 FL_API fl_status fl_sgemv(int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda, const float* x,
                           int64_t incx, float beta, float* y, int64_t incy, const fl_options* options);
 
-/* B[n,m] = transpose of A[m,n]. B must not overlap A, or be it: b == a transposes a square matrix in place, with ldb == lda. */
+/* B[n,m] = transpose of A[m,n]. B must not overlap A, or be A: b == a and ldb == lda transpose a square in place. */
 FL_API fl_status fl_transpose(int64_t m, int64_t n, const float* a, int64_t lda, float* b, int64_t ldb,
                               const fl_options* options);
 
@@ -96,9 +96,9 @@ FL_API int fl_kernel_count(fl_op op);
 /* Kernel number `index`, 0 <= index < fl_kernel_count(op), whether it can run here or not. */
 FL_API fl_status fl_kernel_at(fl_op op, int index, fl_kernel_info* info);
 
-/* Lets calls follow what `fastlinalg tune` measured on this machine; NULL is the file that the command writes. Call it before
- * the products: results may have other bits with a table than without. A file that is missing means no table; one that
- * cannot be used is FL_INVALID_VALUE and changes nothing. */
+/* Lets calls follow what `fastlinalg tune` measured on this machine; NULL is the file that the command writes. Call it
+ * before the products: results may have other bits with a table than without. A file that is missing means no table;
+ * one that cannot be used is FL_INVALID_VALUE and changes nothing. */
 FL_API fl_status fl_load_tuning(const char* path);
 
 FL_API const char* fl_version(void);        /* "major.minor.patch" */

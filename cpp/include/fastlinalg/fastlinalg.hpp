@@ -1,4 +1,4 @@
-// fastlinalg for C++17: the C interface with exceptions, defaults and std::string. Header only; no CUDA header is needed.
+// fastlinalg for C++17: the C interface with exceptions, defaults and std::string. Header only, without CUDA headers.
 //
 //   std::invalid_argument    an argument: sizes, leading dimensions, null pointers, names
 //   std::bad_alloc           host or device memory; the next call works

@@ -17,8 +17,8 @@ struct Simd {
   // 14x32: 28 accumulators, 2 vectors of B, 1 broadcast of A: 31 of 32 registers.
   static constexpr int MR = 14, NV = 2;
   static constexpr CpuBlocking blocking = avx512_blocking;
-  // Unpacked tiles: eight rows, so that A, whatever its row stride, is in the eight lines of an L1 set, and half vectors
-  // where that is enough.
+  // Unpacked tiles: eight rows, so that A, whatever its row stride, is in the eight lines of an L1 set, and half
+  // vectors where that is enough.
   using Narrow = Simd256;
   static constexpr int direct_rows = 8;
 
@@ -31,8 +31,8 @@ struct Simd {
   static V madd(V x, V y, V z) { return _mm512_fmadd_ps(x, y, z); }  // takes x from memory
   // asm: given the choice, gcc 12 takes the forms that overwrite a factor, and then spills accumulators.
   static void fma(V& acc, V x, V y) { asm("vfmadd231ps %2, %1, %0" : "+v"(acc) : "v"(x), "v"(y)); }
-  // acc += *x * y. A broadcast of its own takes half the time of an FMA on Zen 4: tiles of one vector reached 88 GFLOP/s
-  // with it and 118 without.
+  // acc += *x * y. A broadcast of its own takes half the time of an FMA on Zen 4: tiles of one vector reached 88
+  // GFLOP/s with it and 118 without.
   static void fma_scalar(V& acc, const float* x, V y) {
     asm("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(y), "m"(*x));
   }

@@ -87,7 +87,9 @@ def _host(axes: Any, rows: list[Row], _: Document) -> None:
 def _points(axes: Any, rows: list[Row], document: Document) -> None:
     """The ratios to what is compared with, else the rate, over the time at the peak or the bytes that move."""
     product = rows[0].problem.op == "sgemm"
-    pairs = {(row.kernel, name): [] for row in rows if not row.peer for name in row.ratios}  # type: ignore[var-annotated]
+    pairs: dict[tuple[Any, str], list[tuple[float, float]]] = {
+        (row.kernel, name): [] for row in rows if not row.peer for name in row.ratios
+    }
     for row in rows:
         for name in () if row.peer else row.ratios:
             pairs[row.kernel, name].append((row.problem.work, row.ratios[name]))
