@@ -172,28 +172,37 @@ double problem_bytes(const SgemmArgs& p) {
 }  // namespace
 
 // ---------------------------------------------------------------- sub-problems
-SgemmArgs sub_problem(const SgemmArgs& p, const Block& block) {
+SgemmArgs sub_problem(const SgemmArgs& p, const Part& t) {
   SgemmArgs sub = p;
-  sub.m = block.rows, sub.n = block.cols, sub.batch = block.problems;
-  sub.a.data = advance(p.a.data, block.problem * p.a.bs + block.row * p.a.rs);
-  sub.b.data = advance(p.b.data, block.problem * p.b.bs + block.col * p.b.cs);
-  sub.c.data = advance(p.c.data, block.problem * p.c.bs + block.row * p.c.rs + block.col * p.c.cs);
+  sub.m = t.rows, sub.n = t.cols, sub.k = t.depths, sub.batch = t.problems;
+  sub.a.data = advance(p.a.data, t.problem * p.a.bs + t.row * p.a.rs + t.depth * p.a.cs);
+  sub.b.data = advance(p.b.data, t.problem * p.b.bs + t.depth * p.b.rs + t.col * p.b.cs);
+  sub.c.data = advance(p.c.data, t.problem * p.c.bs + t.row * p.c.rs + t.col * p.c.cs);
   return sub;
 }
-SgemvArgs sub_problem(const SgemvArgs& p, const Block& block) {
+SgemvArgs sub_problem(const SgemvArgs& p, const Part& t) {
   SgemvArgs sub = p;
-  sub.m = block.cols, sub.batch = block.problems;
-  sub.a.data = advance(p.a.data, block.problem * p.a.bs + block.col * p.a.rs);
-  sub.x.data = advance(p.x.data, block.problem * p.x.bs);
-  sub.y.data = advance(p.y.data, block.problem * p.y.bs + block.col * p.y.inc);
+  sub.m = t.rows, sub.n = t.depths, sub.batch = t.problems;
+  sub.a.data = advance(p.a.data, t.problem * p.a.bs + t.row * p.a.rs + t.depth * p.a.cs);
+  sub.x.data = advance(p.x.data, t.problem * p.x.bs + t.depth * p.x.inc);
+  sub.y.data = advance(p.y.data, t.problem * p.y.bs + t.row * p.y.inc);
   return sub;
 }
-TransposeArgs sub_problem(const TransposeArgs& p, const Block& block) {
+TransposeArgs sub_problem(const TransposeArgs& p, const Part& t) {
   TransposeArgs sub = p;
-  sub.m = block.cols, sub.n = block.rows, sub.batch = block.problems;
-  sub.a.data = advance(p.a.data, block.problem * p.a.bs + block.col * p.a.rs + block.row * p.a.cs);
-  sub.b.data = advance(p.b.data, block.problem * p.b.bs + block.row * p.b.rs + block.col * p.b.cs);
+  sub.m = t.rows, sub.n = t.cols, sub.batch = t.problems;
+  sub.a.data = advance(p.a.data, t.problem * p.a.bs + t.row * p.a.rs + t.col * p.a.cs);
+  sub.b.data = advance(p.b.data, t.problem * p.b.bs + t.col * p.b.rs + t.row * p.b.cs);
   return sub;
+}
+SgemmArgs sub_problem(const SgemmArgs& p, const Block& b) {
+  return sub_problem(p, Part{b.problem, b.problems, b.row, b.rows, b.col, b.cols, 0, p.k});
+}
+SgemvArgs sub_problem(const SgemvArgs& p, const Block& b) {
+  return sub_problem(p, Part{b.problem, b.problems, b.col, b.cols, 0, 0, 0, p.n});
+}
+TransposeArgs sub_problem(const TransposeArgs& p, const Block& b) {
+  return sub_problem(p, Part{b.problem, b.problems, b.col, b.cols, b.row, b.rows, 0, 0});
 }
 
 // ---------------------------------------------------------------- plans

@@ -56,7 +56,17 @@ const PanelStep<Args>& largest_step(const PanelPlan<Args>& plan) {
   return *std::max_element(plan.steps.begin(), plan.steps.end(), smaller);
 }
 
-// The call that computes one block of the result. Null pointers stay null.
+// A part of a call: some of its problems whole, or of one problem rows and columns of what a row of the kernel table
+// computes (a row of op(A), of the vector y, of a transpose's operand), and a range of the sums that they are made of.
+struct Part {
+  int64_t problem = 0, problems = 1;
+  int64_t row = 0, rows = 0, col = 0, cols = 0, depth = 0, depths = 0;
+};
+
+// The call that computes a part, or one block of the result. Null pointers stay null.
+SgemmArgs sub_problem(const SgemmArgs& p, const Part& part);
+SgemvArgs sub_problem(const SgemvArgs& p, const Part& part);
+TransposeArgs sub_problem(const TransposeArgs& p, const Part& part);
 SgemmArgs sub_problem(const SgemmArgs& p, const Block& block);
 SgemvArgs sub_problem(const SgemvArgs& p, const Block& block);
 TransposeArgs sub_problem(const TransposeArgs& p, const Block& block);

@@ -63,56 +63,36 @@ void add_tiles(const Args& p, const TileShape& s, TilePlan<Args>& plan) {
         const int64_t row = (s.rows_outermost ? i : j) * s.rows, col = (s.rows_outermost ? j : i) * s.cols;
         for (int64_t l = 0; l < c.depth; ++l) {
           const int64_t problem = group * s.problems, depth = l * s.depths;
-          Tile tile{.problem = problem,
-                    .problems = std::min(s.problems, e.batch - problem),
-                    .row = row,
-                    .rows = std::min(s.rows, e.rows - row),
-                    .col = col,
-                    .cols = std::min(s.cols, e.cols - col),
-                    .depth = depth,
-                    .depths = std::min(s.depths, e.depth - depth),
-                    .first = l == 0,
-                    .last = l + 1 == c.depth};
+          Tile tile{Part{.problem = problem,
+                         .problems = std::min(s.problems, e.batch - problem),
+                         .row = row,
+                         .rows = std::min(s.rows, e.rows - row),
+                         .col = col,
+                         .cols = std::min(s.cols, e.cols - col),
+                         .depth = depth,
+                         .depths = std::min(s.depths, e.depth - depth)}};
+          tile.first = l == 0;
+          tile.last = l + 1 == c.depth;
           add_tile(p, s, std::move(tile), a, b, plan.tiles);
         }
       }
 }
 
-template <class T>
-T* advance(T* data, int64_t offset) {
-  return data ? data + offset : nullptr;
-}
-
 }  // namespace
 
-SgemmArgs sub_problem(const SgemmArgs& p, const Tile& t) {
-  SgemmArgs sub = p;
-  sub.m = t.rows, sub.n = t.cols, sub.k = t.depths, sub.batch = t.problems;
-  sub.a.data = advance(p.a.data, t.problem * p.a.bs + t.row * p.a.rs + t.depth * p.a.cs);
-  sub.b.data = advance(p.b.data, t.problem * p.b.bs + t.depth * p.b.rs + t.col * p.b.cs);
-  sub.c.data = advance(p.c.data, t.problem * p.c.bs + t.row * p.c.rs + t.col * p.c.cs);
-  if (!t.first) sub.beta = 1.0f;
+SgemmArgs sub_problem(const SgemmArgs& p, const Tile& tile) {
+  SgemmArgs sub = sub_problem(p, static_cast<const Part&>(tile));
+  if (!tile.first) sub.beta = 1.0f;
   return sub;
 }
-SgemvArgs sub_problem(const SgemvArgs& p, const Tile& t) {
-  SgemvArgs sub = p;
-  sub.m = t.rows, sub.n = t.depths, sub.batch = t.problems;
-  sub.a.data = advance(p.a.data, t.problem * p.a.bs + t.row * p.a.rs + t.depth * p.a.cs);
-  sub.x.data = advance(p.x.data, t.problem * p.x.bs + t.depth * p.x.inc);
-  sub.y.data = advance(p.y.data, t.problem * p.y.bs + t.row * p.y.inc);
-  if (!t.first) sub.beta = 1.0f;
-  return sub;
-}
-TransposeArgs sub_problem(const TransposeArgs& p, const Tile& t) {
-  TransposeArgs sub = p;
-  sub.m = t.rows, sub.n = t.cols, sub.batch = t.problems;
-  sub.a.data = advance(p.a.data, t.problem * p.a.bs + t.row * p.a.rs + t.col * p.a.cs);
-  sub.b.data = advance(p.b.data, t.problem * p.b.bs + t.col * p.b.rs + t.row * p.b.cs);
+SgemvArgs sub_problem(const SgemvArgs& p, const Tile& tile) {
+  SgemvArgs sub = sub_problem(p, static_cast<const Part&>(tile));
+  if (!tile.first) sub.beta = 1.0f;
   return sub;
 }
 
 Tile largest_tile(const TileShape& s) {
-  return {.problems = s.problems, .rows = s.rows, .cols = s.cols, .depths = s.depths};
+  return {Part{.problems = s.problems, .rows = s.rows, .cols = s.cols, .depths = s.depths}};
 }
 
 template <class Args>

@@ -10,11 +10,8 @@
 
 namespace fl {
 
-// A part of a call: some of its problems whole, or of one problem rows and columns of what a row of the kernel table
-// computes, and a range of the sums that they are made of.
-struct Tile {
-  int64_t problem = 0, problems = 1;
-  int64_t row = 0, rows = 0, col = 0, cols = 0, depth = 0, depths = 0;
+// A part of a call, and where its operands lie on the device.
+struct Tile : Part {
   int input_slot[2] = {0, 0};   // where the operands lie
   bool load[2] = {true, true};  // or lie already
   int output_slot = 0;
@@ -31,7 +28,6 @@ struct TilePlan {
 // The part of a call on whatever its pointers and strides refer to. From a sum's second part on it adds to the result.
 SgemmArgs sub_problem(const SgemmArgs& p, const Tile& tile);
 SgemvArgs sub_problem(const SgemvArgs& p, const Tile& tile);
-TransposeArgs sub_problem(const TransposeArgs& p, const Tile& tile);
 
 // The largest tile, as a call on its own.
 Tile largest_tile(const TileShape& shape);

@@ -10,10 +10,17 @@ namespace fl::cuda {
 namespace {
 
 struct Idle {
-  std::mutex mutex;  // guards events; never held during a CUDA call
+  std::mutex mutex;  // guards what follows; never held during a CUDA call
   std::vector<cudaEvent_t> events;
   std::size_t created = 0;  // `events` has room for all of them, so that giving one back cannot fail
 };
+
+cudaEvent_t create_event() {
+  const AllowDuringCapture allow;
+  cudaEvent_t event = nullptr;
+  FL_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  return event;
+}
 
 void take(Idle& idle, std::size_t count, std::vector<cudaEvent_t>& events) {
   const std::lock_guard lock(idle.mutex);
@@ -29,18 +36,35 @@ void give_back(Idle& idle, const std::vector<cudaEvent_t>& events) noexcept {
 
 }  // namespace
 
+cudaEvent_t borrow_event(int device) {
+  Idle& idle = per_device<Idle>(device);
+  {
+    const std::lock_guard lock(idle.mutex);
+    if (!idle.events.empty()) {
+      const cudaEvent_t event = idle.events.back();
+      idle.events.pop_back();
+      return event;
+    }
+    idle.events.reserve(++idle.created);
+  }
+  return create_event();
+}
+
+void give_back_event(int device, cudaEvent_t event) noexcept {
+  Idle& idle = per_device<Idle>(device);
+  const std::lock_guard lock(idle.mutex);
+  idle.events.push_back(event);
+}
+
 Events::Events(int device, std::size_t count) : device_(device) {
   Idle& idle = per_device<Idle>(device);
   events_.reserve(count);
   take(idle, count, events_);
-  const AllowDuringCapture allow;
-  while (events_.size() < count) {
-    cudaEvent_t event = nullptr;
-    if (const cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming); error != cudaSuccess) {
-      give_back(idle, events_);
-      fail(error, "cudaEventCreateWithFlags", __FILE__, __LINE__);
-    }
-    events_.push_back(event);
+  try {
+    while (events_.size() < count) events_.push_back(create_event());
+  } catch (...) {
+    give_back(idle, events_);
+    throw;
   }
 }
 

@@ -1,59 +1,13 @@
 // What device arrays need of streams: one waits for another, and a mark in the work of a stream. Nothing here waits on
 // the host.
-#include <mutex>
-#include <vector>
-
 #include "check.h"
 #include "device.h"
 #include "device_guard.h"
-#include "per_device.h"
+#include "events.h"
 #include "streams.h"
 
 namespace fl::cuda {
 namespace {
-
-// There are never more events than calls that needed one at the same time.
-struct Events {
-  std::mutex mutex;
-  std::vector<cudaEvent_t> idle;
-  std::size_t created = 0;
-};
-
-cudaEvent_t borrow_event(int device) {
-  Events& events = per_device<Events>(device);
-  {
-    const std::lock_guard lock(events.mutex);
-    if (!events.idle.empty()) {
-      const cudaEvent_t event = events.idle.back();
-      events.idle.pop_back();
-      return event;
-    }
-    events.idle.reserve(++events.created);  // so that giving it back cannot fail
-  }
-  const AllowDuringCapture allow;
-  cudaEvent_t event = nullptr;
-  FL_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  return event;
-}
-
-void give_back_event(int device, cudaEvent_t event) noexcept {
-  Events& events = per_device<Events>(device);
-  const std::lock_guard lock(events.mutex);
-  events.idle.push_back(event);
-}
-
-class EventLease {
- public:
-  explicit EventLease(int device) : device_(device), event_(borrow_event(device)) {}
-  ~EventLease() { give_back_event(device_, event_); }
-  EventLease(const EventLease&) = delete;
-  EventLease& operator=(const EventLease&) = delete;
-  cudaEvent_t get() const { return event_; }
-
- private:
-  int device_;
-  cudaEvent_t event_;
-};
 
 cudaStream_t handle(void* stream) { return static_cast<cudaStream_t>(stream); }
 

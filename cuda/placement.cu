@@ -5,10 +5,6 @@
 #include "errors.h"
 
 namespace fl::cuda {
-namespace {
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-}  // namespace
-
 template <class T>
 std::size_t device_bytes(const Lines<T>& operand) {
   if (operand.empty()) return 0;

@@ -7,6 +7,9 @@
 
 namespace fl::cuda {
 
+// What shares a block of device memory begins at multiples of this many bytes, as every allocation does.
+constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
 template <class T>
 std::size_t device_bytes(const Lines<T>& operand);  // throws OutOfMemory for broadcast views larger than any memory
 std::size_t device_bytes(const Operands& operands);

@@ -14,8 +14,6 @@
 namespace fl::cuda {
 namespace {
 
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
 // ---------------------------------------------------------------- one tile as a plan of panels, one for each slice
 struct Slice {
   int64_t row, rows;
