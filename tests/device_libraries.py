@@ -173,7 +173,7 @@ def as_torch(torch, handle):
 
 
 def captured_while(work, capture):
-    """A graph of what `capture` queues in torch's default mode, during which `work` runs in another thread."""
+    """Replay a graph of what `capture` queues, in torch's default mode, while `work` runs in another thread."""
     failures, graph = [], Torch().lib.cuda.CUDAGraph()
 
     def run():
@@ -189,4 +189,5 @@ def captured_while(work, capture):
         thread.join(60)
     assert not failures, failures[0]
     assert not thread.is_alive()
-    return graph
+    graph.replay()
+    Torch().lib.cuda.synchronize()

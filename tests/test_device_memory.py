@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import pytest
 import fastlinalg as fl
 from accuracy import assert_product, assert_same_bits
 from fastlinalg import _core
+from threads import in_threads
 
 pytestmark = pytest.mark.gpu
 
@@ -93,23 +93,15 @@ def test_pinned_memory_is_bounded_while_four_threads_call(rng):
     fl.cuda.trim()
     want = fl.matmul(a.T, a, device="cuda", precision="strict")
     one_call = fl.cuda.memory_info()["pinned"]
-    most, faults = [one_call], []
+    most = [one_call]
 
-    def work():
-        try:
-            for _ in range(6):
-                assert_same_bits(fl.matmul(a.T, a, device="cuda", precision="strict"), want)
-                most.append(fl.cuda.memory_info()["pinned"])
-        except BaseException as error:
-            faults.append(error)
+    def work(_):
+        for _ in range(6):
+            assert_same_bits(fl.matmul(a.T, a, device="cuda", precision="strict"), want)
+            most.append(fl.cuda.memory_info()["pinned"])
 
     for _ in range(2):
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(120)
-    assert not faults, faults[0]
+        in_threads(work, range(4))
     assert max(most) <= 4 * one_call
     fl.cuda.trim()
     assert fl.cuda.memory_info()["pinned"] == 0

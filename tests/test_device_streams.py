@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 import time
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 import fastlinalg as fl
 from accuracy import assert_product
 from device_libraries import CYCLES_PER_MS, Cupy, Own, Torch, as_torch, delay, normal
+from threads import in_threads
 
 pytestmark = pytest.mark.gpu
 F32 = np.float32
@@ -251,27 +251,18 @@ def test_device_arrays_may_go_right_after_the_call(torch, rng):
 
 def test_threads_on_their_own_streams(torch, rng):
     hosts = [normal(rng, 32 + 8 * i, 32 + 8 * i) for i in range(8)]
-    failures = []
 
     def work(host):
-        try:
-            with torch.cuda.stream(torch.cuda.Stream()):
-                a = torch.from_numpy(host).cuda()
-                out = torch.empty_like(a)
-                for i in range(200):
-                    fl.matmul(a, a, out=out, stream=torch.cuda.Stream() if i % 10 == 0 else None)
-                assert_product(out.cpu().numpy(), host, host)
-                own = Own()
-                assert_product(own.get(fl.matmul(own.put(host), own.put(host))), host, host)
-        except BaseException as error:  # reported by the main thread
-            failures.append(error)
+        with torch.cuda.stream(torch.cuda.Stream()):
+            a = torch.from_numpy(host).cuda()
+            out = torch.empty_like(a)
+            for i in range(200):
+                fl.matmul(a, a, out=out, stream=torch.cuda.Stream() if i % 10 == 0 else None)
+            assert_product(out.cpu().numpy(), host, host)
+            own = Own()
+            assert_product(own.get(fl.matmul(own.put(host), own.put(host))), host, host)
 
-    threads = [threading.Thread(target=work, args=(host,)) for host in hosts]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures[0]
+    in_threads(work, hosts)
 
 
 @pytest.mark.gpu2

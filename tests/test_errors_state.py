@@ -14,6 +14,7 @@ import pytest
 
 import fastlinalg as fl
 from accuracy import assert_product, assert_same_bits
+from threads import in_threads
 
 F32 = np.float32
 FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW = 0x01, 0x04, 0x08  # of x86-64
@@ -127,24 +128,16 @@ def mixed_calls(rng):
 def test_eight_threads_get_the_bits_of_one(rng):
     calls = mixed_calls(rng)
     serial = [call() for call in calls]
-    barrier, faults = threading.Barrier(8), []
+    barrier = threading.Barrier(8)
 
     def work(start):
-        try:
-            barrier.wait()
-            for turn in range(4):
-                for i in range(len(calls)):
-                    i = (i + start * 3 + turn) % len(calls)
-                    assert_same_bits(calls[i](), serial[i], f"call {i} of thread {start}")
-        except BaseException as error:
-            faults.append(error)
+        barrier.wait()
+        for turn in range(4):
+            for i in range(len(calls)):
+                i = (i + start * 3 + turn) % len(calls)
+                assert_same_bits(calls[i](), serial[i], f"call {i} of thread {start}")
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not faults, faults[0]
+    in_threads(work, range(8))
 
 
 def test_short_lived_threads_with_small_stacks(rng):

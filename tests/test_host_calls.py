@@ -11,6 +11,7 @@ import pytest
 import fastlinalg as fl
 from accuracy import assert_product, assert_same_bits, oracle
 from layouts import MATRIX_LAYOUTS, matrix_input, result
+from threads import in_threads
 
 pytestmark = pytest.mark.gpu
 PINNED_MOST = 256 << 20
@@ -151,7 +152,7 @@ def test_threads_share_the_pinned_memory():
     a, b = normal(2000, 1500), normal(1500, 1800, seed=1)
     want = sgemm(a, b, precision="strict")
     fl.cuda.trim()
-    failures, most, start = [], [0], threading.Barrier(4)
+    most, start = [0], threading.Barrier(4)
 
     def caller(seed):
         start.wait()
@@ -159,15 +160,9 @@ def test_threads_share_the_pinned_memory():
             with fl.num_threads(1 + (seed + i) % 16):
                 got = sgemm(a, b, precision="strict")
             most[0] = max(most[0], fl.cuda.memory_info()["pinned"])
-            if got.tobytes() != want.tobytes():
-                failures.append((seed, i))
+            assert got.tobytes() == want.tobytes(), (seed, i)
 
-    threads = [threading.Thread(target=caller, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    in_threads(caller, range(4))
     assert 0 < most[0] <= PINNED_MOST
     fl.cuda.trim()
     assert fl.cuda.memory_info()["pinned"] == 0

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 
 import fastlinalg as fl
 from accuracy import assert_same_bits
+from threads import in_threads
 
 SETUP = (
     "import os, sys, numpy as np, fastlinalg as fl\n"
@@ -198,19 +197,10 @@ def test_device_memory_limit_is_a_memory_error(python):
 def test_eight_threads_on_the_gpu(rng):
     a = [rng.standard_normal((n, n), np.float32) for n in (5, 64, 129, 300)]
     serial = [fl.matmul(x, x, device="cuda", precision="strict") for x in a]
-    faults = []
 
     def work(start):
-        try:
-            for turn in range(20):
-                i = (start + turn) % len(a)
-                assert_same_bits(fl.matmul(a[i], a[i], device="cuda", precision="strict"), serial[i])
-        except BaseException as error:
-            faults.append(error)
+        for turn in range(20):
+            i = (start + turn) % len(a)
+            assert_same_bits(fl.matmul(a[i], a[i], device="cuda", precision="strict"), serial[i])
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not faults, faults[0]
+    in_threads(work, range(8))

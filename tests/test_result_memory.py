@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import pickle
 import sys
-import threading
 
 import numpy as np
 import pytest
 
 import fastlinalg as fl
+from threads import in_threads
 
 HUGE_PAGE = 2 << 20
 KEPT_MOST = 256 << 20
@@ -73,21 +73,13 @@ def test_what_is_kept_is_bounded():
 
 
 def test_threads_never_share_a_block():
-    failures = []
-
     def churn(value):
         for i in range(60):
             c = make(600 + 600 * (i % 3))
             c[...] = value
-            if not (c == value).all():
-                failures.append(value)
+            assert (c == value).all()
 
-    threads = [threading.Thread(target=churn, args=(value,)) for value in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    in_threads(churn, range(4))
 
 
 def test_no_memory_is_a_memory_error():

@@ -14,6 +14,7 @@ from device import PLACEMENTS, place
 from device_libraries import LIBRARIES
 from fastlinalg import _core
 from rows import rows
+from threads import in_threads
 
 F32 = np.float32
 SIZES = (0, 1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 95, 96, 127, 128, 129, 191, 200, 257)
@@ -152,11 +153,7 @@ def test_threads_at_once():
         for _ in range(3):
             fl.transpose(a, out=a)
 
-    workers = [threading.Thread(target=turn, args=(a,)) for a in matrices]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    in_threads(turn, matrices)
     for a, want in zip(matrices, wants, strict=True):
         assert_same_bits(a, want)
 

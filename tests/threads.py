@@ -1,0 +1,25 @@
+"""Work in several threads at the same time."""
+
+from __future__ import annotations
+
+import threading
+
+
+def in_threads(work, arguments, seconds=120):
+    """Call ``work(argument)`` for each argument, each in a thread of its own; the first exception is raised here."""
+    failures = []
+
+    def run(argument):
+        try:
+            work(argument)
+        except BaseException as error:  # raised below
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(argument,), daemon=True) for argument in arguments]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(seconds)
+    if failures:
+        raise failures[0]
+    assert not any(thread.is_alive() for thread in threads), f"a thread has not ended after {seconds} s"
