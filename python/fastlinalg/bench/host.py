@@ -19,7 +19,7 @@ from .host_peers import HostPeer
 from .operands import Accuracy, judge, strips
 from .problems import Problem
 from .results import Document, Row
-from .runner import Progress
+from .runner import ProblemRunner, Progress
 from .timing import AMONG_THREADS, Plan, Timing
 
 ROTATED_BYTES = 512 << 20  # operands of calls in a row: more than the last-level cache of any machine holds
@@ -160,23 +160,13 @@ def _ours(name: str, precision: Any, device: str) -> Contender:
     return Contender(name, lambda a, b, out: fl.matmul(a, b, out, precision=precision, device=device), False)
 
 
-class HostRunner:
-    """Runs problem after problem into a document."""
+class HostRunner(ProblemRunner):
+    """Whole calls on operands in host memory."""
 
     def __init__(self, settings: HostSettings, document: Document, progress: Progress) -> None:
-        self.settings, self.document, self.progress = settings, document, progress
+        super().__init__(document, progress)
+        self.settings = settings
         self._us_per_flop: dict[str, float] = {}
-
-    def run(self, problems: Sequence[Problem]) -> None:
-        for problem in problems:
-            self.progress.step(f"{problem.op} {problem.label}")
-            try:
-                self._run_one(problem)
-            except MemoryError as error:
-                self._skip(problem, "all", f"does not fit in memory: {error}")
-
-    def _skip(self, problem: Problem, kernel: str, reason: str) -> None:
-        self.document.skipped.append({"op": problem.op, "shape": problem.label, "kernel": kernel, "reason": reason})
 
     def _contenders(self, problem: Problem) -> list[Contender]:
         device, found = self.settings.device, []
@@ -191,8 +181,7 @@ class HostRunner:
             if seconds <= self.settings.limit_s:
                 quick.append(contender)
             else:
-                limit = f"about {seconds:.1f} s per call, the limit is {self.settings.limit_s:g} s"
-                self._skip(problem, contender.name, limit)
+                self._skip_slow(problem, contender.name, seconds, self.settings.limit_s)
         return quick
 
     def _run_one(self, problem: Problem) -> None:

@@ -60,6 +60,31 @@ class Progress(Protocol):
     def detail(self, text: str) -> None: ...
 
 
+class ProblemRunner:
+    """Runs problem after problem into a document."""
+
+    def __init__(self, document: Document, progress: Progress) -> None:
+        self.document, self.progress = document, progress
+
+    def run(self, problems: Sequence[Problem]) -> None:
+        """Measure each; a shape that does not fit in memory is skipped."""
+        for problem in problems:
+            self.progress.step(f"{problem.op} {problem.label}")
+            try:
+                self._run_one(problem)
+            except MemoryError as error:
+                self._skip(problem, "all", f"does not fit in memory: {error}")
+
+    def _run_one(self, problem: Problem) -> None:
+        raise NotImplementedError
+
+    def _skip(self, problem: Problem, kernel: str, reason: str) -> None:
+        self.document.skipped.append({"op": problem.op, "shape": problem.label, "kernel": kernel, "reason": reason})
+
+    def _skip_slow(self, problem: Problem, kernel: str, seconds: float, limit_s: float) -> None:
+        self._skip(problem, kernel, f"about {seconds:.1f} s per call, the limit is {limit_s:g} s")
+
+
 class UnknownKernel(ValueError):
     """A kernel was asked for that the device does not have; the message lists those it has."""
 
@@ -77,22 +102,14 @@ def kernel_names(op: str, device: str, wanted: Sequence[str] | None, precision: 
     return [name for name in usable if wanted is None or name in wanted]
 
 
-class Runner:
-    """Runs the problems of one operation after the other into a document."""
+class Runner(ProblemRunner):
+    """Kernels and libraries on operands that lie where they compute."""
 
     def __init__(self, settings: Settings, document: Document, progress: Progress) -> None:
-        self.settings, self.document, self.progress = settings, document, progress
+        super().__init__(document, progress)
+        self.settings = settings
         self._clocks = Clocks(settings.device)
         self._speeds: dict[tuple[str, bool, str], float] = {}  # microseconds per unit of work
-
-    def run(self, problems: Sequence[Problem]) -> None:
-        """Measure each; a shape that does not fit in memory is skipped."""
-        for problem in problems:
-            self.progress.step(f"{problem.op} {problem.label}")
-            try:
-                self._run_one(problem)
-            except MemoryError as error:
-                self._skip(problem, "all", f"does not fit in memory: {error}")
 
     def _session(self, problem: Problem) -> tuple[Session, Operands]:
         operands = Operands(problem, self.settings.seed)
@@ -130,13 +147,10 @@ class Runner:
         }
         return {name: s for name, s in seconds.items() if s > self.settings.limit_s}
 
-    def _skip(self, problem: Problem, kernel: str, reason: str) -> None:
-        self.document.skipped.append({"op": problem.op, "shape": problem.label, "kernel": kernel, "reason": reason})
-
     def _run_one(self, problem: Problem) -> None:
         slow = self._too_slow(problem)
         for name, seconds in slow.items():
-            self._skip(problem, name, f"about {seconds:.1f} s per call, the limit is {self.settings.limit_s:g} s")
+            self._skip_slow(problem, name, seconds, self.settings.limit_s)
         if slow and len(slow) == sum(key[:2] == (problem.op, problem.trans) for key in self._speeds):
             return
         session, operands = self._session(problem)
