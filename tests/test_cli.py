@@ -11,6 +11,8 @@ import pytest
 
 import fastlinalg as fl
 from command import command, needs_bench
+from fastlinalg._cases import cases
+from fastlinalg.cli.selftest import sample
 from rows import OPERATIONS
 
 
@@ -50,6 +52,20 @@ def test_selftest():
 @pytest.mark.gpu
 def test_selftest_on_the_gpu():
     assert "FAIL" not in command("selftest --quick --device cuda").stdout
+
+
+@pytest.mark.parametrize("every", [1, 43, 67, 1000])
+def test_few_cases_of_the_selftest(every):
+    """What sanitizers see of rows that cut their operands into slices is not only what these leave to others."""
+    quick = list(cases("sgemm", quick=True))
+    strict, accurate = (sample(quick, every, precision) for precision in ("strict", "accurate"))
+    assert strict == quick[::every] == accurate[: len(strict)]
+    assert len(accurate) <= len(strict) + 2
+    taken, refused = ([case for case in accurate if case.sliced == answer] for answer in ("take", "refuse"))
+    assert all(case.operands[0].shape[-1] >= 256 for case in refused) and taken
+    # A tile of what stands by for refused slices that is whole, and others.
+    assert any(min(case.expected.value.shape) > 128 for case in refused)
+    assert sample(list(cases("transpose", quick=True)), every, "accurate")
 
 
 def test_selftest_of_a_missing_gpu_fails():
