@@ -53,21 +53,20 @@ struct SplitLayout {
   static constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 };
 
-// The workspace: verdicts, and the splits of A and B. What fp16x2 refuses goes to bf16x6 in the same place; only the
-// verdicts, one for each, outlive that.
-struct SlicedPlan {
-  int64_t k_blocks;
-  SplitLayout a, b;
-  std::size_t a_begin, b_begin, bytes;
-
-  constexpr SlicedPlan(const SgemmArgs& p, Slices kind, int64_t columns_of_b = SLICE_BLOCK)
-      : k_blocks(ceil_div(p.k, SLICE_BLOCK)),
-        a(p.m, p.k, kind),
-        b(p.n, p.k, kind, columns_of_b),
-        a_begin(256),
-        b_begin(a_begin + a.bytes),
-        bytes(b_begin + b.bytes) {}
+// Few lines that are long: their k is split in strips by blocks of their own (sliced_strips.cuh), as many as run at a
+// time on 132 multiprocessors. From some hundred blocks of 16 lines on memory is busy without.
+constexpr int64_t SPLIT_PIECE = 512, STRIP_BLOCKS = 264;
+constexpr int split_strips(int64_t groups, int64_t k) {
+  const int64_t pieces = ceil_div(k, SPLIT_PIECE);
+  if (groups < 1 || groups > 100 || pieces < 8) return 1;
+  const int64_t blocks = STRIP_BLOCKS / groups, most = pieces / 3;
+  return int(blocks < most ? blocks : most);
+}
+// What a strip has found of its 16 lines.
+struct StripRecord {
+  unsigned largest[SPLIT_LINES], large_count[SPLIT_LINES], flags, arrived;
 };
+constexpr std::size_t STRIP_BYTES = (STRIP_BLOCKS + 100) * sizeof(StripRecord) / 256 * 256 + 256;
 
 // What a product of two slices costs of the bound besides k / 64, in units of u: with Hopper's instructions, and with
 // those of every GPU since compute capability 8.0, where older tensor cores cut more of what they add.
@@ -108,7 +107,8 @@ enum class SlicedTile {
   single_128x64,
   single_64x96,
   single_64x64,
-  single_64x64_by_2
+  single_64x64_by_2,
+  ranges_128x128
 };
 struct SlicedChoice {
   SlicedTile tile;
@@ -145,6 +145,55 @@ constexpr SlicedChoice sliced_choice(int64_t m, int64_t n, int64_t k, int64_t mu
   }
   return best;
 }
+
+// Few tiles and a long k: blocks take ranges of the k of a tile and leave their sums in the workspace
+// (sliced_ranges.cuh). The cut is part of the specification of the result's bits, so it depends on the call alone.
+constexpr int RANGE_TILE = 128;
+struct SlicedRanges {
+  int count = 1;             // 1: k is not cut
+  int64_t rows = 0, ld = 0;  // of a range's sums, whole tiles
+  double rounds_area = 0, ends = 0;
+  constexpr std::size_t bytes() const { return count == 1 ? 0 : std::size_t(count * rows * ld) * sizeof(float); }
+};
+constexpr SlicedRanges sliced_ranges(int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t multiprocessors = 132;
+  const int64_t down = ceil_div(m, RANGE_TILE), across = ceil_div(n, RANGE_TILE), tiles = down * across;
+  SlicedRanges best{1, down * RANGE_TILE, across * RANGE_TILE};
+  if (tiles > multiprocessors || k < 4096) return best;
+  const SlicedChoice whole = sliced_choice(m, n, k, multiprocessors);
+  // Whole tiles are up to a fifth faster than they are thought to be where k is long.
+  double least = 0.9 * (whole.rounds_area * 2 * double(k) / SLICED_RATE + whole.ends);
+  for (int64_t waves = 1; waves <= 2; ++waves) {
+    const int64_t room = waves * multiprocessors / tiles, most = k / (4 * SLICE_BLOCK),
+                  count = room < most ? room : most;
+    if (count < 2) continue;
+    const double rounds = double(ceil_div(tiles * count, multiprocessors));
+    const double area = rounds * RANGE_TILE * RANGE_TILE / (double(count) * 0.95);
+    const double ends = 3 * rounds + 2.6 + double(count) * double(best.rows * best.ld) * 4 / 3e6;
+    const double time = area * 2 * double(k) / SLICED_RATE + ends;
+    if (time < least) least = time, best.count = int(count), best.rounds_area = area, best.ends = ends;
+  }
+  return best;
+}
+
+// The workspace: verdicts, records of strips, the splits of A and B, sums of ranges. What fp16x2 refuses goes to bf16x6
+// in the same place; only the verdicts, one for each, outlive that.
+struct SlicedPlan {
+  int64_t k_blocks;
+  SplitLayout a, b;
+  std::size_t strips_begin, a_begin, b_begin, sums_begin, bytes;
+
+  constexpr SlicedPlan(const SgemmArgs& p, Slices kind, int64_t columns_of_b = SLICE_BLOCK,
+                       const SlicedRanges& ranges = {})
+      : k_blocks(ceil_div(p.k, SLICE_BLOCK)),
+        a(p.m, p.k, kind),
+        b(p.n, p.k, kind, columns_of_b),
+        strips_begin(256),
+        a_begin(strips_begin + (p.k > SlicedBound::ONE_PIECE ? STRIP_BYTES : 0)),
+        b_begin(a_begin + a.bytes),
+        sums_begin(b_begin + b.bytes),
+        bytes(sums_begin + ranges.bytes()) {}
+};
 
 // The same for fp16x2_mma: 128 x 128, or 64 x 128 where those leave fewer multiprocessors idle.
 struct MmaChoice {

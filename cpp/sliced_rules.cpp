@@ -12,12 +12,16 @@ const char* accurate_only(const SgemmArgs& p) {
   return p.precision == Precision::accurate ? nullptr : "precision='accurate'";
 }
 
-std::size_t bf16x6_workspace(const SgemmArgs& p) { return sliced_fits(p.k) ? SlicedPlan(p, Slices::bf16x6).bytes : 0; }
+std::size_t bf16x6_workspace(const SgemmArgs& p) {
+  if (!sliced_fits(p.k)) return 0;
+  return SlicedPlan(p, Slices::bf16x6, SLICE_BLOCK, sliced_ranges(p.m, p.n, p.k)).bytes;
+}
 std::size_t fp16x2_workspace(const SgemmArgs& p) {
   if (!sliced_fits(p.k)) return 0;
+  const SlicedRanges ranges = sliced_ranges(p.m, p.n, p.k);
   // Which tile a device takes depends on its number of multiprocessors.
-  const std::size_t own = SlicedPlan(p, Slices::fp16x2, p.n <= SLICED_WIDEST_96 ? 96 : SLICE_BLOCK).bytes;
-  const std::size_t behind = bf16x6_stands_by(p) ? SlicedPlan(p, Slices::bf16x6).bytes : 0;
+  const std::size_t own = SlicedPlan(p, Slices::fp16x2, p.n <= SLICED_WIDEST_96 ? 96 : SLICE_BLOCK, ranges).bytes;
+  const std::size_t behind = bf16x6_stands_by(p) ? bf16x6_workspace(p) : 0;
   return own > behind ? own : behind;
 }
 
@@ -61,6 +65,19 @@ std::string sliced_answer(Slices slices, bool three_stand_by, const SgemmArgs& p
   return (three ? "three bf16 slices" : "plain float32") + (" because of " + why) + last;
 }
 
+namespace {
+// Lines that leave multiprocessors idle take as long as the pieces of one line, one after the other; those that are
+// split in strips as long as the pieces of a strip, one more for the scale, and a second launch.
+double split_us(const SgemmArgs& p) {
+  const double m = double(p.m), n = double(p.n), k = double(p.k);
+  if (p.k <= SlicedBound::ONE_PIECE) return std::max(3e-6 * (m + n) * k, 3.0);
+  const int64_t pieces = ceil_div(p.k, SPLIT_PIECE);
+  const int strips = split_strips(ceil_div(p.m, SPLIT_LINES) + ceil_div(p.n, SPLIT_LINES), p.k);
+  const double one_line = strips > 1 ? 2.05 * double(ceil_div(pieces, strips) + 1) + 2.5 : 2.05 * double(pieces);
+  return std::max(3.3e-6 * (m + n) * k, one_line);
+}
+}  // namespace
+
 // Fitted to 132 shapes near the border to the strict rows and to squares, k = 1024: 16.7 us at 512, 18.7 at 1024, 169
 // at 4096, 655 at 8192, and there 812 with beta, 835 with a C that the copy engine cannot store, 1030 with both. What
 // lasts longer than about 100 us runs at the power limit.
@@ -68,11 +85,10 @@ double fp16x2_cost(const SgemmArgs& p) {
   constexpr int64_t multiprocessors = 132;
   const double m = double(p.m), n = double(p.n), k = double(p.k), batch = double(p.batch);
   if (!sliced_fits(p.k)) return 100 + 2 * m * n * k * batch / 20e6;
+  const double split = split_us(p), launches = bf16x6_stands_by(p) ? 8 : 3;
+  if (const SlicedRanges ranges = sliced_ranges(p.m, p.n, p.k); ranges.count > 1)
+    return (split + launches + 4 + ranges.ends + ranges.rounds_area * 2 * k / SLICED_RATE) * batch;
   const SlicedChoice choice = sliced_choice(p.m, p.n, p.k, multiprocessors);
-  // Lines that leave multiprocessors idle take as long as the pieces of one line, one after the other.
-  const double piece = k > SlicedBound::ONE_PIECE ? 2.05 * double(ceil_div(p.k, 512)) : 3;
-  const double split = std::max((k > SlicedBound::ONE_PIECE ? 3.3e-6 : 3e-6) * (m + n) * k, piece),
-               launches = bf16x6_stands_by(p) ? 8 : 3;
   const double area = choice.rounds_area * multiprocessors;
   const double way_out = (p.beta != 0.0f ? 2.4e-6 : 0) + (sliced_stored_by_boxes(p) ? 0 : 2.9e-6);
   const double product = choice.rounds_area * 2 * k / SLICED_RATE;

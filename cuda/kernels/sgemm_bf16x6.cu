@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "sliced_fallback.cuh"
-#include "sliced_launch.cuh"
+#include "sliced_ranges.cuh"
 
 namespace fl {
 namespace {
@@ -25,9 +25,11 @@ bool small_is_faster(const SgemmArgs& p, int sm_count) {
 void launch_bf16x6(const SgemmArgs& p, const unsigned* before, unsigned* verdict, const Context& ctx) {
   Context own = ctx;
   if (before) own.splits = nullptr;  // they are those of the two slices
-  const SlicedOperands at(p, SlicedPlan(p, Slices::bf16x6), Slices::bf16x6, own);
+  const SlicedRanges ranges = sliced_ranges(p.m, p.n, p.k);
+  const SlicedOperands at(p, SlicedPlan(p, Slices::bf16x6, SLICE_BLOCK, ranges), Slices::bf16x6, own);
   const SlicedBound bound(Slices::bf16x6, p.k);
   launch_split<Bf16Slices>(p, at, bound, before, ctx);
+  if (ranges.count > 1) return launch_ranges<Bf16Slices>(p, at, ranges, bound, before, verdict, true, ctx);
   if (ceil_div(p.m, Single::BM) * ceil_div(p.n, Single::BN) <= ctx.sm_count) {
     if (launch_single<Single>(p, at, bound, before, verdict, !before, ctx)) return;
   } else if (small_is_faster(p, ctx.sm_count)) {
@@ -50,6 +52,20 @@ void launch_sliced_fallback(const SgemmArgs& p, const unsigned* verdict, const C
     if (raise_shared_limit(reinterpret_cast<const void*>(kernel), FALLBACK_SHARED, raised) != cudaSuccess) return;
     launch_overlapping(kernel, GridShape{blocks, FALLBACK_THREADS, 1, FALLBACK_SHARED}, ctx, known, p, grid, verdict,
                        aligned);
+  });
+}
+
+void launch_fallback_ranges(const SgemmArgs& p, const unsigned* verdict, const RangeSums& to, const Context& ctx) {
+  const TileGrid grid(p.m, p.n, 1, FALLBACK_BM, FALLBACK_BM);
+  const bool aligned = by16(p.a.data, line_stride(p.a)) && by16(p.b.data, line_stride(p.b));
+  const unsigned full = 2 * static_cast<unsigned>(ctx.sm_count), units = grid.blocks() * unsigned(to.ranges);
+  by_order(p, [&](auto TA, auto TB) {
+    static std::atomic<uint64_t> raised{0};
+    static PerDevice known;
+    const auto kernel = fallback_ranges_kernel<TA, TB>;
+    if (raise_shared_limit(reinterpret_cast<const void*>(kernel), FALLBACK_SHARED, raised) != cudaSuccess) return;
+    launch_overlapping(kernel, GridShape{units < full ? units : full, FALLBACK_THREADS, 1, FALLBACK_SHARED}, ctx, known,
+                       p, grid, verdict, aligned, to);
   });
 }
 

@@ -6,7 +6,7 @@
 // A batch is a loop: the problems that come here are large enough, and the workspace stays that of one problem.
 #include <cmath>
 
-#include "sliced_launch.cuh"
+#include "sliced_ranges.cuh"
 
 namespace fl {
 namespace {
@@ -23,7 +23,8 @@ using SquareBy2 = SingleTile<Fp16Slices, 1, 2, 64, 4, 2>;
 
 // What products of other sizes can share has strips of 64 columns: then tiles of such columns take the place of those
 // with 96, with the same bits.
-SlicedChoice tile_for(const SgemmArgs& p, const Context& ctx) {
+SlicedChoice tile_for(const SgemmArgs& p, const SlicedRanges& ranges, const Context& ctx) {
+  if (ranges.count > 1) return {SlicedTile::ranges_128x128, SLICE_BLOCK, ranges.rounds_area, ranges.ends};
   SlicedChoice choice = sliced_choice(p.m, p.n, p.k, ctx.sm_count);
   const bool shared = ctx.splits->b.memory && ctx.splits->b.shared;
   if (shared && choice.b_tile != SLICE_BLOCK) {
@@ -34,8 +35,9 @@ SlicedChoice tile_for(const SgemmArgs& p, const Context& ctx) {
 }
 
 void multiply_one(const SgemmArgs& p, const Context& ctx) {
-  const SlicedChoice choice = tile_for(p, ctx);
-  const SlicedOperands at(p, SlicedPlan(p, Slices::fp16x2, choice.b_tile), Slices::fp16x2, ctx);
+  const SlicedRanges ranges = sliced_ranges(p.m, p.n, p.k);
+  const SlicedChoice choice = tile_for(p, ranges, ctx);
+  const SlicedOperands at(p, SlicedPlan(p, Slices::fp16x2, choice.b_tile, ranges), Slices::fp16x2, ctx);
   const SlicedBound bound(Slices::fp16x2, p.k);
   unsigned* const verdicts = at.verdicts;
   const bool more = bf16x6_stands_by(p);
@@ -58,6 +60,10 @@ void multiply_one(const SgemmArgs& p, const Context& ctx) {
     case SlicedTile::single_64x96: settled = single(Broad{}); break;
     case SlicedTile::single_64x64: settled = single(Square{}); break;
     case SlicedTile::single_64x64_by_2: settled = single(SquareBy2{}); break;
+    case SlicedTile::ranges_128x128:
+      launch_ranges<Fp16Slices>(p, at, ranges, bound, nullptr, verdicts, !more, ctx);
+      settled = true;
+      break;
   }
   if (more) launch_bf16x6(p, verdicts, verdicts + 1, ctx);  // in the workspace: what is kept stays as it is
   else if (!settled) launch_sliced_fallback(p, verdicts, ctx);

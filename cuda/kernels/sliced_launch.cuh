@@ -3,6 +3,7 @@
 
 #include "cluster_launch.cuh"
 #include "sliced_single.cuh"
+#include "sliced_strips.cuh"
 #include "splits.h"
 #include "tensor_map.cuh"
 
@@ -59,13 +60,17 @@ struct SlicedOperands {
   int64_t k_blocks, b_tile;
   SplitPlace a, b;
   unsigned* verdicts;
+  StripRecord* records;
+  float* sums;
 
   SlicedOperands(const SgemmArgs& p, const SlicedPlan& plan, Slices kind, const Context& ctx)
       : k_blocks(plan.k_blocks),
         b_tile(plan.b.tile),
         a(place(p.m, p.k, kind, plan.a, ctx, plan.a_begin, ctx.splits ? &ctx.splits->a : nullptr)),
         b(place(p.n, p.k, kind, plan.b, ctx, plan.b_begin, ctx.splits ? &ctx.splits->b : nullptr)),
-        verdicts(static_cast<unsigned*>(ctx.workspace)) {}
+        verdicts(static_cast<unsigned*>(ctx.workspace)),
+        records(reinterpret_cast<StripRecord*>(static_cast<char*>(ctx.workspace) + plan.strips_begin)),
+        sums(reinterpret_cast<float*>(static_cast<char*>(ctx.workspace) + plan.sums_begin)) {}
 
  private:
   static SplitPlace place(int64_t lines, int64_t k, Slices kind, const SplitLayout& own, const Context& ctx,
@@ -100,6 +105,13 @@ void launch_split(const SgemmArgs& p, const SlicedOperands& at, const SlicedBoun
   const auto launch = [&](auto kernel, int threads) {
     launch_overlapping(kernel, GridShape{blocks, threads}, ctx, known, split);
   };
+  if (const int strips = split_strips(split.groups, p.k); strips > 1) {
+    static PerDevice known_first, known_second;
+    const SplitStrips cut{split, unsigned(strips), at.records, at.records + STRIP_BLOCKS};
+    const GridShape all{split.groups * cut.strips, LongSplit::THREADS};
+    launch_overlapping(split_strips_kernel<S, LongSplit, 2>, all, ctx, known_first, cut);
+    return launch_overlapping(settle_strips_kernel<S, LongSplit, 2>, all, ctx, known_second, cut);
+  }
   if (p.k > SlicedBound::ONE_PIECE) return launch(sliced_split_kernel<S, true, LongSplit, 2>, LongSplit::THREADS);
   if constexpr (S::COUNT == 3)
     if (2 * split.groups <= 3 * static_cast<unsigned>(ctx.sm_count))

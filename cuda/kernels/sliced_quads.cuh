@@ -37,9 +37,10 @@ struct SinglePlan {
 template <class T>
 struct PartShare {
   int rank, from, count, m_group, k_group, part;
-  __device__ __forceinline__ explicit PartShare(int k_blocks) : rank(blockIdx.x % T::BLOCKS) {
-    from = k_blocks * rank / T::BLOCKS;
-    count = k_blocks * (rank + 1) / T::BLOCKS - from;
+  __device__ __forceinline__ explicit PartShare(int k_blocks, int rank = blockIdx.x % T::BLOCKS, int ranks = T::BLOCKS)
+      : rank(rank) {
+    from = k_blocks * rank / ranks;
+    count = k_blocks * (rank + 1) / ranks - from;
     const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0) - 1;
     m_group = T::M_GROUPS == 1 ? 0 : group % T::M_GROUPS, k_group = T::K_GROUPS == 1 ? 0 : group / T::M_GROUPS;
     part = rank * T::K_GROUPS + k_group;

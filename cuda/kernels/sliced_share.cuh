@@ -28,6 +28,7 @@ using ShortSplit = SplitShape<512, 4>;
 using LongSplit = SplitShape<256, 4>;
 // For three slices of few lines: four chunks of them do not fit the 64 registers of a thread (8.1 us for 6.6 at 1024).
 using WideSplit = SplitShape<1024, 2>;
+static_assert(LongSplit::PIECE == SPLIT_PIECE);
 static_assert(ShortSplit::PIECE == SlicedBound::ONE_PIECE && WideSplit::PIECE == SlicedBound::ONE_PIECE);
 
 // Which of 16 lines by PIECE k a thread holds: chunk g, number j. Lanes that differ in SHARED bits hold numbers of the

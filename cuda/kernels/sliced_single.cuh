@@ -13,9 +13,9 @@
 namespace fl {
 
 template <class T>
-__device__ __forceinline__ void fill_share(const ProductPlan& plan, const Stages& stages, const PartShare<T>& share,
-                                           const VerdictShared& guard) {
-  TileSource<T> source(plan, blockIdx.x / T::BLOCKS, 0);
+__device__ __forceinline__ void fill_share(const ProductPlan& plan, int tile, const Stages& stages,
+                                           const PartShare<T>& share, const VerdictShared& guard) {
+  TileSource<T> source(plan, tile, 0);
   source.a += std::size_t{BLOCK_BYTES<typename T::S>} * share.from;
   source.b += std::size_t{BLOCK_BYTES<typename T::S>} * share.from;
   StageCursor<T> at;
@@ -127,15 +127,12 @@ __device__ __forceinline__ void multiply_single(const SinglePlan& plan, const St
   writer.write(mine, verdict & VERDICT_WIDE);
 }
 
-// For each order of the operands a kernel of its own: the less code one has, the less it waits for instructions.
-template <class T, bool TA, bool TB>
-__global__ void __launch_bounds__(T::THREADS, 1) sliced_single_kernel(const __grid_constant__ SinglePlan plan) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  extern __shared__ char memory[];
+// First thing in a kernel: the barriers of the stages in `memory`.
+template <class T>
+__device__ __forceinline__ Stages begin_stages(const char* memory, VerdictShared& guard) {
   const uint32_t shared = (ptx::shared_address(memory) + 1023) & ~1023u;
   constexpr int FULL = T::BARRIERS, EMPTY = FULL + 8 * T::STAGES, DECIDED = EMPTY + 8 * T::STAGES;
   const Stages stages{shared, shared + FULL, shared + EMPTY, shared + DECIDED};
-  __shared__ VerdictShared guard;
   if (threadIdx.x == 0) {
     guard = {};
     for (int s = 0; s < T::STAGES; ++s) {
@@ -145,6 +142,16 @@ __global__ void __launch_bounds__(T::THREADS, 1) sliced_single_kernel(const __gr
     ptx::barrier_init(stages.decided, 1);
     ptx::barrier_init_fence();
   }
+  return stages;
+}
+
+// For each order of the operands a kernel of its own: the less code one has, the less it waits for instructions.
+template <class T, bool TA, bool TB>
+__global__ void __launch_bounds__(T::THREADS, 1) sliced_single_kernel(const __grid_constant__ SinglePlan plan) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ char memory[];
+  __shared__ VerdictShared guard;
+  const Stages stages = begin_stages<T>(memory, guard);
   ptx::touch(plan);
   __syncthreads();
   if constexpr (T::BLOCKS > 1) ptx::cluster_meet();  // others write to this block once it has begun
@@ -153,11 +160,11 @@ __global__ void __launch_bounds__(T::THREADS, 1) sliced_single_kernel(const __gr
   const PartShare<T> share(plan.product.k_blocks);
   bool met = false;
   if (threadIdx.x < 128) {
-    if (threadIdx.x == 0) fill_share<T>(plan.product, stages, share, guard);
+    if (threadIdx.x == 0) fill_share<T>(plan.product, blockIdx.x / T::BLOCKS, stages, share, guard);
   } else {
     const unsigned verdict = decide<T>(plan.product, stages, guard, min(share.count, T::STAGES));
     if (!(verdict & VERDICT_REFUSED)) {
-      multiply_single<T>(plan, stages, shared + T::INBOX, share, verdict);
+      multiply_single<T>(plan, stages, stages.tiles + T::INBOX, share, verdict);
       met = true;
     }
   }
