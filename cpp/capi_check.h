@@ -53,6 +53,8 @@ class Check {
 
   void memory(const char* name, const float* data, __int128 elements) const {
     if (!data) refuse(std::string(name) + " is NULL, but has elements");
+    if (reinterpret_cast<uintptr_t>(data) % alignof(float) != 0)
+      refuse(std::string(name) + " is not aligned to 4 bytes");
     if (elements > std::numeric_limits<int64_t>::max() / int64_t(sizeof(float)))
       refuse(std::string(name) + " would be larger than the address space");
   }

@@ -45,6 +45,7 @@ double measure(Loop loop, int threads) {
 
 double cpu_peak_gflops(int threads) {
   if (threads < 1) throw InvalidValue("the number of threads must be at least 1, got " + std::to_string(threads));
+  threads = std::min(threads, most_threads);
   // Wider is not always faster (clock, double-pumped units): take the best of what this CPU has.
   double best = 0;
 #if defined(__x86_64__)

@@ -28,7 +28,11 @@ std::optional<Device> device_override() {
   static const std::optional<Device> device = []() -> std::optional<Device> {
     const char* text = std::getenv("FASTLINALG_DEVICE");
     if (!text || !*text) return std::nullopt;
-    return parse_device(text);
+    try {
+      return parse_device(text);
+    } catch (const InvalidValue& error) {
+      throw InvalidValue("FASTLINALG_DEVICE: " + std::string(error.what()));
+    }
   }();
   return device;
 }

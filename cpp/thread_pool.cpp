@@ -33,7 +33,7 @@ void pause() {
 // gone to sleep before the slowest one was done, and every call paid for waking them.
 constexpr auto spin_time = std::chrono::microseconds(40);
 constexpr auto patience = std::chrono::milliseconds(1);
-constexpr int max_workers = 255;
+constexpr int max_workers = most_threads - 1;
 
 struct Job {
   void (*task)(void*, int64_t, int);

@@ -10,6 +10,8 @@
 
 namespace fl {
 
+inline constexpr int most_threads = 256;  // of a call
+
 // Runs task(arg, index, slot) for every index in [0, tasks), on at most `threads` threads, the caller among them.
 // slot < threads names the thread within this call: two tasks that run at the same time have different slots.
 // Indices are handed out in order. A task must not wait for one with a higher index.

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "errors.h"
+#include "thread_pool.h"
 
 namespace fl {
 namespace {
@@ -30,10 +33,21 @@ int affinity() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
+// "4", " 4", or the first of "4,2", as OpenMP has it for nested regions. 0 for anything else, and for what no int holds.
+int leading_number(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" +");
+  if (first == std::string_view::npos) return 0;
+  int n = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data() + first, end, n);
+  const bool whole = rest == end || *rest == ',' || *rest == ' ';
+  return error == std::errc() && whole ? std::max(n, 0) : 0;
+}
+
 int from_environment() {
   for (const char* name : {"FASTLINALG_NUM_THREADS", "OMP_NUM_THREADS"}) {
-    const char* text = std::getenv(name);
-    if (text && std::atoi(text) > 0) return std::atoi(text);
+    const char* const text = std::getenv(name);
+    if (const int n = text ? leading_number(text) : 0) return n;
   }
   return 0;
 }
@@ -54,12 +68,13 @@ int num_threads() {
   if (n == 0) {
     n = from_environment();
     if (n == 0) n = max_threads();
-    setting.store(n, std::memory_order_relaxed);
+    int unset = 0;  // unless another thread has called set_num_threads meanwhile
+    if (!setting.compare_exchange_strong(unset, n, std::memory_order_relaxed)) n = unset;
   }
   return n;
 }
 
-ThreadCount::ThreadCount() : count_(num_threads()), before_(held) { held = count_; }
+ThreadCount::ThreadCount() : count_(std::min(num_threads(), most_threads)), before_(held) { held = count_; }
 ThreadCount::~ThreadCount() { held = before_; }
 
 void set_num_threads(int n) {

@@ -46,6 +46,7 @@ SHAPES = {
     "c": (lambda: fl.sgemm(ones(2, 3), ones(3, 4), ones(4, 2), beta=1.0), ["c", "(4, 2)", "(2, 4)"]),
     "c with beta 0": (lambda: fl.sgemm(ones(2, 3), ones(3, 4), ones(4, 2)), ["c", "(4, 2)", "(2, 4)"]),
     "no c": (lambda: fl.sgemm(ones(2, 3), ones(3, 4), beta=0.5), ["beta", "0.5", "c"]),
+    "no c, a small beta": (lambda: fl.sgemm(ones(2, 3), ones(3, 4), beta=1e-9), ["beta=1e-09", "c"]),
     "y": (lambda: fl.sgemv(ones(2, 3), ones(3), ones(3), beta=1.0), ["y", "(3,)", "(2,)"]),
     "no y": (lambda: fl.sgemv(ones(2, 3), ones(3), beta=1.0), ["beta", "y"]),
 }
@@ -187,6 +188,24 @@ def test_unknown_precision():
     for call in (fl.matmul, fl.sgemm):
         with pytest.raises(ValueError, match="'strict' or 'accurate', got 'fast'"):
             call(ones(2, 2), ones(2, 2), precision="fast")
+        with pytest.raises(ValueError, match="'strict' or 'accurate'"):
+            call(ones(2, 2), ones(2, 2), precision="strict\0")
+        with pytest.raises(ValueError, match="'cuda:N'"):
+            call(ones(2, 2), ones(2, 2), device="cpu\0")
+
+
+@pytest.mark.parametrize("call", [fl.sgemm, fl.Matmul])
+def test_scalars(call):
+    """A finite number that float32 makes infinite is none of its own; flags may be NumPy's."""
+    a = np.arange(6, dtype=F32).reshape(2, 3)
+    for name, value in (("alpha", 1e39), ("beta", -1e300), ("alpha", 2**200)):
+        with pytest.raises(ValueError, match=f"{name}={value:g}".replace("+", ".") + " is beyond the range of float32"):
+            call(a, a.T, ones(2, 2), **{name: value})
+    call(a, a.T, alpha=float("inf")), call(a, a.T, alpha=np.float64(3.4028235677e38)), call(a, a.T, alpha=True)
+    assert call(a, a, trans_a=np.bool_(a.ndim > 1)) is not None
+    for flag in (1, "N", 0.0, np.int64(1)):
+        with pytest.raises(TypeError, match="trans_b must be True or False, got"):
+            call(a, a, trans_b=flag)
 
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:0", "cuda:7"])
@@ -234,6 +253,15 @@ def test_streams():
 
     with pytest.raises(TypeError, match=r"__cuda_stream__\(\) must give .* 'seven'"):
         fl.matmul(a, a, stream=Stream())
+    for given in (7, None, (0,), (0, 1, 2), (0, -1), ("x", 3), (0, 2**70)):
+        Stream.__cuda_stream__ = lambda self, given=given: given
+        with pytest.raises(TypeError, match=r"must give \(version, handle\), two ints, got"):
+            fl.matmul(a, a, stream=Stream())
+    Stream.__cuda_stream__ = lambda self: (1, 1)
+    with pytest.raises(ValueError, match="version 1 of the protocol"):
+        fl.matmul(a, a, stream=Stream())
+    Stream.__cuda_stream__ = (0, 1)  # a property, as the first releases of cuda.core had it
+    assert (fl.matmul(a, a, stream=Stream(), device="cpu") == 2).all()
 
 
 def test_unknown_operation():

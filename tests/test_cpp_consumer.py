@@ -168,6 +168,7 @@ def gemm_arguments(memory, **changes):
         ({"trans_b": 1}, "ldb must be at least 3"),
         ({"ldc": 0}, "ldc must be at least 2"),
         ({"a": None}, "a is NULL"),
+        ({"b": 4098}, "b is not aligned to 4 bytes"),
         ({"c": None}, "c is NULL"),
         ({"m": 2**40, "lda": 2**40}, "a would be larger than the address space"),
         ({"options": options(kernel=b"nonsense")}, "unknown sgemm kernel 'nonsense'; there are: "),

@@ -25,11 +25,13 @@ class Tensor(ctypes.Structure):  # a DLManagedTensor
     ]
 
 
-def capsule(shape=(2, 2), ndim=2, device_type=1):
+def capsule(shape=(2, 2), ndim=2, device_type=1, device_id=0, memory=True, strides=None, shapeless=False):
     """A capsule of four zeros that says what it is told to."""
     sizes, data = (ctypes.c_int64 * len(shape))(*shape), (ctypes.c_float * 4)()
-    tensor = Tensor(ctypes.addressof(data), device_type, 0, ndim, (2, 32, 1, 0), sizes)
-    exports.append((tensor, sizes, data))
+    steps = (ctypes.c_int64 * len(strides))(*strides) if strides else None
+    tensor = Tensor(ctypes.addressof(data) if memory else 0, device_type, device_id, ndim, (2, 32, 1, 0))
+    tensor.shape, tensor.strides = None if shapeless else sizes, ctypes.addressof(steps) if steps else None
+    exports.append((tensor, sizes, data, steps))
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
     return new(ctypes.addressof(tensor), b"dltensor", None)
@@ -62,6 +64,24 @@ def test_descriptions():
         fl.matmul(Says(shape=(-2, 2)), a)
     with pytest.raises(ValueError, match="-1 dimensions"):
         fl.matmul(Says(ndim=-1), a)
+    for device in (None, (1,), (1, 0, 0), "ab", 7):
+        with pytest.raises(TypeError, match=r"a.__dlpack_device__\(\) gave .*, and has to give two integers"):
+            fl.matmul(Says(device=device), a)
+    with pytest.raises(TypeError, match="2 dimensions and no shape"):
+        fl.matmul(Says(shapeless=True), a)
+    for call in (lambda x: fl.matmul(x, a), lambda x: fl.matmul(a, a, out=x), lambda x: fl.Matmul(a, x)):
+        with pytest.raises(ValueError, match="has elements, and its memory is at address 0"):
+            call(Says(memory=False))
+    assert fl.matmul(Says(memory=False, shape=(0, 2)), a).shape == (0, 2)
+    for said in (
+        {"shape": (2**40, 2**40)},
+        {"shape": (2**61, 2), "strides": (2, 1)},
+        {"strides": (-(2**63), 1)},
+        {"shape": (3, 2), "strides": (2**62, -(2**62))},
+    ):
+        with pytest.raises(ValueError, match="larger than the address space"):
+            fl.transpose(Says(**said))
+    assert fl.transpose(Says(shape=(1, 2), strides=(-(2**63), 1))).shape == (2, 1), "of one element it means nothing"
     with pytest.raises(TypeError, match="DeviceArray without memory"):
         fl.matmul(fl.DeviceArray.__new__(fl.DeviceArray), a)
     with pytest.raises(TypeError, match="masked"):
@@ -77,3 +97,9 @@ def test_interfaces(entry):
 
     with pytest.raises(TypeError, match=f"'{next(iter(entry))}', where an integer has to be"):
         fl.matmul(Interface(), Interface())
+
+
+@pytest.mark.gpu
+def test_another_device_than_announced():
+    with pytest.raises(TypeError, match=r"a.__dlpack_device__\(\) gave cuda:0, and __dlpack__\(\) an array on cuda:7"):
+        fl.matmul(Says(device=(2, 0), device_type=2, device_id=7), Says(device=(2, 0), device_type=2))

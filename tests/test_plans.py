@@ -275,3 +275,18 @@ def test_one_plan_from_many_threads(rng):
             assert_same_bits(plan.execute(), want)
 
     in_threads(work, range(6))
+
+
+@pytest.mark.parametrize("kind", [np.ndarray, np.memmap])
+def test_out_that_is_made_read_only_later(rng, kind, tmp_path):
+    a = normal(rng, 3, 3)
+    out = np.zeros((3, 3), F32) if kind is np.ndarray else np.memmap(tmp_path / "out", F32, "w+", shape=(3, 3))
+    with fl.Matmul(a, a, out=out, device="cpu") as plan:
+        plan.execute()
+        out[...] = 7
+        out.flags.writeable = False
+        with pytest.raises(ValueError, match="out is read-only"):
+            plan.execute()
+        assert (out == 7).all()
+        out.flags.writeable = True
+        assert plan.execute() is out and (out != 7).all()

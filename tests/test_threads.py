@@ -140,9 +140,27 @@ def test_environment(python):
     assert python(PRINT, FASTLINALG_NUM_THREADS="3", OMP_NUM_THREADS="5").strip() == "3"
 
 
+def test_lists_of_numbers_in_the_environment(python):
+    """What OpenMP has for nested regions: the first is that of the outermost."""
+    for text in ("4,2", " 4", "4 ", "+4"):
+        assert python(PRINT, OMP_NUM_THREADS=text).strip() == "4"
+
+
+def test_far_more_threads_than_a_call_can_use(rng):
+    """They have no workspaces, and there is nothing to measure with them."""
+    a = rng.standard_normal((300, 300), np.float32)
+    want = fl.matmul(a, a, device="cpu"), fl.sgemv(a, a[0], device="cpu"), fl.transpose(a, device="cpu")
+    with fl.num_threads(2**31 - 1):
+        assert fl.get_num_threads() == 2**31 - 1
+        got = fl.matmul(a, a, device="cpu"), fl.sgemv(a, a[0], device="cpu"), fl.transpose(a, device="cpu")
+        with fl.Matmul(a, a, device="cpu") as plan:
+            assert plan.execute().tobytes() == want[0].tobytes()
+    assert all(x.tobytes() == y.tobytes() for x, y in zip(got, want, strict=True))
+
+
 def test_nonsense_in_the_environment_is_ignored(python):
     allowed = python(PRINT, OMP_NUM_THREADS="").strip()
-    for text in ("", "many", "-2", "0"):
+    for text in ("", "many", "-2", "0", "3abc", "1e9", "0x10", "4294967297", "99999999999999"):
         assert python(PRINT, FASTLINALG_NUM_THREADS=text, OMP_NUM_THREADS="").strip() == allowed
 
 
@@ -178,7 +196,9 @@ def test_forced_device(python):
     )
     assert python(program, FASTLINALG_DEVICE="cpu").strip() == "3.0"
     assert python(program, FASTLINALG_DEVICE="cuda").strip() == ("3.0" if fl.cuda.is_available() else "CudaError")
-    assert "'cuda:N'" in python(program, FASTLINALG_DEVICE="tpu")
+    for text in ("tpu", "CPU", "cpu ", "\udcff"):
+        message = python(program, FASTLINALG_DEVICE=text)
+        assert message.startswith("FASTLINALG_DEVICE: device must be") and "'cuda:N'" in message
 
 
 def test_no_visible_device_is_a_normal_state(python):

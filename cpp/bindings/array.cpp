@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -17,7 +18,7 @@ namespace {
 
 // NumPy's own objects, looked up once. Never freed: the module lives as long as the process.
 struct Numpy {
-  nb::object ndarray, empty, array, copyto, float32;
+  nb::object ndarray, empty, array, copyto, float32, bool_;
   Numpy() {
     nb::module_ np = nb::module_::import_("numpy");
     ndarray = np.attr("ndarray");
@@ -25,6 +26,7 @@ struct Numpy {
     array = np.attr("array");
     copyto = np.attr("copyto");
     float32 = np.attr("float32");
+    bool_ = np.attr("bool_");
   }
 };
 const Numpy& numpy() {
@@ -64,6 +66,7 @@ void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, 
                     "; nothing is cast silently, use " + name + cast);
 }
 
+bool is_numpy_bool(nb::handle object) { return object.type().is(numpy().bool_); }
 bool is_numpy_type(nb::handle type) { return PyObject_IsSubclass(type.ptr(), numpy().ndarray.ptr()) == 1; }
 
 Array::Array(nb::handle object, const char* name, Access access, Place& place) : Array() {
@@ -168,6 +171,13 @@ bool Array::has_to_be_read_again() const {
   return device_ >= 0 && (library_.kind == Library::dlpack || library_.kind == Library::cuda_array_interface);
 }
 
+void Array::require_writeable(const char* name) const {
+  if (!numpy_) return;
+  const NumpyFields* const x = object_.type().is(numpy().ndarray) ? numpy_fields(object_) : nullptr;
+  if (!(x ? x->writeable() : nb::cast<bool>(object_.attr("flags").attr("writeable"))))
+    throw InvalidValue(std::string(name) + " is read-only");
+}
+
 bool Array::same_view(const Array& other) const {
   if (data() != other.data() || ndim() != other.ndim()) return false;
   for (int i = 0; i < ndim(); ++i)
@@ -208,6 +218,12 @@ std::string to_string(std::span<const int64_t> shape) {
     text += std::to_string(shape[i]);
   }
   text += shape.size() == 1 ? ",)" : ")";
+  return text;
+}
+
+std::string to_string(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
   return text;
 }
 

@@ -52,7 +52,8 @@ class Array {
   // have to be asked for the array again instead: they order their work when they are.
   void join(const char* name, Place& place) const;
   bool has_to_be_read_again() const;
-  void hold();  // keeps the memory itself: a torch tensor may be given another
+  void require_writeable(const char* name) const;  // still: NumPy lets a caller change that
+  void hold();                                     // keeps the memory itself: a torch tensor may be given another
 
   bool same_view(const Array& other) const;  // the same elements in the same order
   bool overlaps(const Array& other) const;   // by address range: may say yes where strides interleave
@@ -91,11 +92,13 @@ inline std::string text(nb::handle object) {
 }
 
 std::string to_string(std::span<const int64_t> shape);  // "(2, 3)", "(4,)"
+std::string to_string(double value);                    // "0.5", "1e-09"
 
 nb::object to_tuple(const Shape& shape);
 nb::object empty(const Shape& shape);                  // a new float32 NumPy array
 void copy_into(nb::handle target, nb::handle source);  // numpy.copyto
 bool is_numpy_type(nb::handle type);
+bool is_numpy_bool(nb::handle object);
 
 void refuse_masked(nb::handle numpy_array, const char* name);
 [[noreturn]] void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, const std::string& cast);

@@ -1,5 +1,6 @@
 // MatmulPlan as Python sees it. The class that users know is in python/fastlinalg/_plan.py.
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 
 #include "matmul_plan.h"
 
@@ -58,8 +59,8 @@ std::string MatmulPlan::repr() {
 void bind_matmul_plan(nb::module_& m) {
   using nb::arg;
   nb::class_<MatmulPlan>(m, "MatmulPlan", "What fastlinalg.Matmul is built on.")
-      .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, float, float, bool, bool, nb::handle, const char*,
-                    const char*, nb::handle, nb::handle>(),
+      .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, double, double, nb::handle, nb::handle, nb::handle,
+                    std::string_view, std::string_view, nb::handle, nb::handle>(),
            arg("a"), arg("b"), arg("c").none(), arg("out").none(), arg("alpha"), arg("beta"), arg("trans_a"),
            arg("trans_b"), arg("kernel").none(), arg("precision"), arg("device"), arg("stream").none(),
            arg("constant").none())

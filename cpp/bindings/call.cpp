@@ -1,6 +1,6 @@
 #include "call.h"
 
-#include <cstring>
+#include <cmath>
 #include <mutex>
 #include <unordered_set>
 
@@ -85,21 +85,40 @@ void warn(const std::string& line) {
   logger->attr("warning")("%s", nb::steal(text));
 }
 
-Precision parse_precision(const char* text) {
-  if (!std::strcmp(text, "accurate")) return Precision::accurate;
-  if (!std::strcmp(text, "strict")) return Precision::strict;
-  throw InvalidValue(std::string("precision must be 'strict' or 'accurate', got '") + text + "'");
+Precision parse_precision(std::string_view text) {
+  if (text == "accurate") return Precision::accurate;
+  if (text == "strict") return Precision::strict;
+  throw InvalidValue("precision must be 'strict' or 'accurate', got '" + std::string(text) + "'");
+}
+
+bool parse_flag(const char* function, const char* name, nb::handle flag) {
+  if (flag.ptr() == Py_True) return true;
+  if (flag.ptr() == Py_False) return false;
+  if (is_numpy_bool(flag)) return PyObject_IsTrue(flag.ptr()) == 1;
+  throw InvalidType(std::string(function) + ": " + name + " must be True or False, got " + text(nb::repr(flag)));
+}
+
+float to_float32(const char* function, const char* name, double value) {
+  const float rounded = float(value);
+  if (std::isinf(rounded) && !std::isinf(value))
+    throw InvalidValue(std::string(function) + ": " + name + "=" + to_string(value) +
+                       " is beyond the range of float32");
+  return rounded;
 }
 
 void* parse_stream(nb::handle stream) {
   if (stream.is_none()) return nullptr;
   nb::object value = nb::borrow(stream);
   if (nb::hasattr(stream, "__cuda_stream__")) {
-    value = stream.attr("__cuda_stream__")()[1];
-    uintptr_t handle = 0;
-    if (!nb::try_cast(value, handle))
-      throw InvalidType("stream.__cuda_stream__() must give (version, handle), two ints, got the handle " +
-                        text(nb::repr(value)));
+    value = stream.attr("__cuda_stream__");
+    if (PyCallable_Check(value.ptr())) value = value();
+    uintptr_t version = 0, handle = 0;
+    if (!PySequence_Check(value.ptr()) || PySequence_Size(value.ptr()) != 2 ||
+        !nb::try_cast(nb::object(value[0]), version) || !nb::try_cast(nb::object(value[1]), handle))
+      throw InvalidType("stream.__cuda_stream__() must give (version, handle), two ints, got " + text(nb::repr(value)));
+    if (version != 0)
+      throw InvalidValue("stream.__cuda_stream__() gave version " + std::to_string(version) +
+                         " of the protocol; fastlinalg knows version 0");
     // The protocol hands out the raw handle, where 0 is the legacy default stream.
     return reinterpret_cast<void*>(handle ? handle : 1);
   }
@@ -111,7 +130,7 @@ void* parse_stream(nb::handle stream) {
   return reinterpret_cast<void*>(handle);  // 1 and 2 are the CUDA runtime's own names for those two
 }
 
-Options parse_options(const char* function, nb::handle kernel, const char* precision, const char* device,
+Options parse_options(const char* function, nb::handle kernel, std::string_view precision, std::string_view device,
                       nb::handle stream) {
   Options options;
   options.precision = parse_precision(precision);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "array.h"
 #include "place.h"
@@ -15,9 +16,11 @@ struct Options {
   Precision precision = Precision::accurate;
   CallOptions call;
 };
-Options parse_options(const char* function, nb::handle kernel, const char* precision, const char* device,
+Options parse_options(const char* function, nb::handle kernel, std::string_view precision, std::string_view device,
                       nb::handle stream);
-Precision parse_precision(const char* text);
+Precision parse_precision(std::string_view text);
+bool parse_flag(const char* function, const char* name, nb::handle flag);  // True or False, NumPy's too
+float to_float32(const char* function, const char* name, double value);    // what is finite has to stay so
 void* parse_stream(nb::handle stream);  // None, an int, or an object with __cuda_stream__
 
 // Where a result is written. Operands may overlap `out`: the result is then as if they had been copied first.
@@ -39,6 +42,7 @@ class Target {
   void hold() { out_.hold(); }  // for other calls: `out` may be given another memory, and the first must stay
   void begin(Place& place) {
     place_ = &place;
+    out_.require_writeable("out");
     out_.join("out", place);
   }
 

@@ -2,6 +2,7 @@
 // version and one without), else by __cuda_array_interface__.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <typeinfo>
 
 #include "array.h"
@@ -40,6 +41,7 @@ const char* cast_of(const Library& library) {
 dl::Device reported_device(nb::handle object, const char* name) {
   const nb::object reported = object.attr("__dlpack_device__")();
   try {
+    if (!PySequence_Check(reported.ptr()) || PySequence_Size(reported.ptr()) != 2) throw std::bad_cast();
     return {nb::cast<int32_t>(nb::int_(reported[0])), nb::cast<int32_t>(nb::int_(reported[1]))};
   } catch (const std::bad_cast&) {
     throw InvalidType(std::string(name) + ".__dlpack_device__() gave " + text(nb::repr(reported)) +
@@ -120,18 +122,26 @@ void Array::set(const dl::Tensor& tensor, const char* name) {
     throw InvalidValue(std::string(name) + " has " + std::to_string(tensor.ndim) + " dimensions; at most " +
                        std::to_string(max_dims) + " are possible");
   if (tensor.ndim < 0) throw InvalidValue(std::string(name) + " has " + std::to_string(tensor.ndim) + " dimensions");
+  if (tensor.ndim > 0 && !tensor.shape)
+    throw InvalidType(std::string(name) + " has " + std::to_string(tensor.ndim) + " dimensions and no shape");
   ndim_ = tensor.ndim;
-  int64_t compact = 1;
-  bool empty = false;
+  int64_t compact = 1, reach = 0, way = 0;
+  bool empty = false, too_large = false;
   for (int i = ndim_ - 1; i >= 0; --i) {
     shape_[i] = tensor.shape[i];
     if (shape_[i] < 0) throw InvalidValue(std::string(name) + " has a dimension of size " + std::to_string(shape_[i]));
     strides_[i] = tensor.strides ? tensor.strides[i] : compact;
-    compact *= shape_[i];
+    too_large |= __builtin_mul_overflow(shape_[i] - 1, strides_[i], &way);
+    too_large |= way < 0 ? __builtin_sub_overflow(reach, way, &reach) : __builtin_add_overflow(reach, way, &reach);
+    if (!tensor.strides) too_large |= __builtin_mul_overflow(compact, shape_[i], &compact);
     empty = empty || shape_[i] == 0;
   }
-  data_ = reinterpret_cast<float*>(static_cast<char*>(tensor.data) + tensor.byte_offset);
-  if (!empty && reinterpret_cast<uintptr_t>(data_) % sizeof(float) != 0) refuse_misaligned(name);
+  data_ = reinterpret_cast<float*>(uintptr_t(tensor.data) + tensor.byte_offset);
+  if (empty) return;
+  if (!tensor.data) throw InvalidValue(std::string(name) + " has elements, and its memory is at address 0");
+  if (too_large || reach > std::numeric_limits<int64_t>::max() / int64_t(sizeof(float)))
+    throw InvalidValue(std::string(name) + " would be larger than the address space");
+  if (reinterpret_cast<uintptr_t>(data_) % sizeof(float) != 0) refuse_misaligned(name);
 }
 
 void Array::acquire_foreign(nb::handle object, const char* name, Access access, Place& place) {
@@ -223,6 +233,9 @@ void Array::acquire_exported(nb::handle object, const char* name, Access access,
     throw InvalidType(std::string(name) + ".__dlpack_device__() gave DLPack device type " +
                       std::to_string(device.type) + ", and __dlpack__() an array on type " +
                       std::to_string(exported.tensor->device.type));
+  if (!on_host(device) && exported.tensor->device.id != device.id)
+    throw InvalidType(std::string(name) + ".__dlpack_device__() gave cuda:" + std::to_string(device.id) +
+                      ", and __dlpack__() an array on cuda:" + std::to_string(exported.tensor->device.id));
   if (access == write && exported.flags & dl::read_only) throw InvalidValue(std::string(name) + " is read-only");
   if (access == write && exported.flags & dl::is_copied)
     throw InvalidValue(std::string(name) + " cannot be written: its __dlpack__() gives a copy");

@@ -61,25 +61,25 @@ float*& result_data(SgemvArgs& p) { return p.y.data; }
 
 }  // namespace
 
-MatmulPlan::MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out, float alpha, float beta, bool trans_a,
-                       bool trans_b, nb::handle kernel, const char* precision, const char* device, nb::handle stream,
-                       nb::handle constant)
+MatmulPlan::MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out, double alpha, double beta,
+                       nb::handle trans_a, nb::handle trans_b, nb::handle kernel, std::string_view precision,
+                       std::string_view device, nb::handle stream, nb::handle constant)
     : device_name_(device),
       c_(nb::borrow(c)),
       out_(nb::borrow(out)),
       kernel_name_(nb::borrow(kernel)),
       stream_(nb::borrow(stream)),
-      alpha_(alpha),
-      beta_(beta),
-      trans_a_(trans_a),
-      trans_b_(trans_b),
+      alpha_(to_float32(function, "alpha", alpha)),
+      beta_(to_float32(function, "beta", beta)),
+      trans_a_(parse_flag(function, "trans_a", trans_a)),
+      trans_b_(parse_flag(function, "trans_b", trans_b)),
       options_(parse_options(function, kernel, precision, device, stream)) {
   options_.call.constant = parse_constant(constant);
-  Place place(device_name_.c_str(), options_.call.stream);
+  Place place(device_name_, options_.call.stream);
   a_ = operand(a, "a", place);
   b_ = operand(b, "b", place);
-  require_matrix("a", a_, trans_a);
-  require_matrix("b", b_, trans_b);
+  require_matrix("a", a_, trans_a_);
+  require_matrix("b", b_, trans_b_);
   with_problem(a_, b_, [&](auto&& problem) { shape_ = problem.shape; });
   checked_addend(function, {c_, "c"}, beta_, shape_, place);
   if (place.on_device()) options_.call.device = {Device::cuda, place.device()}, options_.call.device_memory = true;
@@ -203,7 +203,7 @@ void MatmulPlan::plan() {
   const Turn turn(mutex_);
   require_live("plan");
   if (state_ == planned) return;
-  Place place(device_name_.c_str(), options_.call.stream);
+  Place place(device_name_, options_.call.stream);
   join(place);
   const UsedTarget used(target_);
   bind(target_in(place).array());
@@ -222,7 +222,7 @@ nb::object MatmulPlan::run_into(Target& target, Place& place) {
 nb::object MatmulPlan::execute(nb::handle stream) {
   const Turn turn(mutex_);
   require_live("execute");
-  Place place(device_name_.c_str(), stream.is_none() ? options_.call.stream : parse_stream(stream));
+  Place place(device_name_, stream.is_none() ? options_.call.stream : parse_stream(stream));
   join(place);
   const UsedTarget used(target_);
   try {
@@ -237,7 +237,7 @@ void MatmulPlan::reset_operands(nb::handle a_in, nb::handle b_in, nb::handle c_i
   const Turn turn(mutex_);
   require_live("reset_operands");
   // All is checked before anything changes.
-  Place place(device_name_.c_str(), options_.call.stream);
+  Place place(device_name_, options_.call.stream);
   a_.join("the plan's a", place);
   std::optional<Array> a, b;
   if (!a_in.is_none()) require_same_layout("reset_operands", "a", a_, a.emplace(operand(a_in, "a", place)));

@@ -14,9 +14,9 @@ namespace fl::py {
 
 class MatmulPlan {
  public:
-  MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out, float alpha, float beta, bool trans_a,
-             bool trans_b, nb::handle kernel, const char* precision, const char* device, nb::handle stream,
-             nb::handle constant);
+  MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out, double alpha, double beta, nb::handle trans_a,
+             nb::handle trans_b, nb::handle kernel, std::string_view precision, std::string_view device,
+             nb::handle stream, nb::handle constant);
 
   void plan();
   nb::object execute(nb::handle stream);

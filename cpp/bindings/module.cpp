@@ -1,5 +1,8 @@
 // The extension module fastlinalg._core.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string_view.h>
+
+#include <cstring>
 
 #include "call.h"
 #include "device_array.h"
@@ -24,13 +27,21 @@ void set_cuda_error(const fl::CudaError& error) {
   PyErr_SetObject(cuda_error_type, exception.ptr());
 }
 
+// A message may quote what came from the environment, which has any bytes.
+void set_error(PyObject* type, const std::exception& error) {
+  PyObject* const text = PyUnicode_DecodeUTF8(error.what(), Py_ssize_t(std::strlen(error.what())), "replace");
+  if (!text) return;  // and that is the error
+  PyErr_SetObject(type, text);
+  Py_DECREF(text);
+}
+
 void translate(const std::exception_ptr& pointer, void*) {
   try {
     std::rethrow_exception(pointer);
   } catch (const fl::InvalidValue& error) {
-    PyErr_SetString(PyExc_ValueError, error.what());
+    set_error(PyExc_ValueError, error);
   } catch (const fl::InvalidType& error) {
-    PyErr_SetString(PyExc_TypeError, error.what());
+    set_error(PyExc_TypeError, error);
   } catch (const fl::OutOfMemory& error) {
     PyErr_SetString(PyExc_MemoryError, error.what());
   } catch (const fl::CudaError& error) {

@@ -16,7 +16,7 @@ namespace nb = nanobind;
 class Place {
  public:
   // `device` as the caller gave it; `stream` null if none was given.
-  Place(const char* device, void* stream) : asked_(device), stream_(stream) {}
+  Place(std::string_view device, void* stream) : asked_(device), stream_(stream) {}
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
   ~Place() {

@@ -36,7 +36,7 @@ void require_dims(const char* function, const char* name, const Array& x, int le
 Array checked_addend(const char* function, const Addend& addend, float beta, const Shape& shape, Place& place) {
   if (addend.object.is_none()) {
     if (beta == 0.0f) return {};
-    throw InvalidValue(std::string(function) + ": beta=" + std::to_string(beta) + " needs " + addend.name +
+    throw InvalidValue(std::string(function) + ": beta=" + to_string(double(beta)) + " needs " + addend.name +
                        ", which was not given");
   }
   Array c(addend.object, addend.name, Array::read, place);

@@ -41,7 +41,7 @@ bool onto_itself(TransposeArgs args, const Options& options) {
 
 }  // namespace
 
-nb::object matmul(nb::handle a_in, nb::handle b_in, nb::handle out, const char* precision, const char* device,
+nb::object matmul(nb::handle a_in, nb::handle b_in, nb::handle out, std::string_view precision, std::string_view device,
                   nb::handle stream) {
   constexpr const char* function = "matmul";
   Options options = parse_options(function, nb::none(), precision, device, stream);
@@ -56,30 +56,35 @@ nb::object matmul(nb::handle a_in, nb::handle b_in, nb::handle out, const char* 
                  place);
 }
 
-nb::object sgemm(nb::handle a_in, nb::handle b_in, nb::handle c, float alpha, float beta, bool trans_a, bool trans_b,
-                 nb::handle out, nb::handle kernel, const char* precision, const char* device, nb::handle stream) {
+nb::object sgemm(nb::handle a_in, nb::handle b_in, nb::handle c, double alpha, double beta, nb::handle trans_a,
+                 nb::handle trans_b, nb::handle out, nb::handle kernel, std::string_view precision,
+                 std::string_view device, nb::handle stream) {
   constexpr const char* function = "sgemm";
   Options options = parse_options(function, kernel, precision, device, stream);
   Place place(device, options.call.stream);
   const Array a(a_in, "a", Array::read, place), b(b_in, "b", Array::read, place);
   require_dims(function, "a", a, 2);
   require_dims(function, "b", b, 2);
-  return compute(gemm_problem(function, a, b, alpha, beta, trans_a, trans_b, options.precision), {c, "c"}, out,
-                 {&a, &b}, options, place);
+  return compute(gemm_problem(function, a, b, to_float32(function, "alpha", alpha), to_float32(function, "beta", beta),
+                              parse_flag(function, "trans_a", trans_a), parse_flag(function, "trans_b", trans_b),
+                              options.precision),
+                 {c, "c"}, out, {&a, &b}, options, place);
 }
 
-nb::object sgemv(nb::handle a_in, nb::handle x_in, nb::handle y, float alpha, float beta, bool trans, nb::handle out,
-                 nb::handle kernel, const char* device, nb::handle stream) {
+nb::object sgemv(nb::handle a_in, nb::handle x_in, nb::handle y, double alpha, double beta, nb::handle trans,
+                 nb::handle out, nb::handle kernel, std::string_view device, nb::handle stream) {
   constexpr const char* function = "sgemv";
   Options options = parse_options(function, kernel, "accurate", device, stream);
   Place place(device, options.call.stream);
   const Array a(a_in, "a", Array::read, place), x(x_in, "x", Array::read, place);
   require_dims(function, "a", a, 2);
   require_dims(function, "x", x, 1);
-  return compute(gemv_problem(function, a, x, alpha, beta, trans), {y, "y"}, out, {&a, &x}, options, place);
+  return compute(gemv_problem(function, a, x, to_float32(function, "alpha", alpha), to_float32(function, "beta", beta),
+                              parse_flag(function, "trans", trans)),
+                 {y, "y"}, out, {&a, &x}, options, place);
 }
 
-nb::object transpose(nb::handle a_in, nb::handle out, nb::handle kernel, const char* device, nb::handle stream) {
+nb::object transpose(nb::handle a_in, nb::handle out, nb::handle kernel, std::string_view device, nb::handle stream) {
   constexpr const char* function = "transpose";
   Options options = parse_options(function, kernel, "accurate", device, stream);
   Place place(device, options.call.stream);
