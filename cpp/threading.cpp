@@ -33,7 +33,7 @@ int affinity() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-// "4", " 4", or the first of "4,2", as OpenMP has it for nested regions. 0 for anything else, and for what no int holds.
+// "4", " 4", or the first of "4,2", as OpenMP has it for nested regions. 0 for anything else, also what no int holds.
 int leading_number(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" +");
   if (first == std::string_view::npos) return 0;

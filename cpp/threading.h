@@ -10,8 +10,8 @@ FL_EXPORT int num_threads();
 FL_EXPORT void set_num_threads(int n);  // n >= 1; throws InvalidValue
 FL_EXPORT int max_threads();            // what affinity and the cgroup quota allow
 
-// While one lives, num_threads() keeps its value on this thread: the setting, but no more threads than the pool has. Each may
-// have a workspace of its own, whether there is work for it or not.
+// While one lives, num_threads() keeps its value on this thread: the setting, but no more threads than the pool has.
+// Each may have a workspace of its own, whether there is work for it or not.
 class ThreadCount {
  public:
   ThreadCount();

@@ -103,6 +103,16 @@ WRONG = {
     "bench sgemm --shapes 3x4x5*0": ("*0", 2),
     "bench sgemm --shapes 64 --random 3": ("--random", 2),
     "bench sgemm --random 0": ("at least 1", 2),
+    "bench sgemm --random 99999999999": ("at most 2147483647", 2),
+    "bench sgemm --threads 99999999999": ("at most 2147483647", 2),
+    "bench sgemm --seed -1": ("at least 0", 2),
+    "bench sgemm --limit nan": ("more than 0", 2),
+    "bench sgemm --limit -1": ("more than 0", 2),
+    "bench sgemm --kernels ,": ("must name something", 2),
+    "bench sgemm --shapes 8 --plot o.nope": (".png", 2),
+    "bench sgemm --shapes 8 --plot nosuffix": (".png", 2),
+    "selftest --seed -1": ("at least 0", 2),
+    "selftest --every 0": ("at least 1", 2),
     "bench sgemm --pause -1": ("between 0 and 10000", 2),
     "bench sgemm --pause x": ("--pause", 2),
     "bench host --pause 2": ("--pause", 2),
@@ -157,3 +167,15 @@ def test_output_into_a_closed_pipe_is_quiet():
         os.close(writer)
     assert done.stderr == ""
     assert done.returncode == 1
+
+
+@pytest.mark.parametrize("line", ["info", "selftest --quick --every 50 --device cpu --op transpose"])
+def test_output_that_goes_nowhere(line):
+    """Closed by who started the command: it does what it is asked for. On a full disk: it says so."""
+    shell = f"'{sys.executable}' -m fastlinalg {line}"
+    done = subprocess.run(f"{shell} >&-", shell=True, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    done = subprocess.run(f"{shell} >/dev/full", shell=True, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (1, f"fastlinalg {line.split()[0]}: error: No space left on device\n")

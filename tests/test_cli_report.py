@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import html.parser
+import io
 import json
 from pathlib import Path
 
 import pytest
 
 from command import command, needs_bench, needs_plot
+from fastlinalg.cli import main
 
 pytestmark = [needs_bench, needs_plot]
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
@@ -88,10 +91,40 @@ def test_the_committed_results(tmp_path):
 def test_wrong_files(tmp_path):
     (tmp_path / "text.json").write_text("no json")
     (tmp_path / "list.json").write_text("[1]")
+    (tmp_path / "deep.json").write_text("[" * 100000)
     (tmp_path / "new.json").write_text('{"schema": 99, "rows": []}')
     (tmp_path / "half.json").write_text('{"schema": 1, "rows": []}')
-    for name, word in (("text", "not JSON"), ("list", "not a file"), ("new", "schema 99"), ("half", "incomplete")):
+    for name, word in (
+        ("text", "not JSON"),
+        ("deep", "not JSON"),
+        ("list", "not a file"),
+        ("new", "schema 99"),
+        ("half", "incomplete"),
+    ):
         text = command(f"report {name}.json", 2, cwd=tmp_path).stderr
         assert word in text and f"{name}.json" in text
     assert "missing.json" in command("report missing.json", 2, cwd=tmp_path).stderr
     assert not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize("value", [None, "<script>", [], -1, float("nan"), 10**400], ids=lambda value: str(value)[:9])
+def test_files_with_something_else_in_one_place(value, tmp_path):
+    """A page or an error that names the file, whatever a part of a file holds."""
+    good = RESULTS / "zen4-sgemm-1.json"
+    if not good.exists():
+        pytest.skip("needs the source tree")
+    data = json.loads(good.read_text())
+    data["rows"] = data["rows"][:2]
+    parts = [(data, "machine"), (data, "peers"), (data, "skipped"), (data["machine"], "cpu"), (data, "command")]
+    parts += [(data["rows"][1], name) for name in ("op", "kernel", "batch", "ratios", "samples_us", "error", "shape")]
+    for where, name in parts:
+        before = where[name]
+        where[name] = value
+        (tmp_path / "odd.json").write_text(json.dumps(data))
+        where[name] = before
+        written = io.StringIO()
+        with contextlib.redirect_stderr(written), contextlib.redirect_stdout(io.StringIO()):
+            status = main(["report", str(tmp_path / "odd.json"), "-o", str(tmp_path / "odd.html")])
+        assert status == 0 or (status == 2 and "odd.json" in written.getvalue()), (name, written.getvalue())
+        if status == 0:
+            assert "<script>" not in (tmp_path / "odd.html").read_text()

@@ -15,6 +15,10 @@ from .timing import Timing
 HEADER = ("op", "created", "commit", "version", "command", "machine", "peers")
 
 
+# What it may lead to that a file says something else, or something of another kind, than ours do.
+UNEXPECTED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+
+
 class NotABenchFile(ValueError):
     """The message says which file and what is wrong with it."""
 
@@ -28,10 +32,10 @@ def read(path: str) -> Document:
         The file cannot be read or holds something else.
     """
     try:
-        data = json.loads(Path(path).read_text())
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise NotABenchFile(f"{path}: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise NotABenchFile(f"{path}: not JSON ({error})") from None
     if not isinstance(data, dict) or "rows" not in data:
         raise NotABenchFile(f"{path}: not a file of fastlinalg bench --json")
@@ -41,7 +45,7 @@ def read(path: str) -> Document:
         header = {name: data[name] for name in HEADER}
         rows = [_row(row) for row in data["rows"]]
         return Document(header, float(data["machine"]["peak_gflops"]), rows, data["skipped"])
-    except (KeyError, TypeError, ValueError) as error:
+    except UNEXPECTED as error:
         raise NotABenchFile(f"{path}: incomplete ({type(error).__name__}: {error})") from None
 
 

@@ -133,13 +133,13 @@ class Document:
         return {"schema": SCHEMA, **self.header, "rows": rows, "summary": summary, "skipped": self.skipped}
 
     def write_json(self, path: str) -> None:
-        Path(path).write_text(json.dumps(self.as_dict(), indent=1) + "\n")
+        Path(path).write_text(json.dumps(self.as_dict(), indent=1) + "\n", encoding="utf-8")
 
     def write_csv(self, path: str) -> None:
         """One line per row, nested objects flattened to ``error_rel_f`` and the like, without the samples."""
         lines = [_flat(row.as_dict(self.peak_gflops)) for row in self.rows]
         names = dict.fromkeys(name for line in lines for name in line)
-        with Path(path).open("w", newline="") as file:
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(names))
             writer.writeheader()
             writer.writerows(lines)

@@ -44,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     args = build_parser().parse_args(argv)
     args.argv = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None:  # closed by who started us: nobody reads it, and what we write files for goes on
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         status: int = args.run(args)
         sys.stdout.flush()  # here, where a reader that has gone is no surprise, and not while the interpreter ends
@@ -51,6 +53,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output has gone, `| head` for example
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in the buffer
+        _drop_output()
+        return 1
+    except OSError as error:  # a full disk behind our output; files have messages of their own
+        _drop_output()
+        print(f"fastlinalg {args.command}: error: {error.strerror or error}", file=sys.stderr)
         return 1
     return status
+
+
+def _drop_output() -> None:
+    """Lead what is still in the buffer, and would fail again while the interpreter ends, to nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

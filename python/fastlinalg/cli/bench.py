@@ -7,12 +7,14 @@ import datetime
 import importlib.util
 import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fastlinalg as fl
 
 from .. import _core
 from .._check import OPS
+from ._numbers import milliseconds, positive, seconds, seed
 from .info import unavailable
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--random",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="N shapes drawn log-uniformly, with random transpositions, rows"
         " apart and unaligned operands; --seed draws others",
@@ -66,35 +68,24 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--csv", metavar="FILE", help="write one line per row")
     parser.add_argument("--plot", metavar="FILE.png", help="write a plot per operation")
     parser.add_argument("--quick", action="store_true", help="fewer shapes and repeats: under a minute on a CPU")
-    parser.add_argument("--threads", type=_positive, metavar="N", help="CPU threads of ours and of the peers")
-    parser.add_argument("--pause", type=_milliseconds, default=0.0, metavar="MS", help="rest before every call (CPU)")
-    parser.add_argument("--repeats", type=_positive, metavar="N", help="samples per row (default: 15, 7 with --quick)")
+    parser.add_argument("--threads", type=positive, metavar="N", help="CPU threads of ours and of the peers")
+    parser.add_argument("--pause", type=milliseconds, default=0.0, metavar="MS", help="rest before every call (CPU)")
+    parser.add_argument("--repeats", type=positive, metavar="N", help="samples per row (default: 15, 7 with --quick)")
     parser.add_argument(
         "--limit",
-        type=float,
+        type=seconds,
         metavar="S",
         help="skip a kernel above so many seconds per call (default: 5, 1 with --quick)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the operands and of --random (default: 0)")
+    parser.add_argument("--seed", type=seed, default=0, help="of the operands and of --random (default: 0)")
     parser.set_defaults(run=run)
 
 
 def _names(text: str) -> list[str]:
-    return [name for name in text.split(",") if name]
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
-    return value
-
-
-def _milliseconds(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 10_000:
-        raise argparse.ArgumentTypeError(f"must be between 0 and 10000, got {text}")
-    return value
+    names = [name for name in text.split(",") if name]
+    if not names:
+        raise argparse.ArgumentTypeError(f"must name something, got {text!r}")
+    return names
 
 
 def _fail(message: str, status: int = 2) -> int:
@@ -102,11 +93,23 @@ def _fail(message: str, status: int = 2) -> int:
     return status
 
 
+def _wrong_suffix(path: str) -> str:
+    """Why there cannot be a plot of this name, "" if there can."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    known = FigureCanvasBase.get_supported_filetypes()
+    if Path(path).suffix[1:].lower() in known:
+        return ""
+    return f"--plot {path}: the name has to end in one of {', '.join(f'.{name}' for name in sorted(known))}"
+
+
 def run(args: argparse.Namespace) -> int:
     wanted = ["rich"] + (["matplotlib"] if args.plot else [])
     missing = [name for name in wanted if importlib.util.find_spec(name) is None]
     if missing:
         return _fail(f"needs {' and '.join(missing)}; install with: pip install fastlinalg[bench]", 1)
+    if args.plot and (wrong := _wrong_suffix(args.plot)):
+        return _fail(wrong)
     try:
         for path in filter(None, (args.json, args.csv, args.plot)):
             open(path, "ab").close()  # before measuring for minutes

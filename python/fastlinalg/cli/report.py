@@ -23,16 +23,21 @@ def run(args: argparse.Namespace) -> int:
         )
         return 1
     from ..bench.html import page
-    from ..bench.read import NotABenchFile, read
+    from ..bench.read import UNEXPECTED, NotABenchFile, read
 
     try:
         documents = [(Path(path).stem, read(path)) for path in args.files]
-        Path(args.output).write_text(page(documents), encoding="utf-8")
+        text = page(documents).encode()
+        Path(args.output).write_bytes(text)
     except NotABenchFile as error:
         print(f"fastlinalg report: error: {error}", file=sys.stderr)
         return 2
     except OSError as error:
         print(f"fastlinalg report: error: cannot write {args.output}: {error.strerror}", file=sys.stderr)
+        return 2
+    except UNEXPECTED as error:  # a file has all the parts, and in one of them something else than we write
+        found = f"{type(error).__name__}: {error}"
+        print(f"fastlinalg report: error: cannot make a page of {', '.join(args.files)} ({found})", file=sys.stderr)
         return 2
     print(args.output)
     return 0

@@ -15,6 +15,7 @@ import fastlinalg as fl
 
 from .._cases import Case, cases
 from .._check import OPS, error_units, make_out, untouched, wrong_elements
+from ._numbers import positive, seed
 from .info import unavailable
 
 FAULTS_SHOWN = 5
@@ -24,9 +25,9 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("selftest", help="check every available kernel against float64")
     parser.add_argument("--device", choices=("cpu", "cuda", "all"), default="all", help="whose kernels (default: all)")
     parser.add_argument("--quick", action="store_true", help="fewer shapes")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="only each N-th case, for slow checkers")
+    parser.add_argument("--every", type=positive, default=1, metavar="N", help="only each N-th case, for slow checkers")
     parser.add_argument("--op", choices=OPS, action="append", help="only this operation; may be repeated")
-    parser.add_argument("--seed", type=int, default=0, help="of the random operands (default: 0)")
+    parser.add_argument("--seed", type=seed, default=0, help="of the random operands (default: 0)")
     parser.set_defaults(run=run)
 
 
@@ -178,7 +179,7 @@ def run(args: argparse.Namespace) -> int:
         op_cases = list(cases(op, quick=args.quick, seed=args.seed))
         for device in devices:
             for label, name, precision in _subjects(op, device):
-                picked = sample(op_cases, max(1, args.every), precision)
+                picked = sample(op_cases, args.every, precision)
                 outcome = check_kernel(picked, name, precision, device)
                 _report(op, label, device, outcome)
                 tested, failed = tested + 1, failed + (not outcome.passed)
