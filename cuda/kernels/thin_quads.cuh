@@ -10,8 +10,7 @@
 // 512 bytes with three slots 298): the same loop with the copies of all lanes takes 253.
 #pragma once
 
-#include "reduce.cuh"
-#include "thin_launch.cuh"
+#include "thin_lanes.cuh"
 
 namespace fl {
 
@@ -55,66 +54,30 @@ struct QuadChunk {
 
 template <bool TURNED>
 struct ThinQuads {
-  static constexpr int R = 16, THREADS = 256, LANES = 16, NC = 8, STEP = 4 * LANES, SLOTS = 4;
+  static constexpr int R = 16, THREADS = 256, LANES = 16, NC = 8, LANE_K = 4;
+  static constexpr int STEP = LANE_K * LANES, SLOTS = 4;
   static constexpr int SLOT_BYTES = R * STEP * 4, SUM_BYTES = 0;
   using Chunk = QuadChunk<TURNED>;
   static constexpr int step_k(int) { return STEP; }
   static_assert(SLOTS - 1 <= Chunk::KC / STEP, "a chunk arrives before the step that it is multiplied with");
   static_assert(2 * Chunk::bytes(Chunk::KC) + THREADS / 32 * SLOTS * SLOT_BYTES <= 232448);
+
+  static __device__ __forceinline__ void multiply(float (&acc)[R * NC], uint32_t a, uint32_t b) {
+    float x[4][NC];
+    Chunk::load(x, b);
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+      const float4 v = ptx::load4(a + r * STEP * 4);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int c = 0; c < NC; ++c) acc[r * NC + c] = fmaf(component(v, i), x[i][c], acc[r * NC + c]);
+    }
+  }
 };
 
-template <bool TURNED>
-__global__ void __launch_bounds__(256, 1) thin_quads_kernel(const __grid_constant__ ThinArgs args) {
-#if __CUDA_ARCH__ >= 900
-  using T = ThinQuads<TURNED>;
-  extern __shared__ __align__(128) unsigned char memory[];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-  const int half = lane / T::LANES, place = lane % T::LANES;
-  const SgemmArgs& p = args.p;
-  const ThinBlock at = ThinBlock::of<16>(args, T::R * warps);
-  const int64_t row = at.row + warp * T::R;
-  const int rows = static_cast<int>(min(p.m - row, int64_t{T::R}));
-  const int count = static_cast<int>(at.count);
-  ThinCopy<T::R, T::STEP> copy(p.a.data + at.batch * p.a.bs + row * p.a.rs + at.k, p.a.rs, T::STEP, args.a_by16, lane);
-  const uint32_t a_lane = place * 16, b_lane = T::Chunk::place(4 * place, half * T::NC);
-  ptx::grid_wait();
-
-  float acc[T::R * T::NC] = {};
-  walk_k<T>(
-      args, at, ptx::shared_address(memory), (count + T::STEP - 1) / T::STEP, T::Chunk::KC / T::STEP,
-      T::Chunk::place(T::STEP, 0),
-      [&](int step, uint32_t to) {
-        if (rows > 0) copy.step(to, rows, count - step * T::STEP);
-      },
-      [&](uint32_t a, uint32_t b) {
-        if (rows <= 0) return;
-        float x[4][T::NC];
-        T::Chunk::load(x, b + b_lane);
-#pragma unroll
-        for (int r = 0; r < T::R; ++r) {
-          const float4 v = ptx::load4(a + a_lane + r * T::STEP * 4);
-#pragma unroll
-          for (int i = 0; i < 4; ++i)
-#pragma unroll
-            for (int c = 0; c < T::NC; ++c) acc[r * T::NC + c] = fmaf(component(v, i), x[i][c], acc[r * T::NC + c]);
-        }
-      });
-
-  ptx::grid_release();  // earlier, the next kernel's blocks would land unevenly
-  using Sum = GroupSum<T::LANES, T::R * T::NC>;
-  sum_over_group<T::LANES, T::R * T::NC>(acc, lane);
-  static_assert(Sum::spread == 1);
-#pragma unroll
-  for (int i = 0; i < Sum::kept; ++i) {
-    const int sum = place * Sum::kept + i;
-    put(args, at, row + sum / T::NC, half * T::NC + sum % T::NC, acc[i]);
-  }
-#endif
-}
-
 inline void thin_quads(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx) {
-  if (p.b.cs == 1) return launch_thin<ThinQuads<false>>(thin_quads_kernel<false>, p, plan, ctx);
-  launch_thin<ThinQuads<true>>(thin_quads_kernel<true>, p, plan, ctx);
+  p.b.cs == 1 ? thin_lanes<ThinQuads<false>>(p, plan, ctx) : thin_lanes<ThinQuads<true>>(p, plan, ctx);
 }
 
 }  // namespace fl
