@@ -204,3 +204,31 @@ def test_eight_threads_on_the_gpu(rng):
             assert_same_bits(fl.matmul(a[i], a[i], device="cuda", precision="strict"), serial[i])
 
     in_threads(work, range(8))
+
+
+def test_the_module_imported_again(python):
+    """Classes and errors are those of before, and objects of before go on."""
+    python(
+        SETUP + "plan, before = fl.Matmul(a, a, device='cpu'), fl\n"
+        "for name in [name for name in sys.modules if name.startswith('fastlinalg')]: del sys.modules[name]\n"
+        "import fastlinalg as fl\n"
+        "assert fl is not before and fl.CudaError is before.CudaError and fl.DeviceArray is before.DeviceArray\n"
+        "with fl.Matmul(a, a, device='cpu') as again:\n"
+        "    for got in (fl.matmul(a, a, device='cpu'), plan.execute(), again.execute()):\n"
+        "        assert np.array_equal(got, want)\n"
+        "try: fl.matmul(a, a[:3])\n"
+        "except ValueError: pass\n"
+    )
+
+
+def test_exit_says_nothing_of_what_still_lives(python):
+    """A daemon thread and an unreachable cycle keep plans to the end: no fault, and nothing to report."""
+    said = python(
+        "import os; os.dup2(1, 2)\n" + SETUP + "import threading\n"
+        "class Array(np.ndarray): pass\n"
+        "cycle = a.view(Array); cycle.plan = fl.Matmul(cycle, a)\n"
+        "held, begun = fl.Matmul(a, a), threading.Event()\n"
+        "def work(plan): begun.set(); threading.Event().wait()\n"
+        "threading.Thread(target=work, args=(held,), daemon=True).start(); begun.wait()\n"
+    )
+    assert said == ""

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string_view.h>
 
 #include "matmul_plan.h"
+#include "names.h"
 
 namespace fl::py {
 namespace {
@@ -58,6 +59,7 @@ std::string MatmulPlan::repr() {
 
 void bind_matmul_plan(nb::module_& m) {
   using nb::arg;
+  if (take_registered<MatmulPlan>(m, "MatmulPlan")) return;
   nb::class_<MatmulPlan>(m, "MatmulPlan", "What fastlinalg.Matmul is built on.")
       .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, double, double, nb::handle, nb::handle, nb::handle,
                     std::string_view, std::string_view, nb::handle, nb::handle>(),

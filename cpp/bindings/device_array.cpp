@@ -11,6 +11,7 @@
 #include "device.h"
 #include "errors.h"
 #include "gil.h"
+#include "names.h"
 
 namespace fl::py {
 namespace {
@@ -152,6 +153,7 @@ DeviceArray::DeviceArray(Shape sizes, int ordinal) : shape(std::move(sizes)), de
 
 void bind_device_array(nb::module_& m) {
   using nb::arg;
+  if (take_registered<DeviceArray>(m, "DeviceArray")) return;
   nb::class_<DeviceArray>(m, "DeviceArray",
                           "A float32 array in the memory of a CUDA device, in C order.\n\n"
                           "What a call returns for device arrays of a library that it cannot make arrays of. Other\n"

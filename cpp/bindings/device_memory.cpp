@@ -9,6 +9,7 @@
 #include "device.h"
 #include "errors.h"
 #include "gil.h"
+#include "names.h"
 #include "tune.h"
 
 namespace fl::py {
@@ -124,12 +125,13 @@ nb::dict time_link(size_t in_bytes, size_t out_bytes, int repeats, int device) {
 
 void bind_device_memory(nb::module_& m) {
   using nb::arg;
-  nb::class_<cuda::DeviceBuffer>(m, "DeviceBuffer", "Device memory of the library's pool.")
-      .def(nb::init<size_t, int>(), arg("nbytes"), arg("device") = 0)
-      .def_prop_ro("ptr", [](const cuda::DeviceBuffer& self) { return reinterpret_cast<uintptr_t>(self.data()); })
-      .def_prop_ro("nbytes", &cuda::DeviceBuffer::bytes)
-      .def("upload", upload, arg("source"), arg("offset") = 0)
-      .def("download", download, arg("target"), arg("offset") = 0);
+  if (!take_registered<cuda::DeviceBuffer>(m, "DeviceBuffer"))
+    nb::class_<cuda::DeviceBuffer>(m, "DeviceBuffer", "Device memory of the library's pool.")
+        .def(nb::init<size_t, int>(), arg("nbytes"), arg("device") = 0)
+        .def_prop_ro("ptr", [](const cuda::DeviceBuffer& self) { return reinterpret_cast<uintptr_t>(self.data()); })
+        .def_prop_ro("nbytes", &cuda::DeviceBuffer::bytes)
+        .def("upload", upload, arg("source"), arg("offset") = 0)
+        .def("download", download, arg("target"), arg("offset") = 0);
   m.def("device_sgemm", device_sgemm, arg("kernel").none(), arg("m"), arg("n"), arg("k"), arg("alpha"), arg("a"),
         arg("a_rs"), arg("a_cs"), arg("b"), arg("b_rs"), arg("b_cs"), arg("beta"), arg("c"), arg("ldc"),
         arg("batch") = 1, arg("a_bs") = 0, arg("b_bs") = 0, arg("c_bs") = 0, arg("precision") = "strict",

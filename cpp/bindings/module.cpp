@@ -54,11 +54,16 @@ void translate(const std::exception_ptr& pointer, void*) {
 NB_MODULE(_core, m) {
   using nb::arg;
   nb::register_exception_translator(translate);
-  cuda_error_type = PyErr_NewExceptionWithDoc("fastlinalg.CudaError",
-                                              "A CUDA call failed, or no CUDA device can be used.\n\n"
-                                              "Attributes\n----------\ncode : int\n    The cudaError_t.\n"
-                                              "name : str\n    Its name, for example ``cudaErrorNoDevice``.",
-                                              PyExc_RuntimeError, nullptr);
+#ifdef NDEBUG
+  nb::set_leak_warnings(
+      false);  // a daemon thread may have a plan or an array when the interpreter ends: no fault of it
+#endif
+  if (!cuda_error_type)
+    cuda_error_type = PyErr_NewExceptionWithDoc("fastlinalg.CudaError",
+                                                "A CUDA call failed, or no CUDA device can be used.\n\n"
+                                                "Attributes\n----------\ncode : int\n    The cudaError_t.\n"
+                                                "name : str\n    Its name, for example ``cudaErrorNoDevice``.",
+                                                PyExc_RuntimeError, nullptr);
   fl::py::find_numpy_fields();
   m.attr("__version__") = FASTLINALG_VERSION;
   m.attr("CudaError") = nb::borrow(cuda_error_type);

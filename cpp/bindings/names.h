@@ -27,6 +27,15 @@ inline const Names& names() {
   return *instance;
 }
 
+// A process has each class once, also if the module is taken out of sys.modules and imported again: then the new module
+// gets the class that there is.
+template <class T>
+bool take_registered(nb::module_& m, const char* name) {
+  const nb::handle there = nb::type<T>();
+  if (there.is_valid()) m.attr(name) = there;
+  return there.is_valid();
+}
+
 inline nb::object attribute(nb::handle object, nb::handle name) {
   PyObject* const value = PyObject_GetAttr(object.ptr(), name.ptr());
   if (!value) throw nb::python_error();
