@@ -230,6 +230,11 @@ def test_a_gpu_asked_for_where_there_is_none(device):
     assert (fl.matmul(a, a) == 2).all(), "the next call works"
 
 
+def test_a_negative_memory_limit():
+    with pytest.raises(ValueError, match="at least 0 bytes, got -1"):
+        fl.cuda.set_memory_limit(-1)
+
+
 def test_gpu_memory_questions_where_there_is_no_gpu():
     if fl.cuda.is_available():
         pytest.skip("there is one")

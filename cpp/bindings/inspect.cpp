@@ -198,7 +198,11 @@ void bind_inspection(nb::module_& m) {
       },
       nb::arg("device"));
   m.def(
-      "cuda_set_memory_limit", [](size_t bytes, int device) { cuda::set_memory_limit(device, bytes); },
+      "cuda_set_memory_limit",
+      [](int64_t bytes, int device) {
+        if (bytes < 0) throw InvalidValue("the memory limit must be at least 0 bytes, got " + std::to_string(bytes));
+        cuda::set_memory_limit(device, size_t(bytes));
+      },
       nb::arg("bytes"), nb::arg("device"));
   m.def("panel_plan", panel_plan, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch") = 1,
         nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,

@@ -55,5 +55,10 @@ def set_memory_limit(nbytes: int, device: int = 0) -> None:
         The limit; 0 removes it.
     device : int
         Its ordinal.
+
+    Raises
+    ------
+    ValueError
+        A negative limit.
     """
     _core.cuda_set_memory_limit(nbytes, device)

@@ -1,0 +1,137 @@
+// Calls of the C interface in which the n-th request for memory or a thread fails, for every n, from the state of a
+// fresh process: each is a forked child. What the library asks for goes through the definitions here, because those of
+// a program come before those of its libraries.
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "fastlinalg/fastlinalg.h"
+
+namespace {
+
+thread_local long failing = -1, requests = 0;  // of this thread: other threads of the library ask for nothing
+bool all_from_there = false;
+
+bool refused() {
+  if (failing < 0) return false;
+  ++requests;
+  return all_from_there ? requests >= failing : requests == failing;
+}
+template <class Function>
+Function* real(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+void* take(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
+  return refused() ? nullptr : std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
+}
+
+constexpr int64_t m = 150, n = 130, k = 170;
+std::vector<float> a(m* k, 1), b(k* n, 1), c(m* n), square(m* m, 1);
+
+bool all_are(const std::vector<float>& x, int64_t count, float value) {
+  for (int64_t i = 0; i < count; ++i)
+    if (x[size_t(i)] != value) return false;
+  return true;
+}
+
+// Whether the result is right, if the call says that it is there.
+bool call(fl_op op, const fl_options& options, fl_status& status) {
+  std::fill(c.begin(), c.end(), 0.0f);
+  switch (op) {
+    case FL_SGEMM:
+      status = fl_sgemm(0, 0, m, n, k, 1, a.data(), k, b.data(), n, 0, c.data(), n, &options);
+      return status != FL_OK || all_are(c, m * n, k);
+    case FL_SGEMV:
+      status = fl_sgemv(1, k, m, 1, a.data(), m, b.data(), 1, 0, c.data(), 1, &options);
+      return status != FL_OK || all_are(c, m, k);
+    case FL_TRANSPOSE:
+      status = fl_transpose(n, k, b.data(), k, a.data(), n, &options);
+      if (status != FL_OK || !all_are(a, n * k, 1)) return status != FL_OK;
+      status = fl_transpose(m, m, square.data(), m, square.data(), m, &options);
+      return all_are(square, m * m, 1);
+  }
+  return false;
+}
+
+// 0: memory ran out, or the result was right without it; 1: nothing was left to fail; 2: a fault.
+int child(fl_op op, const fl_options& options, int threads, long nth) {
+  fl_status status = FL_OK;
+  fl_set_num_threads(threads);
+  failing = nth;
+  bool right = call(op, options, status);
+  failing = -1;
+  if (!right || (status != FL_OK && status != FL_OUT_OF_MEMORY)) return 2;
+  if (!call(op, options, status) || status != FL_OK) return 2;  // the next call works
+  return requests < nth ? 1 : 0;
+}
+
+int run(fl_op op, const fl_options& options, const char* name) {
+  for (int threads : {1, 4})
+    for (long nth = 1, status = 0; status == 0; ++nth) {
+      const pid_t pid = fork();
+      if (pid == 0) _exit(child(op, options, threads, nth));
+      int how = 0;
+      waitpid(pid, &how, 0);
+      status = WIFEXITED(how) ? WEXITSTATUS(how) : 100 + how;
+      if (status > 1 || nth > 1000) {
+        std::printf("%s, %d threads, request %ld%s: status %ld\n", name, threads, nth,
+                    all_from_there ? " and all later ones" : "", status);
+        return 1;
+      }
+    }
+  return 0;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  if (void* p = take(bytes)) return p;
+  throw std::bad_alloc();
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return take(bytes); }
+void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return take(bytes, std::size_t(alignment));
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+
+extern "C" void* mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
+  static auto* const original = real<void*(void*, size_t, int, int, int, off_t)>("mmap");
+  return refused() ? MAP_FAILED : original(address, bytes, protection, flags, file, offset);
+}
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* how, void* (*body)(void*), void* arg) noexcept {
+  static auto* const original = real<int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
+  return refused() ? EAGAIN : original(thread, how, body, arg);
+}
+
+int main() {
+  int faults = 0;
+  for (const bool all : {false, true}) {
+    all_from_there = all;
+    for (const fl_op op : {FL_SGEMM, FL_SGEMV, FL_TRANSPOSE}) {
+      fl_options options = FL_OPTIONS_INIT;
+      options.device = "cpu";
+      faults += run(op, options, "dispatched");
+      for (int row = 0; row < fl_kernel_count(op); ++row) {
+        fl_kernel_info info = FL_KERNEL_INFO_INIT;
+        if (fl_kernel_at(op, row, &info) != FL_OK || !info.available || std::strcmp(info.device, "cpu")) continue;
+        options.kernel = info.name;
+        faults += run(op, options, info.name);
+      }
+    }
+  }
+  std::puts(faults ? "FAULTS" : "all right");
+  return faults;
+}
