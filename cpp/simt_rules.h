@@ -24,12 +24,15 @@ bool sharing_pays(const SgemmArgs& p, int64_t BM, int64_t BN, int64_t blocks);
 std::size_t sharing_bytes(const SgemmArgs& p, int64_t BM, int64_t BN);
 constexpr double SHARING_US = 10;
 
+// Whether a kernel for whole tiles takes it, whose blocks step along k by STEP together.
+bool whole_tiles(const SgemmArgs& p, int64_t BM, int64_t BN, int64_t STEP);
+
 // A BM x BN tile takes SPLIT blocks of a cluster; as many run at a time as there are multiprocessors, or 120 in fours,
 // because a cluster has to find its multiprocessors in one part of the chip. Each block does its share of k in STEPs;
 // one that is not whole costs half of what it lacks. START_NS passes once, TILE_NS per wave, PS_PER_K per element of k
-// of a wave.
+// of a wave, or WHOLE_PERCENT of that where all tiles are whole and the kernel has a twin for them.
 template <int BM, int BN, int SPLIT, int STEP, int START_NS, int TILE_NS, int PS_PER_K, bool A_BY_K = false,
-          bool SHARES = false>
+          bool SHARES = false, int WHOLE_PERCENT = 100>
 double simt_cost(const SgemmArgs& p) {
   constexpr double slots = SPLIT == 4 ? 120 : 132;
   const double blocks = double(ceil_div(p.m, BM)) * double(ceil_div(p.n, BN)) * double(p.batch) * SPLIT;
@@ -37,8 +40,10 @@ double simt_cost(const SgemmArgs& p) {
   const double waves = shared ? blocks / slots : double(int64_t((blocks + slots - 1) / slots));
   const double whole = double(ceil_div(p.k, STEP * SPLIT) * STEP), k = 0.5 * (whole + double(p.k) / SPLIT);
   const double tile_ns = TILE_NS + store_ns(p) * BM * BN;
+  const double k_ps =
+      WHOLE_PERCENT < 100 && whole_tiles(p, BM, BN, 32 * SPLIT) ? 0.01 * WHOLE_PERCENT * PS_PER_K : PS_PER_K;
   return 1e-3 * START_NS + (shared ? SHARING_US : 0.0) +
-         waves * (1e-3 * tile_ns + 1e-6 * PS_PER_K * k * copy_factor(p, BM, BN, A_BY_K));
+         waves * (1e-3 * tile_ns + 1e-6 * k_ps * k * copy_factor(p, BM, BN, A_BY_K));
 }
 template <int BM, int BN, int START_NS, int TILE_NS, int PS_PER_K>
 double shared_cost(const SgemmArgs& p) {
@@ -49,8 +54,6 @@ double shared_cost(const SgemmArgs& p) {
 // accurate product takes chains of 128 there.
 bool short_chains_wanted(const SgemmArgs& p);
 bool chains_too_long(const SgemmArgs& p, int chains);  // for any accurate product, if so many share its k
-// Whether a kernel for whole tiles takes it, whose blocks step along k by STEP together.
-bool whole_tiles(const SgemmArgs& p, int64_t BM, int64_t BN, int64_t STEP);
 template <int BM, int BN, int SPLIT, int TILE_NS, int PS_PER_K>
 double warps_cost(const SgemmArgs& p) {
   if (short_chains_wanted(p) && chains_too_long(p, 8 * SPLIT)) return 1e6;
@@ -82,15 +85,16 @@ std::size_t cut_or_shared_workspace(const SgemmArgs& p) {
   return cut_plan(p, BM, BN).splits > 1 ? cut_workspace<BM, BN>(p) : sharing_bytes(p, BM, BN);
 }
 // FULL_NS: what the smallest tiles take longer where the next kernel finds too few multiprocessors to begin on.
-template <int BM, int BN, int STEP, int START_NS, int TILE_NS, int PS_PER_K, int FULL_NS = 0, bool SHARES = false>
+template <int BM, int BN, int STEP, int START_NS, int TILE_NS, int PS_PER_K, int FULL_NS = 0, bool SHARES = false,
+          int WHOLE_PERCENT = 100>
 double cut_cost(const SgemmArgs& p) {
   const int splits = cut_plan(p, BM, BN).splits;
   if (SHARES && splits == 1) return shared_cost<BM, BN, START_NS, TILE_NS, PS_PER_K>(p);
   SgemmArgs part = p;
   part.k = ceil_div(p.k, splits), part.batch = p.batch * splits;
   const bool full = ceil_div(p.m, BM) * ceil_div(p.n, BN) * part.batch > 66;
-  return simt_cost<BM, BN, 1, STEP, START_NS, TILE_NS, PS_PER_K>(part) + (full ? 1e-3 * FULL_NS : 0.0) +
-         (splits > 1 ? cut_us(p, splits) : 0.0);
+  return simt_cost<BM, BN, 1, STEP, START_NS, TILE_NS, PS_PER_K, false, false, WHOLE_PERCENT>(part) +
+         (full ? 1e-3 * FULL_NS : 0.0) + (splits > 1 ? cut_us(p, splits) : 0.0);
 }
 
 // 16-byte copies and rows of A that have k contiguous: 0.56 of what it takes without.

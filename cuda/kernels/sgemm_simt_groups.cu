@@ -9,6 +9,8 @@
 //
 // Groups, because a block has eight multiplying warps whatever its tile is, and a thread tile has to stay large: eight
 // warps beside each other on 64 x 64 would leave each thread 4 x 4 outputs and half its issue slots to fragment loads.
+//
+// Whole tiles of the first three are half as high and twice as wide (WIDE in simt_ring_plan.cuh) where n allows it.
 #include "simt_ring.cuh"
 
 namespace fl {
@@ -16,22 +18,22 @@ namespace {
 
 struct Sizes64x64g4c2 {
   static constexpr int BM = 64, BN = 64, BK = 32, TM = 8, TN = 8, WM = 1, WN = 2, KG = 4, SLOTS = 12, SPLIT = 2;
-  static constexpr int TEAMS = 1;
+  static constexpr int TEAMS = 1, WIDE_SLOTS = 8;
   static constexpr bool CUT = false, SQUARES = true, SHARES = false;
 };
 struct Sizes96x96g4c2 {
   static constexpr int BM = 96, BN = 96, BK = 32, TM = 12, TN = 12, WM = 1, WN = 2, KG = 4, SLOTS = 7, SPLIT = 2;
-  static constexpr int TEAMS = 1;
+  static constexpr int TEAMS = 1, WIDE_SLOTS = 6;
   static constexpr bool CUT = false, SQUARES = true, SHARES = false;
 };
 struct Sizes64x128g4 {
   static constexpr int BM = 64, BN = 128, BK = 32, TM = 8, TN = 16, WM = 1, WN = 2, KG = 4, SLOTS = 9, SPLIT = 1;
-  static constexpr int TEAMS = 1;
+  static constexpr int TEAMS = 1, WIDE_SLOTS = 6;
   static constexpr bool CUT = true, SQUARES = true, SHARES = false;
 };
 struct Sizes96x192g2 {
   static constexpr int BM = 96, BN = 192, BK = 32, TM = 12, TN = 12, WM = 1, WN = 4, KG = 2, SLOTS = 6, SPLIT = 1;
-  static constexpr int TEAMS = 1;
+  static constexpr int TEAMS = 1, WIDE_SLOTS = 0;
   static constexpr bool CUT = true, SQUARES = true, SHARES = false;
 };
 

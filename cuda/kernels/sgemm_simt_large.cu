@@ -14,17 +14,17 @@ namespace {
 
 struct Sizes128x256 {
   static constexpr int BM = 128, BN = 256, BK = 32, TM = 8, TN = 16, WM = 2, WN = 4, KG = 1, SLOTS = 4, SPLIT = 1;
-  static constexpr int TEAMS = 1;
+  static constexpr int TEAMS = 1, WIDE_SLOTS = 0;
   static constexpr bool CUT = false, SQUARES = true, SHARES = true;
 };
 struct Sizes192x192 {
   static constexpr int BM = 192, BN = 192, BK = 32, TM = 12, TN = 12, WM = 2, WN = 4, KG = 1, SLOTS = 4, SPLIT = 1;
-  static constexpr int TEAMS = 1;
+  static constexpr int TEAMS = 1, WIDE_SLOTS = 0;
   static constexpr bool CUT = false, SQUARES = false, SHARES = false;
 };
 struct Sizes128x128 {
   static constexpr int BM = 128, BN = 128, BK = 32, TM = 8, TN = 8, WM = 2, WN = 4, KG = 1, SLOTS = 6, SPLIT = 1;
-  static constexpr int TEAMS = 1;
+  static constexpr int TEAMS = 1, WIDE_SLOTS = 0;
   static constexpr bool CUT = true, SQUARES = false, SHARES = true;
 };
 

@@ -19,22 +19,22 @@ namespace {
 
 struct Sizes64x32g8 {
   static constexpr int BM = 64, BN = 32, BK = 16, TM = 8, TN = 8, WM = 1, WN = 1, KG = 8, SLOTS = 32, SPLIT = 1;
-  static constexpr int TEAMS = 4;
+  static constexpr int TEAMS = 4, WIDE_SLOTS = 0;
   static constexpr bool CUT = true, SQUARES = false, SHARES = false;
 };
 struct Sizes64x48g8 {
   static constexpr int BM = 64, BN = 48, BK = 32, TM = 8, TN = 12, WM = 1, WN = 1, KG = 8, SLOTS = 12, SPLIT = 1;
-  static constexpr int TEAMS = 4;
+  static constexpr int TEAMS = 4, WIDE_SLOTS = 0;
   static constexpr bool CUT = true, SQUARES = false, SHARES = false;
 };
 struct Sizes32x96g8 {
   static constexpr int BM = 32, BN = 96, BK = 32, TM = 4, TN = 24, WM = 1, WN = 1, KG = 8, SLOTS = 12, SPLIT = 1;
-  static constexpr int TEAMS = 4;
+  static constexpr int TEAMS = 4, WIDE_SLOTS = 0;
   static constexpr bool CUT = true, SQUARES = false, SHARES = false;
 };
 struct Sizes64x64g4 {
   static constexpr int BM = 64, BN = 64, BK = 32, TM = 8, TN = 8, WM = 1, WN = 2, KG = 4, SLOTS = 12, SPLIT = 1;
-  static constexpr int TEAMS = 4;
+  static constexpr int TEAMS = 4, WIDE_SLOTS = 0;
   static constexpr bool CUT = true, SQUARES = false, SHARES = false;
 };
 

@@ -22,7 +22,7 @@ struct TinyTile : S {
   using S::TM, S::TN, S::KS, S::SLOTS, S::WARPS, S::BLOCKS;
   static constexpr int BM = 8 * TM, BN = 4 * TN, THREADS = 32 * WARPS;
   using CopyA = TileCopy<BM, KS, 32, Tail::of_columns>;
-  using CopyB = TileCopy<KS, BN, 32, Tail::of_lines>;
+  using CopyB = TileCopy<KS, BN, 32, Tail::of_lines, 1, false, true>;  // all tiles of a tall product have one B
   static constexpr int SLOT = CopyA::BYTES + CopyB::BYTES, SHARED = WARPS * (SLOTS * SLOT + WarpStage::BYTES);
   static_assert(BLOCKS * (SHARED + 1024) <= 233472);
 };

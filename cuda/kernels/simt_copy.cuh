@@ -55,7 +55,10 @@ enum class Tail { of_lines, of_columns, none };
 // One of THREADS threads that copy tiles of one operand, from one tile of it to the next. Where a tile has an edge
 // across k, EDGE_UNROLL copies are written out at a time. WHOLE_TURNED: all tiles are whole and arrive turned. What a
 // kernel for all ways carries with it costs time even where it is not run: a launch fetches its instructions anew.
-template <int LINES, int LEN, int THREADS, Tail TAIL, int EDGE_UNROLL = 1, bool WHOLE_TURNED = false>
+// CACHED: all 16-byte copies go through the first-level cache. Where all multiprocessors read the same few lines over
+// and over, the second level is slow: 262144 x 16 x 128 took simt_16x16w 192 us, and 65 so.
+template <int LINES, int LEN, int THREADS, Tail TAIL, int EDGE_UNROLL = 1, bool WHOLE_TURNED = false,
+          bool CACHED = false>
 class TileCopy {
  public:
   static constexpr int LD = LEN + 4, BYTES = LINES * LD * 4;
@@ -95,7 +98,8 @@ class TileCopy {
   __device__ __forceinline__ void run(uint32_t to) const {
     static_assert(LINES % LINE_STEP == 0 && LEN % COL_STEP == 0, "a tile is whole rounds of copies");
     const auto whole = [](uint32_t target, const float* source, int, int) {
-      if constexpr (VEC == 4) ptx::copy_async16(target, source);
+      if constexpr (VEC == 4 && CACHED) ptx::copy_async16(target, source, 16);
+      else if constexpr (VEC == 4) ptx::copy_async16(target, source);
       else ptx::copy_async4(target, source);
     };
     if constexpr (WHOLE_TURNED) return rounds<TURNED, LINE_STEP, COL_STEP, 4>(to, whole);

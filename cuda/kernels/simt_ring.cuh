@@ -74,11 +74,11 @@ template <class T>
 __device__ __forceinline__ void multiply_tiles(const SgemmArgs& p, const RingPlan& plan, uint32_t shared, int rank,
                                                int t) {
   const int warp = t % T::group_threads() / 32, group = T::group_of(t);
-  const Lane lane(t % 32);
+  const Lane lane = lane_of<T>(t % 32);
   WarpMath<T> math;
   math.ring = {shared, group, 0};
-  math.a_offset = (warp / T::WN * 8 * T::TM + lane.row * 4) * 4;
-  math.b_offset = T::a_bytes() + (warp % T::WN * 4 * T::TN + lane.col * 4) * 4;
+  math.a_offset = (warp / T::WN * T::LANE_ROWS * T::TM + lane.row * 4) * 4;
+  math.b_offset = T::a_bytes() + (warp % T::WN * T::LANE_COLS * T::TN + lane.col * 4) * 4;
   for (unsigned number = first_piece<T>(); number < end_of_pieces<T>(plan); number += to_next_piece<T>()) {
     const Piece piece = piece_of<T>(plan, rank, number);
     if (!piece.exists) continue;
@@ -144,13 +144,18 @@ __global__ void __launch_bounds__(T::threads(), 1)
 }
 
 template <class T>
-RingPlan ring_plan(const SgemmArgs& p, const CutPlan& cut) {
-  RingPlan plan{operand(p.a, p.a.cs, p.a.rs), operand(p.b, p.b.rs, p.b.cs)};
+void count_tiles(const SgemmArgs& p, RingPlan& plan) {
   plan.tile_rows = static_cast<unsigned>(ceil_div(p.m, T::BM));
   plan.tile_cols = static_cast<unsigned>(ceil_div(p.n, T::BN));
+  plan.tiles = plan.tile_rows * plan.tile_cols * static_cast<unsigned>(p.batch) * plan.splits;
+}
+
+template <class T>
+RingPlan ring_plan(const SgemmArgs& p, const CutPlan& cut) {
+  RingPlan plan{operand(p.a, p.a.cs, p.a.rs), operand(p.b, p.b.rs, p.b.cs)};
   plan.splits = static_cast<unsigned>(cut.splits);
   plan.split_stride = p.batch * p.m * cut.ld;
-  plan.tiles = plan.tile_rows * plan.tile_cols * static_cast<unsigned>(p.batch) * plan.splits;
+  count_tiles<T>(p, plan);
   plan.steps = static_cast<int>(ceil_div(p.k, T::BK));
   plan.tail = static_cast<int>(p.k - int64_t{plan.steps - 1} * T::BK);
   plan.c_by16 = by16(p.c);
@@ -176,6 +181,21 @@ void launch_ring(const SgemmArgs& part, const RingPlan& plan, unsigned blocks, c
                      part, plan);
 }
 
+// False where not all is whole.
+template <class T>
+bool launch_whole(const SgemmArgs& part, RingPlan plan, const Context& ctx) {
+  static_assert(T::WHOLE && T::valid());
+  static std::atomic<uint64_t> raised{0};
+  CUtensorMap b_map;
+  if (!all_whole<T>(part, plan, b_map)) return false;
+  count_tiles<T>(part, plan);
+  const unsigned all = plan.tiles * T::SPLIT, most = static_cast<unsigned>(ctx.sm_count);
+  launch_overlapping(simt_ring_boxes_kernel<T>,
+                     {T::persistent() ? min(all, most) : all, T::threads(), T::shared_bytes(), T::SPLIT}, stream(ctx),
+                     raised, part, plan, b_map);
+  return true;
+}
+
 template <class S, bool ALIGNED>
 void launch_ring(const SgemmArgs& part, RingPlan plan, const Context& ctx) {
   using T = RingTile<S, ALIGNED>;
@@ -186,12 +206,9 @@ void launch_ring(const SgemmArgs& part, RingPlan plan, const Context& ctx) {
       return launch_ring<RingTile<S, ALIGNED, true>>(part, plan, blocks, ctx);
   }
   if constexpr (ALIGNED && S::SQUARES) {
-    using Whole = RingTile<S, true, false, true>;
-    static std::atomic<uint64_t> raised{0};
-    if (CUtensorMap b_map; all_whole<T>(part, plan, b_map))
-      return launch_overlapping(simt_ring_boxes_kernel<Whole>,
-                                {blocks, Whole::threads(), Whole::shared_bytes(), Whole::SPLIT}, stream(ctx), raised,
-                                part, plan, b_map);
+    if constexpr (S::WIDE_SLOTS > 0)
+      if (launch_whole<RingTile<S, true, false, true, true>>(part, plan, ctx)) return;
+    if (launch_whole<RingTile<S, true, false, true>>(part, plan, ctx)) return;
   }
   launch_ring<T>(part, plan, blocks, ctx);
 }

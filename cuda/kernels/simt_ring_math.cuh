@@ -6,6 +6,11 @@
 
 namespace fl {
 
+template <class T>
+__device__ __forceinline__ Lane lane_of(int lane) {
+  return T::WIDE ? Lane::across(lane) : Lane(lane);
+}
+
 // A warp's sums. Its fragments have one buffer: those of the next k are loaded one by one as soon as the last FMA that
 // needs the old ones has been issued, across the border of two steps as well. Two buffers take 24 registers more and
 // were 0.7 % slower.
@@ -19,9 +24,9 @@ struct WarpMath {
 
   __device__ __forceinline__ void load(uint32_t a, uint32_t b) {
 #pragma unroll
-    for (int i = 0; i < T::TM; i += 4) unpack(&a_frag[i], ptx::load4(a + i * 32));
+    for (int i = 0; i < T::TM; i += 4) unpack(&a_frag[i], ptx::load4(a + i * T::LANE_ROWS * 4));
 #pragma unroll
-    for (int j = 0; j < T::TN; j += 4) unpack(&b_frag[j], ptx::load4(b + j * 16));
+    for (int j = 0; j < T::TN; j += 4) unpack(&b_frag[j], ptx::load4(b + j * T::LANE_COLS * 4));
   }
 
   // One k. A row's fragment of a is free after its four rows, b's after the last row; that one runs in the same
@@ -34,9 +39,10 @@ struct WarpMath {
       for (int step = 0; step < T::TN; ++step) {
         const int j = i % 2 && i + 1 < T::TM ? T::TN - 1 - step : step;
         acc[i][j] = fmaf(a_frag[i], b_frag[j], acc[i][j]);
-        if (NEXT && i + 1 == T::TM && j % 4 == 3) unpack(&b_frag[j - 3], ptx::load4(b_next + (j - 3) * 16));
+        if (NEXT && i + 1 == T::TM && j % 4 == 3)
+          unpack(&b_frag[j - 3], ptx::load4(b_next + (j - 3) * T::LANE_COLS * 4));
       }
-      if (NEXT && i % 4 == 3) unpack(&a_frag[i - 3], ptx::load4(a_next + (i - 3) * 32));
+      if (NEXT && i % 4 == 3) unpack(&a_frag[i - 3], ptx::load4(a_next + (i - 3) * T::LANE_ROWS * 4));
     }
   }
 

@@ -6,18 +6,23 @@
 namespace fl {
 
 // S names the sizes: BM BN BK TM TN WM WN KG SLOTS SPLIT, in how many TEAMS the copying warps fill slots, whether k may
-// be CUT over the grid, whether it SHARES tiles out, and whether SQUARES get a kernel of their own (WHOLE).
+// be CUT over the grid, whether it SHARES tiles out, and whether SQUARES get a kernel of their own (WHOLE) and
+// one more with WIDE_SLOTS (WIDE), if there are any.
 // C16: rows of C are aligned for 16-byte stores. The code for others is as long as all the rest, and beside the main
 // loop of a persistent kernel it cost up to 3 %; there it is a kernel of its own.
 // SHARED: tiles are shared out (simt_ring_share.cuh). Another kernel as well: whatever stands beside the main loop
 // changes the compiler's choice of registers in it, here by up to 2 % of the time.
 // WHOLE: all tiles and steps are whole, A lies with k contiguous, B and C with n in aligned rows, and there is one
 // batch. B arrives in boxes then, by a tensor map. Half as long a kernel: see TileCopy.
-template <class S, bool ALIGNED = true, bool SHARED_OUT = false, bool ALL_WHOLE = false>
+// WIDE: WHOLE in tiles of half the height and twice the width, with the same bits. Half as much of A is there to be
+// turned, by copies of 4 bytes, and what the copying warps issue is lost for the others.
+template <class S, bool ALIGNED = true, bool SHARED_OUT = false, bool ALL_WHOLE = false, bool HALF_AS_HIGH = false>
 struct RingTile : S {
-  static constexpr bool C16 = ALIGNED, SHARED = SHARED_OUT, WHOLE = ALL_WHOLE;
-  using S::BM, S::BN, S::BK, S::TM, S::TN, S::WM, S::WN, S::KG, S::SLOTS, S::SPLIT, S::TEAMS, S::CUT, S::SHARES,
-      S::SQUARES;
+  static constexpr bool C16 = ALIGNED, SHARED = SHARED_OUT, WHOLE = ALL_WHOLE, WIDE = HALF_AS_HIGH;
+  using S::BK, S::TM, S::TN, S::WM, S::WN, S::KG, S::SPLIT, S::TEAMS, S::CUT, S::SHARES, S::SQUARES;
+  static constexpr int BM = WIDE ? S::BM / 2 : S::BM, BN = WIDE ? 2 * S::BN : S::BN;
+  static constexpr int SLOTS = WIDE ? S::WIDE_SLOTS : S::SLOTS;
+  static constexpr int LANE_ROWS = WIDE ? 4 : 8, LANE_COLS = 32 / LANE_ROWS;  // of a warp
 
   static constexpr int COPIERS = 128, TEAM = COPIERS / TEAMS, WARP_STAGE = 640, FULL_REGISTERS = 224,
                        COPY_REGISTERS = 56;
@@ -47,8 +52,8 @@ struct RingTile : S {
   // then, a group because it read the slot then, or has since read one that the same team filled later.
   static constexpr bool rounds_follow() { return SLOTS % TEAMS == 0 && (KG % TEAMS == 0 || SLOTS % KG == 0); }
   static constexpr bool valid() {
-    return BM == WM * 8 * TM && BN == WN * 4 * TN && TM % 4 == 0 && TN % 4 == 0 && BK % 16 == 0 && SLOTS >= KG &&
-           SLOTS >= TEAMS && rounds_follow() && !(TEAMS > 1 && persistent()) && math_threads() == 256 &&
+    return BM == WM * LANE_ROWS * TM && BN == WN * LANE_COLS * TN && TM % 4 == 0 && TN % 4 == 0 && BK % 16 == 0 &&
+           SLOTS >= KG && SLOTS >= TEAMS && rounds_follow() && !(TEAMS > 1 && persistent()) && math_threads() == 256 &&
            !(CUT && SPLIT > 1) && !(SHARES && !persistent()) && shared_bytes() <= 232448 &&
            (persistent() || parts_bytes() + 8 * WARP_STAGE <= SLOTS * slot_bytes());
   }

@@ -5,14 +5,15 @@
 
 namespace fl {
 
-// Where quad q of lane `at` in warp (warp_row, warp_col) of a group lies in the tile. The lanes' rows are four apart.
+// Where quad q of lane `at` in warp (warp_row, warp_col) of a group lies in the tile. A lane's rows and columns come in
+// fours.
 template <class T>
 struct QuadPlace {
   int row, col;
   __device__ __forceinline__ QuadPlace(int warp, Lane at, int q) {
     const int i = q / (T::TN / 4), j = q % (T::TN / 4);
-    row = warp / T::WN * 8 * T::TM + at.row * 4 + i / 4 * 32 + i % 4;
-    col = warp % T::WN * 4 * T::TN + at.col * 4 + j * 16;
+    row = warp / T::WN * T::LANE_ROWS * T::TM + at.row * 4 + i / 4 * T::LANE_ROWS * 4 + i % 4;
+    col = warp % T::WN * T::LANE_COLS * T::TN + at.col * 4 + j * T::LANE_COLS * 4;
   }
 };
 
@@ -27,16 +28,16 @@ template <class T>
 __device__ __forceinline__ void store(const SgemmArgs& p, const WarpMath<T>& math, const Corner& at) {
   const int t = static_cast<int>(thread_again());
   if constexpr (T::C16) {
-    const QuadPlace<T> place(t / 32, Lane(t % 32), 0);
+    const QuadPlace<T> place(t / 32, lane_of<T>(t % 32), 0);
     float* row = at.c + place.row * p.c.rs + place.col;
 #pragma unroll
     for (int i = 0; i < T::TM; ++i) {
-      const bool row_exists = place.row + i / 4 * 32 + i % 4 < at.rows;
+      const bool row_exists = place.row + i / 4 * T::LANE_ROWS * 4 + i % 4 < at.rows;
       const int exist = T::WHOLE ? T::BN : row_exists ? at.cols - place.col : 0;
 #pragma unroll
       for (int j = 0; j < T::TN; j += 4)
-        put4(p, row + 4 * j, T::WHOLE ? 4 : exist - 4 * j, math.quad((i * T::TN + j) / 4));
-      row += (i % 4 == 3 ? 29 : 1) * p.c.rs;
+        put4(p, row + T::LANE_COLS * j, T::WHOLE ? 4 : exist - T::LANE_COLS * j, math.quad((i * T::TN + j) / 4));
+      row += (i % 4 == 3 ? T::LANE_ROWS * 4 - 3 : 1) * p.c.rs;
     }
   } else {
     const WarpStage stage = warp_stage<T>(math.ring.shared, t / 32);
@@ -68,10 +69,11 @@ __device__ __forceinline__ void sum_and_store(const SgemmArgs& p, const RingPlan
     ptx::store4(parts + (T::group_of(t) * QUADS + q * GT + lane) * 16, plan.one * math.quad(q));
   ptx::named_barrier<1, MATH>();
   const bool by16 = T::WHOLE || plan.c_by16;
-  const QuadPlace<T> origin(lane / 32, Lane(by16 ? t % 32 : 0), 0);
+  const QuadPlace<T> origin(lane / 32, lane_of<T>(by16 ? t % 32 : 0), 0);
   float* const c = at.c + origin.row * p.c.rs + origin.col;
   auto put = [&](int q, float4 sum) {
-    const int i = q / (T::TN / 4), down = i / 4 * 32 + i % 4, across = (q - i * (T::TN / 4)) * 16;
+    const int i = q / (T::TN / 4), down = i / 4 * T::LANE_ROWS * 4 + i % 4;
+    const int across = (q - i * (T::TN / 4)) * T::LANE_COLS * 4;
     if (!by16) return stage.put(p, at, origin.row + down, 4, origin.col + across, t % 32, sum);
     const int exist = origin.row + down < at.rows ? at.cols - origin.col - across : 0;
     put4(p, c + down * p.c.rs + across, T::WHOLE ? 4 : exist, sum);

@@ -18,6 +18,12 @@ __device__ __forceinline__ void unpack(float* to, float4 v) { to[0] = v.x, to[1]
 struct Lane {
   int row, col;
   __device__ __forceinline__ explicit Lane(int lane) : row(lane / 2 % 8), col(lane / 16 * 2 + lane % 2) {}
+  static __device__ __forceinline__ Lane across(int lane) {  // 4 lanes down, 8 across
+    Lane at(lane);
+    const int row = at.row;
+    at.row = at.col, at.col = row;
+    return at;
+  }
 };
 
 struct Corner {  // of a block's tile in C
