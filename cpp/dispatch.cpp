@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "chains.h"
 #include "device.h"
 #include "errors.h"
 #include "hardware.h"
@@ -43,17 +44,28 @@ void require(const Kernel<Args>& row, const Args& args, Device device) {
     throw InvalidValue(prefix + "needs " + lacks + "; leave kernel=None to let fastlinalg choose");
 }
 
-// By the rules alone, or among the tuned rows by their corrected costs.
+// Whether the sums of a row are as short as the call wants them.
+template <class Args>
+bool short_enough(const Kernel<Args>& row, const Args& args, int64_t limit) {
+  return limit == any_length || !row.chain || row.chain(args) <= limit;
+}
+
+// By the rules alone, or among the tuned rows by their corrected costs. A row whose sums are too long is only taken
+// where all others' are.
 template <class Args>
 const Kernel<Args>* cheapest(const Args& args, Device device, const Curves<Args>* tuned) {
   const auto rows = kernels<Args>();
   const Kernel<Args>* best = nullptr;
+  bool best_short = false;
   double best_cost = 0;
+  const int64_t limit = longest_chain(args);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (tuned && (*tuned)[i].empty()) continue;
     if (!usable(rows[i].needs, device) || (!tuned && !pays(rows[i].needs, device)) || rows[i].legal(args)) continue;
     const double cost = tuned ? (*tuned)[i].corrected(rows[i].cost(args)) : rows[i].cost(args);
-    if (!best || cost < best_cost) best = &rows[i], best_cost = cost;
+    const bool is_short = short_enough(rows[i], args, limit);
+    if (!best || is_short > best_short || (is_short == best_short && cost < best_cost))
+      best = &rows[i], best_short = is_short, best_cost = cost;
   }
   return best;
 }
@@ -168,6 +180,8 @@ std::string explain(const Args& args, Device device, const Kernel<Args>& chosen)
     if (!usable(row.needs, device)) reason = std::string("needs ") + needs_name(row.needs);
     else if (!pays(row.needs, device)) reason = "not known to gain anything on this device";
     else if (const char* lacks = row.legal(args)) reason = std::string("needs ") + lacks;
+    else if (!short_enough(row, args, longest_chain(args)))
+      reason = "sums of " + std::to_string(row.chain(args)) + " additions in a row";
     else reason = "estimated " + std::to_string(int64_t(estimate_us(row, args, device))) + " us";
     others += (others.empty() ? "" : "; ") + std::string(row.name) + ": " + reason;
   }

@@ -1,5 +1,6 @@
 #include "registry.h"
 
+#include "chains.h"
 #include "cpu_rules.h"
 #include "gemv_cuda_plan.h"
 #include "rules.h"
@@ -30,8 +31,8 @@ namespace {
 constexpr Kernel<SgemmArgs> sgemm_rows[] = {
 #define SGEMM(name, needs, legal, cost, workspace, blurb) \
   {#name, Needs::needs, legal, cost, workspace, blurb, sgemm_##name},
-#define CUDA_SGEMM(name, needs, legal, cost, workspace, blurb) \
-  {#name, Needs::needs, legal, cost, workspace, blurb, FL_CUDA_FN(sgemm_##name)},
+#define CUDA_SGEMM(name, needs, legal, cost, chain, workspace, blurb) \
+  {#name, Needs::needs, legal, cost, workspace, blurb, FL_CUDA_FN(sgemm_##name), chain},
 #include "kernels.def"
 };
 constexpr Kernel<SgemvArgs> sgemv_rows[] = {

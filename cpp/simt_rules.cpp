@@ -16,13 +16,6 @@ double way_factor(const ConstMatrix& x, bool straight, double for_an_fma, bool w
 }
 }  // namespace
 
-bool short_chains_wanted(const SgemmArgs& p) {
-  return p.precision == Precision::accurate && p.k >= 4096 && p.m * p.n <= 1 << 17;
-}
-bool chains_too_long(const SgemmArgs& p, int chains) {
-  return p.precision == Precision::accurate && p.k > int64_t{128} * chains;
-}
-
 double copy_factor(const SgemmArgs& p, double BM, double BN, bool A_BY_K) {
   const double for_an_fma = (BM + BN) / (BM * BN);
   return 1.0 + way_factor(p.a, (p.a.cs == 1) == A_BY_K, for_an_fma, A_BY_K) +
@@ -40,19 +33,19 @@ double cut_us(const SgemmArgs& p, int splits) {
 
 // The cut is part of the specification of the result's bits, so it depends on the call alone: not on what else is known
 // about the kernel, only on the rate in step_us.
-CutPlan cut_plan(const SgemmArgs& p, int64_t BM, int64_t BN) {
+CutPlan cut_plan(const SgemmArgs& p, int64_t BM, int64_t BN, int64_t groups) {
   CutPlan plan{1, ceil_div(p.n, 4) * 4};
   const int64_t tiles = ceil_div(p.m, BM) * ceil_div(p.n, BN) * p.batch, steps = ceil_div(p.k, BK);
   if (tiles > 2 * multiprocessors || steps < 12) return plan;
-  const int64_t fewest = short_chains_wanted(p) ? 2 : 0;  // a second wave of blocks halves the sums
+  const int64_t fewest = fewest_splits(p, groups, false, steps / 3);
   double least = 0;
-  for (int64_t waves = fewest; waves <= 3; ++waves) {
-    const int64_t most = std::clamp<int64_t>(waves * multiprocessors / tiles, 1, steps / 3);
+  for (int64_t waves = 0; waves <= 3; ++waves) {
+    const int64_t most = std::clamp<int64_t>(waves * multiprocessors / tiles, fewest, steps / 3);
     const int64_t splits = ceil_div(steps, ceil_div(steps, most));
     const double us =
         double(ceil_div(tiles * splits, multiprocessors)) * (4 + double(ceil_div(steps, splits)) * step_us(BM, BN)) +
         (splits > 1 ? cut_us(p, int(splits)) : 0.0);
-    if (waves == fewest || us < least) least = us, plan.splits = int(splits);
+    if (waves == 0 || us < least) least = us, plan.splits = int(splits);
   }
   return plan;
 }
@@ -83,14 +76,15 @@ double sliced_factor(const SgemmArgs& p) {
 }
 
 // As cut_plan: of the call alone. A step takes a block its latency and its share of the multiprocessor's time.
-CutPlan sliced_cut(const SgemmArgs& p, int64_t BM, int64_t BN) {
+CutPlan sliced_cut(const SgemmArgs& p, int64_t BM, int64_t BN, int64_t groups) {
   CutPlan plan{1, ceil_div(p.n, 4) * 4};
   const int64_t tiles = ceil_div(p.m, BM) * ceil_div(p.n, BN) * p.batch, steps = ceil_div(p.k, BK);
   if (tiles > 2 * multiprocessors || steps < 8) return plan;
   const double alone_us = 0.27, shared_us = 0.1 + 0.168e-3 * double(BM * BN);
+  const int64_t fewest = fewest_splits(p, groups, true, steps / 4);
   double least = 0;
   for (int64_t waves = 0; waves <= 6; ++waves) {
-    const int64_t most = std::clamp<int64_t>(waves * multiprocessors / tiles, 1, steps / 4);
+    const int64_t most = std::clamp<int64_t>(waves * multiprocessors / tiles, fewest, steps / 4);
     const int64_t splits = ceil_div(steps, ceil_div(steps, most));
     const double each = double(ceil_div(steps, splits));
     const double us = each * alone_us + double(ceil_div(tiles * splits, multiprocessors)) * (0.6 + each * shared_us) +

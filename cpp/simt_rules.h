@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "chains.h"
 #include "problem.h"
 #include "rules.h"
 
@@ -49,14 +50,8 @@ template <int BM, int BN, int START_NS, int TILE_NS, int PS_PER_K>
 double shared_cost(const SgemmArgs& p) {
   return simt_cost<BM, BN, 1, 2, START_NS, TILE_NS, PS_PER_K, false, true>(p);
 }
-// Of small products with a long k, cuBLAS adds up shorter sums than what is fastest here, so that its error is the
-// smaller one: 256 x 256 x 8192 on normal data 2.5e-7 of the norm, with chains of 256 float32 additions 3.0e-7. An
-// accurate product takes chains of 128 there.
-bool short_chains_wanted(const SgemmArgs& p);
-bool chains_too_long(const SgemmArgs& p, int chains);  // for any accurate product, if so many share its k
 template <int BM, int BN, int SPLIT, int TILE_NS, int PS_PER_K>
 double warps_cost(const SgemmArgs& p) {
-  if (short_chains_wanted(p) && chains_too_long(p, 8 * SPLIT)) return 1e6;
   // By boxes it takes 0.78 to 0.82 of the time at k = 1024.
   return (whole_tiles(p, BM, BN, 128 * SPLIT) ? 0.82 : 1.0) *
          simt_cost<BM, BN, SPLIT, 128, 0, TILE_NS, PS_PER_K, true>(p);
@@ -68,12 +63,16 @@ struct CutPlan {
   int splits;
   int64_t ld;
 };
-CutPlan cut_plan(const SgemmArgs& p, int64_t BM, int64_t BN);
-double cut_us(const SgemmArgs& p, int splits);  // of adding up the sums
+CutPlan cut_plan(const SgemmArgs& p, int64_t BM, int64_t BN, int64_t groups);  // that share a range
+double cut_us(const SgemmArgs& p, int splits);                                 // of adding up the sums
 
-template <int BM, int BN>
+template <int BM, int BN, int GROUPS>
+int64_t cut_chain(const SgemmArgs& p) {
+  return cut_chain(p.k, GROUPS, false, cut_plan(p, BM, BN, GROUPS).splits);
+}
+template <int BM, int BN, int GROUPS>
 std::size_t cut_workspace(const SgemmArgs& p) {
-  const CutPlan plan = cut_plan(p, BM, BN);
+  const CutPlan plan = cut_plan(p, BM, BN, GROUPS);
   return plan.splits == 1 ? 0 : std::size_t(plan.splits) * std::size_t(p.batch * p.m * plan.ld) * sizeof(float);
 }
 template <int BM, int BN>
@@ -82,13 +81,13 @@ std::size_t shared_workspace(const SgemmArgs& p) {
 }
 template <int BM, int BN>
 std::size_t cut_or_shared_workspace(const SgemmArgs& p) {
-  return cut_plan(p, BM, BN).splits > 1 ? cut_workspace<BM, BN>(p) : sharing_bytes(p, BM, BN);
+  return cut_plan(p, BM, BN, 1).splits > 1 ? cut_workspace<BM, BN, 1>(p) : sharing_bytes(p, BM, BN);
 }
 // FULL_NS: what the smallest tiles take longer where the next kernel finds too few multiprocessors to begin on.
-template <int BM, int BN, int STEP, int START_NS, int TILE_NS, int PS_PER_K, int FULL_NS = 0, bool SHARES = false,
-          int WHOLE_PERCENT = 100>
+template <int BM, int BN, int GROUPS, int STEP, int START_NS, int TILE_NS, int PS_PER_K, int FULL_NS = 0,
+          bool SHARES = false, int WHOLE_PERCENT = 100>
 double cut_cost(const SgemmArgs& p) {
-  const int splits = cut_plan(p, BM, BN).splits;
+  const int splits = cut_plan(p, BM, BN, GROUPS).splits;
   if (SHARES && splits == 1) return shared_cost<BM, BN, START_NS, TILE_NS, PS_PER_K>(p);
   SgemmArgs part = p;
   part.k = ceil_div(p.k, splits), part.batch = p.batch * splits;
@@ -114,16 +113,19 @@ double tiny_cost(const SgemmArgs& p) {
 // START_NS and PS_K for each k. What the multiprocessor with the most tiles spends on each: TILE_NS and PS_SHARED per
 // k, more where operands are not aligned or turn. FS_C for each output, which has to be written.
 double sliced_factor(const SgemmArgs& p);
-CutPlan sliced_cut(const SgemmArgs& p, int64_t BM, int64_t BN);
-template <int BM, int BN>
+CutPlan sliced_cut(const SgemmArgs& p, int64_t BM, int64_t BN, int64_t groups);
+template <int BM, int BN, int G>
+int64_t sliced_chain(const SgemmArgs& p) {
+  return cut_chain(p.k, G, true, sliced_cut(p, BM, BN, G).splits);
+}
+template <int BM, int BN, int G>
 std::size_t sliced_workspace(const SgemmArgs& p) {
-  const CutPlan cut = sliced_cut(p, BM, BN);
+  const CutPlan cut = sliced_cut(p, BM, BN, G);
   return cut.splits == 1 ? 0 : std::size_t(cut.splits) * std::size_t(p.batch * p.m * cut.ld) * sizeof(float);
 }
 template <int BM, int BN, int G, int START_NS, int TILE_NS, int PS_K, int PS_SHARED, int FS_C>
 double sliced_cost(const SgemmArgs& p) {
-  const CutPlan cut = sliced_cut(p, BM, BN);
-  if (chains_too_long(p, cut.splits * G)) return 1e6;
+  const CutPlan cut = sliced_cut(p, BM, BN, G);
   const double blocks = double(ceil_div(p.m, BM) * ceil_div(p.n, BN) * p.batch) * cut.splits;
   const double most = double(int64_t((blocks + 131) / 132)), k = double(ceil_div(p.k, cut.splits));
   const double written = double(p.m) * double(p.n) * double(p.batch) * cut.splits * (aligned16(p.c) ? 1.0 : 1.34);

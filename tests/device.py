@@ -79,12 +79,12 @@ def place(values, placement: str, transposed=False, gap=None) -> DeviceMatrix:
     return DeviceMatrix(values, pad(cols), shift, transposed, 0 if gap is None else gap)
 
 
-def product(name, shape, a, b, c, alpha=1.0, beta=0.0):
+def product(name, shape, a, b, c, alpha=1.0, beta=0.0, precision="strict"):
     """What the row of that name makes of C; ``shape`` is m, n, k and the number of problems."""
     m, n, k, batch = shape
     _core.device_sgemm(
         name, m, n, k, alpha, a.ptr, *a.strides, b.ptr, *b.strides, beta, c.ptr, c.ld,
-        batch, a.bs, b.bs, c.bs, "strict",
+        batch, a.bs, b.bs, c.bs, precision,
     )  # fmt: skip
     return c.download(name)
 

@@ -2,6 +2,8 @@
 
 #include <nanobind/stl/string.h>
 
+#include "call.h"
+#include "chains.h"
 #include "cpu_peak.h"
 #include "device.h"
 #include "dispatch.h"
@@ -125,6 +127,20 @@ SgemmArgs product_layout(int64_t m, int64_t n, int64_t k, int64_t batch, bool on
           .c = {nullptr, n, 1, m * n}};
 }
 
+// What dispatch asks about a product of aligned operands in device memory, for the tests: the longest chain it allows,
+// or none, and for each GPU row its estimate and its chain, or none.
+nb::tuple sgemm_rules(int64_t m, int64_t n, int64_t k, const char* precision) {
+  SgemmArgs p = product_layout(m, n, k, 1, false, false, 0.0f);
+  p.precision = parse_precision(precision);
+  nb::dict rows;
+  for (const auto& row : kernels<SgemmArgs>()) {
+    if (!on_cuda(row.needs) || row.legal(p)) continue;
+    rows[row.name] = nb::make_tuple(row.cost(p), row.chain ? nb::cast(row.chain(p)) : nb::none());
+  }
+  const int64_t limit = longest_chain(p);
+  return nb::make_tuple(limit == any_length ? nb::none() : nb::cast(limit), rows);
+}
+
 // How a product of host operands is cut up, for the tests: loads as (operand, block), steps as (loads, block), blocks
 // as (problem, problems, row, rows, col, cols). Every step costs what the named row says.
 nb::tuple panel_plan(int64_t m, int64_t n, int64_t k, int64_t batch, bool one_a, bool one_b, float beta,
@@ -207,6 +223,7 @@ void bind_inspection(nb::module_& m) {
   m.def("panel_plan", panel_plan, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch") = 1,
         nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,
         nb::arg("kernel") = "double_buffered");
+  m.def("sgemm_rules", sgemm_rules, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("precision") = "accurate");
   m.def("sgemm_tiles", sgemm_tiles, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch"), nb::arg("memory"),
         nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,
         nb::arg("kernel") = "double_buffered");

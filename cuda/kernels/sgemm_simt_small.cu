@@ -26,9 +26,9 @@ struct Sizes48x48c2 {
 
 }  // namespace
 
-void sgemm_simt_32x32c4(const SgemmArgs& p, const Context& ctx) { simt_boxes_or_warps<Sizes32x32c4>(p, ctx); }
-void sgemm_simt_32x32c2(const SgemmArgs& p, const Context& ctx) { simt_boxes_or_warps<Sizes32x32c2>(p, ctx); }
-void sgemm_simt_48x32c4(const SgemmArgs& p, const Context& ctx) { simt_boxes_or_warps<Sizes48x32c4>(p, ctx); }
-void sgemm_simt_48x48c2(const SgemmArgs& p, const Context& ctx) { simt_boxes_or_warps<Sizes48x48c2>(p, ctx); }
+void sgemm_simt_32x32c4(const SgemmArgs& p, const Context& ctx) { simt_slices<Sizes32x32c4>(p, ctx); }
+void sgemm_simt_32x32c2(const SgemmArgs& p, const Context& ctx) { simt_slices<Sizes32x32c2>(p, ctx); }
+void sgemm_simt_48x32c4(const SgemmArgs& p, const Context& ctx) { simt_slices<Sizes48x32c4>(p, ctx); }
+void sgemm_simt_48x48c2(const SgemmArgs& p, const Context& ctx) { simt_slices<Sizes48x48c2>(p, ctx); }
 
 }  // namespace fl

@@ -17,10 +17,10 @@
 namespace fl {
 
 // S names the sizes as in simt_warps.cuh, and how many slots of KS a ring of BOXES has.
-template <class S>
+template <class S, bool IN_RUNS>
 struct BoxTile : S {
   using S::TM, S::TN, S::KS, S::BOXES, S::KG, S::SPLIT;
-  static constexpr bool WHOLE = true;
+  static constexpr bool WHOLE = true, RUNS = IN_RUNS;
   static constexpr int BM = 8 * TM, BN = 4 * TN, THREADS = 32 * KG, QUADS = BM * BN / 4;
   struct CopyA {
     static constexpr int LD = KS, BYTES = BM * LD * 4;
@@ -86,7 +86,9 @@ __device__ __forceinline__ void multiply_boxes(SliceMath<T>& math, BoxSlots<T>& 
       if (lane_id == 0) slots.fill(maps, now);
     }
     now = next, b = slot + b_at;
+    math.runs.slot_done(math.acc);
   }
+  math.runs.end(math.acc);
 }
 
 template <class T>
@@ -138,15 +140,21 @@ bool box_maps(BoxMaps& maps, const SgemmArgs& p, const WarpPlan& plan) {
          tensor_map(maps.b, p.b.data, p.k, p.n, plan.b.ld, T::KS, T::BN, CU_TENSOR_MAP_SWIZZLE_NONE);
 }
 
-template <class S>
-void simt_boxes_or_warps(const SgemmArgs& p, const Context& ctx) {
-  using T = BoxTile<S>;
+template <class S, bool RUNS>
+void simt_boxes_or_warps(const SgemmArgs& p, const WarpPlan& plan, const Context& ctx) {
+  using T = BoxTile<S, RUNS>;
   static std::atomic<uint64_t> raised{0};
-  const WarpPlan plan = warp_plan<S>(p);
   BoxMaps maps;
-  if (!box_maps<T>(maps, p, plan)) return simt_warps<S>(p, plan, ctx);
+  if (!box_maps<T>(maps, p, plan)) return simt_warps<S, RUNS>(p, plan, ctx);
   launch_overlapping(simt_boxes_kernel<T>, {plan.grid.blocks() * T::SPLIT, T::THREADS, T::SHARED, T::SPLIT},
                      stream(ctx), raised, p, plan, maps);
+}
+
+template <class S>
+void simt_slices(const SgemmArgs& p, const Context& ctx) {
+  const WarpPlan plan = warp_plan<S>(p);
+  if (in_runs(p, S::KG * S::SPLIT)) simt_boxes_or_warps<S, true>(p, plan, ctx);
+  else simt_boxes_or_warps<S, false>(p, plan, ctx);
 }
 
 }  // namespace fl

@@ -216,7 +216,7 @@ void launch_ring(const SgemmArgs& part, RingPlan plan, const Context& ctx) {
 template <class S>
 void simt_ring(const SgemmArgs& p, const Context& ctx) {
   using T = RingTile<S>;
-  const CutPlan cut = T::CUT ? cut_plan(p, T::BM, T::BN) : CutPlan{1, 0};
+  const CutPlan cut = T::CUT ? cut_plan(p, T::BM, T::BN, T::KG) : CutPlan{1, 0};
   SgemmArgs part = p;
   float* sums = static_cast<float*>(ctx.workspace);
   if (cut.splits > 1) part.alpha = 1.0f, part.beta = 0.0f, part.c = {sums, cut.ld, 1, p.m * cut.ld};

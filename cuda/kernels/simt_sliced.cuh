@@ -208,7 +208,7 @@ void launch_sliced(const SgemmArgs& p, const SimtSlicedPlan& plan, const Context
 template <class S>
 void simt_sliced(const SgemmArgs& p, const Context& ctx) {
   using T = SimtSlicedTile<S>;
-  const CutPlan cut = sliced_cut(p, T::BM, T::BN);
+  const CutPlan cut = sliced_cut(p, T::BM, T::BN, T::G);
   SimtSlicedPlan plan{operand(p.a, p.a.cs, p.a.rs), operand(p.b, p.b.rs, p.b.cs),
                       TileGrid(p.m, p.n, p.batch, T::BM, T::BN), 1.0f, static_cast<unsigned>(cut.splits)};
   if (cut.splits == 1) return launch_sliced<T, false>(p, plan, ctx);

@@ -16,14 +16,15 @@
 #pragma once
 
 #include "cluster_launch.cuh"
-#include "simt_tile.cuh"
+#include "simt_slice_math.cuh"
 
 namespace fl {
 
-// S names the sizes: TM TN KS (k of a ring slot) SLOTS KG SPLIT.
-template <class S>
+// S names the sizes: TM TN KS (k of a ring slot) SLOTS KG SPLIT. IN_RUNS: each warp adds up runs of its slice
+// (chains.h); a kernel of its own, since it takes twice the registers for sums.
+template <class S, bool IN_RUNS>
 struct WarpTile : S {
-  static constexpr bool WHOLE = false;
+  static constexpr bool WHOLE = false, RUNS = IN_RUNS;
   using S::TM, S::TN, S::KS, S::SLOTS, S::KG, S::SPLIT;
   static constexpr int BM = 8 * TM, BN = 4 * TN, THREADS = 32 * KG;
   using CopyA = TileCopy<BM, KS, 32, Tail::of_columns>;
@@ -69,86 +70,30 @@ struct WarpSlice {
   }
 };
 
-// A warp's sums and fragments. Those of A are four k of a row, those of B a row of one k and of the next. All are
-// loaded while what comes before them is multiplied, four k to a trip of the loop: unrolled over a slot, the FMAs came
-// in an order that cost a fifth of the issue slots in the register banks: 12.2 us instead of 11.5 with 48 x 48 tiles.
+// math.acc = the product over the slice, in ascending k. What is loaded behind its end is not used.
 template <class T>
-struct SliceMath {
-  static constexpr int A_ROW = T::CopyA::LD * 4, B_ROW = T::CopyB::LD * 4;
-  float acc[T::TM][T::TN];
-  float4 a_rows[T::TM];
-  float b_even[T::TN], b_odd[T::TN];
-
-  static __device__ __forceinline__ void load_b(float (&b_frag)[T::TN], uint32_t b) {
-#pragma unroll
-    for (int j = 0; j < T::TN; j += 4) unpack(&b_frag[j], ptx::load4(b + j * 16));
-  }
-  __device__ __forceinline__ void start(uint32_t a, uint32_t b) {
-#pragma unroll
-    for (int i = 0; i < T::TM; ++i) a_rows[i] = ptx::load4(a + i * 8 * A_ROW);
-    load_b(b_even, b);
-#pragma unroll
-    for (int i = 0; i < T::TM; ++i)
-#pragma unroll
-      for (int j = 0; j < T::TN; ++j) acc[i][j] = 0.0f;
-  }
-
-  template <int L>
-  __device__ __forceinline__ void one_k(const float (&b_frag)[T::TN], uint32_t a_next) {
-#pragma unroll
-    for (int i = 0; i < T::TM; ++i) {
-#pragma unroll
-      for (int step = 0; step < T::TN; ++step) {
-        const int j = (i + L * T::TM) % 2 ? T::TN - 1 - step : step;
-        acc[i][j] = fmaf(component(a_rows[i], L), b_frag[j], acc[i][j]);
-      }
-      if (L == 3) a_rows[i] = ptx::load4(a_next + i * 8 * A_ROW);
-    }
-  }
-
-  // The four k at b, and the fragments of the four behind them.
-  __device__ __forceinline__ void four_k(uint32_t b, uint32_t a_next, uint32_t b_next) {
-    load_b(b_odd, b + B_ROW);
-    one_k<0>(b_even, 0);
-    load_b(b_even, b + 2 * B_ROW);
-    one_k<1>(b_odd, 0);
-    load_b(b_odd, b + 3 * B_ROW);
-    one_k<2>(b_even, 0);
-    load_b(b_even, b_next);
-    one_k<3>(b_odd, a_next);
-  }
-
-  // The warp's part of the sums, as fours of neighbours. `one`: see sum_and_store in simt_ring_store.cuh.
-  __device__ __forceinline__ void store(uint32_t to, float one, int lane) const {
-#pragma unroll
-    for (int i = 0; i < T::TM; ++i)
-#pragma unroll
-      for (int j = 0; j < T::TN; j += 4)
-        ptx::store4(to + ((i * T::TN + j) / 4 * 32 + lane) * 16,
-                    one * float4{acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]});
-  }
-
-  // acc = the product over the slice, in ascending k. What is loaded behind its end is not used.
-  __device__ __forceinline__ void multiply(WarpSlice<T>& slice, int64_t count, Lane lane) {
-    const uint32_t a_at = lane.row * A_ROW, b_at = T::CopyA::BYTES + lane.col * 16;
-    uint32_t slot = slice.ring, a = slot + a_at, b = slot + b_at;
+__device__ __forceinline__ void multiply_slice(SliceMath<T>& math, WarpSlice<T>& slice, int64_t count, Lane lane) {
+  constexpr int A_ROW = T::CopyA::LD * 4, B_ROW = T::CopyB::LD * 4;
+  const uint32_t a_at = lane.row * A_ROW, b_at = T::CopyA::BYTES + lane.col * 16;
+  uint32_t slot = slice.ring, a = slot + a_at, b = slot + b_at;
+  ptx::wait_copies<T::SLOTS - 2>();
+  __syncwarp();  // all lanes' copies have arrived
+  math.start(a, b);
+#pragma unroll 1
+  for (int64_t slots = ceil_div(count, T::KS); slots > 0; --slots) {
+    __syncwarp();  // all lanes have read the slot before this one, which is filled now
+    slice.copy_next();
+#pragma unroll 1
+    for (int k = 4; k < T::KS; k += 4, a += 16, b += 4 * B_ROW) math.four_k(b, a + 16, b + 4 * B_ROW);
+    slot = slot == slice.ring + (T::SLOTS - 1) * T::SLOT ? slice.ring : slot + T::SLOT;
     ptx::wait_copies<T::SLOTS - 2>();
-    __syncwarp();  // all lanes' copies have arrived
-    start(a, b);
-#pragma unroll 1
-    for (int64_t slots = ceil_div(count, T::KS); slots > 0; --slots) {
-      __syncwarp();  // all lanes have read the slot before this one, which is filled now
-      slice.copy_next();
-#pragma unroll 1
-      for (int k = 4; k < T::KS; k += 4, a += 16, b += 4 * B_ROW) four_k(b, a + 16, b + 4 * B_ROW);
-      slot = slot == slice.ring + (T::SLOTS - 1) * T::SLOT ? slice.ring : slot + T::SLOT;
-      ptx::wait_copies<T::SLOTS - 2>();
-      __syncwarp();
-      four_k(b, slot + a_at, slot + b_at);
-      a = slot + a_at, b = slot + b_at;
-    }
+    __syncwarp();
+    math.four_k(b, slot + a_at, slot + b_at);
+    a = slot + a_at, b = slot + b_at;
+    math.runs.slot_done(math.acc);
   }
-};
+  math.runs.end(math.acc);
+}
 
 // Adds the warps' parts, sends those of other blocks' shares of the tile to them, and stores what the block's own share
 // comes to. The parts of that stay in registers.
@@ -208,7 +153,7 @@ __global__ void __launch_bounds__(T::THREADS, 1)
 #pragma unroll 1
   for (int s = 0; s < T::SLOTS - 1; ++s) slice.copy_next();
   SliceMath<T> math;
-  math.multiply(slice, count, lane);
+  multiply_slice(math, slice, count, lane);
 
   ptx::wait_copies<0>();
   __syncwarp();  // the warp's ring is free
@@ -220,18 +165,19 @@ __global__ void __launch_bounds__(T::THREADS, 1)
 
 template <class S>
 WarpPlan warp_plan(const SgemmArgs& p) {
-  using T = WarpTile<S>;
+  using T = WarpTile<S, false>;
   return {operand(p.a, p.a.rs, p.a.cs),
           operand(p.b, p.b.rs, p.b.cs),
           TileGrid(p.m, p.n, p.batch, T::BM, T::BN),
-          ceil_div(ceil_div(p.k, T::KS), T::KG * T::SPLIT) * T::KS,
+          slice_of(p.k, T::KG * T::SPLIT),
           by16(p.c),
           1.0f};
 }
 
-template <class S>
+template <class S, bool RUNS>
 void simt_warps(const SgemmArgs& p, const WarpPlan& plan, const Context& ctx) {
-  using T = WarpTile<S>;
+  using T = WarpTile<S, RUNS>;
+  static_assert(T::KS == 16, "as slice_of() has it");
   static std::atomic<uint64_t> raised{0};
   launch_overlapping(simt_warps_kernel<T>, {plan.grid.blocks() * T::SPLIT, T::THREADS, T::SHARED, T::SPLIT},
                      stream(ctx), raised, p, plan);
