@@ -16,7 +16,7 @@ constexpr int slice_count(Slices slices) { return slices == Slices::fp16x2 ? 2 :
 
 // A slice holds 64 x 64 blocks of 2-byte numbers: 64 lines (rows of A, columns of B) by 64 k. The slices of a block lie
 // side by side, and the blocks of 64 lines one after the other along k.
-constexpr int SLICE_BLOCK = 64, SLICE_BYTES = 64 * 64 * 2;
+constexpr int SLICE_BLOCK = 64, SLICE_LINE_BYTES = 64 * 2, SLICE_BYTES = 64 * SLICE_LINE_BYTES;
 constexpr int SPLIT_LINES =
     16;  // lines that a block of threads of the split pass takes; it reports on them in one word
 // The bound of docs/accuracy.md holds from k = 64 on, but short sums of positive numbers are more accurate in plain
@@ -29,24 +29,24 @@ constexpr unsigned VERDICT_REFUSED = 1, VERDICT_WIDE = 2, VERDICT_NOT_FINITE = 4
 constexpr unsigned VERDICT_DONE = 8;        // something else has computed the product
 constexpr unsigned VERDICT_GIVE_BACK = 16;  // no bar: the tensor cores lose something of this product
 
-// Up to here tiles may have 96 columns. Their strips of B, every other one half empty, take a third more room.
+// Up to here tiles may have 96 columns. Their strips of B have as many.
 constexpr int64_t SLICED_WIDEST_96 = 4096;
 
 // The split of one operand in memory: a word of the guard for each 16 lines, the exponent of each line, the slices of
-// each strip of 64. Offsets and size.
+// each strip of lines. Offsets and size.
 struct SplitLayout {
-  int64_t tile;  // lines that get strips of their own: 64, or 96 of B in two strips of which one is half empty
-  int64_t strips, groups;  // of 64 and of 16 lines
+  int64_t tile;            // lines of a strip: 64, or 96 columns of B for tiles that have as many
+  int64_t strips, groups;  // the latter of 16 lines
   std::size_t exponents, slices, strip_bytes, bytes;
 
   constexpr SplitLayout(int64_t lines, int64_t k, Slices kind, int64_t tile_lines = SLICE_BLOCK)
       : tile(tile_lines),
-        strips(ceil_div(lines, tile) * ceil_div(tile, SLICE_BLOCK)),
+        strips(ceil_div(lines, tile)),
         groups(ceil_div(lines, SPLIT_LINES)),
         exponents(aligned(std::size_t(groups) * sizeof(unsigned))),
         // A tile of the product may reach three strips past the last one. What it reads there goes nowhere.
-        slices(aligned(exponents + std::size_t(strips + 3) * SLICE_BLOCK * sizeof(int))),
-        strip_bytes(std::size_t(ceil_div(k, SLICE_BLOCK) * slice_count(kind)) * SLICE_BYTES),
+        slices(aligned(exponents + std::size_t((strips + 3) * tile) * sizeof(int))),
+        strip_bytes(std::size_t(ceil_div(k, SLICE_BLOCK) * slice_count(kind) * tile) * SLICE_LINE_BYTES),
         bytes(slices + std::size_t(strips + 3) * strip_bytes) {}
 
  private:
@@ -112,7 +112,7 @@ enum class SlicedTile {
 };
 struct SlicedChoice {
   SlicedTile tile;
-  int64_t b_tile;      // columns of B that get strips of their own
+  int64_t b_tile;      // columns of a strip of B
   double rounds_area;  // elements of C that one multiprocessor computes, weighed by the rate of the tile
   double ends;         // microseconds: the first tile's way in and the last one's way out
 };

@@ -231,3 +231,17 @@ def test_what_stands_by_for_every_tile(row, shape, trans):
     got = fl.sgemm(*on_device(left, right), trans_a=trans[0], trans_b=trans[1], kernel=row.name).numpy()
     rows = np.arange(0, m, 17)
     assert_product(got[rows], a[rows], b, context=f"{row.name} {shape}")
+
+
+@pytest.mark.parametrize("shape", [(760, 750, 520), (760, 746, 1100), (1530, 1500, 260), (1536, 1488, 1400)], ids=str)
+def test_strips_of_as_many_columns_as_a_tile_has(shape):
+    """Tiles of 96 columns: the split pass packs B for them, in one piece of k or several. Slices, and so bits, do not
+    depend on the order of the operands."""
+    a, b = data("normal", *shape)
+    rows = np.arange(0, shape[0], 37)
+    want = fl.sgemm(*on_device(a, b), kernel="fp16x2").numpy()
+    assert_product(want[rows], a[rows], b, context=str(shape))
+    for trans_a, trans_b in product((False, True), repeat=2):
+        left, right = np.ascontiguousarray(a.T) if trans_a else a, np.ascontiguousarray(b.T) if trans_b else b
+        got = fl.sgemm(*on_device(left, right), trans_a=trans_a, trans_b=trans_b, kernel="fp16x2").numpy()
+        assert_same_bits(got, want, f"{shape} {trans_a}, {trans_b}")

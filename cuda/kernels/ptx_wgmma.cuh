@@ -73,6 +73,11 @@ __device__ __forceinline__ uint64_t swizzled_tile(uint32_t address, uint32_t lea
   return uint64_t{(address & 0x3FFFF) >> 4} | uint64_t{leading >> 4} << 16 | uint64_t{stride >> 4} << 32 |
          uint64_t{1} << 62;
 }
+// Without a swizzle, columns next to each other: eight rows of eight columns are 128 bytes in a row, `leading` from
+// there to the next eight rows, and `stride` to the next eight columns.
+__device__ __forceinline__ uint64_t plain_tile(uint32_t address, uint32_t leading, uint32_t stride) {
+  return swizzled_tile(address, leading, stride) & ~(uint64_t{1} << 62);
+}
 
 #define FL_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define FL_D32(i) \

@@ -105,18 +105,25 @@ void launch_split(const SgemmArgs& p, const SlicedOperands& at, const SlicedBoun
   const auto launch = [&](auto kernel, int threads) {
     launch_overlapping(kernel, GridShape{blocks, threads}, ctx, known, split);
   };
-  if (const int strips = split_strips(split.groups, p.k); strips > 1) {
-    static PerDevice known_first, known_second;
-    const SplitStrips cut{split, unsigned(strips), at.records, at.records + STRIP_BLOCKS};
-    const GridShape all{split.groups * cut.strips, LongSplit::THREADS};
-    launch_overlapping(split_strips_kernel<S, LongSplit, 2>, all, ctx, known_first, cut);
-    return launch_overlapping(settle_strips_kernel<S, LongSplit, 2>, all, ctx, known_second, cut);
-  }
-  if (p.k > SlicedBound::ONE_PIECE) return launch(sliced_split_kernel<S, true, LongSplit, 2>, LongSplit::THREADS);
-  if constexpr (S::COUNT == 3)
-    if (2 * split.groups <= 3 * static_cast<unsigned>(ctx.sm_count))
-      return launch(sliced_split_kernel<S, false, WideSplit, 1>, WideSplit::THREADS);
-  launch(sliced_split_kernel<S, false, ShortSplit, 2>, ShortSplit::THREADS);
+  const auto launch_all = [&](auto packed) {
+    constexpr bool PACKED = decltype(packed)::value;
+    if (const int strips = split_strips(split.groups, p.k); strips > 1) {
+      static PerDevice known_first, known_second;
+      const SplitStrips cut{split, unsigned(strips), at.records, at.records + STRIP_BLOCKS};
+      const GridShape all{split.groups * cut.strips, LongSplit::THREADS};
+      launch_overlapping(split_strips_kernel<S, LongSplit, 2, PACKED>, all, ctx, known_first, cut);
+      return launch_overlapping(settle_strips_kernel<S, LongSplit, 2, PACKED>, all, ctx, known_second, cut);
+    }
+    if (p.k > SlicedBound::ONE_PIECE)
+      return launch(sliced_split_kernel<S, true, LongSplit, 2, PACKED>, LongSplit::THREADS);
+    if constexpr (S::COUNT == 3)
+      if (2 * split.groups <= 3 * static_cast<unsigned>(ctx.sm_count))
+        return launch(sliced_split_kernel<S, false, WideSplit, 1, PACKED>, WideSplit::THREADS);
+    launch(sliced_split_kernel<S, false, ShortSplit, 2, PACKED>, ShortSplit::THREADS);
+  };
+  if constexpr (S::COUNT == 2)
+    if (at.b_tile != SLICE_BLOCK) return launch_all(std::true_type{});
+  launch_all(std::false_type{});
 }
 
 // Boxes of 16 x 32 floats; false if the driver cannot be asked or they do not fit C.

@@ -24,7 +24,7 @@ struct SplitPlan {
   SplitOperand a, b;
   int64_t k, k_blocks;
   unsigned a_groups, groups;  // of lines: those of A, then those of B; none of an operand whose split is there
-  unsigned b_tile;            // groups of B that make up a tile; its strips are its own
+  unsigned b_tile;            // groups of a strip of B
   float small, large;         // thresholds on scaled numbers
   bool early;                 // whether the product's blocks may start as soon as there is room
   const unsigned* before;     // the verdict on slices that were tried before, if any
@@ -67,7 +67,8 @@ __device__ __forceinline__ void report_lines(const SplitPlan& plan, const SplitO
   if (lane == 0) *word = flags | min(not_large, GUARD_COUNT);
 }
 
-template <class S, class Shape, bool IS_B, bool K_CONTIGUOUS>
+// PACKED: strips of B of another width than 64 columns.
+template <class S, class Shape, bool IS_B, bool K_CONTIGUOUS, bool PACKED>
 struct LinesSplit {
   using Share = SplitShare<Shape, IS_B, K_CONTIGUOUS>;
   static constexpr int CHUNKS = Shape::CHUNKS, PIECE = Shape::PIECE, LINES = Share::LINES, HEADROOM = 4;
@@ -79,8 +80,8 @@ struct LinesSplit {
   SplitShared& shared;
   const Share at;
   const int64_t line0;
-  unsigned quarter;
-  char* slices;
+  const unsigned strip_groups, quarter, block_bytes;  // of a strip: its 16 lines, which these are, its bytes for 64 k
+  char* const slices;
 
   Numbers v;
   unsigned own[LINES] = {}, smallest = ~0u;  // of magnitudes' bits times 2; minus 1, so that zero is the largest
@@ -90,12 +91,15 @@ struct LinesSplit {
 
   __device__ __forceinline__ LinesSplit(const SplitPlan& plan, const SplitOperand& x, unsigned group,
                                         SplitShared& shared)
-      : plan(plan), x(x), shared(shared), at{threadIdx.x}, line0(int64_t{group} * SPLIT_LINES) {
-    const unsigned in_tile = IS_B ? group % plan.b_tile : group, tile = IS_B ? group / plan.b_tile : 0;
-    const int64_t strip = int64_t{tile} * ((plan.b_tile + 3) / 4) + in_tile / 4;
-    quarter = in_tile % 4;
-    slices = x.slices + strip * plan.k_blocks * BLOCK_BYTES<S>;
-  }
+      : plan(plan),
+        x(x),
+        shared(shared),
+        at{threadIdx.x},
+        line0(int64_t{group} * SPLIT_LINES),
+        strip_groups(PACKED ? plan.b_tile : 4),
+        quarter(group % strip_groups),
+        block_bytes(S::COUNT * strip_groups * SPLIT_LINES * SLICE_LINE_BYTES),
+        slices(x.slices + int64_t{group / strip_groups} * plan.k_blocks * block_bytes) {}
 
   __device__ __forceinline__ void read(Numbers& to, int piece) const {
     const int64_t from = int64_t{piece} * PIECE;
@@ -139,7 +143,8 @@ struct LinesSplit {
     const auto large = S::pair(plan.large, plan.large);
     const int blocks_before = piece * (PIECE / SLICE_BLOCK);
     const unsigned k_left = static_cast<unsigned>(plan.k_blocks - blocks_before) * SLICE_BLOCK;
-    char* const to_piece = slices + int64_t{blocks_before} * BLOCK_BYTES<S>;
+    const unsigned slice_bytes = block_bytes / S::COUNT;
+    char* const to_piece = slices + int64_t{blocks_before} * block_bytes;
 #pragma unroll
     for (int g = 0; g < CHUNKS; ++g) {
       alignas(16) typename S::Pair cut[S::COUNT][4];
@@ -160,16 +165,19 @@ struct LinesSplit {
         for (int i = 0; i < 4; ++i) {
           const unsigned k = at.k_of_pair(g * 4 + i);
           if (k >= k_left) continue;
-          char* const to = to_piece + k / SLICE_BLOCK * BLOCK_BYTES<S> + at.place_of_pair(g * 4 + i, quarter);
+          char* const to = to_piece + k / SLICE_BLOCK * block_bytes +
+                           (PACKED ? at.place_of_pair_packed(g * 4 + i, quarter * 2 + at.t % 2)
+                                   : at.place_of_pair(g * 4 + i, quarter));
 #pragma unroll
-          for (int s = 0; s < S::COUNT; ++s) *reinterpret_cast<typename S::Pair*>(to + s * SLICE_BYTES) = cut[s][i];
+          for (int s = 0; s < S::COUNT; ++s) *reinterpret_cast<typename S::Pair*>(to + s * slice_bytes) = cut[s][i];
         }
       } else {
         if (at.k(g) >= k_left) continue;
-        char* const to = to_piece + at.k(g) / SLICE_BLOCK * BLOCK_BYTES<S> + at.place(g, quarter);
+        char* const to = to_piece + at.k(g) / SLICE_BLOCK * block_bytes +
+                         (PACKED ? at.place_packed(g, quarter * 2 + at.t % 2) : at.place(g, quarter));
 #pragma unroll
         for (int s = 0; s < S::COUNT; ++s)
-          *reinterpret_cast<uint4*>(to + s * SLICE_BYTES) = *reinterpret_cast<const uint4*>(cut[s]);
+          *reinterpret_cast<uint4*>(to + s * slice_bytes) = *reinterpret_cast<const uint4*>(cut[s]);
       }
     }
   }

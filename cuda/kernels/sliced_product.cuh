@@ -17,12 +17,10 @@
 namespace fl {
 
 template <class S_, int W_, int BN_, int WARPGROUPS_, int STAGES_, int CLUSTER_>
-struct ProductTile {
-  using S = S_;
+struct ProductTile : StageShape<S_, W_ * WARPGROUPS_ * 64, BN_> {
   static constexpr int W = W_, BN = BN_, WARPGROUPS = WARPGROUPS_, STAGES = STAGES_, CLUSTER = CLUSTER_;
-  static constexpr int BM = W * WARPGROUPS * 64, A_CHUNKS = BM / 64, B_CHUNKS = (BN + 63) / 64;
-  static constexpr int STAGE_BYTES = (A_CHUNKS + B_CHUNKS) * BLOCK_BYTES<S>;
-  static constexpr int STAGING = STAGE_BYTES * STAGES;  // of the epilogue: two boxes per warp
+  static constexpr int BM = W * WARPGROUPS * 64;
+  static constexpr int STAGING = ProductTile::STAGE_BYTES * STAGES;  // of the epilogue: two boxes per warp
   static constexpr int BARRIERS = STAGING + WARPGROUPS * 4 * 2 * BOX_BYTES;
   static constexpr int SHARED_BYTES = BARRIERS + 16 * STAGES + 8 + 1024;  // aligned to 1024 by hand
   static constexpr int MATH_THREADS = 128 * WARPGROUPS, THREADS = MATH_THREADS + 128;

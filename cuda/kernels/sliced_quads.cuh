@@ -7,16 +7,14 @@
 namespace fl {
 
 template <class S_, int M_GROUPS_, int K_GROUPS_, int BN_, int STAGES_, int BLOCKS_>
-struct SingleTile {
-  using S = S_;
+struct SingleTile : StageShape<S_, M_GROUPS_ * 64, BN_> {
   static constexpr int M_GROUPS = M_GROUPS_, K_GROUPS = K_GROUPS_, BN = BN_, STAGES = STAGES_, BLOCKS = BLOCKS_;
   static constexpr int W = 1, CLUSTER = 1;  // as TileSource and StageTiles know them: each block has tiles of its own
-  static constexpr int BM = 64 * M_GROUPS, A_CHUNKS = BM / 64, B_CHUNKS = (BN + 63) / 64;
-  static constexpr int STAGE_BYTES = (A_CHUNKS + B_CHUNKS) * BLOCK_BYTES<S>;
+  static constexpr int BM = 64 * M_GROUPS;
   static constexpr int PARTS = BLOCKS * K_GROUPS, PART_THREADS = 128 * M_GROUPS;
   static constexpr int QUADS = BN / 8 / PARTS;                  // of a thread's sums, in fours, that are its own
   static constexpr int SLOT_BYTES = QUADS * PART_THREADS * 16;  // what a part gets from another
-  static constexpr int INBOX = STAGE_BYTES * STAGES;
+  static constexpr int INBOX = SingleTile::STAGE_BYTES * STAGES;
   static constexpr int BARRIERS = INBOX + K_GROUPS * (PARTS - 1) * SLOT_BYTES;
   static constexpr int NEEDED = BARRIERS + 16 * STAGES + 8 + 1024;  // aligned to 1024 by hand
   static constexpr int SHARED_BYTES = NEEDED > FALLBACK_SHARED ? NEEDED : FALLBACK_SHARED;

@@ -64,6 +64,13 @@ struct SplitShare {
     const unsigned row = k_of_pair(i) % 64, column = quarter * 2 + t % 2;
     return row * 128 + ((column ^ row % 8) << 4) + t % 8 / 2 * 4;
   }
+  // The same in a packed block of B: a row of k has 16 bytes of the eight columns `eight`, eight such rows follow.
+  __device__ __forceinline__ unsigned place_packed(int g, unsigned eight) const {
+    return eight * 1024 + k(g) % 64 * 16;
+  }
+  __device__ __forceinline__ unsigned place_of_pair_packed(int i, unsigned eight) const {
+    return eight * 1024 + k_of_pair(i) % 64 * 16 + t % 8 / 2 * 4;
+  }
 };
 
 // V neighbours.

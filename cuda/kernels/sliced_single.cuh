@@ -15,9 +15,7 @@ namespace fl {
 template <class T>
 __device__ __forceinline__ void fill_share(const ProductPlan& plan, int tile, const Stages& stages,
                                            const PartShare<T>& share, const VerdictShared& guard) {
-  TileSource<T> source(plan, tile, 0);
-  source.a += std::size_t{BLOCK_BYTES<typename T::S>} * share.from;
-  source.b += std::size_t{BLOCK_BYTES<typename T::S>} * share.from;
+  TileSource<T> source(plan, tile, 0, share.from);
   StageCursor<T> at;
   for (int i = 0; i < share.count; ++i, at.next()) {
     if (i == T::STAGES) {

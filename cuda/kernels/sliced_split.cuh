@@ -16,17 +16,19 @@
 namespace fl {
 
 // Calls split(type of LinesSplit, operand, number of the group in it, flag of its low slices).
-template <class S, class Shape, class Split>
+template <class S, class Shape, bool PACKED, class Split>
 __device__ __forceinline__ void by_operand(const SplitPlan& plan, unsigned group, Split&& split) {
   const bool is_b = group >= plan.a_groups;
   const SplitOperand& x = is_b ? plan.b : plan.a;
   if (!is_b) {
-    if (x.k_contiguous) split(std::type_identity<LinesSplit<S, Shape, false, true>>{}, plan.a, group, GUARD_LOW_A);
-    else split(std::type_identity<LinesSplit<S, Shape, false, false>>{}, plan.a, group, GUARD_LOW_A);
+    if (x.k_contiguous)
+      split(std::type_identity<LinesSplit<S, Shape, false, true, false>>{}, plan.a, group, GUARD_LOW_A);
+    else split(std::type_identity<LinesSplit<S, Shape, false, false, false>>{}, plan.a, group, GUARD_LOW_A);
   } else {
     group -= plan.a_groups;
-    if (x.k_contiguous) split(std::type_identity<LinesSplit<S, Shape, true, true>>{}, plan.b, group, GUARD_LOW_B);
-    else split(std::type_identity<LinesSplit<S, Shape, true, false>>{}, plan.b, group, GUARD_LOW_B);
+    if (x.k_contiguous)
+      split(std::type_identity<LinesSplit<S, Shape, true, true, PACKED>>{}, plan.b, group, GUARD_LOW_B);
+    else split(std::type_identity<LinesSplit<S, Shape, true, false, PACKED>>{}, plan.b, group, GUARD_LOW_B);
   }
 }
 
@@ -59,7 +61,7 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
 }
 
 // LONG: k > 1024. There a thread has registers for the piece that comes next.
-template <class S, bool LONG, class Shape, int RESIDENT>
+template <class S, bool LONG, class Shape, int RESIDENT, bool PACKED>
 __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
     sliced_split_kernel(const __grid_constant__ SplitPlan plan) {
   __shared__ SplitShared shared;
@@ -69,7 +71,7 @@ __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
   if (!split_wanted(plan)) return;
   for (unsigned block = blockIdx.x; block < plan.groups; block += gridDim.x) {
     clear(shared);
-    by_operand<S, Shape>(plan, block, [&](auto type, const SplitOperand& x, unsigned group, unsigned low) {
+    by_operand<S, Shape, PACKED>(plan, block, [&](auto type, const SplitOperand& x, unsigned group, unsigned low) {
       split_group<typename decltype(type)::type, LONG>(plan, x, group, low, shared);
     });
   }

@@ -46,7 +46,7 @@ __device__ __forceinline__ void split_strip(const SplitStrips& plan, const Split
 }
 
 // A block for each strip of each group, groups first: their neighbours read the same rows of a row-major B.
-template <class S, class Shape, int RESIDENT>
+template <class S, class Shape, int RESIDENT, bool PACKED>
 __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
     split_strips_kernel(const __grid_constant__ SplitStrips plan) {
   __shared__ SplitShared shared;
@@ -55,9 +55,10 @@ __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
   if (!split_wanted(plan.split)) return;
   const unsigned group = blockIdx.x % plan.split.groups, strip = blockIdx.x / plan.split.groups;
   clear(shared);
-  by_operand<S, Shape>(plan.split, group, [&](auto type, const SplitOperand& x, unsigned in_operand, unsigned low) {
-    split_strip<typename decltype(type)::type>(plan, x, in_operand, low, group, strip, shared);
-  });
+  by_operand<S, Shape, PACKED>(
+      plan.split, group, [&](auto type, const SplitOperand& x, unsigned in_operand, unsigned low) {
+        split_strip<typename decltype(type)::type>(plan, x, in_operand, low, group, strip, shared);
+      });
 }
 
 // All that the strips of a group have found, to shared.largest[1], large_count and the flags that come back.
@@ -113,7 +114,7 @@ __device__ __forceinline__ void settle_strip(const SplitStrips& plan, const Spli
                Lines::exponent(shared.largest[1][line], false), __ldcg(&total.flags), x.words + in_operand);
 }
 
-template <class S, class Shape, int RESIDENT>
+template <class S, class Shape, int RESIDENT, bool PACKED>
 __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
     settle_strips_kernel(const __grid_constant__ SplitStrips plan) {
   __shared__ SplitShared shared;
@@ -123,9 +124,10 @@ __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
   if (!split_wanted(plan.split)) return;
   const unsigned group = blockIdx.x % plan.split.groups, strip = blockIdx.x / plan.split.groups;
   clear(shared);
-  by_operand<S, Shape>(plan.split, group, [&](auto type, const SplitOperand& x, unsigned in_operand, unsigned low) {
-    settle_strip<typename decltype(type)::type>(plan, x, in_operand, low, group, strip, shared);
-  });
+  by_operand<S, Shape, PACKED>(
+      plan.split, group, [&](auto type, const SplitOperand& x, unsigned in_operand, unsigned low) {
+        settle_strip<typename decltype(type)::type>(plan, x, in_operand, low, group, strip, shared);
+      });
 }
 
 }  // namespace fl
