@@ -36,11 +36,14 @@ __device__ __forceinline__ void multiply_share(float (&acc)[T::BN / 2], const St
   const StageTiles<T> operands(own, share.m_group);
   float sum[T::BN / 2];
   StageCursor<T> at;
+  if (T::TURNS && share.k_group == 1) ptx::turn_pass(2, 256);
   for (int i = 0; i < share.count - share.k_group; i += T::K_GROUPS) {
     ptx::barrier_wait(own.full + 8 * at.stage, at.parity);
+    if (T::TURNS) ptx::turn_wait(2 + share.k_group, 256);
     ptx::wgmma_fence();
     operands.multiply(sum, at.stage, 0);
     ptx::wgmma_commit();
+    if (T::TURNS) ptx::turn_pass(3 - share.k_group, 256);
     ptx::wgmma_wait_all();
     ptx::written(sum);
     if (threadIdx.x % 32 == 0) ptx::barrier_arrive(own.empty + 8 * at.stage);
