@@ -28,7 +28,11 @@ RUNS = {
     "tiles": ("test_tiles.py", "scalars or batches or what_others or nothing_fits or log or (strict and 257)", (1,)),
     "tiles again": ("test_tiles.py", "scalars or what_others", (2,)),
     "memory": ("test_device_memory.py", "not many_calls and not four", (1,)),
-    "device arrays": ("test_device_arrays.py test_device_arrays_errors.py test_plans.py test_dispatch.py", "", (1, 2)),
+    "device arrays": (
+        "test_device_arrays.py test_device_arrays_errors.py test_malformed_arrays.py test_plans.py test_dispatch.py",
+        "",
+        (1, 2),
+    ),
     "repeats": ("test_device_repeats.py", "", (1, 2)),
     "tuning": ("test_tuning.py test_cli_tune.py", "", (1,)),
     "in place": ("test_transpose_in_place.py", "", (1,)),

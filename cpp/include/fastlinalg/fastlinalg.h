@@ -1,7 +1,8 @@
 /* fastlinalg for C (C99): float32 matrix products, matrix-vector products and transposes, on the CPU and NVIDIA GPUs.
  *
  * Matrices are row-major: element (i, j) of a matrix `a` with leading dimension `lda` is a[i * lda + j], with
- * lda >= columns. A flag `trans_a` of 1 makes the operand the transpose of the stored matrix; nothing is copied.
+ * lda >= columns and `a` aligned to 4 bytes; a flag `trans_a` of 1 makes the operand the transpose of what is stored;
+ * nothing is copied.
  *
  * Every function returns fl_status and leaves the process alone: no printing, no abort, no exception. After a failure
  * fl_last_error() says what was given and what is wanted, and the operands are untouched if it is FL_INVALID_VALUE.
