@@ -18,7 +18,7 @@ namespace {
 
 struct Sizes64x64g4c2 {
   static constexpr int BM = 64, BN = 64, BK = 32, TM = 8, TN = 8, WM = 1, WN = 2, KG = 4, SLOTS = 12, SPLIT = 2;
-  static constexpr int TEAMS = 1, WIDE_SLOTS = 8;
+  static constexpr int TEAMS = 1, WIDE_SLOTS = 6;
   static constexpr bool CUT = false, SQUARES = true, SHARES = false;
 };
 struct Sizes96x96g4c2 {
