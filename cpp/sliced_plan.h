@@ -1,6 +1,7 @@
 // How a product of sliced operands is laid out and guarded: what its rules and its kernels have to agree on.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -53,20 +54,20 @@ struct SplitLayout {
   static constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 };
 
-// Few lines that are long: their k is split in strips by blocks of their own (sliced_strips.cuh), as many as run at a
-// time on 132 multiprocessors. From some hundred blocks of 16 lines on memory is busy without.
-constexpr int64_t SPLIT_PIECE = 512, STRIP_BLOCKS = 264;
+// Few lines that are long: their k is split in strips by blocks of their own (sliced_strips.cuh), of which two at a
+// time fit on each of 132 multiprocessors. From some hundred blocks of 16 lines on memory is busy without.
+constexpr int64_t SPLIT_PIECE = 512, STRIP_BLOCKS = 528, MOST_STRIPS = 8, STRIP_GROUPS = 100;
 constexpr int split_strips(int64_t groups, int64_t k) {
   const int64_t pieces = ceil_div(k, SPLIT_PIECE);
-  if (groups < 1 || groups > 100 || pieces < 8) return 1;
-  const int64_t blocks = STRIP_BLOCKS / groups, most = pieces / 3;
-  return int(blocks < most ? blocks : most);
+  if (groups < 1 || groups > STRIP_GROUPS || pieces < 8) return 1;
+  const int64_t blocks = pieces < 32 ? STRIP_BLOCKS / 2 : STRIP_BLOCKS;  // a second round is long only where strips are
+  return int(std::min({blocks / groups, pieces / 3, MOST_STRIPS}));
 }
 // What a strip has found of its 16 lines.
 struct StripRecord {
   unsigned largest[SPLIT_LINES], large_count[SPLIT_LINES], flags, arrived;
 };
-constexpr std::size_t STRIP_BYTES = (STRIP_BLOCKS + 100) * sizeof(StripRecord) / 256 * 256 + 256;
+constexpr std::size_t STRIP_BYTES = (STRIP_BLOCKS + STRIP_GROUPS) * sizeof(StripRecord) / 256 * 256 + 256;
 
 // What a product of two slices costs of the bound besides k / 64, in units of u: with Hopper's instructions, and with
 // those of every GPU since compute capability 8.0, where older tensor cores cut more of what they add.

@@ -74,7 +74,7 @@ double split_us(const SgemmArgs& p) {
   const int64_t pieces = ceil_div(p.k, SPLIT_PIECE);
   const int strips = split_strips(ceil_div(p.m, SPLIT_LINES) + ceil_div(p.n, SPLIT_LINES), p.k);
   const double one_line = strips > 1 ? 2.05 * double(ceil_div(pieces, strips) + 1) + 2.5 : 2.05 * double(pieces);
-  return std::max(3.3e-6 * (m + n) * k, one_line);
+  return std::max((strips > 1 ? 3e-6 : 3.3e-6) * (m + n) * k, one_line);
 }
 }  // namespace
 
@@ -87,7 +87,7 @@ double fp16x2_cost(const SgemmArgs& p) {
   if (!sliced_fits(p.k)) return 100 + 2 * m * n * k * batch / 20e6;
   const double split = split_us(p), launches = bf16x6_stands_by(p) ? 8 : 3;
   if (const SlicedRanges ranges = sliced_ranges(p.m, p.n, p.k); ranges.count > 1)
-    return (split + launches + 4 + ranges.ends + ranges.rounds_area * 2 * k / SLICED_RATE) * batch;
+    return (split + launches + 3 + ranges.ends + ranges.rounds_area * 2 * k / SLICED_RATE) * batch;
   const SlicedChoice choice = sliced_choice(p.m, p.n, p.k, multiprocessors);
   const double area = choice.rounds_area * multiprocessors;
   const double way_out = (p.beta != 0.0f ? 2.4e-6 : 0) + (sliced_stored_by_boxes(p) ? 0 : 2.9e-6);
