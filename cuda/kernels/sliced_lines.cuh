@@ -164,20 +164,20 @@ struct LinesSplit {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const unsigned k = at.k_of_pair(g * 4 + i);
-          if (k >= k_left) continue;
           char* const to = to_piece + k / SLICE_BLOCK * block_bytes +
                            (PACKED ? at.place_of_pair_packed(g * 4 + i, quarter * 2 + at.t % 2)
                                    : at.place_of_pair(g * 4 + i, quarter));
+          if (k < k_left)
 #pragma unroll
-          for (int s = 0; s < S::COUNT; ++s) *reinterpret_cast<typename S::Pair*>(to + s * slice_bytes) = cut[s][i];
+            for (int s = 0; s < S::COUNT; ++s) *reinterpret_cast<typename S::Pair*>(to + s * slice_bytes) = cut[s][i];
         }
       } else {
-        if (at.k(g) >= k_left) continue;
         char* const to = to_piece + at.k(g) / SLICE_BLOCK * block_bytes +
                          (PACKED ? at.place_packed(g, quarter * 2 + at.t % 2) : at.place(g, quarter));
+        if (at.k(g) < k_left)
 #pragma unroll
-        for (int s = 0; s < S::COUNT; ++s)
-          *reinterpret_cast<uint4*>(to + s * slice_bytes) = *reinterpret_cast<const uint4*>(cut[s]);
+          for (int s = 0; s < S::COUNT; ++s)
+            *reinterpret_cast<uint4*>(to + s * slice_bytes) = *reinterpret_cast<const uint4*>(cut[s]);
       }
     }
   }
