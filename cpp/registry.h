@@ -35,8 +35,8 @@ struct Kernel {
   std::size_t (*workspace)(const Args&);     // bytes
   const char* blurb;                         // one line for docs and `fastlinalg.kernels()`
   void (*run)(const Args&, const Context&);  // nullptr where this build has no CUDA
-  int64_t (*chain)(const Args&) =
-      nullptr;  // float32 additions one after the other (chains.h); nullptr: any number will do
+  // Float32 additions one after the other (chains.h); nullptr: any number will do.
+  int64_t (*chain)(const Args&) = nullptr;
 };
 
 template <class Args>
