@@ -173,6 +173,7 @@ double estimate_us(const Kernel<Args>& row, const Args& args, Device device) {
 
 template <class Args>
 std::string explain(const Args& args, Device device, const Kernel<Args>& chosen) {
+  const int64_t limit = longest_chain(args);
   std::string others;
   for (const auto& row : kernels<Args>()) {
     if (&row == &chosen || on_cuda(row.needs) != (device.kind == Device::cuda)) continue;
@@ -180,7 +181,7 @@ std::string explain(const Args& args, Device device, const Kernel<Args>& chosen)
     if (!usable(row.needs, device)) reason = std::string("needs ") + needs_name(row.needs);
     else if (!pays(row.needs, device)) reason = "not known to gain anything on this device";
     else if (const char* lacks = row.legal(args)) reason = std::string("needs ") + lacks;
-    else if (!short_enough(row, args, longest_chain(args)))
+    else if (!short_enough(row, args, limit))
       reason = "sums of " + std::to_string(row.chain(args)) + " additions in a row";
     else reason = "estimated " + std::to_string(int64_t(estimate_us(row, args, device))) + " us";
     others += (others.empty() ? "" : "; ") + std::string(row.name) + ": " + reason;

@@ -18,8 +18,8 @@ constexpr int slice_count(Slices slices) { return slices == Slices::fp16x2 ? 2 :
 // A slice holds 64 x 64 blocks of 2-byte numbers: 64 lines (rows of A, columns of B) by 64 k. The slices of a block lie
 // side by side, and the blocks of 64 lines one after the other along k.
 constexpr int SLICE_BLOCK = 64, SLICE_LINE_BYTES = 64 * 2, SLICE_BYTES = 64 * SLICE_LINE_BYTES;
-constexpr int SPLIT_LINES =
-    16;  // lines that a block of threads of the split pass takes; it reports on them in one word
+// Lines that a block of threads of the split pass takes; it reports on them in one word.
+constexpr int SPLIT_LINES = 16;
 // The bound of docs/accuracy.md holds from k = 64 on, but short sums of positive numbers are more accurate in plain
 // float32: below this k the fallback runs. Above the other the counters of the split pass are too narrow.
 constexpr int64_t SLICED_SMALLEST_K = 256, SLICED_LARGEST_K = int64_t{1} << 20;
@@ -78,8 +78,8 @@ constexpr int WGMMA_ERROR = 55, MMA_ERROR = 97;
 // numbers that are not small, half to those that are.
 struct SlicedBound {
   float small, large;  // a scaled number is small below the one, if it is not zero, and large from the other on
-  unsigned
-      both_large;  // if there are small numbers: for how many k both factors have to be large, for every element of C
+  // If there are small numbers: for how many k both factors have to be large, for every element of C.
+  unsigned both_large;
 
   SlicedBound(Slices slices, int64_t k, int product_error = WGMMA_ERROR) {
     if (slices == Slices::bf16x6) {

@@ -55,8 +55,8 @@ NB_MODULE(_core, m) {
   using nb::arg;
   nb::register_exception_translator(translate);
 #ifdef NDEBUG
-  nb::set_leak_warnings(
-      false);  // a daemon thread may have a plan or an array when the interpreter ends: no fault of it
+  // A daemon thread may have a plan or an array when the interpreter ends: no fault of it.
+  nb::set_leak_warnings(false);
 #endif
   if (!cuda_error_type)
     cuda_error_type = PyErr_NewExceptionWithDoc("fastlinalg.CudaError",

@@ -7,8 +7,8 @@
 
 namespace fl {
 
-constexpr int BOX_BYTES =
-    16 * 32 * 4;  // swizzled as tensor maps do: 16-byte parts of a row change places with the row's number
+// Swizzled as tensor maps do: 16-byte parts of a row change places with the row's number.
+constexpr int BOX_BYTES = 16 * 32 * 4;
 
 struct Epilogue {
   const int *a_exponents, *b_exponents;

@@ -45,20 +45,28 @@ __device__ __forceinline__ void split_strip(const SplitStrips& plan, const Split
   if (threadIdx.x == 0) plan.totals[group].flags = plan.totals[group].arrived = 0;
 }
 
-// A block for each strip of each group, groups first: their neighbours read the same rows of a row-major B.
-template <class S, class Shape, int RESIDENT, bool PACKED>
-__global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
-    split_strips_kernel(const __grid_constant__ SplitStrips plan) {
-  __shared__ SplitShared shared;
+// A block for each strip of each group, groups first: their neighbours read the same rows of a row-major B. Calls
+// work(type of LinesSplit, operand, number of the group in it, flag of its low slices, group, strip).
+template <class S, class Shape, bool PACKED, class Work>
+__device__ __forceinline__ void on_strip(const SplitStrips& plan, SplitShared& shared, Work&& work) {
   ptx::touch(plan);
   wait_for_previous();
   if (!split_wanted(plan.split)) return;
   const unsigned group = blockIdx.x % plan.split.groups, strip = blockIdx.x / plan.split.groups;
   clear(shared);
-  by_operand<S, Shape, PACKED>(
-      plan.split, group, [&](auto type, const SplitOperand& x, unsigned in_operand, unsigned low) {
-        split_strip<typename decltype(type)::type>(plan, x, in_operand, low, group, strip, shared);
-      });
+  by_operand<S, Shape, PACKED>(plan.split, group,
+                               [&](auto type, const SplitOperand& x, unsigned in_operand, unsigned low) {
+                                 work(type, x, in_operand, low, group, strip);
+                               });
+}
+
+template <class S, class Shape, int RESIDENT, bool PACKED>
+__global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
+    split_strips_kernel(const __grid_constant__ SplitStrips plan) {
+  __shared__ SplitShared shared;
+  on_strip<S, Shape, PACKED>(plan, shared, [&](auto type, const SplitOperand& x, auto... where) {
+    split_strip<typename decltype(type)::type>(plan, x, where..., shared);
+  });
 }
 
 // All that the strips of a group have found, to shared.largest[1], large_count and the flags that come back.
@@ -119,15 +127,9 @@ __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
     settle_strips_kernel(const __grid_constant__ SplitStrips plan) {
   __shared__ SplitShared shared;
   if (plan.split.early) release_next();
-  ptx::touch(plan);
-  wait_for_previous();
-  if (!split_wanted(plan.split)) return;
-  const unsigned group = blockIdx.x % plan.split.groups, strip = blockIdx.x / plan.split.groups;
-  clear(shared);
-  by_operand<S, Shape, PACKED>(
-      plan.split, group, [&](auto type, const SplitOperand& x, unsigned in_operand, unsigned low) {
-        settle_strip<typename decltype(type)::type>(plan, x, in_operand, low, group, strip, shared);
-      });
+  on_strip<S, Shape, PACKED>(plan, shared, [&](auto type, const SplitOperand& x, auto... where) {
+    settle_strip<typename decltype(type)::type>(plan, x, where..., shared);
+  });
 }
 
 }  // namespace fl
