@@ -63,7 +63,7 @@ def headers() -> Path | None:
 @pytest.fixture(scope="session")
 def library(tmp_path_factory) -> Path:
     """The folder of a libfastlinalg.so with the simulated device."""
-    if not (HERE.parent / "cpp" / "kernels.def").exists():
+    if not (HERE.parent / "cpp" / "table" / "kernels.def").exists():
         missing("simulated", "needs the source tree")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     tools = {tool: shutil.which(tool, path=path) for tool in ("cmake", "ninja", os.environ.get("CXX", "c++"))}

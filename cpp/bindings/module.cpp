@@ -4,15 +4,15 @@
 
 #include <cstring>
 
-#include "call.h"
-#include "device_array.h"
-#include "device_memory.h"
-#include "errors.h"
-#include "inspect.h"
-#include "matmul_plan.h"
-#include "numpy_fields.h"
-#include "products.h"
-#include "tune.h"
+#include "bindings/arrays/device_array.h"
+#include "bindings/arrays/numpy_fields.h"
+#include "bindings/calls/call.h"
+#include "bindings/calls/device_memory.h"
+#include "bindings/calls/inspect.h"
+#include "bindings/calls/matmul_plan.h"
+#include "bindings/calls/products.h"
+#include "bindings/calls/tune.h"
+#include "core/errors.h"
 
 namespace {
 

@@ -1,10 +1,11 @@
 // Pieces of C: how a product is cut, and how one thread walks a block of C with packed operands.
 #pragma once
 
-#include "../cpu_blocking.h"
-#include "../registry.h"
+#include "core/context.h"
+#include "core/problem.h"
 #include "micro_kernel.h"
 #include "pack.h"
+#include "plan/cpu_blocking.h"
 
 namespace fl {
 namespace {

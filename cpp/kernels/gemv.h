@@ -5,11 +5,12 @@
 // depends on n alone, so the bits do not change with the number of threads or the rows a call was given.
 #pragma once
 
-#include "../gemv_plan.h"
-#include "../registry.h"
-#include "../thread_pool.h"
+#include "core/context.h"
+#include "core/problem.h"
 #include "gemv_columns.h"
 #include "gemv_rows.h"
+#include "plan/gemv_plan.h"
+#include "runtime/thread_pool.h"
 
 namespace fl {
 namespace {

@@ -7,8 +7,8 @@
 // copied between the multiplications of the panel before, and A costs about as much as 9 columns.
 #pragma once
 
-#include "../thread_pool.h"
 #include "block_product.h"
+#include "runtime/thread_pool.h"
 
 namespace fl {
 namespace {

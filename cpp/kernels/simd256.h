@@ -4,7 +4,7 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-#include "../cpu_blocking.h"
+#include "plan/cpu_blocking.h"
 #include "transpose8.h"
 
 namespace fl {

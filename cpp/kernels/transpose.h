@@ -4,9 +4,10 @@
 // fall into the same few sets of L1 and every line is written back and read again several times.
 #pragma once
 
-#include "../cpu_blocking.h"
-#include "../registry.h"
-#include "../thread_pool.h"
+#include "core/context.h"
+#include "core/problem.h"
+#include "plan/cpu_blocking.h"
+#include "runtime/thread_pool.h"
 
 namespace fl {
 namespace {

@@ -1,5 +1,6 @@
-// Every GPU row of cpp/kernels.def, answered by a CPU kernel. What a GPU kernel may rely on is checked when it runs:
-// that its operands are device memory, and that it has a workspace of its own, which is scribbled on before and after.
+// Every GPU row of cpp/table/kernels.def, answered by a CPU kernel. What a GPU kernel may rely on is checked when it
+// runs: that its operands are device memory, and that it has a workspace of its own, which is scribbled on before and
+// after.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -7,11 +8,11 @@
 #include <memory>
 #include <string>
 
-#include "hardware.h"
+#include "device/hardware.h"
 #include "memory.h"
-#include "registry.h"
+#include "plan/splits.h"
 #include "scheduler.h"
-#include "splits.h"
+#include "table/registry.h"
 
 namespace {
 
@@ -166,5 +167,5 @@ namespace fl {
   void sgemv_##name(const SgemvArgs& p, const Context& context) { launch(#name, p, context); }
 #define CUDA_TRANSPOSE(name, ...) \
   void transpose_##name(const TransposeArgs& p, const Context& context) { launch(#name, p, context); }
-#include "kernels.def"
+#include "table/kernels.def"
 }  // namespace fl

@@ -1,6 +1,6 @@
 // A simulated CUDA device, for tests of the host layer (cuda/*.cu) on machines without a GPU. The host layer is
 // compiled as C++ and linked with these files in place of the CUDA runtime; CPU kernels answer all GPU rows of
-// cpp/kernels.def.
+// cpp/table/kernels.def.
 //
 // Simulated: streams, events, captures and graphs; pools, pinned and pageable memory, each as weakly ordered as CUDA
 // allows; running out of memory. Work is cut into pieces that run one at a time, in a random order of those that

@@ -2,7 +2,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#include "../../cpu_peak.h"
+#include "core/peak_loop.h"
 
 namespace fl {
 

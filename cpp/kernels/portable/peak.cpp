@@ -1,5 +1,5 @@
 // Multiply-adds on four-float vectors, the width every 64-bit CPU has.
-#include "../../cpu_peak.h"
+#include "core/peak_loop.h"
 
 namespace fl {
 

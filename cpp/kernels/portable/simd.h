@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "../../cpu_blocking.h"
+#include "plan/cpu_blocking.h"
 
 namespace fl {
 namespace {

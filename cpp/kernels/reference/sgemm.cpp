@@ -1,5 +1,6 @@
 // The specification: what every SGEMM kernel has to compute. Kept as plain as it can be and never optimised.
-#include "../../registry.h"
+#include "core/context.h"
+#include "core/problem.h"
 
 namespace fl {
 

@@ -1,5 +1,6 @@
 // The specification of SGEMV. The transposed product arrives with its strides swapped (problem.h).
-#include "../../registry.h"
+#include "core/context.h"
+#include "core/problem.h"
 
 namespace fl {
 

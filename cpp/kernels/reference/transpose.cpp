@@ -1,7 +1,8 @@
 // The specification of the transpose: b(j, i) = a(i, j).
 #include <utility>
 
-#include "../../registry.h"
+#include "core/context.h"
+#include "core/problem.h"
 
 namespace fl {
 

@@ -47,7 +47,7 @@ def commit() -> str | None:
         return os.environ["FASTLINALG_COMMIT"]
     try:
         root = Path(_git("rev-parse", "--show-toplevel"))
-        return _git("rev-parse", "HEAD") if (root / "cpp" / "kernels.def").is_file() else None
+        return _git("rev-parse", "HEAD") if (root / "cpp" / "table" / "kernels.def").is_file() else None
     except (OSError, subprocess.SubprocessError):
         return None
 

@@ -1,6 +1,6 @@
 """How far the cost rules of the kernel table are from this machine, and the table of factors that mends it.
 
-A rule's estimate times the row's factor is what dispatch then compares (``cpp/tuning.h``). The factor is a function of
+A rule's estimate times the row's factor is what dispatch then compares (``cpp/dispatch/tuning.h``). The factor is a function of
 the estimate itself: at a few microseconds a launch decides, at a thousand the memory or the arithmetic.
 """
 
@@ -161,7 +161,7 @@ def _knots(points: list[tuple[float, float]]) -> Knots:
 
 
 def corrected(knots: Knots, us: float) -> float:
-    """The estimate times the factor, as ``cpp/tuning.cpp`` computes it."""
+    """The estimate times the factor, as ``cpp/dispatch/tuning.cpp`` computes it."""
     logs = [(math.log(x), math.log(factor)) for x, factor in knots]
     x = math.log(max(us, 1e-3))
     if x <= logs[0][0] or x >= logs[-1][0]:

@@ -1,0 +1,266 @@
+#include "bindings/arrays/array.h"
+
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "bindings/arrays/numpy_fields.h"
+#include "bindings/arrays/place.h"
+#include "core/errors.h"
+#include "runtime/result_memory.h"
+
+namespace fl::py {
+namespace {
+
+// NumPy's own objects, looked up once. Never freed: the module lives as long as the process.
+struct Numpy {
+  nb::object ndarray, empty, array, copyto, float32, bool_;
+  Numpy() {
+    nb::module_ np = nb::module_::import_("numpy");
+    ndarray = np.attr("ndarray");
+    empty = np.attr("empty");
+    array = np.attr("array");
+    copyto = np.attr("copyto");
+    float32 = np.attr("float32");
+    bool_ = np.attr("bool_");
+  }
+};
+const Numpy& numpy() {
+  static const Numpy* const instance = new Numpy;
+  return *instance;
+}
+
+bool is_float32(const char* format) {
+  // "f" is native; a misaligned array says "=f". What has another byte order says '>' (or '<' on a big-endian machine).
+  if (!format) return false;
+  if (*format == '@' || *format == '=' || *format == (PY_LITTLE_ENDIAN ? '<' : '>')) ++format;
+  return std::strcmp(format, "f") == 0;
+}
+
+// Byte range [first, last] that the elements of an array occupy; empty arrays have no range.
+std::pair<const char*, const char*> extent(const Array& x) {
+  const float *low = x.data(), *high = x.data();
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (x.shape(i) == 0) return {nullptr, nullptr};
+    const int64_t reach = (x.shape(i) - 1) * x.stride(i);
+    (reach < 0 ? low : high) += reach;
+  }
+  return {reinterpret_cast<const char*>(low), reinterpret_cast<const char*>(high) + sizeof(float) - 1};
+}
+
+}  // namespace
+
+void refuse_masked(nb::handle object, const char* name) {
+  if (!object.type().is(numpy().ndarray) && nb::hasattr(object, "filled") && nb::hasattr(object, "mask"))
+    throw InvalidType(std::string(name) + " must not be a masked array: the masked elements would be used; pass " +
+                      name + ".filled(...)");
+}
+
+void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, const std::string& cast) {
+  nb::object own = nb::getattr(object, "dtype", nb::none());  // in the library's own words
+  throw InvalidType(std::string(name) + " must have dtype float32, got " + (own.is_none() ? dtype : text(own)) +
+                    "; nothing is cast silently, use " + name + cast);
+}
+
+bool is_numpy_bool(nb::handle object) { return object.type().is(numpy().bool_); }
+bool is_numpy_type(nb::handle type) { return PyObject_IsSubclass(type.ptr(), numpy().ndarray.ptr()) == 1; }
+
+Array::Array(nb::handle object, const char* name, Access access, Place& place) : Array() {
+  if (object.type().is(numpy().ndarray)) {
+    acquire(object, name, access);
+    library_.kind = Library::numpy;
+    join(name, place);
+  } else {
+    acquire_foreign(object, name, access, place);
+  }
+}
+
+Array::Array(nb::handle object, const char* name, Access access) : Array() {
+  if (!nb::isinstance(object, numpy().ndarray))
+    throw InvalidType(std::string(name) + " must be a float32 NumPy array, got " +
+                      text(object.type().attr("__name__")));
+  refuse_masked(object, name);
+  acquire(object, name, access);
+}
+
+Array::Array(float* data, const Shape& shape) : Array() {
+  data_ = data, ndim_ = int(shape.size());
+  int64_t stride = 1;
+  for (int i = ndim_ - 1; i >= 0; --i) {
+    shape_[i] = shape[size_t(i)], strides_[i] = stride;
+    stride *= shape_[i];
+  }
+}
+
+void Array::acquire(nb::handle object, const char* name, Access access) {
+  const NumpyFields* const x = object.type().is(numpy().ndarray) ? numpy_fields(object) : nullptr;
+  if (x && !(access == write && x->warns_on_write())) {
+    object_ = nb::borrow(object);
+    set_numpy(name, access, x->data, x->ndim, x->shape, x->strides, !x->writeable());
+  } else {
+    acquire_buffer(object, name, access);
+  }
+  if (misaligned_ && access == read) {
+    nb::object copy =
+        numpy().array(object, nb::arg("dtype") = numpy().float32, nb::arg("copy") = true, nb::arg("subok") = false);
+    release();
+    acquire(copy, name, read);
+  }
+}
+
+void Array::acquire_buffer(nb::handle object, const char* name, Access access) {
+  constexpr const char* cast = ".astype(np.float32)";
+  if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
+    PyErr_Clear();
+    wrong_dtype(object, name, "", cast);
+  }
+  object_ = nb::borrow(object);
+  if (!is_float32(buffer_.format)) wrong_dtype(object, name, "", cast);
+  set_numpy(name, access, buffer_.buf, buffer_.ndim, buffer_.shape, buffer_.strides, buffer_.readonly);
+}
+
+void Array::set_numpy(const char* name, Access access, void* data, int ndim, const Py_ssize_t* shape,
+                      const Py_ssize_t* strides, bool readonly) {
+  if (access == write && readonly) throw InvalidValue(std::string(name) + " is read-only");
+  numpy_ = true;
+  data_ = static_cast<float*>(data);
+  ndim_ = ndim;
+  misaligned_ = reinterpret_cast<uintptr_t>(data) % sizeof(float) != 0;
+  for (int i = 0; i < ndim_; ++i) {
+    // The stride of a dimension of size 1 (or of an empty array) is never used and may be anything.
+    if (strides[i] % Py_ssize_t(sizeof(float)) != 0 && shape[i] > 1) misaligned_ = true;
+    shape_[i] = shape[i];
+    strides_[i] = strides[i] / Py_ssize_t(sizeof(float));
+  }
+}
+
+void Array::release() {
+  if (buffer_.obj) PyBuffer_Release(&buffer_);
+  numpy_ = false;
+  owner_.reset();
+  object_.reset();
+}
+
+Array::Array(Array&& other) noexcept : Array() { *this = std::move(other); }
+
+Array& Array::operator=(Array&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  if (other.buffer_.obj) buffer_ = other.buffer_;
+  other.buffer_.obj = nullptr;
+  numpy_ = other.numpy_;
+  library_ = other.library_, device_ = other.device_;
+  object_ = std::move(other.object_);
+  owner_ = std::move(other.owner_);
+  data_ = other.data_, ndim_ = other.ndim_, misaligned_ = other.misaligned_;
+  std::copy_n(other.shape_, ndim_, shape_);
+  std::copy_n(other.strides_, ndim_, strides_);
+  return *this;
+}
+
+void Array::join(const char* name, Place& place) const {
+  if (device_ < 0) place.add_host(name, object_, library_);
+  else place.add_device(name, object_, library_, device_);
+}
+
+bool Array::has_to_be_read_again() const {
+  return device_ >= 0 && (library_.kind == Library::dlpack || library_.kind == Library::cuda_array_interface);
+}
+
+void Array::require_writeable(const char* name) const {
+  if (!numpy_) return;
+  const NumpyFields* const x = object_.type().is(numpy().ndarray) ? numpy_fields(object_) : nullptr;
+  if (!(x ? x->writeable() : nb::cast<bool>(object_.attr("flags").attr("writeable"))))
+    throw InvalidValue(std::string(name) + " is read-only");
+}
+
+bool Array::same_view(const Array& other) const {
+  if (data() != other.data() || ndim() != other.ndim()) return false;
+  for (int i = 0; i < ndim(); ++i)
+    if (shape(i) != other.shape(i) || (shape(i) > 1 && stride(i) != other.stride(i))) return false;
+  return true;
+}
+
+bool Array::overlaps(const Array& other) const {
+  const auto [low, high] = extent(*this);
+  const auto [other_low, other_high] = extent(other);
+  return low && other_low && low <= other_high && other_low <= high;
+}
+
+bool Array::overlaps_itself() const {
+  // Sorted by stride, each dimension has to step over all that the smaller ones reach.
+  struct Dimension {
+    int64_t stride, size;
+    bool operator<(const Dimension& other) const { return stride < other.stride; }
+  } dims[max_dims];
+  int used = 0;
+  for (int i = 0; i < ndim(); ++i) {
+    if (shape(i) == 0) return false;
+    if (shape(i) > 1) dims[used++] = {std::abs(stride(i)), shape(i)};
+  }
+  std::sort(dims, dims + used);
+  int64_t reach = 0;
+  for (int i = 0; i < used; ++i) {
+    if (dims[i].stride <= reach) return true;
+    reach += dims[i].stride * (dims[i].size - 1);
+  }
+  return false;
+}
+
+std::string to_string(std::span<const int64_t> shape) {
+  std::string text = "(";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i) text += ", ";
+    text += std::to_string(shape[i]);
+  }
+  text += shape.size() == 1 ? ",)" : ")";
+  return text;
+}
+
+std::string to_string(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+namespace {
+
+// 0 if the size cannot be told, which NumPy then complains about.
+size_t bytes_of(const Shape& shape) {
+  size_t bytes = sizeof(float);
+  for (const int64_t size : shape)
+    if (__builtin_mul_overflow(bytes, size_t(size), &bytes)) return 0;
+  return bytes;
+}
+
+nb::object large_empty(const Shape& shape, size_t bytes) {
+  auto block = std::make_unique<ResultBlock>(take_result_block(bytes));
+  void* const data = block->data;
+  const nb::capsule owner(block.release(), [](void* pointer) noexcept {
+    const std::unique_ptr<ResultBlock> freed(static_cast<ResultBlock*>(pointer));
+    free_result_block(*freed);
+  });
+  const std::vector<size_t> sizes(shape.begin(), shape.end());
+  return nb::cast(nb::ndarray<nb::numpy, float>(data, sizes.size(), sizes.data(), owner));
+}
+
+}  // namespace
+
+nb::object to_tuple(const Shape& shape) {
+  nb::object sizes = nb::steal(PyTuple_New(Py_ssize_t(shape.size())));
+  for (size_t i = 0; i < shape.size(); ++i) PyTuple_SetItem(sizes.ptr(), Py_ssize_t(i), PyLong_FromLongLong(shape[i]));
+  return sizes;
+}
+
+nb::object empty(const Shape& shape) {
+  if (const size_t bytes = bytes_of(shape); bytes >= smallest_result_block) return large_empty(shape, bytes);
+  return numpy().empty(to_tuple(shape), numpy().float32);
+}
+
+void copy_into(nb::handle target, nb::handle source) { numpy().copyto(target, source); }
+
+}  // namespace fl::py

@@ -1,0 +1,106 @@
+// Arrays as the library sees them: a checked float32 view with strides in elements.
+//
+// NumPy's own arrays of native float32 are read by their fields (numpy_fields.h), its others by the buffer protocol
+// rather than DLPack: it takes read-only arrays of every NumPy version, and it is several times cheaper. That decides
+// the cost of a call on small operands. All others are read in foreign.cpp.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bindings/arrays/libraries.h"
+
+namespace fl::py {
+
+namespace nb = nanobind;
+
+inline constexpr int max_dims = 64;  // NumPy's own limit
+
+using Shape = std::vector<int64_t>;
+class Place;
+
+class Array {
+ public:
+  enum Access { read, write };
+
+  Array() { buffer_.obj = nullptr; }  // no `= default`: `Array x{}` would then fill everything with zeros
+  // Throws InvalidType (not an array, not float32) or InvalidValue (read-only for `write`, elsewhere than the other
+  // operands), naming the argument. A NumPy input that is not aligned to 4 bytes is replaced by an aligned copy, a
+  // NumPy output is marked misaligned().
+  Array(nb::handle object, const char* name, Access access, Place& place);
+  Array(nb::handle object, const char* name, Access access);  // a NumPy array
+  // Memory in C order that somebody else keeps.
+  Array(float* data, const Shape& shape);
+  ~Array() { release(); }
+  Array(Array&& other) noexcept;
+  Array& operator=(Array&& other) noexcept;
+
+  float* data() const { return data_; }
+  int ndim() const { return ndim_; }
+  int64_t shape(int i) const { return shape_[i]; }
+  int64_t stride(int i) const { return strides_[i]; }  // in elements
+  std::span<const int64_t> shape() const { return {shape_, size_t(ndim_)}; }
+  nb::handle object() const { return object_; }
+  bool is_numpy() const { return numpy_; }
+  bool misaligned() const { return misaligned_; }
+
+  // For another call on the same array: says to its place where it lies. Libraries whose current stream is not known
+  // have to be asked for the array again instead: they order their work when they are.
+  void join(const char* name, Place& place) const;
+  bool has_to_be_read_again() const;
+  void require_writeable(const char* name) const;  // still: NumPy lets a caller change that
+  void hold();                                     // keeps the memory itself: a torch tensor may be given another
+
+  bool same_view(const Array& other) const;  // the same elements in the same order
+  bool overlaps(const Array& other) const;   // by address range: may say yes where strides interleave
+  bool overlaps_itself() const;              // two indices may share an element
+
+ private:
+  void acquire(nb::handle object, const char* name, Access access);
+  void acquire_buffer(nb::handle object, const char* name, Access access);
+  void set_numpy(const char* name, Access access, void* data, int ndim, const Py_ssize_t* shape,
+                 const Py_ssize_t* strides, bool readonly);
+  void acquire_foreign(nb::handle object, const char* name, Access access, Place& place);
+  void acquire_torch(nb::handle object, const char* name, Place& place);
+  void acquire_cupy(nb::handle object, const char* name, Place& place);
+  void acquire_exported(nb::handle object, const char* name, Access access, Place& place);
+  void acquire_interface(nb::handle object, const char* name, Access access, Place& place);
+  void set(const dl::Tensor& tensor, const char* name);  // checks dtype and alignment
+  void release();
+
+  float* data_ = nullptr;
+  int ndim_ = 0;
+  bool misaligned_ = false, numpy_ = false;
+  Py_buffer buffer_;  // held if it has an obj
+  Library library_;
+  int device_ = -1;  // host
+  nb::object object_;
+  nb::object owner_;  // of what was borrowed from another library: a DLPack capsule, a tensor
+  int64_t shape_[max_dims], strides_[max_dims];
+};
+
+// str(object). What cannot be written in UTF-8 (a lone surrogate) is a UnicodeEncodeError.
+inline std::string text(nb::handle object) {
+  const nb::str string(object);
+  const char* const utf8 = string.c_str();
+  if (!utf8) throw nb::python_error();
+  return utf8;
+}
+
+std::string to_string(std::span<const int64_t> shape);  // "(2, 3)", "(4,)"
+std::string to_string(double value);                    // "0.5", "1e-09"
+
+nb::object to_tuple(const Shape& shape);
+nb::object empty(const Shape& shape);                  // a new float32 NumPy array
+void copy_into(nb::handle target, nb::handle source);  // numpy.copyto
+bool is_numpy_type(nb::handle type);
+bool is_numpy_bool(nb::handle object);
+
+void refuse_masked(nb::handle numpy_array, const char* name);
+[[noreturn]] void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, const std::string& cast);
+
+}  // namespace fl::py

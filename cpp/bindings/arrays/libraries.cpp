@@ -1,0 +1,114 @@
+#include "bindings/arrays/libraries.h"
+
+#include <vector>
+
+#include "bindings/arrays/array.h"
+#include "bindings/arrays/device_array.h"
+#include "bindings/arrays/names.h"
+#include "device/device.h"
+
+namespace fl::py {
+namespace {
+
+nb::object loaded_module(const char* name) {
+  nb::object module = nb::steal(PyImport_GetModule(nb::str(name).ptr()));
+  if (!module) PyErr_Clear();
+  return module;
+}
+
+// Whether `type` is a class that a loaded module has under this name, or is derived from it.
+bool derived_from(nb::handle type, const char* module, const char* name) {
+  const nb::object loaded = loaded_module(module);
+  if (!loaded) return false;
+  const nb::object base = nb::getattr(loaded, name, nb::none());
+  return PyType_Check(base.ptr()) &&
+         PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), reinterpret_cast<PyTypeObject*>(base.ptr()));
+}
+
+// The table of a torch that has one (2.10), for the two types whose data are always what the table says: other
+// subclasses may stand for something else (a traced or a distributed tensor) and decide in __dlpack__ what they export.
+const dl::ExchangeApi* exchange_api(nb::handle type) {
+  const nb::object name = type.attr("__name__");
+  if (!name.equal(nb::str("Tensor")) && !name.equal(nb::str("Parameter"))) return nullptr;
+  const nb::object capsule = nb::getattr(type, "__dlpack_c_exchange_api__", nb::none());
+  if (!PyCapsule_IsValid(capsule.ptr(), dl::exchange_capsule)) return nullptr;
+  auto* api = static_cast<const dl::ExchangeApi*>(PyCapsule_GetPointer(capsule.ptr(), dl::exchange_capsule));
+  while (api && api->version.major != dl::version.major) api = api->previous;
+  return api && api->tensor_from_object ? api : nullptr;
+}
+
+bool from_jax(nb::handle type) {
+  const nb::object module = nb::getattr(type, "__module__", nb::none());
+  return nb::isinstance<nb::str>(module) &&
+         PyUnicode_Tailmatch(module.ptr(), nb::str("jax").ptr(), 0, PY_SSIZE_T_MAX, -1) == 1;
+}
+
+bool has_dlpack(nb::handle x) { return nb::hasattr(x, "__dlpack__") && nb::hasattr(x, "__dlpack_device__"); }
+
+Library look_up(nb::handle type) {
+  if (is_numpy_type(type)) return {.kind = Library::numpy};
+  if (type.is(nb::type<DeviceArray>())) return {.kind = Library::own};
+  if (derived_from(type, "torch", "Tensor")) return {.kind = Library::torch, .api = exchange_api(type)};
+  if (derived_from(type, "cupy", "ndarray")) return {.kind = Library::cupy};
+  if (has_dlpack(type)) return {.kind = Library::dlpack, .immutable = from_jax(type)};
+  if (nb::hasattr(type, "__cuda_array_interface__")) return {.kind = Library::cuda_array_interface};
+  return {};
+}
+
+// An instance may have what its type does not announce.
+Library look_at(nb::handle object) {
+  if (PyType_Check(object.ptr())) return {};  // a class has the attributes of its instances
+  if (has_dlpack(object)) return {.kind = Library::dlpack};
+  if (nb::hasattr(object, "__cuda_array_interface__")) return {.kind = Library::cuda_array_interface};
+  return {};
+}
+
+uintptr_t call_for_handle(nb::handle function, int device, nb::handle attribute) {
+  const nb::object stream = function(device);
+  return nb::cast<uintptr_t>(nb::object(nb::steal(PyObject_GetAttr(stream.ptr(), attribute.ptr()))));
+}
+
+}  // namespace
+
+Library library_of(nb::handle object) {
+  struct Entry {
+    PyTypeObject* type;
+    Library library;
+  };
+  constexpr size_t most = 64;  // types made in a loop must not fill the memory
+  static auto* const seen = new std::vector<Entry>;
+  PyTypeObject* const type = Py_TYPE(object.ptr());
+  for (const Entry& entry : *seen)
+    if (entry.type == type) return entry.library;
+  const Library library = look_up(object.type());
+  if (library.kind == Library::none) return look_at(object);
+  if (seen->size() < most) {
+    Py_INCREF(reinterpret_cast<PyObject*>(type));  // another type could get this address
+    seen->push_back({type, library});
+  }
+  return library;
+}
+
+void* current_stream(const Library& library, int device) {
+  void* stream = nullptr;
+  switch (library.kind) {
+    case Library::own: return cuda::own_stream(device);
+    case Library::torch:
+      if (library.api) {
+        if (library.api->current_stream(dl::cuda, device, &stream) != 0) throw nb::python_error();
+      } else {
+        const nb::object get = loaded_module("torch").attr("cuda").attr("current_stream");
+        stream = reinterpret_cast<void*>(call_for_handle(get, device, names().cuda_stream));
+      }
+      break;
+    case Library::cupy: {
+      static const auto* const get = new nb::object(loaded_module("cupy").attr("cuda").attr("get_current_stream"));
+      stream = reinterpret_cast<void*>(call_for_handle(*get, device, names().ptr));
+      break;
+    }
+    default: return nullptr;
+  }
+  return stream ? stream : reinterpret_cast<void*>(uintptr_t{1});  // both write the legacy default stream as 0
+}
+
+}  // namespace fl::py

@@ -1,0 +1,32 @@
+// The array libraries whose arrays a call may get. None is ever imported: a type that has reached a call is known, and
+// its library is then in sys.modules.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "bindings/arrays/dlpack.h"
+
+namespace fl::py {
+
+namespace nb = nanobind;
+
+struct Library {
+  enum Kind {
+    none,    // not an array
+    numpy,   // read by the buffer protocol
+    own,     // fastlinalg.DeviceArray
+    torch,   // by `api` where this version of torch has it, else by __dlpack__
+    cupy,    // by __dlpack__
+    dlpack,  // anything else with __dlpack__
+    cuda_array_interface,
+  };
+  Kind kind = none;
+  const dl::ExchangeApi* api = nullptr;
+  bool immutable = false;  // JAX
+};
+Library library_of(nb::handle object);  // looked up once per type
+
+// The stream on which the library queues work on a device at this moment; null if it cannot be asked.
+void* current_stream(const Library& library, int device);
+
+}  // namespace fl::py

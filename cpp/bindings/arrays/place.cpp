@@ -1,0 +1,94 @@
+#include "bindings/arrays/place.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "bindings/arrays/gil.h"
+#include "core/errors.h"
+#include "device/device.h"
+#include "dispatch/dispatch.h"
+
+namespace fl::py {
+namespace {
+
+std::string where(int device) { return device < 0 ? "host memory" : "cuda:" + std::to_string(device); }
+
+// Operands of libraries that cannot be told to wait: each lives until the device has come past the call that uses it.
+struct Kept {
+  cuda::Mark mark;
+  std::vector<nb::object> owners;
+};
+
+std::vector<Kept>& kept() {
+  static auto* const list =
+      new std::vector<Kept>;  // never freed: the interpreter may be gone when statics are destroyed
+  return *list;
+}
+
+}  // namespace
+
+void drop_kept_operands() {
+  std::vector<Kept> done;  // their destructors may run Python code that comes back here
+  const auto first_done = std::partition(kept().begin(), kept().end(), [](const Kept& k) { return !k.mark.passed(); });
+  std::move(first_done, kept().end(), std::back_inserter(done));
+  kept().erase(first_done, kept().end());
+}
+
+void Place::finish_after_error() noexcept {
+  try {
+    order_others();
+  } catch (...) {
+    // The call has failed already, and this was to order what it had queued.
+  }
+}
+
+void Place::refuse(const char* name, int device) const {
+  throw InvalidValue("operands must lie in one place: " + std::string(first_) + " is in " + where(device_) + " and " +
+                     name + " in " + where(device) + "; copy one of them");
+}
+
+// "cuda" means the GPU that the operands are on.
+void Place::check_asked(const char* name, int device) const {
+  const Device asked = parse_device(asked_);
+  if (asked.kind == Device::automatic || asked_ == "cuda") return;
+  if (asked.kind == Device::cuda && asked.ordinal == device) return;
+  throw InvalidValue(std::string(name) + " is in the memory of " + where(device) + " and device='" +
+                     std::string(asked_) + "' was asked for; copy the operands there, or leave device='auto'");
+}
+
+void Place::start(const char* name, nb::handle operand, const Library& library, int device) {
+  check_asked(name, device);
+  current_ = current_stream(library, device);
+  if (!stream_) stream_ = current_ ? current_ : cuda::own_stream(device);
+  set_first(name, operand, library);
+  device_ = device;
+}
+
+// The stream that is current in a library is asked for once in a call.
+void Place::add_device(const char* name, nb::handle operand, const Library& library, int device) {
+  if (!first_) start(name, operand, library, device);
+  else if (device != device_) refuse(name, device);
+  void* const current = library.kind == library_.kind ? current_ : current_stream(library, device);
+  if (current) wait_for(current);
+}
+
+void Place::wait_for(void* stream) {
+  if (stream == stream_ || std::find(others_, others_ + count_, stream) != others_ + count_) return;
+  const GilReleased released;
+  if (cuda::order_after(device_, stream_, stream) && count_ < max_streams) others_[count_++] = stream;
+}
+
+void Place::keep(nb::object owner) { kept_.push_back(std::move(owner)); }
+
+void Place::order_others() {
+  if (const int count = std::exchange(count_, 0)) {
+    const GilReleased released;
+    for (int i = 0; i < count; ++i) cuda::order_after(device_, others_[i], stream_);
+  }
+  if (kept_.empty()) return;
+  drop_kept_operands();
+  kept().push_back({cuda::Mark(device_, stream_), std::exchange(kept_, {})});
+}
+
+}  // namespace fl::py

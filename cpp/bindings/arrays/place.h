@@ -1,0 +1,77 @@
+// Where the operands of one call lie: in host memory, or in the memory of one CUDA device. There a call has a stream,
+// which waits for the streams on which the operands' libraries queue their work, and for which those wait in turn.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string_view>
+#include <vector>
+
+#include "bindings/arrays/libraries.h"
+
+namespace fl::py {
+
+namespace nb = nanobind;
+
+class Place {
+ public:
+  // `device` as the caller gave it; `stream` null if none was given.
+  Place(std::string_view device, void* stream) : asked_(device), stream_(stream) {}
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  ~Place() {
+    if (unfinished()) finish_after_error();
+  }
+
+  // Every operand says where it is. The first decides, and its library makes the result; another that is elsewhere
+  // is an InvalidValue that names both.
+  void add_host(const char* name, nb::handle operand, const Library& library) {
+    if (device_ >= 0) refuse(name, -1);
+    if (!first_) set_first(name, operand, library);
+  }
+  void add_device(const char* name, nb::handle operand, const Library& library, int device);
+
+  bool on_device() const { return device_ >= 0; }
+  int device() const { return device_; }
+  void* stream() const { return stream_; }
+
+  void wait_for(void* stream);  // a stream on which an operand is being computed
+  void keep(nb::object owner);  // lives until the call's work is done
+
+  // The first operand, of whose kind the result is. Only kept where that takes more than to know its library.
+  nb::handle first() const { return operand_; }
+  const Library& library() const { return library_; }
+
+  void finish() {  // the operands' streams wait for the call
+    if (unfinished()) order_others();
+  }
+
+ private:
+  void set_first(const char* name, nb::handle operand, const Library& library) {
+    first_ = name, library_ = library;
+    if (library.kind != Library::numpy) operand_ = nb::borrow(operand);
+  }
+  bool unfinished() const { return count_ > 0 || !kept_.empty(); }
+  void order_others();
+  void finish_after_error() noexcept;
+  [[noreturn]] void refuse(const char* name, int device) const;
+  void start(const char* name, nb::handle operand, const Library& library, int device);
+  void check_asked(const char* name, int device) const;
+
+  static constexpr int max_streams = 4;  // of two operands, an addend and a result
+
+  std::string_view asked_;
+  void* stream_;
+  int device_ = -1;  // host
+  const char* first_ = nullptr;
+  nb::object operand_;
+  Library library_;
+  void* current_ = nullptr;  // where that library queues work
+  void* others_[max_streams];
+  int count_ = 0;
+  std::vector<nb::object> kept_;
+};
+
+void drop_kept_operands();  // those of calls that are done; every call that keeps some does it too
+
+}  // namespace fl::py

@@ -1,0 +1,80 @@
+// MatmulPlan as Python sees it. The class that users know is in python/fastlinalg/_plan.py.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include "bindings/arrays/names.h"
+#include "bindings/calls/matmul_plan.h"
+
+namespace fl::py {
+namespace {
+
+constexpr const char* execute_doc = R"(Compute the product of the bound operands as they are now.
+
+Parameters
+----------
+stream : int or object with ``__cuda_stream__``, optional
+    Instead of the stream that the plan was made with.
+
+Returns
+-------
+array
+    `out`, or a new array of the kind that `fastlinalg.matmul` returns.
+
+Raises
+------
+ValueError
+    The plan has been freed.
+MemoryError, CudaError
+    As for `fastlinalg.matmul`.)";
+
+}  // namespace
+
+nb::object MatmulPlan::kernel() {
+  const Turn turn(mutex_);
+  return first_plan([](const auto& plan) { return nb::str(plan.kernel()); });
+}
+
+nb::object MatmulPlan::device() {
+  const Turn turn(mutex_);
+  return first_plan([](const auto& plan) {
+    const Device device = plan.device();
+    return nb::str(device.kind == Device::cpu ? "cpu" : ("cuda:" + std::to_string(device.ordinal)).c_str());
+  });
+}
+
+size_t MatmulPlan::workspace_bytes() {
+  const Turn turn(mutex_);
+  size_t bytes = 0;
+  for_each_plan([&](const auto& plan) { bytes += plan.workspace_bytes(); });
+  return bytes;
+}
+
+std::string MatmulPlan::repr() {
+  std::string state = "freed";
+  if (state_ != freed) state = to_string(a_.shape()) + " @ " + to_string(b_.shape()) + " -> " + to_string(shape_);
+  if (state_ == unplanned) state += ", not planned";
+  if (state_ == planned) state += ", kernel=" + text(nb::repr(kernel())) + ", device=" + text(nb::repr(device()));
+  return "fastlinalg.Matmul(" + state + ")";
+}
+
+void bind_matmul_plan(nb::module_& m) {
+  using nb::arg;
+  if (take_registered<MatmulPlan>(m, "MatmulPlan")) return;
+  nb::class_<MatmulPlan>(m, "MatmulPlan", "What fastlinalg.Matmul is built on.")
+      .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, double, double, nb::handle, nb::handle, nb::handle,
+                    std::string_view, std::string_view, nb::handle, nb::handle>(),
+           arg("a"), arg("b"), arg("c").none(), arg("out").none(), arg("alpha"), arg("beta"), arg("trans_a"),
+           arg("trans_b"), arg("kernel").none(), arg("precision"), arg("device"), arg("stream").none(),
+           arg("constant").none())
+      .def("plan", &MatmulPlan::plan)
+      .def("execute", &MatmulPlan::execute, nb::kw_only(), arg("stream") = nb::none(), execute_doc)
+      .def("_reset_operands", &MatmulPlan::reset_operands, arg("a").none(), arg("b").none(), arg("c").none(),
+           arg("out").none())
+      .def("free", &MatmulPlan::free)
+      .def("__repr__", &MatmulPlan::repr)
+      .def_prop_ro("kernel", &MatmulPlan::kernel)
+      .def_prop_ro("device", &MatmulPlan::device)
+      .def_prop_ro("workspace_bytes", &MatmulPlan::workspace_bytes);
+}
+
+}  // namespace fl::py

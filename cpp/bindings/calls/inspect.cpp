@@ -1,0 +1,235 @@
+#include "bindings/calls/inspect.h"
+
+#include <nanobind/stl/string.h>
+
+#include "bindings/arrays/gil.h"
+#include "bindings/arrays/place.h"
+#include "bindings/calls/call.h"
+#include "core/errors.h"
+#include "device/cpu_peak.h"
+#include "device/device.h"
+#include "device/hardware.h"
+#include "dispatch/dispatch.h"
+#include "plan/chains.h"
+#include "runtime/result_memory.h"
+#include "runtime/threading.h"
+#include "transfer/panel_plan.h"
+#include "transfer/tile_plan.h"
+
+namespace fl::py {
+namespace nb = nanobind;
+namespace {
+
+// Whether a row serves precision="strict", asked of operands that every row takes. Only SGEMM has a choice.
+template <class Args>
+bool serves_strict(const Kernel<Args>&) {
+  return true;
+}
+template <>
+bool serves_strict(const Kernel<SgemmArgs>& kernel) {
+  alignas(16) float place[4] = {};
+  const SgemmArgs ideal{.m = 128,
+                        .n = 128,
+                        .k = 128,
+                        .a = {place, 128, 1},
+                        .b = {place, 128, 1},
+                        .c = {place, 128, 1},
+                        .precision = Precision::strict};
+  return !kernel.legal(ideal);
+}
+
+template <class Args>
+nb::list kernel_rows() {
+  nb::list rows;
+  for (const auto& kernel : fl::kernels<Args>()) {
+    nb::dict row;
+    const std::string reason = kernel.run ? why_not(kernel.needs) : cuda::unavailable().message;
+    row["name"] = kernel.name;
+    row["device"] = on_cuda(kernel.needs) ? "cuda" : "cpu";
+    row["needs"] = needs_name(kernel.needs);
+    row["available"] = reason.empty();
+    row["reason"] = reason;
+    row["blurb"] = kernel.blurb;
+    row["strict"] = serves_strict(kernel);
+    rows.append(row);
+  }
+  return rows;
+}
+
+nb::list kernel_table(const std::string& op) {
+  if (op == "sgemm") return kernel_rows<SgemmArgs>();
+  if (op == "sgemv") return kernel_rows<SgemvArgs>();
+  if (op == "transpose") return kernel_rows<TransposeArgs>();
+  throw InvalidValue("op must be 'sgemm', 'sgemv' or 'transpose', got '" + op + "'");
+}
+
+nb::dict info() {
+  nb::dict cpu, gpu, all;
+  cpu["isa"] = available(Needs::avx512f) ? "avx512f" : available(Needs::avx2_fma) ? "avx2_fma" : "baseline";
+  cpu["threads"] = num_threads();
+  cpu["max_threads"] = max_threads();
+  const bool found = cuda::device_count() > 0;
+  gpu["available"] = found;
+  gpu["code"] = found ? 0 : cuda::unavailable().code;
+  gpu["name"] = found ? "" : cuda::unavailable().name;
+  gpu["message"] = found ? "" : cuda::unavailable().message;
+  gpu["driver"] = cuda::driver_version();
+  gpu["runtime"] = cuda::runtime_version();
+  all["version"] = FASTLINALG_VERSION;
+  all["cuda_built"] = cuda::runtime_version() != 0;
+  all["architectures"] = cuda::built_architectures();
+  all["cpu"] = cpu;
+  all["cuda"] = gpu;
+  return all;
+}
+
+nb::list devices() {
+  nb::list rows;
+  for (int i = 0; i < cuda::device_count(); ++i) {
+    const auto& device = cuda::device_info(i);
+    nb::dict row;
+    row["ordinal"] = device.ordinal;
+    row["name"] = device.name;
+    row["compute_capability"] =
+        std::to_string(device.compute_capability / 10) + "." + std::to_string(device.compute_capability % 10);
+    row["sm_count"] = device.sm_count;
+    row["clock_khz"] = device.clock_khz;
+    row["memory"] = device.memory;
+    row["l2_cache"] = device.l2_cache;
+    row["peak_gflops"] = device.peak_gflops;
+    rows.append(row);
+  }
+  return rows;
+}
+
+nb::dict memory_info(int device) {
+  const auto memory = cuda::memory_info(device);
+  nb::dict row;
+  row["used"] = memory.used;
+  row["reserved"] = memory.reserved;
+  row["limit"] = memory.limit;
+  row["free"] = memory.free;
+  row["total"] = memory.total;
+  row["pinned"] = memory.pinned;
+  return row;
+}
+
+nb::tuple block(const Block& x) { return nb::make_tuple(x.problem, x.problems, x.row, x.rows, x.col, x.cols); }
+
+SgemmArgs product_layout(int64_t m, int64_t n, int64_t k, int64_t batch, bool one_a, bool one_b, float beta) {
+  return {.m = m,
+          .n = n,
+          .k = k,
+          .batch = batch,
+          .beta = beta,
+          .a = {nullptr, k, 1, one_a ? 0 : m * k},
+          .b = {nullptr, n, 1, one_b ? 0 : k * n},
+          .c = {nullptr, n, 1, m * n}};
+}
+
+// What dispatch asks about a product of aligned operands in device memory, for the tests: the longest chain it allows,
+// or none, and for each GPU row its estimate and its chain, or none.
+nb::tuple sgemm_rules(int64_t m, int64_t n, int64_t k, const char* precision) {
+  SgemmArgs p = product_layout(m, n, k, 1, false, false, 0.0f);
+  p.precision = parse_precision(precision);
+  nb::dict rows;
+  for (const auto& row : kernels<SgemmArgs>()) {
+    if (!on_cuda(row.needs) || row.legal(p)) continue;
+    rows[row.name] = nb::make_tuple(row.cost(p), row.chain ? nb::cast(row.chain(p)) : nb::none());
+  }
+  const int64_t limit = longest_chain(p);
+  return nb::make_tuple(limit == any_length ? nb::none() : nb::cast(limit), rows);
+}
+
+// How a product of host operands is cut up, for the tests: loads as (operand, block), steps as (loads, block), blocks
+// as (problem, problems, row, rows, col, cols). Every step costs what the named row says.
+nb::tuple panel_plan(int64_t m, int64_t n, int64_t k, int64_t batch, bool one_a, bool one_b, float beta,
+                     const std::string& kernel) {
+  const SgemmArgs layout = product_layout(m, n, k, batch, one_a, one_b, beta);
+  const auto& row = find<SgemmArgs>(kernel);
+  const auto plan = plan_panels<SgemmArgs>(layout, [&](const SgemmArgs&) -> const auto& { return row; });
+  nb::list loads, steps;
+  for (const PanelLoad& load : plan.loads) loads.append(nb::make_tuple(int(load.operand), block(load.block)));
+  for (const auto& step : plan.steps) steps.append(nb::make_tuple(step.loads, block(step.block)));
+  return nb::make_tuple(loads, steps);
+}
+
+// How a call that has so much device memory is cut up, for the tests: its shape, and its tiles in their order.
+template <class Args>
+nb::tuple tile_plan(const Args& layout, std::size_t memory, const Kernel<Args>& row) {
+  const auto plan = plan_tiles<Args>(layout, memory, [&](const Args&) -> const auto& { return row; });
+  nb::list tiles;
+  for (const Tile& t : plan.tiles) {
+    nb::dict tile;
+    tile["problem"] = nb::make_tuple(t.problem, t.problems);
+    tile["row"] = nb::make_tuple(t.row, t.rows);
+    tile["col"] = nb::make_tuple(t.col, t.cols);
+    tile["depth"] = nb::make_tuple(t.depth, t.depths);
+    tile["slots"] = nb::make_tuple(t.input_slot[0], t.input_slot[1], t.output_slot);
+    tile["load"] = nb::make_tuple(t.load[0], t.load[1]);
+    tile["first"] = t.first;
+    tile["last"] = t.last;
+    tile["slices"] = nb::list();
+    for (const int64_t row : t.slices) nb::borrow<nb::list>(tile["slices"]).append(row);
+    tiles.append(tile);
+  }
+  const TileShape& s = plan.shape;
+  return nb::make_tuple(nb::make_tuple(s.bytes, s.input_slots[0], s.input_slots[1], s.output_slots, s.slice_rows),
+                        tiles);
+}
+
+nb::tuple sgemm_tiles(int64_t m, int64_t n, int64_t k, int64_t batch, std::size_t memory, bool one_a, bool one_b,
+                      float beta, const std::string& kernel) {
+  return tile_plan(product_layout(m, n, k, batch, one_a, one_b, beta), memory, find<SgemmArgs>(kernel));
+}
+nb::tuple transpose_tiles(int64_t m, int64_t n, int64_t batch, std::size_t memory) {
+  const TransposeArgs layout{.m = m, .n = n, .batch = batch, .a = {nullptr, n, 1, m * n}, .b = {nullptr, m, 1, m * n}};
+  return tile_plan(layout, memory, find<TransposeArgs>("reference"));
+}
+nb::tuple sgemv_tiles(int64_t m, int64_t n, int64_t batch, std::size_t memory) {
+  const SgemvArgs layout{
+      .m = m, .n = n, .batch = batch, .a = {nullptr, n, 1, m * n}, .x = {nullptr, 1, n}, .y = {nullptr, 1, m}};
+  return tile_plan(layout, memory, find<SgemvArgs>("warp_per_row"));
+}
+
+}  // namespace
+
+void bind_inspection(nb::module_& m) {
+  m.def("kernels", kernel_table, nb::arg("op"));
+  m.def("info", info);
+  m.def("devices", devices);
+  m.def("get_num_threads", num_threads);
+  m.def("set_num_threads", set_num_threads, nb::arg("n"));
+  m.def("max_threads", max_threads);
+  m.def("cuda_is_available", [] { return cuda::device_count() > 0; });
+  m.def("tensor_cores_pay", tensor_cores_pay, nb::arg("compute_capability"));
+  m.def("cuda_memory_info", memory_info, nb::arg("device"));
+  m.def(
+      "cuda_trim",
+      [](int device) {
+        drop_kept_operands();
+        const GilReleased released;
+        trim_result_memory();
+        cuda::trim(device);
+      },
+      nb::arg("device"));
+  m.def(
+      "cuda_set_memory_limit",
+      [](int64_t bytes, int device) {
+        if (bytes < 0) throw InvalidValue("the memory limit must be at least 0 bytes, got " + std::to_string(bytes));
+        cuda::set_memory_limit(device, size_t(bytes));
+      },
+      nb::arg("bytes"), nb::arg("device"));
+  m.def("panel_plan", panel_plan, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch") = 1,
+        nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,
+        nb::arg("kernel") = "double_buffered");
+  m.def("sgemm_rules", sgemm_rules, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("precision") = "accurate");
+  m.def("sgemm_tiles", sgemm_tiles, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch"), nb::arg("memory"),
+        nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,
+        nb::arg("kernel") = "double_buffered");
+  m.def("sgemv_tiles", sgemv_tiles, nb::arg("m"), nb::arg("n"), nb::arg("batch"), nb::arg("memory"));
+  m.def("transpose_tiles", transpose_tiles, nb::arg("m"), nb::arg("n"), nb::arg("batch"), nb::arg("memory"));
+  m.def("cpu_peak_gflops", cpu_peak_gflops, nb::arg("threads"), nb::call_guard<GilReleased>());
+}
+
+}  // namespace fl::py

@@ -1,0 +1,270 @@
+#include "bindings/calls/matmul_plan.h"
+
+#include <utility>
+
+#include "bindings/arrays/gil.h"
+#include "core/errors.h"
+
+namespace fl::py {
+namespace {
+
+constexpr const char* function = "Matmul";
+
+// A copy of misaligned elements would not follow the changes of the original.
+Array operand(nb::handle object, const char* name, Place& place) {
+  Array x(object, name, Array::read, place);
+  if (!x.object().is(object))
+    throw InvalidValue(std::string(function) + ": the elements of " + name +
+                       " are not aligned to 4 bytes, which a plan cannot use; pass a copy");
+  require_dims(function, name, x, 1);
+  x.hold();
+  return x;
+}
+
+void require_matrix(const char* name, const Array& x, bool trans) {
+  if (trans && x.ndim() < 2)
+    throw InvalidValue(std::string(function) + ": trans_" + name + " needs a matrix, but " + name + " has shape " +
+                       to_string(x.shape()));
+}
+
+std::optional<Side> parse_constant(nb::handle name) {
+  if (name.is_none()) return std::nullopt;
+  if (name.equal(nb::str("a"))) return Side::a;
+  if (name.equal(nb::str("b"))) return Side::b;
+  throw InvalidValue(std::string(function) + ": constant must be 'a', 'b' or None, got " + text(nb::repr(name)));
+}
+
+// What cannot serve the next call goes with this one, while its stream is there.
+class UsedTarget {
+ public:
+  explicit UsedTarget(std::optional<Target>& target) : target_(target) {}
+  ~UsedTarget() {
+    if (target_ && !target_->reusable()) target_.reset();
+  }
+  UsedTarget(const UsedTarget&) = delete;
+  UsedTarget& operator=(const UsedTarget&) = delete;
+
+ private:
+  std::optional<Target>& target_;
+};
+
+// A plan whose row does not take the new addresses waits for the device when it makes another workspace.
+template <class Args>
+void rebind(Plan<Args>& plan, const Args& args) {
+  if (plan.device().kind != Device::cuda) return plan.rebind(args);
+  const GilReleased released;
+  plan.rebind(args);
+}
+
+float*& result_data(SgemmArgs& p) { return p.c.data; }
+float*& result_data(SgemvArgs& p) { return p.y.data; }
+
+}  // namespace
+
+MatmulPlan::MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out, double alpha, double beta,
+                       nb::handle trans_a, nb::handle trans_b, nb::handle kernel, std::string_view precision,
+                       std::string_view device, nb::handle stream, nb::handle constant)
+    : device_name_(device),
+      c_(nb::borrow(c)),
+      out_(nb::borrow(out)),
+      kernel_name_(nb::borrow(kernel)),
+      stream_(nb::borrow(stream)),
+      alpha_(to_float32(function, "alpha", alpha)),
+      beta_(to_float32(function, "beta", beta)),
+      trans_a_(parse_flag(function, "trans_a", trans_a)),
+      trans_b_(parse_flag(function, "trans_b", trans_b)),
+      options_(parse_options(function, kernel, precision, device, stream)) {
+  options_.call.constant = parse_constant(constant);
+  Place place(device_name_, options_.call.stream);
+  a_ = operand(a, "a", place);
+  b_ = operand(b, "b", place);
+  require_matrix("a", a_, trans_a_);
+  require_matrix("b", b_, trans_b_);
+  with_problem(a_, b_, [&](auto&& problem) { shape_ = problem.shape; });
+  checked_addend(function, {c_, "c"}, beta_, shape_, place);
+  if (place.on_device()) options_.call.device = {Device::cuda, place.device()}, options_.call.device_memory = true;
+  const UsedTarget used(target_);
+  if (!out.is_none()) target_in(place);
+}
+
+MatmulPlan::Layout MatmulPlan::layout_of(const Array& x) {
+  Layout layout;
+  for (int i = 0; i < x.ndim(); ++i) {
+    layout.shape.push_back(x.shape(i));
+    layout.strides.push_back(x.shape(i) > 1 ? x.stride(i) : 0);  // of one element it means nothing
+  }
+  return layout;
+}
+
+bool MatmulPlan::has_layout(const Array& x, const Layout& layout) {
+  if (size_t(x.ndim()) != layout.shape.size()) return false;
+  for (int i = 0; i < x.ndim(); ++i)
+    if (x.shape(i) != layout.shape[size_t(i)] || (x.shape(i) > 1 && x.stride(i) != layout.strides[size_t(i)]))
+      return false;
+  return true;
+}
+
+void MatmulPlan::require_same_layout(const char* method, const char* name, const Array& planned, const Array& given) {
+  const Layout wanted = layout_of(planned), got = layout_of(given);
+  if (got == wanted) return;
+  const auto text = [](const Layout& x) {
+    return "shape " + to_string(x.shape) + " and strides " + to_string(x.strides) + " in elements";
+  };
+  throw InvalidValue(std::string(function) + "." + method + ": " + name + " has " + text(got) + "; the plan is for " +
+                     text(wanted));
+}
+
+void MatmulPlan::require_live(const char* method) const {
+  if (state_ == freed) throw InvalidValue(std::string(function) + "." + method + "() after free(): make a new plan");
+}
+
+// A call on the operands that are bound: where they lie, and what their libraries have queued since the last one.
+void MatmulPlan::join(Place& place) {
+  read_again("a", a_, place);
+  read_again("b", b_, place);
+}
+
+void MatmulPlan::read_again(const char* name, Array& x, Place& place) {
+  if (!x.has_to_be_read_again()) return x.join(name, place);
+  Array again = operand(x.object(), name, place);
+  require_same_layout("execute", name, x, again);
+  if (again.data() != x.data()) target_.reset();  // it may overlap them now
+  x = std::move(again);
+}
+
+void MatmulPlan::require_constant(const char* method, const Target& target, const Array& a, const Array& b) const {
+  if (!options_.call.constant) return;
+  const bool is_a = *options_.call.constant == Side::a;
+  if (target.overlaps(is_a ? a : b))
+    throw InvalidValue(std::string(function) + method + ": out overlaps " + (is_a ? "a" : "b") +
+                       ", which is said to be constant");
+}
+
+Target& MatmulPlan::target_in(Place& place) {
+  if (target_) {
+    target_->begin(place);
+    return *target_;
+  }
+  target_.emplace(function, out_, shape_, std::initializer_list<const Array*>{&a_, &b_}, place);
+  require_constant("", *target_, a_, b_);
+  if (target_->reusable()) target_->hold();
+  return *target_;
+}
+
+template <class Visit>
+void MatmulPlan::with_problem(const Array& a, const Array& b, Visit&& visit) const {
+  const bool row = a.ndim() == 1, column = b.ndim() == 1;
+  if (!row && !column)
+    return visit(gemm_problem(function, a, b, alpha_, beta_, trans_a_, trans_b_, options_.precision));
+  if (!row) return visit(gemv_problem(function, a, b, alpha_, beta_, trans_a_));
+  if (!column) return visit(gemv_problem(function, b, a, alpha_, beta_, !trans_b_));
+  auto problem = dot_problem(function, a, b);
+  problem.args.alpha = alpha_, problem.args.beta = beta_;
+  visit(std::move(problem));
+}
+
+// Points the plans to the operands and to this result. There are none yet, or they are for another layout of the
+// result: then they are made.
+void MatmulPlan::bind(const Array& result) {
+  if (state_ == unplanned || !has_layout(result, result_layout_)) plans_ = {};
+  state_ = unplanned;  // should anything fail
+  with_problem(a_, b_, [&]<class Args>(Problem<Args> problem) {
+    if (!std::holds_alternative<Plans<Args>>(plans_)) plans_.emplace<Plans<Args>>();
+    auto& plans = std::get<Plans<Args>>(plans_);
+    size_t i = 0;
+    problem.for_each_run(result, [&](const Args& args) {
+      if (i < plans.size()) rebind(plans[i], args);
+      else plans.push_back(make_plan(args, options_));
+      ++i;
+    });
+  });
+  result_layout_ = layout_of(result);
+  a_data_ = a_.data(), b_data_ = b_.data(), result_data_ = result.data();
+  state_ = planned;
+}
+
+void MatmulPlan::move_result(const Array& result) {
+  const int64_t distance = result.data() - result_data_;
+  for_each_plan([&](auto& plan) {
+    auto args = plan.args();
+    result_data(args) += distance;
+    rebind(plan, args);
+  });
+  result_data_ = result.data();
+}
+
+void MatmulPlan::point_to(const Array& result) {
+  const bool bound = state_ == planned && a_.data() == a_data_ && b_.data() == b_data_;
+  if (!bound || !has_layout(result, result_layout_)) bind(result);
+  else if (result.data() != result_data_) move_result(result);
+}
+
+void MatmulPlan::plan() {
+  const Turn turn(mutex_);
+  require_live("plan");
+  if (state_ == planned) return;
+  Place place(device_name_, options_.call.stream);
+  join(place);
+  const UsedTarget used(target_);
+  bind(target_in(place).array());
+}
+
+nb::object MatmulPlan::run_into(Target& target, Place& place) {
+  if (beta_ != 0.0f) target.preload(checked_addend(function, {c_, "c"}, beta_, shape_, place));
+  point_to(target.array());
+  for_each_plan([&](auto& plan) { call(plan, place.stream()); });
+  nb::object result = target.finish();
+  return out_.is_none() && shape_.empty() && place.library().kind == Library::numpy
+             ? nb::object(result[nb::make_tuple()])  // a scalar, as NumPy returns one
+             : result;
+}
+
+nb::object MatmulPlan::execute(nb::handle stream) {
+  const Turn turn(mutex_);
+  require_live("execute");
+  Place place(device_name_, stream.is_none() ? options_.call.stream : parse_stream(stream));
+  join(place);
+  const UsedTarget used(target_);
+  try {
+    return run_into(target_in(place), place);
+  } catch (...) {
+    state_ = unplanned;  // a plan that could not get its workspace has to be made anew
+    throw;
+  }
+}
+
+void MatmulPlan::reset_operands(nb::handle a_in, nb::handle b_in, nb::handle c_in, nb::handle out_in) {
+  const Turn turn(mutex_);
+  require_live("reset_operands");
+  // All is checked before anything changes.
+  Place place(device_name_, options_.call.stream);
+  a_.join("the plan's a", place);
+  std::optional<Array> a, b;
+  if (!a_in.is_none()) require_same_layout("reset_operands", "a", a_, a.emplace(operand(a_in, "a", place)));
+  if (!b_in.is_none()) require_same_layout("reset_operands", "b", b_, b.emplace(operand(b_in, "b", place)));
+  if (!c_in.is_none()) checked_addend(function, {c_in, "c"}, beta_, shape_, place);
+  const nb::object out = nb::borrow(out_in.is_none() ? nb::handle(out_) : out_in);
+  std::optional<Target> target;
+  if (!out.is_none() || state_ == planned)
+    target.emplace(function, out, shape_, std::initializer_list<const Array*>{a ? &*a : &a_, b ? &*b : &b_}, place);
+  if (target) require_constant(".reset_operands", *target, a ? *a : a_, b ? *b : b_);
+  const bool renewed = options_.call.constant && (*options_.call.constant == Side::a ? a : b);
+  if (a) a_ = std::move(*a);
+  if (b) b_ = std::move(*b);
+  if (!c_in.is_none()) c_ = nb::borrow(c_in);
+  out_ = out;
+  target_.reset();
+  if (state_ == planned) bind(target->array());
+  if (renewed) for_each_plan([](auto& plan) { plan.renew_constant(); });
+}
+
+void MatmulPlan::free() {
+  const Turn turn(mutex_);
+  plans_ = {};
+  target_.reset();
+  a_ = Array(), b_ = Array();
+  c_.reset(), out_.reset(), stream_.reset();
+  state_ = freed;
+}
+
+}  // namespace fl::py

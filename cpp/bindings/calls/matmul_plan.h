@@ -1,0 +1,89 @@
+// fastlinalg.Matmul: a product of bound operands, planned once and executed many times.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "bindings/calls/call.h"
+#include "bindings/calls/problems.h"
+#include "bindings/calls/turn.h"
+
+namespace fl::py {
+
+class MatmulPlan {
+ public:
+  MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out, double alpha, double beta, nb::handle trans_a,
+             nb::handle trans_b, nb::handle kernel, std::string_view precision, std::string_view device,
+             nb::handle stream, nb::handle constant);
+
+  void plan();
+  nb::object execute(nb::handle stream);
+  void reset_operands(nb::handle a, nb::handle b, nb::handle c, nb::handle out);
+  void free();
+
+  nb::object kernel();
+  nb::object device();
+  size_t workspace_bytes();
+  std::string repr();
+
+ private:
+  template <class Args>
+  using Plans = std::vector<Plan<Args>>;  // one for each run of the batch
+  using AnyPlans = std::variant<Plans<SgemmArgs>, Plans<SgemvArgs>>;
+  // What fixes a result in memory but for its address.
+  struct Layout {
+    Shape shape, strides;
+    bool operator==(const Layout&) const = default;
+  };
+
+  static Layout layout_of(const Array& x);
+  static bool has_layout(const Array& x, const Layout& layout);
+  static void require_same_layout(const char* method, const char* name, const Array& planned, const Array& given);
+  void require_live(const char* method) const;
+  void join(Place& place);
+  void read_again(const char* name, Array& x, Place& place);
+  Target& target_in(Place& place);
+  void require_constant(const char* method, const Target& target, const Array& a, const Array& b) const;
+  template <class Visit>
+  void with_problem(const Array& a, const Array& b, Visit&& visit) const;  // visit(Problem<...>)
+  template <class Visit>
+  void for_each_plan(Visit&& visit) {  // visit(plan)
+    const auto each = [&](auto& plans) {
+      for (auto& plan : plans) visit(plan);
+    };
+    std::visit(each, plans_);
+  }
+  template <class Visit>
+  nb::object first_plan(Visit&& visit) {  // visit(plan) of the first that computes something, or None
+    nb::object result = nb::none();
+    for_each_plan([&](const auto& plan) {
+      if (result.is_none() && *plan.kernel()) result = visit(plan);
+    });
+    return result;
+  }
+  void bind(const Array& result);
+  void move_result(const Array& result);
+  void point_to(const Array& result);
+  nb::object run_into(Target& target, Place& place);
+
+  enum { unplanned, planned, freed } state_ = unplanned;
+  TurnMutex mutex_;
+  std::string device_name_;  // as the caller gave it
+  Array a_, b_;
+  nb::object c_, out_, kernel_name_, stream_;
+  float alpha_, beta_;
+  bool trans_a_, trans_b_;
+  Options options_;
+  Shape shape_;                   // of the result
+  std::optional<Target> target_;  // of the last execution, if the next can use it
+  AnyPlans plans_;
+  Layout result_layout_;  // that the plans are made for
+  const float *a_data_ = nullptr, *b_data_ = nullptr;
+  float* result_data_ = nullptr;  // that they point to
+};
+
+void bind_matmul_plan(nb::module_& m);
+
+}  // namespace fl::py

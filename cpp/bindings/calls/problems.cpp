@@ -1,0 +1,120 @@
+#include "bindings/calls/problems.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/errors.h"
+
+namespace fl::py {
+namespace {
+
+// The last two dimensions of a stack of matrices, transposed on request.
+struct MatrixDims {
+  int64_t rows, cols, rs, cs;
+  MatrixDims(const Array& x, bool trans) {
+    const int r = x.ndim() - 2, c = x.ndim() - 1;
+    rows = x.shape(r), cols = x.shape(c), rs = x.stride(r), cs = x.stride(c);
+    if (trans) std::swap(rows, cols), std::swap(rs, cs);
+  }
+};
+
+[[noreturn]] void mismatch(const char* function, const Array& a, const char* a_what, int64_t a_size, const Array& b,
+                           const char* b_what, int64_t b_size) {
+  throw InvalidValue(std::string(function) + ": operands with shapes " + to_string(a.shape()) + " and " +
+                     to_string(b.shape()) + " do not match: " + a_what + " is " + std::to_string(a_size) + ", " +
+                     b_what + " is " + std::to_string(b_size));
+}
+
+}  // namespace
+
+void require_dims(const char* function, const char* name, const Array& x, int least) {
+  if (x.ndim() < least)
+    throw InvalidValue(std::string(function) + ": " + name + " must have at least " + std::to_string(least) +
+                       " dimension" + (least > 1 ? "s" : "") + ", got shape " + to_string(x.shape()));
+}
+
+Array checked_addend(const char* function, const Addend& addend, float beta, const Shape& shape, Place& place) {
+  if (addend.object.is_none()) {
+    if (beta == 0.0f) return {};
+    throw InvalidValue(std::string(function) + ": beta=" + to_string(double(beta)) + " needs " + addend.name +
+                       ", which was not given");
+  }
+  Array c(addend.object, addend.name, Array::read, place);
+  if (!std::equal(shape.begin(), shape.end(), c.shape().begin(), c.shape().end()))
+    throw InvalidValue(std::string(function) + ": " + addend.name + " has shape " + to_string(c.shape()) +
+                       ", the result needs " + to_string(shape));
+  return c;
+}
+
+Problem<SgemmArgs> gemm_problem(const char* function, const Array& a, const Array& b, float alpha, float beta,
+                                bool trans_a, bool trans_b, Precision precision) {
+  const MatrixDims da(a, trans_a), db(b, trans_b);
+  if (da.cols != db.rows)
+    mismatch(function, a, "the number of columns of op(a)", da.cols, b, "the number of rows of op(b)", db.rows);
+  Problem<SgemmArgs> problem{.function = function,
+                             .args = {.m = da.rows,
+                                      .n = db.cols,
+                                      .k = da.cols,
+                                      .alpha = alpha,
+                                      .beta = beta,
+                                      .a = {a.data(), da.rs, da.cs},
+                                      .b = {b.data(), db.rs, db.cs},
+                                      .precision = precision},
+                             .batch = Batch({{&a, a.ndim() - 2}, {&b, b.ndim() - 2}}, function)};
+  problem.shape = problem.batch.sizes();
+  problem.shape.push_back(da.rows);
+  problem.shape.push_back(db.cols);
+  return problem;
+}
+
+Problem<SgemvArgs> gemv_problem(const char* function, const Array& a, const Array& x, float alpha, float beta,
+                                bool trans) {
+  const MatrixDims da(a, trans);
+  const int last = x.ndim() - 1;
+  if (da.cols != x.shape(last))
+    mismatch(function, a, "the number of columns of op(a)", da.cols, x, "the size of x", x.shape(last));
+  Problem<SgemvArgs> problem{.function = function,
+                             .args = {.m = da.rows,
+                                      .n = da.cols,
+                                      .alpha = alpha,
+                                      .beta = beta,
+                                      .a = {a.data(), da.rs, da.cs},
+                                      .x = {x.data(), x.stride(last)}},
+                             .batch = Batch({{&a, a.ndim() - 2}, {&x, last}}, function)};
+  problem.shape = problem.batch.sizes();
+  problem.shape.push_back(da.rows);
+  return problem;
+}
+
+Problem<SgemvArgs> dot_problem(const char* function, const Array& a, const Array& b) {
+  if (a.shape(0) != b.shape(0)) mismatch(function, a, "the size of a", a.shape(0), b, "the size of b", b.shape(0));
+  return {.function = function,
+          .args = {.m = 1, .n = a.shape(0), .a = {a.data(), 0, a.stride(0)}, .x = {b.data(), b.stride(0)}},
+          .batch = Batch({{&a, 0}, {&b, 0}}, function)};
+}
+
+Problem<TransposeArgs> transpose_problem(const char* function, const Array& a) {
+  const MatrixDims da(a, false);
+  Problem<TransposeArgs> problem{.function = function,
+                                 .args = {.m = da.rows, .n = da.cols, .a = {a.data(), da.rs, da.cs}},
+                                 .batch = Batch({{&a, a.ndim() - 2}}, function)};
+  problem.shape = problem.batch.sizes();
+  problem.shape.push_back(da.cols);
+  problem.shape.push_back(da.rows);
+  return problem;
+}
+
+void set_result(SgemmArgs& args, const Array& result) {
+  const MatrixDims dims(result, false);
+  args.c = {result.data(), dims.rs, dims.cs};
+}
+void set_result(SgemvArgs& args, const Array& result) {
+  const int last = result.ndim() - 1;  // a dot product has none
+  args.y = {result.data(), last < 0 ? 1 : result.stride(last)};
+}
+void set_result(TransposeArgs& args, const Array& result) {
+  const MatrixDims dims(result, false);
+  args.b = {result.data(), dims.rs, dims.cs};
+}
+
+}  // namespace fl::py

@@ -1,0 +1,72 @@
+// Checked operands as problem structs: shapes, broadcasting and transposes end here. Nothing is computed.
+#pragma once
+
+#include "bindings/arrays/array.h"
+#include "bindings/arrays/batch.h"
+#include "core/problem.h"
+
+namespace fl::py {
+
+// A whole public call but for its result, which may come later and change.
+template <class Args>
+struct Problem {
+  const char* function;  // for messages
+  Args args;             // the first problem of the batch; views of the operands, not of the result
+  Batch batch;
+  Shape shape;  // of the result
+
+  // Calls run(args) for as few problem structs as describe the batch. `result` has the problem's shape. Once only.
+  template <class Run>
+  void for_each_run(const Array& result, Run&& run);
+};
+
+void require_dims(const char* function, const char* name, const Array& x, int least);
+
+// What beta multiplies, and what the caller calls it.
+struct Addend {
+  nb::handle object = nb::none();
+  const char* name = "c";
+};
+// Throws if it has not the result's shape, or is missing where beta needs it. An empty array if there is none.
+Array checked_addend(const char* function, const Addend& addend, float beta, const Shape& shape, Place& place);
+
+Problem<SgemmArgs> gemm_problem(const char* function, const Array& a, const Array& b, float alpha, float beta,
+                                bool trans_a, bool trans_b, Precision precision);
+Problem<SgemvArgs> gemv_problem(const char* function, const Array& a, const Array& x, float alpha, float beta,
+                                bool trans);
+Problem<SgemvArgs> dot_problem(const char* function, const Array& a, const Array& b);
+Problem<TransposeArgs> transpose_problem(const char* function, const Array& a);
+
+// The result's view, for the first problem of the batch.
+void set_result(SgemmArgs& args, const Array& result);
+void set_result(SgemvArgs& args, const Array& result);
+void set_result(TransposeArgs& args, const Array& result);
+
+// Moves a problem to its place in the batch: one offset and one batch stride for each operand, the result last.
+inline void place(SgemmArgs& p, const int64_t* offsets, const int64_t* strides) {
+  p.a.data += offsets[0], p.b.data += offsets[1], p.c.data += offsets[2];
+  p.a.bs = strides[0], p.b.bs = strides[1], p.c.bs = strides[2];
+}
+inline void place(SgemvArgs& p, const int64_t* offsets, const int64_t* strides) {
+  p.a.data += offsets[0], p.x.data += offsets[1], p.y.data += offsets[2];
+  p.a.bs = strides[0], p.x.bs = strides[1], p.y.bs = strides[2];
+}
+inline void place(TransposeArgs& p, const int64_t* offsets, const int64_t* strides) {
+  p.a.data += offsets[0], p.b.data += offsets[1];
+  p.a.bs = strides[0], p.b.bs = strides[1];
+}
+
+template <class Args>
+template <class Run>
+void Problem<Args>::for_each_run(const Array& result, Run&& run) {
+  set_result(args, result);
+  batch.add(result);
+  batch.for_each_run([&](int64_t count, const int64_t* offsets, const int64_t* strides) {
+    Args at = args;
+    at.batch = count;
+    place(at, offsets, strides);
+    run(at);
+  });
+}
+
+}  // namespace fl::py

@@ -1,0 +1,115 @@
+#include "bindings/calls/tune.h"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <atomic>
+#include <mutex>
+#include <tuple>
+
+#include "bindings/calls/call.h"
+#include "core/errors.h"
+#include "core/normalise.h"
+#include "dispatch/dispatch.h"
+#include "dispatch/tuning.h"
+#include "dispatch/tuning_file.h"
+
+namespace fl::py {
+namespace {
+
+std::atomic<bool> loaded{false};
+
+// Reading holds no Python object and asks for none, so a thread may wait here with the GIL.
+std::string load_once() {
+  static std::once_flag once;
+  std::string complaint;
+  std::call_once(once, [&] {
+    if (!loaded) complaint = load_tuning(tuning_path());
+    loaded = true;
+  });
+  return complaint;
+}
+
+std::string load(const std::string& path) {
+  std::string complaint = load_tuning(path);
+  loaded = true;
+  return complaint;
+}
+
+using Rows = std::vector<std::tuple<std::string, std::string, std::vector<std::pair<double, double>>>>;
+
+void set(const std::string& kind, const std::string& name, const Rows& rows) {
+  TunedDevice device{kind == "cuda" ? Device::cuda : Device::cpu, name, {}};
+  for (const auto& [op, kernel, knots] : rows) {
+    TunedRow row{op, kernel, {}};
+    for (const auto& [us, factor] : knots) row.knots.push_back({us, factor});
+    device.rows.push_back(row);
+  }
+  set_tuning({device});
+  loaded = true;
+}
+
+// ---------------------------------------------------------------- what the rules say
+using Estimates = std::vector<std::pair<std::string, double>>;
+
+template <class Args>
+Estimates estimates(Args args, Device device) {
+  Estimates found;
+  if (!normalise(args)) return found;
+  for (const auto& row : kernels<Args>())
+    if (serves(args, device, row.name)) found.emplace_back(row.name, row.cost(args));
+  return found;
+}
+
+// Operands at aligned addresses, one row of each after the other: the rules read no element.
+alignas(128) float somewhere[3][32];
+
+Estimates rule_estimates(const std::string& op, int64_t m, int64_t n, int64_t k, int64_t batch, bool trans_a,
+                         bool trans_b, const char* precision, const char* device) {
+  const Device where = parse_device(device);
+  const float *a = somewhere[0], *b = somewhere[1];
+  float* const c = somewhere[2];
+  const auto apart = [batch](int64_t elements) { return batch > 1 ? elements : 0; };
+  if (op == "sgemm")
+    return estimates(SgemmArgs{.m = m,
+                               .n = n,
+                               .k = k,
+                               .batch = batch,
+                               .a = {a, trans_a ? 1 : k, trans_a ? m : 1, apart(m * k)},
+                               .b = {b, trans_b ? 1 : n, trans_b ? k : 1, apart(k * n)},
+                               .c = {c, n, 1, apart(m * n)},
+                               .precision = parse_precision(precision)},
+                     where);
+  if (op == "sgemv")
+    return estimates(SgemvArgs{.m = trans_a ? n : m,
+                               .n = trans_a ? m : n,
+                               .batch = batch,
+                               .a = {a, trans_a ? 1 : n, trans_a ? n : 1, apart(m * n)},
+                               .x = {b, 1, trans_a ? apart(m) : apart(n)},
+                               .y = {c, 1, trans_a ? apart(n) : apart(m)}},
+                     where);
+  return estimates(
+      TransposeArgs{.m = m, .n = n, .batch = batch, .a = {a, n, 1, apart(m * n)}, .b = {c, m, 1, apart(m * n)}}, where);
+}
+
+}  // namespace
+
+void ensure_tuned() {
+  if (loaded.load(std::memory_order_acquire)) return;
+  const std::string complaint = load_once();
+  if (!complaint.empty()) warn(complaint);
+}
+
+void bind_tuning(nanobind::module_& m) {
+  m.def("tuning_path", tuning_path);
+  m.def("load_tuning", load, nb::arg("path"));
+  m.def("set_tuning", set, nb::arg("kind"), nb::arg("name"), nb::arg("rows"));
+  m.def("clear_tuning", [] { set_tuning({}), loaded = true; });
+  m.def("cpu_name", cpu_name);
+  m.def("rule_estimates", rule_estimates, nb::arg("op"), nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch"),
+        nb::arg("trans_a"), nb::arg("trans_b"), nb::arg("precision"), nb::arg("device"));
+}
+
+}  // namespace fl::py

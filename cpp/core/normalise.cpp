@@ -1,0 +1,95 @@
+#include "core/normalise.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fl {
+namespace {
+
+template <class T>
+void tidy_strides(MatrixView<T>& x, int64_t rows, int64_t cols, int64_t batch) {
+  if (batch == 1) x.bs = 0;
+  if (cols == 1) x.cs = 1;
+  if (rows == 1) {
+    // A single row of unit stride is row-major with any ld: one that no alignment rule objects to. A strided row is a
+    // column of a transposed matrix.
+    if (x.cs == 1) x.rs = ceil_div(std::max<int64_t>(cols, 1), 4) * 4;
+    else x.rs = 1;
+  }
+}
+template <class T>
+void tidy_strides(VectorView<T>& x, int64_t size, int64_t batch) {
+  if (batch == 1) x.bs = 0;
+  if (size == 1) x.inc = 1;
+}
+
+// A batch of transposes exchanges axes of three-dimensional arrays, and any of them may be called rows, columns and
+// batch. If A is contiguous along one axis and B along another, these become its columns and its rows: what the fast
+// rows of the table take. So both in Fortran order, and stacks along the last axis.
+void rename_axes(TransposeArgs& p) {
+  struct Axis {
+    int64_t size, in_a, in_b;
+  };
+  const Axis axes[3] = {{p.m, p.a.rs, p.b.cs}, {p.n, p.a.cs, p.b.rs}, {p.batch, p.a.bs, p.b.bs}};
+  int along_a = -1, along_b = -1;
+  for (int axis : {1, 0, 2})
+    if (along_a < 0 && axes[axis].in_a == 1) along_a = axis;
+  for (int axis : {0, 1, 2})
+    if (along_b < 0 && axes[axis].in_b == 1) along_b = axis;
+  if (along_a < 0 || along_b < 0 || along_a == along_b) return;
+  const Axis &rows = axes[along_b], &cols = axes[along_a], &batch = axes[3 - along_a - along_b];
+  p.m = rows.size, p.n = cols.size, p.batch = batch.size;
+  p.a.rs = rows.in_a, p.a.cs = cols.in_a, p.a.bs = batch.in_a;
+  p.b.cs = rows.in_b, p.b.rs = cols.in_b, p.b.bs = batch.in_b;
+}
+
+}  // namespace
+
+bool swaps_operands(const SgemmArgs& p) {
+  Matrix c = p.c;
+  tidy_strides(c, p.m, p.n, p.batch);
+  return c.cs != 1 && c.rs == 1;
+}
+
+bool normalise(SgemmArgs& p) {
+  if (p.m == 0 || p.n == 0 || p.batch == 0) return false;
+  if (p.alpha == 0.0f) p.k = 0;
+  if (p.k == 0) {
+    if (p.beta == 1.0f) return false;
+    p.alpha = 0.0f;  // an infinite or NaN alpha times an empty sum is nothing, not NaN
+  }
+  tidy_strides(p.a, p.m, p.k, p.batch);
+  tidy_strides(p.b, p.k, p.n, p.batch);
+  tidy_strides(p.c, p.m, p.n, p.batch);
+  if (swaps_operands(p)) {
+    std::swap(p.a, p.b);
+    std::swap(p.m, p.n);
+    std::swap(p.a.rs, p.a.cs);
+    std::swap(p.b.rs, p.b.cs);
+    std::swap(p.c.rs, p.c.cs);
+  }
+  return true;
+}
+
+bool normalise(SgemvArgs& p) {
+  if (p.m == 0 || p.batch == 0) return false;
+  if (p.alpha == 0.0f) p.n = 0;
+  if (p.n == 0) {
+    if (p.beta == 1.0f) return false;
+    p.alpha = 0.0f;
+  }
+  tidy_strides(p.a, p.m, p.n, p.batch);
+  tidy_strides(p.x, p.n, p.batch);
+  tidy_strides(p.y, p.m, p.batch);
+  return true;
+}
+
+bool normalise(TransposeArgs& p) {
+  if (p.m == 0 || p.n == 0 || p.batch == 0) return false;
+  tidy_strides(p.a, p.m, p.n, p.batch);
+  tidy_strides(p.b, p.n, p.m, p.batch);
+  rename_axes(p);
+  return true;
+}
+
+}  // namespace fl

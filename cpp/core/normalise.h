@@ -1,0 +1,20 @@
+// Brings a call to the one form that dispatch and the kernels are written for.
+#pragma once
+
+#include "core/problem.h"
+
+namespace fl {
+
+// Each returns false if there is nothing left to do.
+//  - an empty result, or one that stays as it is (beta == 1 and no product), is done
+//  - alpha == 0 becomes k == 0: A and B are not read
+//  - a stride along a dimension of size 1 means nothing: it is replaced by one that makes the operand BLAS-like
+//  - a column-major C becomes a row-major one: C^T = B^T A^T
+FL_EXPORT bool normalise(SgemmArgs& p);
+FL_EXPORT bool normalise(SgemvArgs& p);
+FL_EXPORT bool normalise(TransposeArgs& p);
+
+// Whether A and B change places for that.
+bool swaps_operands(const SgemmArgs& p);
+
+}  // namespace fl

@@ -1,0 +1,70 @@
+// What a call asks for, as plain data. Every kernel, CPU or GPU, takes one of these structs.
+//
+// Layout convention (stated once, here): a matrix is a strided view, element (i, j) of batch b at
+//     data[b * bs + i * rs + j * cs]        strides in elements, any sign, 0 allowed where it is only read
+// A row-major matrix has cs == 1 and rs == ld; a transposed one is the same memory with rs == 1 and cs == ld.
+// A transpose flag of the BLAS is therefore a swap of two strides, and no kernel needs to be told about it twice.
+#pragma once
+
+#include <cstdint>
+
+#include "core/export.h"
+
+namespace fl {
+
+template <class T>
+struct MatrixView {
+  T* data = nullptr;
+  int64_t rs = 0;  // row stride
+  int64_t cs = 1;  // column stride
+  int64_t bs = 0;  // batch stride
+  bool operator==(const MatrixView&) const = default;
+};
+template <class T>
+struct VectorView {
+  T* data = nullptr;
+  int64_t inc = 1;  // stride
+  int64_t bs = 0;   // batch stride
+  bool operator==(const VectorView&) const = default;
+};
+using ConstMatrix = MatrixView<const float>;
+using Matrix = MatrixView<float>;
+using ConstVector = VectorView<const float>;
+using Vector = VectorView<float>;
+
+enum class Precision { strict, accurate };
+
+// C[m,n] = alpha * A[m,k] @ B[k,n] + beta * C, for each of `batch` problems.
+// beta == 0 never reads C; the caller has already turned alpha == 0 into k == 0, so A and B are not read then.
+struct FL_EXPORT SgemmArgs {
+  int64_t m = 0, n = 0, k = 0, batch = 1;
+  float alpha = 1.0f, beta = 0.0f;
+  ConstMatrix a, b;
+  Matrix c;
+  Precision precision = Precision::accurate;
+  bool operator==(const SgemmArgs&) const = default;
+};
+
+// y[m] = alpha * A[m,n] @ x[n] + beta * y. The transposed product is the same call with m, n and the strides swapped.
+struct FL_EXPORT SgemvArgs {
+  int64_t m = 0, n = 0, batch = 1;
+  float alpha = 1.0f, beta = 0.0f;
+  ConstMatrix a;
+  ConstVector x;
+  Vector y;
+  bool operator==(const SgemvArgs&) const = default;
+};
+
+// B[n,m] = A[m,n] transposed: b(j, i) = a(i, j). `in_place`: a and b are the same view of square matrices; else they
+// share no memory.
+struct FL_EXPORT TransposeArgs {
+  int64_t m = 0, n = 0, batch = 1;
+  ConstMatrix a;
+  Matrix b;
+  bool in_place = false;
+  bool operator==(const TransposeArgs&) const = default;
+};
+
+constexpr int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
+
+}  // namespace fl

@@ -1,0 +1,112 @@
+#include "dispatch/tuning.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "core/errors.h"
+#include "device/device.h"
+
+namespace fl {
+namespace {
+
+struct Corrections {
+  Device::Kind kind;
+  std::string name;
+  std::vector<Curve> sgemm, sgemv, transpose;  // empty: none of the operation
+};
+using Table = std::vector<Corrections>;
+
+// Never freed: a call may be reading it. Tables are set about once in a process.
+std::atomic<const Table*> current{nullptr};
+std::atomic<unsigned> generation{0};
+
+void check(const TunedRow& row) {
+  const bool ascending =
+      std::is_sorted(row.knots.begin(), row.knots.end(), [](const Knot& a, const Knot& b) { return !(a.us > b.us); });
+  const auto positive = [](double x) { return std::isfinite(x) && x > 0; };
+  const bool good = std::all_of(row.knots.begin(), row.knots.end(),
+                                [&](const Knot& knot) { return positive(knot.us) && positive(knot.factor); });
+  if (row.knots.empty() || !good || !ascending)
+    throw InvalidValue("the knots of " + row.op + " kernel '" + row.kernel +
+                       "' must be pairs of positive numbers, the first ascending");
+}
+
+template <class Args>
+void add(const TunedRow& row, Device::Kind kind, std::vector<Curve>& curves) {
+  const auto rows = kernels<Args>();
+  const auto& kernel = find<Args>(row.kernel);
+  if (on_cuda(kernel.needs) != (kind == Device::cuda))
+    throw InvalidValue(row.op + " kernel '" + row.kernel + "' does not run on the device it was tuned for");
+  curves.resize(rows.size());
+  curves[std::size_t(&kernel - rows.data())] = Curve(row.knots);
+}
+
+Corrections corrections(const TunedDevice& device) {
+  Corrections result{.kind = device.kind, .name = device.name, .sgemm = {}, .sgemv = {}, .transpose = {}};
+  for (const TunedRow& row : device.rows) {
+    check(row);
+    if (row.op == op_name<SgemmArgs>()) add<SgemmArgs>(row, device.kind, result.sgemm);
+    else if (row.op == op_name<SgemvArgs>()) add<SgemvArgs>(row, device.kind, result.sgemv);
+    else if (row.op == op_name<TransposeArgs>()) add<TransposeArgs>(row, device.kind, result.transpose);
+    else throw InvalidValue("there is no operation '" + row.op + "'");
+  }
+  return result;
+}
+
+const Corrections* of_device(Device device) {
+  const Table* table = current.load(std::memory_order_acquire);
+  if (!table) return nullptr;
+  for (const Corrections& entry : *table) {
+    if (entry.kind != device.kind) continue;
+    if (device.kind == Device::cpu || entry.name == cuda::device_info(device.ordinal).name) return &entry;
+  }
+  return nullptr;
+}
+
+const std::vector<Curve>* known(const std::vector<Curve>& curves) { return curves.empty() ? nullptr : &curves; }
+
+}  // namespace
+
+Curve::Curve(const std::vector<Knot>& knots) {
+  for (const Knot& knot : knots) {
+    log_us_.push_back(std::log(knot.us));
+    log_factor_.push_back(std::log(knot.factor));
+  }
+}
+
+double Curve::corrected(double us) const {
+  const double x = std::log(std::max(us, 1e-3));
+  const auto right = std::size_t(std::upper_bound(log_us_.begin(), log_us_.end(), x) - log_us_.begin());
+  if (right == 0) return us * std::exp(log_factor_.front());
+  if (right == log_us_.size()) return us * std::exp(log_factor_.back());
+  const double part = (x - log_us_[right - 1]) / (log_us_[right] - log_us_[right - 1]);
+  return us * std::exp(log_factor_[right - 1] + part * (log_factor_[right] - log_factor_[right - 1]));
+}
+
+void set_tuning(const std::vector<TunedDevice>& devices) {
+  Table table;
+  for (const TunedDevice& device : devices) table.push_back(corrections(device));
+  current.store(table.empty() ? nullptr : new const Table(std::move(table)), std::memory_order_release);
+  generation.fetch_add(1, std::memory_order_release);
+}
+
+unsigned tuning_generation() { return generation.load(std::memory_order_acquire); }
+
+template <>
+const Curves<SgemmArgs>* tuned_rows<SgemmArgs>(Device device) {
+  const Corrections* found = of_device(device);
+  return found ? known(found->sgemm) : nullptr;
+}
+template <>
+const Curves<SgemvArgs>* tuned_rows<SgemvArgs>(Device device) {
+  const Corrections* found = of_device(device);
+  return found ? known(found->sgemv) : nullptr;
+}
+template <>
+const Curves<TransposeArgs>* tuned_rows<TransposeArgs>(Device device) {
+  const Corrections* found = of_device(device);
+  return found ? known(found->transpose) : nullptr;
+}
+
+}  // namespace fl

@@ -1,0 +1,50 @@
+// Corrections of the cost rules, measured on one machine (`fastlinalg tune`).
+//
+// The rules were fitted on one GPU and one CPU. A tuned device has a factor for some of its rows, a function of what
+// the rule says, and among those rows dispatch takes the smallest product. A choice that the rules alone give to a row
+// without a factor stays: tuning moves calls between rows that it has measured, and on the CPU it has measured those
+// with the same bits only, so that results go on not to depend on the number of threads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dispatch/dispatch.h"
+
+namespace fl {
+
+// Between the knots the logarithm of the factor is linear in that of the rule's microseconds, outside it is constant.
+struct Knot {
+  double us, factor;
+};
+class Curve {
+ public:
+  Curve() = default;
+  explicit Curve(const std::vector<Knot>& knots);  // ascending, all positive
+  bool empty() const { return log_us_.empty(); }
+  double corrected(double us) const;
+
+ private:
+  std::vector<double> log_us_, log_factor_;
+};
+
+struct TunedRow {
+  std::string op, kernel;
+  std::vector<Knot> knots;
+};
+struct TunedDevice {
+  Device::Kind kind;
+  std::string name;  // a CUDA device is tuned if it has this name; the CPU by any
+  std::vector<TunedRow> rows;
+};
+
+// Replaces all corrections. Throws InvalidValue for what is not in the table of kernels, and for knots out of order.
+FL_EXPORT void set_tuning(const std::vector<TunedDevice>& devices);
+unsigned tuning_generation();  // another one after each set_tuning()
+
+template <class Args>
+using Curves = std::vector<Curve>;  // in the order of kernels<Args>()
+template <class Args>
+const Curves<Args>* tuned_rows(Device device);  // null where nothing is tuned; lives as long as the process
+
+}  // namespace fl

@@ -1,0 +1,66 @@
+// How the packed SGEMM of each instruction set cuts its operands, and how a call is cut into tasks for threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/problem.h"
+
+namespace fl {
+
+// MR x NR: the tile in registers. A thread keeps MC x KC of A in its L2 cache, and KC x NC of B within reach of L3.
+// KC does not bound the error (micro_kernel.h: chain_length, which divides it), so it is as long as the caches like it.
+struct CpuBlocking {
+  int64_t MR, NR, MC, KC, NC;
+};
+#if defined(__aarch64__)
+constexpr CpuBlocking portable_blocking{8, 12, 96, 512, 1020};
+#else
+constexpr CpuBlocking portable_blocking{6, 8, 96, 512, 1024};
+#endif
+constexpr CpuBlocking avx2_blocking{6, 16, 48, 1024, 2048};
+// KC 1024 against 512: 1 % on a Zen 4, 2 to 5 % on one thread of a Xeon, whose C comes from further away. MC 126 and
+// 168 are level with 84 there on one thread, and 2 to 4 % behind on sixteen.
+constexpr CpuBlocking avx512_blocking{14, 32, 84, 1024, 2048};
+
+// The unpacked SGEMM packs one panel of B at a time if the rows of B are not contiguous.
+constexpr int64_t small_depth = 256;
+constexpr int64_t small_panel_floats = 32 * small_depth + 64;  // for each thread; the widest panel has 32 columns
+std::size_t small_workspace(const SgemmArgs& p);
+bool few_columns(const SgemmArgs& p);  // better computed as its transpose, C^T = B^T A^T
+SgemmArgs transposed(const SgemmArgs& p);
+// Into how many ranges of columns a product of few rows is cut, for each four rows of each product of a batch.
+int64_t rows_tasks(const SgemmArgs& p, int threads);
+
+// What a thread of a transpose stages before it writes whole lines.
+constexpr int64_t stage_rows = 256, stage_columns = 128;  // at most; 16 floats of padding after each column
+constexpr std::size_t stage_bytes = std::size_t((stage_rows + 16) * stage_columns) * sizeof(float);
+
+// C is cut into rows x columns tasks.
+struct Grid {
+  int64_t rows, columns;
+};
+Grid task_grid(const SgemmArgs& p, const CpuBlocking& blocking, int threads);
+
+// How the threads of a packed SGEMM share it: each product is cut into groups of columns, and a group into strips of
+// rows, which the threads take as they come.
+struct Cut {
+  int64_t groups = 1;   // of columns, in each product
+  int64_t columns = 0;  // of the widest group, in whole panels
+  bool shared = false;  // several threads may work on a group; otherwise each takes whole ones
+  bool keep = false;    // a thread keeps the whole B of its group packed
+};
+Cut cut_for_threads(const SgemmArgs& p, const CpuBlocking& blocking, int threads);
+
+// What the workspace of a packed SGEMM holds: how many strips of each shared group are taken, and for each thread
+// packed A, then packed B. No larger than the call needs.
+struct PackLayout {
+  int64_t counters;          // floats before the first thread's part
+  int64_t a_floats, floats;  // of each thread
+};
+constexpr int64_t counter_floats = 32;  // a cache line and its neighbour for each
+PackLayout pack_layout(const SgemmArgs& p, const CpuBlocking& blocking, const Cut& cut);
+// How many small products of a batch make a task worth handing to a thread.
+int64_t batch_group(const SgemmArgs& p, int threads);
+
+}  // namespace fl

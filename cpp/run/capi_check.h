@@ -1,0 +1,65 @@
+// What a C caller can get wrong.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "core/errors.h"
+
+namespace fl {
+
+// The arguments of one function, under the names that its messages use.
+class Check {
+ public:
+  explicit Check(const char* function) : function_(function) {}
+
+  [[noreturn]] void refuse(const std::string& what) const { throw InvalidValue(std::string(function_) + ": " + what); }
+
+  void size(const char* name, int64_t value) const {
+    if (value < 0) refuse(std::string(name) + " must be at least 0, got " + std::to_string(value));
+  }
+  void flag(const char* name, int value) const {
+    if (value != 0 && value != 1) refuse(std::string(name) + " must be 0 or 1, got " + std::to_string(value));
+  }
+  // `batch` matrices that start `stride` elements apart.
+  void matrix(const char* name, const float* data, int64_t rows, int64_t cols, int64_t ld, int64_t batch = 1,
+              int64_t stride = 0) const {
+    const int64_t least = cols > 1 ? cols : 1;
+    if (ld < least)
+      refuse(std::string("ld") + name + " must be at least " + std::to_string(least) + ", the length of a row of " +
+             name + " as stored, got " + std::to_string(ld));
+    if (stride < 0) refuse(std::string("stride_") + name + " must be at least 0, got " + std::to_string(stride));
+    if (rows == 0 || cols == 0 || batch == 0) return;
+    memory(name, data, extent(batch, stride) + extent(rows, ld) + cols);
+  }
+  void vector(const char* name, const float* data, int64_t size, int64_t inc) const {
+    if (inc == 0) refuse(std::string("inc") + name + " must not be 0");
+    if (size > 0) memory(name, data, extent(size, inc < 0 ? -__int128(inc) : inc) + 1);
+  }
+  // No two results of a batch may share elements: either each ends before the next begins, or they lie side by side in
+  // rows that are long enough for all of them.
+  void separate_results(int64_t rows, int64_t cols, int64_t ld, int64_t batch, int64_t stride) const {
+    if (batch < 2 || rows == 0 || cols == 0) return;
+    const bool in_turn = stride >= extent(rows, ld) + cols;
+    const bool side_by_side = stride >= cols && ld >= extent(batch, stride) + cols;
+    if (!in_turn && !side_by_side)
+      refuse("the " + std::to_string(batch) + " results of " + std::to_string(rows) + " x " + std::to_string(cols) +
+             " would overlap with stride_c " + std::to_string(stride) + " and ldc " + std::to_string(ld));
+  }
+
+ private:
+  static __int128 extent(int64_t count, __int128 step) { return (count - 1) * step; }
+
+  void memory(const char* name, const float* data, __int128 elements) const {
+    if (!data) refuse(std::string(name) + " is NULL, but has elements");
+    if (reinterpret_cast<uintptr_t>(data) % alignof(float) != 0)
+      refuse(std::string(name) + " is not aligned to 4 bytes");
+    if (elements > std::numeric_limits<int64_t>::max() / int64_t(sizeof(float)))
+      refuse(std::string(name) + " would be larger than the address space");
+  }
+
+  const char* function_;
+};
+
+}  // namespace fl

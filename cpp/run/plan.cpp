@@ -1,0 +1,150 @@
+#include "run/plan.h"
+
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "core/errors.h"
+#include "core/normalise.h"
+#include "runtime/threading.h"
+
+namespace fl {
+namespace {
+
+bool constant_moves(const SgemmArgs& before, const SgemmArgs& now, Side side) {
+  return side == Side::a ? before.a != now.a : before.b != now.b;
+}
+template <class Args>
+bool constant_moves(const Args&, const Args&, Side) {
+  return false;
+}
+
+}  // namespace
+
+template <class Args>
+Plan<Args>::Plan(const Args& args, const CallOptions& options) : given_(args), options_(options) {
+  const ThreadCount threads;
+  prepare();
+  options_.device = decision_.row ? decision_.device : options.device;  // "auto" is answered once
+  options_.log = nullptr;
+}
+template <class Args>
+Plan<Args>::~Plan() = default;
+template <class Args>
+Plan<Args>::Plan(Plan&&) noexcept = default;
+
+template <class Args>
+const char* Plan<Args>::kernel() const {
+  return decision_.row ? decision_.row->name : "";
+}
+
+// On the calling thread's ThreadCount.
+template <class Args>
+void Plan<Args>::prepare() {
+  decision_ = decide(given_, options_);
+  threads_ = num_threads();
+  workspace_bytes_ = kept_bytes_ = 0;
+  if (!decision_.row) return;
+  try {
+    get_workspace();
+  } catch (const OutOfMemory&) {
+    if (!do_without_workspace(decision_, options_)) throw;
+    get_workspace();
+  }
+}
+
+// Operands that move, from host memory or into packed copies, find their workspace beside them in each call's memory.
+template <class Args>
+void Plan<Args>::get_workspace() {
+  host_workspace_.reset();
+  device_run_.reset();
+  workspace_bytes_ = decision_.row->workspace(seen_by_row(decision_, options_));
+  if (decision_.device.kind == Device::cpu) host_workspace_ = std::make_unique<HostWorkspace>(workspace_bytes_);
+  else if (options_.device_memory && !decision_.packed) get_device_run();
+}
+
+template <class Args>
+KeptSplits Plan<Args>::splits_to_keep() const {
+  KeptSplits splits;
+  if constexpr (std::is_same_v<Args, SgemmArgs>) {
+    if (!options_.constant) return splits;
+    const bool is_a = (*options_.constant == Side::a) != swaps_operands(given_);
+    (is_a ? splits.a : splits.b) = split_to_keep(*decision_.row, decision_.args, is_a ? Side::a : Side::b);
+  }
+  return splits;
+}
+
+// What is kept only saves time: where there is no room for it, each execution splits both operands.
+template <class Args>
+void Plan<Args>::get_device_run() {
+  const int device = decision_.device.ordinal;
+  const KeptSplits splits = splits_to_keep();
+  kept_bytes_ = splits.a.bytes + splits.b.bytes;
+  if (kept_bytes_ > 0) try {
+      device_run_ = std::make_unique<cuda::KeptRun>(workspace_bytes_, splits, device);
+      return;
+    } catch (const OutOfMemory&) {
+      if (options_.log)
+        (*options_.log)("cuda:" + std::to_string(device) + " has no " + std::to_string(kept_bytes_) +
+                        " bytes to keep the split of the constant operand");
+      kept_bytes_ = 0;
+    }
+  device_run_ = std::make_unique<cuda::KeptRun>(workspace_bytes_, KeptSplits{}, device);
+}
+
+template <class Args>
+void Plan<Args>::renew_constant() {
+  if (device_run_) device_run_->forget_splits();
+}
+
+template <class Args>
+void Plan<Args>::rebind(const Args& args) {
+  if (args == given_) return;
+  if (options_.constant && constant_moves(given_, args, *options_.constant)) renew_constant();
+  given_ = args;
+  if (!decision_.row) return;
+  if (device_run_) device_run_->forget();
+  decision_.args = args;
+  normalise(decision_.args);
+  if (decision_.packed) decision_.layout = *cuda::packed_layout(decision_.args);  // the addresses of what is not copied
+  // A row may cut its work by the alignment of its operands, and then need more room than before.
+  const Args& seen = seen_by_row(decision_, options_);
+  if (decision_.row->legal(seen) == nullptr && decision_.row->workspace(seen) <= workspace_bytes_) return;
+  const ThreadCount threads;
+  prepare();
+}
+
+template <class Args>
+void Plan<Args>::run_on_cpu() {
+  const ThreadCount threads;
+  if (threads.count() != threads_) prepare();
+  decision_.row->run(decision_.args, Context{.workspace = host_workspace_->data(), .threads = threads_});
+}
+
+template <class Args>
+void Plan<Args>::run_on_device(void* stream) {
+  if (device_run_)
+    return cuda::run_on_device_operands(*decision_.row, decision_.args, decision_.device.ordinal, stream,
+                                        device_run_.get());
+  options_.stream = stream;
+  try {
+    fl::execute(decision_, options_);
+  } catch (const OutOfMemory&) {
+    Decision<Args> this_time = decision_;  // the next execution may find memory
+    if (!do_without_workspace(this_time, options_)) throw;
+    fl::execute(this_time, options_);
+  }
+}
+
+template <class Args>
+void Plan<Args>::execute(void* stream) {
+  if (!decision_.row) return;
+  if (decision_.device.kind == Device::cpu) run_on_cpu();
+  else run_on_device(stream);
+}
+
+template class Plan<SgemmArgs>;
+template class Plan<SgemvArgs>;
+template class Plan<TransposeArgs>;
+
+}  // namespace fl

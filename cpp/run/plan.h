@@ -1,0 +1,50 @@
+// A call that is decided once and run many times.
+#pragma once
+
+#include <memory>
+
+#include "device/device.h"
+#include "run/run.h"
+#include "runtime/host_workspace.h"
+
+namespace fl {
+
+// Keeps the chosen row, the arguments in their one form, the row's workspace and what it can of a constant operand. One
+// thread at a time may use a plan, and none after one of its functions has thrown OutOfMemory.
+template <class Args>
+class FL_EXPORT Plan {
+ public:
+  Plan(const Args& args, const CallOptions& options);  // the name in options.kernel has to outlive the plan
+  ~Plan();
+  Plan(Plan&&) noexcept;
+
+  // Other addresses for the operands; everything else is as it was. The row stays unless the new addresses rule it out.
+  void rebind(const Args& args);
+  // The values of the constant operand have changed, or its address.
+  void renew_constant();
+  // What run() does, on `stream`. Executions on several streams wait for each other if they share a workspace.
+  void execute(void* stream);
+
+  const Args& args() const { return given_; }
+  const char* kernel() const;  // "" where nothing is computed
+  Device device() const { return decision_.device; }
+  std::size_t workspace_bytes() const { return workspace_bytes_ + kept_bytes_; }
+
+ private:
+  void prepare();
+  void get_workspace();
+  void get_device_run();
+  KeptSplits splits_to_keep() const;
+  void run_on_cpu();
+  void run_on_device(void* stream);
+
+  Args given_;
+  CallOptions options_;
+  Decision<Args> decision_;
+  std::size_t workspace_bytes_ = 0, kept_bytes_ = 0;  // of the row, and of what is kept of the constant operand
+  int threads_ = 0;                                   // that the row was chosen for and its workspace is made for
+  std::unique_ptr<HostWorkspace> host_workspace_;
+  std::unique_ptr<cuda::KeptRun> device_run_;
+};
+
+}  // namespace fl

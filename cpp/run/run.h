@@ -1,0 +1,67 @@
+// A whole call on operands in host or device memory: normalise, pick a device and a row, run it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "dispatch/dispatch.h"
+#include "plan/splits.h"
+#include "transfer/panel_plan.h"
+
+namespace fl {
+
+struct CallOptions {
+  std::string_view kernel = {};  // empty: dispatch chooses
+  Device device = {};
+  void* stream = nullptr;      // cudaStream_t; null: one of the library's own
+  bool device_memory = false;  // the operands are device pointers; the call returns once it is queued on `stream`
+  const std::function<void(const std::string&)>* log = nullptr;  // called with one line of text if set
+  bool log_choice = true;                                        // false: only what is out of the ordinary
+  std::optional<Side> constant = {};  // of a plan: the operand that has the same values in every execution
+};
+
+template <class Args>
+FL_EXPORT void run(const Args& args, const CallOptions& options);
+
+// If the call is like one of this thread's last that took less than alone_us on the CPU, does it and returns true.
+template <class Args>
+FL_EXPORT bool run_short(const Args& args, const CallOptions& options);
+
+// What run() settles before it computes.
+template <class Args>
+struct Decision {
+  Args args;            // in the one form of normalise.h
+  Args layout;          // the strides on the device of operands that move: from host memory, or into packed copies
+  bool packed = false;  // operands in device memory move
+  Device device = {};
+  const Kernel<Args>* row = nullptr;  // null: nothing is left to compute
+  // Of operands in host memory that go to a GPU; `row` is that of its largest step.
+  std::shared_ptr<const PanelPlan<Args>> panels = nullptr;
+};
+template <class Args>
+Decision<Args> decide(const Args& args, const CallOptions& options);
+
+// Whether a transpose may have its operand as its result (args.in_place). Not in host memory on the way to a GPU, and
+// only if some row, or the one asked for, exchanges views like these.
+FL_EXPORT bool transposes_in_place(const TransposeArgs& args, const CallOptions& options);
+
+// What the row gets to see.
+template <class Args>
+const Args& seen_by_row(const Decision<Args>& decision, const CallOptions& options) {
+  const bool moves = decision.packed || !options.device_memory;
+  return decision.device.kind == Device::cuda && moves ? decision.layout : decision.args;
+}
+
+// Computes it, with a workspace of the call's own; `options` are those of decide() but for the stream.
+template <class Args>
+void execute(const Decision<Args>& decision, const CallOptions& options);
+
+// For a call whose row could not get its workspace: another row that needs none. False if there is none, or the row was
+// asked for by name.
+template <class Args>
+bool do_without_workspace(Decision<Args>& decision, const CallOptions& options);
+
+}  // namespace fl

@@ -1,0 +1,67 @@
+#include "table/registry.h"
+
+#include "cost/cpu_rules.h"
+#include "cost/rules.h"
+#include "cost/simt_rules.h"
+#include "plan/chains.h"
+#include "plan/gemv_cuda_plan.h"
+#include "plan/sliced_plan.h"
+#include "plan/thin_plan.h"
+
+namespace fl {
+
+// 1. Declare every kernel of the table. A row whose function is missing is a link error that names it.
+#define SGEMM(name, ...) void sgemm_##name(const SgemmArgs&, const Context&);
+#define SGEMV(name, ...) void sgemv_##name(const SgemvArgs&, const Context&);
+#define TRANSPOSE(name, ...) void transpose_##name(const TransposeArgs&, const Context&);
+#define CUDA_SGEMM SGEMM
+#define CUDA_SGEMV SGEMV
+#define CUDA_TRANSPOSE TRANSPOSE
+#include "table/kernels.def"
+
+// 2. GPU rows stay in the table of a CPU-only build, without a function, so that users see why they are not there.
+#if FASTLINALG_CUDA
+#define FL_CUDA_FN(fn) fn
+#else
+#define FL_CUDA_FN(fn) nullptr
+#endif
+
+// 3. One array per operation.
+namespace {
+constexpr Kernel<SgemmArgs> sgemm_rows[] = {
+#define SGEMM(name, needs, legal, cost, workspace, blurb) \
+  {#name, Needs::needs, legal, cost, workspace, blurb, sgemm_##name},
+#define CUDA_SGEMM(name, needs, legal, cost, chain, workspace, blurb) \
+  {#name, Needs::needs, legal, cost, workspace, blurb, FL_CUDA_FN(sgemm_##name), chain},
+#include "table/kernels.def"
+};
+constexpr Kernel<SgemvArgs> sgemv_rows[] = {
+#define SGEMV(name, needs, legal, cost, workspace, blurb) \
+  {#name, Needs::needs, legal, cost, workspace, blurb, sgemv_##name},
+#define CUDA_SGEMV(name, needs, legal, cost, workspace, blurb) \
+  {#name, Needs::needs, legal, cost, workspace, blurb, FL_CUDA_FN(sgemv_##name)},
+#include "table/kernels.def"
+};
+constexpr Kernel<TransposeArgs> transpose_rows[] = {
+#define TRANSPOSE(name, needs, legal, cost, workspace, blurb) \
+  {#name, Needs::needs, legal, cost, workspace, blurb, transpose_##name},
+#define CUDA_TRANSPOSE(name, needs, legal, cost, workspace, blurb) \
+  {#name, Needs::needs, legal, cost, workspace, blurb, FL_CUDA_FN(transpose_##name)},
+#include "table/kernels.def"
+};
+}  // namespace
+
+template <>
+std::span<const Kernel<SgemmArgs>> kernels() {
+  return sgemm_rows;
+}
+template <>
+std::span<const Kernel<SgemvArgs>> kernels() {
+  return sgemv_rows;
+}
+template <>
+std::span<const Kernel<TransposeArgs>> kernels() {
+  return transpose_rows;
+}
+
+}  // namespace fl

@@ -1,0 +1,55 @@
+// The kernel table as typed rows. kernels.def is the only list; this turns it into arrays.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "core/context.h"
+#include "core/export.h"
+#include "core/problem.h"
+
+namespace fl {
+
+// What hardware a row needs. hardware.h answers whether this machine has it.
+enum class Needs { baseline, avx2_fma, avx512f, cuda, sm_80, sm_90a };
+constexpr bool on_cuda(Needs needs) { return needs >= Needs::cuda; }
+
+template <class Args>
+struct Kernel {
+  const char* name;
+  Needs needs;
+  const char* (*legal)(const Args&);         // nullptr if the row can compute this, else what it lacks
+  double (*cost)(const Args&);               // estimated microseconds; dispatch takes the smallest
+  std::size_t (*workspace)(const Args&);     // bytes
+  const char* blurb;                         // one line for docs and `fastlinalg.kernels()`
+  void (*run)(const Args&, const Context&);  // nullptr where this build has no CUDA
+  // Float32 additions one after the other (chains.h); nullptr: any number will do.
+  int64_t (*chain)(const Args&) = nullptr;
+};
+
+template <class Args>
+std::span<const Kernel<Args>> kernels();
+template <>
+FL_EXPORT std::span<const Kernel<SgemmArgs>> kernels();
+template <>
+FL_EXPORT std::span<const Kernel<SgemvArgs>> kernels();
+template <>
+FL_EXPORT std::span<const Kernel<TransposeArgs>> kernels();
+
+template <class Args>
+constexpr const char* op_name();
+template <>
+constexpr const char* op_name<SgemmArgs>() {
+  return "sgemm";
+}
+template <>
+constexpr const char* op_name<SgemvArgs>() {
+  return "sgemv";
+}
+template <>
+constexpr const char* op_name<TransposeArgs>() {
+  return "transpose";
+}
+
+}  // namespace fl

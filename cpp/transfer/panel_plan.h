@@ -1,0 +1,90 @@
+// How a call on operands in host memory is cut up: which parts of the operands cross the link in which order, and which
+// part of the result is computed as soon as they are there. A function of the call alone, never of timing, so that a
+// result does not depend on what else the machine does. cuda/pipeline/pipeline.h carries a plan out; docs/host_pipeline.md tells
+// how the two work together.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "table/registry.h"
+
+namespace fl {
+
+// Rows and columns of one matrix in each of `problems` problems; whole matrices if there are several problems. A vector
+// is a matrix of one row.
+struct Block {
+  int64_t problem = 0, problems = 1;
+  int64_t row = 0, rows = 0, col = 0, cols = 0;
+
+  int64_t elements() const { return problems * rows * cols; }
+};
+
+enum class Operand { a, b, c };  // of a SgemvArgs: the matrix, x, y; of a TransposeArgs: a, none, b
+
+struct PanelLoad {
+  Operand operand;
+  Block block;
+  int64_t line = 0;  // floats of a piece of a line in memory; 0 if all of a line is in the block
+};
+
+template <class Args>
+struct PanelStep {
+  Block block;                        // of the result
+  std::size_t loads = 0;              // how many loads have to have arrived
+  const Kernel<Args>* row = nullptr;  // computes sub_problem(call, block)
+  double us = 0;                      // its cost
+  int64_t line = 0;                   // as of a load
+};
+
+// The row of the kernel table for a sub-problem.
+template <class Args>
+using RowFor = std::function<const Kernel<Args>&(const Args&)>;
+
+template <class Args>
+struct PanelPlan {
+  std::vector<PanelLoad> loads;
+  std::vector<PanelStep<Args>> steps;
+  RowFor<Args> row_for;  // for other cuts, if the operands do not fit on the device
+};
+
+template <class Args>
+const PanelStep<Args>& largest_step(const PanelPlan<Args>& plan) {
+  const auto smaller = [](const auto& x, const auto& y) { return x.block.elements() < y.block.elements(); };
+  return *std::max_element(plan.steps.begin(), plan.steps.end(), smaller);
+}
+
+// A part of a call: some of its problems whole, or of one problem rows and columns of what a row of the kernel table
+// computes (a row of op(A), of the vector y, of a transpose's operand), and a range of the sums that they are made of.
+struct Part {
+  int64_t problem = 0, problems = 1;
+  int64_t row = 0, rows = 0, col = 0, cols = 0, depth = 0, depths = 0;
+};
+
+// The call that computes a part, or one block of the result. Null pointers stay null.
+SgemmArgs sub_problem(const SgemmArgs& p, const Part& part);
+SgemvArgs sub_problem(const SgemvArgs& p, const Part& part);
+TransposeArgs sub_problem(const TransposeArgs& p, const Part& part);
+SgemmArgs sub_problem(const SgemmArgs& p, const Block& block);
+SgemvArgs sub_problem(const SgemvArgs& p, const Block& block);
+TransposeArgs sub_problem(const TransposeArgs& p, const Block& block);
+
+// `layout` has the strides that the operands get on the device.
+template <class Args>
+FL_EXPORT PanelPlan<Args> plan_panels(const Args& layout, const RowFor<Args>& row_for);
+
+// What a host link does: both directions at once, each at this speed.
+struct HostLink {
+  double call_us = 0;       // of a call that copies next to nothing
+  double bytes_per_us = 1;  // of a call that copies much
+};
+// Microseconds that a call by this plan is expected to take.
+template <class Args>
+double estimate_us(const PanelPlan<Args>& plan, const HostLink& link);
+
+// Calls on fewer bytes are not cut up: what an overlap could gain is less than what a second product costs.
+constexpr int64_t smallest_cut_bytes = 1 << 20;
+
+}  // namespace fl

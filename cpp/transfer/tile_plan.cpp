@@ -1,0 +1,111 @@
+#include "transfer/tile_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fl {
+namespace {
+
+// ---------------------------------------------------------------- the order of the tiles
+// The slots of one operand and what lies in them: the one used longest ago is used next.
+class Slots {
+ public:
+  explicit Slots(int count) : held_(std::size_t(count)) {}
+  // The slot for a block; `load` says whether it has to be filled.
+  int find(const std::vector<int64_t>& block, bool& load) {
+    std::size_t oldest = 0;
+    for (std::size_t i = 0; i < held_.size(); ++i) {
+      if (held_[i].block == block) {
+        load = false;
+        held_[i].used = ++clock_;
+        return int(i);
+      }
+      if (held_[i].used < held_[oldest].used) oldest = i;
+    }
+    load = true;
+    held_[oldest] = {block, ++clock_};
+    return int(oldest);
+  }
+
+ private:
+  struct Held {
+    std::vector<int64_t> block;
+    int64_t used = 0;
+  };
+  std::vector<Held> held_;
+  int64_t clock_ = 0;
+};
+
+template <class Args>
+void add_tile(const Args& p, const TileShape& s, Tile tile, Slots& a, Slots& b, std::vector<Tile>& tiles) {
+  if (!tiles.empty()) tile.output_slot = (tiles.back().output_slot + (tile.first ? 1 : 0)) % s.output_slots;
+  const int64_t a_problem = shared_a(p) ? 0 : tile.problem, b_problem = shared_b(p) ? 0 : tile.problem;
+  const bool is_transpose = !cut_depth(p);
+  tile.input_slot[0] = a.find({a_problem, tile.row, is_transpose ? tile.col : tile.depth}, tile.load[0]);
+  tile.input_slot[1] = b.find({b_problem, is_transpose ? 0 : tile.col, is_transpose ? 0 : tile.depth}, tile.load[1]);
+  if (is_transpose) tile.load[1] = false;
+  const bool in_slices = (tile.first || tile.last) && s.slice_rows < s.rows;
+  for (int64_t row = 0; row < tile.rows; row += in_slices ? s.slice_rows : tile.rows) tile.slices.push_back(row);
+  tile.slices.push_back(tile.rows);
+  tiles.push_back(std::move(tile));
+}
+
+template <class Args>
+void add_tiles(const Args& p, const TileShape& s, TilePlan<Args>& plan) {
+  const Extent e = extent(p);
+  const Cuts c = cuts(e, s);
+  Slots a(s.input_slots[0]), b(s.input_slots[1]);
+  const int64_t outer = s.rows_outermost ? c.rows : c.cols, inner = s.rows_outermost ? c.cols : c.rows;
+  for (int64_t group = 0; group < c.groups; ++group)
+    for (int64_t i = 0; i < outer; ++i)
+      for (int64_t turn = 0; turn < inner; ++turn) {
+        const int64_t j = i % 2 == 0 ? turn : inner - 1 - turn;  // back and forth: what was used last is still there
+        const int64_t row = (s.rows_outermost ? i : j) * s.rows, col = (s.rows_outermost ? j : i) * s.cols;
+        for (int64_t l = 0; l < c.depth; ++l) {
+          const int64_t problem = group * s.problems, depth = l * s.depths;
+          Tile tile{Part{.problem = problem,
+                         .problems = std::min(s.problems, e.batch - problem),
+                         .row = row,
+                         .rows = std::min(s.rows, e.rows - row),
+                         .col = col,
+                         .cols = std::min(s.cols, e.cols - col),
+                         .depth = depth,
+                         .depths = std::min(s.depths, e.depth - depth)}};
+          tile.first = l == 0;
+          tile.last = l + 1 == c.depth;
+          add_tile(p, s, std::move(tile), a, b, plan.tiles);
+        }
+      }
+}
+
+}  // namespace
+
+SgemmArgs sub_problem(const SgemmArgs& p, const Tile& tile) {
+  SgemmArgs sub = sub_problem(p, static_cast<const Part&>(tile));
+  if (!tile.first) sub.beta = 1.0f;
+  return sub;
+}
+SgemvArgs sub_problem(const SgemvArgs& p, const Tile& tile) {
+  SgemvArgs sub = sub_problem(p, static_cast<const Part&>(tile));
+  if (!tile.first) sub.beta = 1.0f;
+  return sub;
+}
+
+Tile largest_tile(const TileShape& s) {
+  return {Part{.problems = s.problems, .rows = s.rows, .cols = s.cols, .depths = s.depths}};
+}
+
+template <class Args>
+TilePlan<Args> plan_tiles(const Args& layout, std::size_t memory, const RowFor<Args>& row_for) {
+  TilePlan<Args> plan{choose_tile_shape(layout, memory, row_for), {}};
+  if (plan.shape.bytes) add_tiles(layout, plan.shape, plan);
+  return plan;
+}
+
+#define FL_INSTANTIATE(Args) template TilePlan<Args> plan_tiles(const Args&, std::size_t, const RowFor<Args>&);
+FL_INSTANTIATE(SgemmArgs)
+FL_INSTANTIATE(SgemvArgs)
+FL_INSTANTIATE(TransposeArgs)
+#undef FL_INSTANTIATE
+
+}  // namespace fl

@@ -1,0 +1,191 @@
+#include "transfer/tile_shape.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "cost/rules.h"
+#include "transfer/tile_plan.h"
+
+namespace fl {
+namespace {
+
+constexpr double link_bytes_per_us = 48e3, step_us = 10;  // as nominal as in panel_plan.cpp
+constexpr double slice_bytes = 64 << 20;
+constexpr int64_t most_slices = 16, least_slice_rows = 256;
+constexpr double most_tiles = 1 << 18;  // each takes about 1 KB of host memory: with more, that would run out instead
+constexpr int64_t group_count = 8;      // groups of a batch: so that copies and products of different groups overlap
+
+constexpr bool sliced(const SgemmArgs&) { return true; }
+template <class Args>
+constexpr bool sliced(const Args&) {
+  return false;
+}
+
+// Bytes on the device: lines are padded to at most 32 floats, slots to 256 bytes.
+double slot_bytes(int64_t lines, int64_t length, int64_t problems) {
+  return 4.0 * double(problems) * double(lines) * double(length + 31) + 256;
+}
+double slot_bytes(const ConstMatrix& view, int64_t rows, int64_t cols, int64_t problems) {
+  return row_major(view) ? slot_bytes(rows, cols, problems) : slot_bytes(cols, rows, problems);
+}
+struct SlotBytes {
+  double input[2], output;
+};
+SlotBytes slot_bytes(const SgemmArgs& p, const TileShape& s) {
+  return {{slot_bytes(p.a, s.rows, s.depths, shared_a(p) ? 1 : s.problems),
+           slot_bytes(p.b, s.depths, s.cols, shared_b(p) ? 1 : s.problems)},
+          slot_bytes(s.rows, s.cols, s.problems)};
+}
+SlotBytes slot_bytes(const SgemvArgs& p, const TileShape& s) {
+  return {{slot_bytes(p.a, s.rows, s.depths, shared_a(p) ? 1 : s.problems),
+           slot_bytes(1, s.depths, shared_b(p) ? 1 : s.problems)},
+          slot_bytes(1, s.rows, s.problems)};
+}
+SlotBytes slot_bytes(const TransposeArgs& p, const TileShape& s) {
+  return {{slot_bytes(p.a, s.rows, s.cols, shared_a(p) ? 1 : s.problems), 0}, slot_bytes(s.cols, s.rows, s.problems)};
+}
+
+// ---------------------------------------------------------------- candidates
+int64_t size_of_part(int64_t total, int64_t parts) {
+  const int64_t size = ceil_div(total, parts);
+  const int64_t unit = size >= 1024 ? 128 : size >= 128 ? 32 : size >= 16 ? 8 : 1;
+  return std::min(total, ceil_div(size, unit) * unit);
+}
+
+// 1, 2, 3, 4, 6, 8, 12, ...
+std::vector<int64_t> cut_counts(int64_t total) {
+  std::vector<int64_t> counts{1};
+  for (int64_t power = 2; power <= total; power *= 2) {
+    counts.push_back(power);
+    if (power * 3 / 2 <= total) counts.push_back(power * 3 / 2);
+  }
+  return counts;
+}
+
+template <class Args>
+class Planner {
+ public:
+  Planner(const Args& layout, std::size_t memory, const RowFor<Args>& row_for)
+      : layout_(layout), extent_(extent(layout)), memory_(double(memory)), row_for_(row_for) {}
+
+  TileShape best() {
+    if (extent_.batch > 1) try_groups();
+    if (best_.bytes) return best_;
+    for (const int64_t rows : cut_counts(extent_.rows))
+      for (const int64_t cols : cut_counts(extent_.cols)) try_tiles(rows, cols);
+    return best_;
+  }
+
+ private:
+  // Whole problems, as many to a tile as fit.
+  void try_groups() {
+    for (int64_t problems = ceil_div(extent_.batch, group_count); best_.bytes == 0; problems = ceil_div(problems, 2)) {
+      consider({.problems = problems, .rows = extent_.rows, .cols = extent_.cols, .depths = extent_.depth});
+      if (problems == 1) return;
+    }
+  }
+  // The panels of the sums are as deep as fits.
+  void try_tiles(int64_t row_cuts, int64_t col_cuts) {
+    for (const int64_t depth_cuts : cut_counts(cut_depth(layout_) ? extent_.depth : 1)) {
+      TileShape shape{.rows = size_of_part(extent_.rows, row_cuts),
+                      .cols = size_of_part(extent_.cols, col_cuts),
+                      .depths = size_of_part(extent_.depth, depth_cuts)};
+      if (consider(shape)) return;
+    }
+  }
+
+  bool consider(TileShape shape) {
+    const Cuts c = cuts(extent_, shape);
+    if (double(c.rows) * double(c.cols) * double(c.depth) * double(c.groups) > most_tiles) return false;
+    const bool many_a = c.rows * c.depth > 1 || (c.groups > 1 && !shared_a(layout_));
+    const bool many_b = c.cols * c.depth > 1 || (c.groups > 1 && !shared_b(layout_));
+    shape.input_slots[0] = many_a ? 2 : 1;
+    shape.input_slots[1] = many_b ? 2 : 1;
+    const Times rows_first = times(shape, c, true), cols_first = times(shape, c, false);
+    const double a = double(extent_.rows), b = double(extent_.cols);
+    shape.rows_outermost = a * rows_first.a + b * rows_first.b <= a * cols_first.a + b * cols_first.b;
+    choose_slices(shape, c);
+    const SlotBytes bytes = slot_bytes(layout_, shape);
+    const double slots = bytes.input[0] * shape.input_slots[0] + bytes.input[1] * shape.input_slots[1] +
+                         bytes.output * shape.output_slots;
+    if (slots > memory_) return false;
+    Tile largest = largest_tile(shape);
+    largest.first = c.depth == 1;  // most of several panels add to the result, which may be another row of the table
+    const Args tile = sub_problem(layout_, largest);
+    const Kernel<Args>& row = row_for_(tile);
+    const double all = slots + double(row.workspace(tile)) + 256;
+    if (all > memory_) return false;
+    shape.bytes = std::size_t(all);
+    const double us = estimate_us(shape, c, bytes, sum_us(tile, row.cost(tile), shape, c));
+    if (best_.bytes == 0 || us < best_us_) best_ = shape, best_us_ = us;
+    return true;
+  }
+
+  // How often the panels of each operand come. If the sums are cut, all of them for every tile; else those that are met
+  // by all others in a row only once, and the others too if there are slots for all of them.
+  struct Times {
+    double a, b;
+  };
+  static Times times(const TileShape& s, const Cuts& c, bool rows_outermost) {
+    const double every_col = double(c.cols), every_row = double(c.rows);
+    if (c.depth > 1) return {every_col, every_row};
+    if (rows_outermost) return {1, c.cols <= s.input_slots[1] ? 1 : every_row};
+    return {c.rows <= s.input_slots[0] ? 1 : every_col, 1};
+  }
+
+  // A tile of a product is computed in slices where its sums begin and end, so that the next tile can begin where this
+  // one has already left.
+  void choose_slices(TileShape& shape, const Cuts& c) const {
+    const double tile = 4.0 * double(shape.rows) * double(shape.cols);
+    int64_t slices = sliced(layout_) && shape.problems == 1 ? int64_t(std::max(tile / slice_bytes, 2.0)) : 1;
+    slices = std::clamp<int64_t>(slices, 1, std::max<int64_t>(std::min(most_slices, shape.rows / least_slice_rows), 1));
+    shape.slice_rows = size_of_part(shape.rows, slices);
+    shape.output_slots = slices > 1 || c.rows * c.cols * c.groups == 1 ? 1 : 2;
+  }
+
+  // The products of all panels of a tile: the first and the last of them in slices.
+  double sum_us(const Args& tile, double tile_us, const TileShape& s, const Cuts& c) const {
+    if (s.slice_rows >= s.rows) return double(c.depth) * (tile_us + step_us);
+    const Block block{0, 1, 0, s.slice_rows, 0, s.cols};
+    const Args slice = sub_problem(tile, block);
+    const double sliced_us = double(ceil_div(s.rows, s.slice_rows)) * (row_for_(slice).cost(slice) + step_us);
+    const double in_slices = double(std::min<int64_t>(c.depth, 2));
+    return in_slices * sliced_us + (double(c.depth) - in_slices) * (tile_us + step_us);
+  }
+
+  double estimate_us(const TileShape& s, const Cuts& c, const SlotBytes& bytes, double sum_us) const {
+    const double tiles = double(c.rows) * double(c.cols) * double(c.groups), batch = double(c.groups);
+    const Times again = times(s, c, s.rows_outermost);
+    const double in = bytes.input[0] * double(c.rows * c.depth) * again.a * (shared_a(layout_) ? 1 : batch) +
+                      bytes.input[1] * double(c.cols * c.depth) * again.b * (shared_b(layout_) ? 1 : batch);
+    const double out = bytes.output * tiles;
+    const double product = sum_us * tiles;
+    const double first_and_last =
+        bytes.input[0] + bytes.input[1] + bytes.output * double(s.slice_rows) / double(std::max<int64_t>(s.rows, 1));
+    // What does not bind costs a little too: nothing overlaps perfectly, and large tiles are the more efficient.
+    constexpr double unhidden = 0.15;
+    const double in_us = in / link_bytes_per_us, out_us = out / link_bytes_per_us;
+    const double longest = std::max({in_us, out_us, product});
+    return (1 - unhidden) * longest + unhidden * (in_us + out_us + product) + first_and_last / link_bytes_per_us;
+  }
+
+  const Args& layout_;
+  Extent extent_;
+  double memory_;
+  const RowFor<Args>& row_for_;
+  TileShape best_;
+  double best_us_ = 0;
+};
+
+}  // namespace
+
+template <class Args>
+TileShape choose_tile_shape(const Args& layout, std::size_t memory, const RowFor<Args>& row_for) {
+  return Planner<Args>(layout, memory, row_for).best();
+}
+
+template TileShape choose_tile_shape(const SgemmArgs&, std::size_t, const RowFor<SgemmArgs>&);
+template TileShape choose_tile_shape(const SgemvArgs&, std::size_t, const RowFor<SgemvArgs>&);
+template TileShape choose_tile_shape(const TransposeArgs&, std::size_t, const RowFor<TransposeArgs>&);
+
+}  // namespace fl

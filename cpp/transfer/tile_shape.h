@@ -1,0 +1,55 @@
+// The sizes of the tiles of a call whose operands do not fit on the device, and what the operations share there.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "transfer/panel_plan.h"
+
+namespace fl {
+
+// Sizes of the largest tile, and how many of each operand are on the device at once. The rows and columns of a
+// transpose are those of its operand; a matrix-vector product has one column.
+struct TileShape {
+  int64_t problems = 1, rows = 0, cols = 0, depths = 0;
+  int input_slots[2] = {1, 1}, output_slots = 1;
+  int64_t slice_rows = 0;      // a tile is computed in slices of so many rows where its sums begin and where they end
+  bool rows_outermost = true;  // the panels of B pass by each panel of A, or the other way round
+  std::size_t bytes = 0;       // of all slots and the workspace; 0: nothing fits
+};
+
+// The shape whose plan is expected to end first of those that take at most `memory` bytes.
+template <class Args>
+TileShape choose_tile_shape(const Args& layout, std::size_t memory, const RowFor<Args>& row_for);
+
+struct Extent {
+  int64_t rows, cols, depth, batch;
+};
+inline Extent extent(const SgemmArgs& p) { return {p.m, p.n, p.k, p.batch}; }
+inline Extent extent(const SgemvArgs& p) { return {p.m, 1, p.n, p.batch}; }
+inline Extent extent(const TransposeArgs& p) { return {p.m, p.n, 1, p.batch}; }
+
+inline bool shared_a(const SgemmArgs& p) { return p.a.bs == 0; }
+inline bool shared_a(const SgemvArgs& p) { return p.a.bs == 0; }
+inline bool shared_a(const TransposeArgs& p) { return p.a.bs == 0; }
+inline bool shared_b(const SgemmArgs& p) { return p.b.bs == 0; }
+inline bool shared_b(const SgemvArgs& p) { return p.x.bs == 0; }
+inline bool shared_b(const TransposeArgs&) { return true; }
+
+// The depth of a transpose is no sum, and its result goes out as it is.
+constexpr bool cut_depth(const TransposeArgs&) { return false; }
+template <class Args>
+constexpr bool cut_depth(const Args&) {
+  return true;
+}
+struct Cuts {
+  int64_t rows, cols, depth, groups;
+};
+inline Cuts cuts(const Extent& e, const TileShape& s) {
+  const auto parts = [](int64_t total, int64_t size) {
+    return std::max<int64_t>(ceil_div(total, std::max<int64_t>(size, 1)), 1);
+  };
+  return {parts(e.rows, s.rows), parts(e.cols, s.cols), parts(e.depth, s.depths), parts(e.batch, s.problems)};
+}
+
+}  // namespace fl

@@ -1,0 +1,105 @@
+// What computes the product where slices may not: float32 FMA in ascending k, a run of 64 to 512 of them at a time, and
+// sums of the runs. One chain of 1024 has five times the error on positive numbers, and runs of 512 three times; cuBLAS
+// cuts k too where there are few tiles. It is launched behind every guarded product and leaves at once
+// if the verdict was good: no word goes to the host.
+//
+// The tile and the walk of bank_conflict_free, for any alignment: an odd operand takes the path with checks. The sums
+// of finished runs wait in shared memory; in registers they would leave room for one block on a multiprocessor only.
+#pragma once
+
+#include "cuda/kernels/common/tiles.cuh"
+#include "cuda/kernels/sgemm_accurate/sliced_split.cuh"
+
+namespace fl {
+
+constexpr int FALLBACK_BM = 128, FALLBACK_BK = 8, FALLBACK_THREADS = 256;
+
+struct FallbackShared {
+  float As[FALLBACK_BK][FALLBACK_BM + 4], Bs[FALLBACK_BK][FALLBACK_BM + 4];
+  float4 sums[FALLBACK_BM * FALLBACK_BM / 4];  // 16 per thread
+};
+constexpr int FALLBACK_SHARED = sizeof(FallbackShared);
+
+// As long as there are runs, about: errors of the runs and of their sum are alike then.
+__device__ __forceinline__ int fallback_run(int64_t k) {
+  return k <= 2048 ? 64 : k <= 8192 ? 128 : k <= 32768 ? 256 : 512;
+}
+
+// By the first FALLBACK_THREADS of a block.
+template <bool TA, bool TB>
+__device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTile& block, bool by16,
+                                              FallbackShared& shared) {
+  constexpr int BM = FALLBACK_BM, BN = FALLBACK_BM, BK = FALLBACK_BK, TM = 8, TN = 8;
+  auto& As = shared.As;
+  auto& Bs = shared.Bs;
+  const Share4<BK, BM, !TA> a_share(threadIdx.x);
+  const Share4<BK, BN, TB> b_share(threadIdx.x);
+  const int64_t lda = TA ? p.a.cs : p.a.rs, ldb = TB ? p.b.cs : p.b.rs;
+  const float* a = block.a + a_share.offset(lda);
+  const float* b = block.b + b_share.offset(ldb);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int thread_row = (warp / 2 * 4 + lane / 16 * 2 + lane % 2) * 4, thread_col = (warp % 2 * 8 + lane / 2 % 8) * 4;
+
+  const int run = fallback_run(p.k);
+  alignas(16) float acc[TM][TN] = {}, a_frag[TM], b_frag[TN];
+  float4 a_regs, b_regs;
+  auto fetch = [&](int64_t left) {
+    const bool whole = block.whole && by16 && left >= BK;
+    a_regs = a_share.fetch(a, whole, k_left(left, BK), block.rows, A_OUTSIDE);
+    b_regs = b_share.fetch(b, whole, k_left(left, BK), block.cols, B_OUTSIDE);
+    a += TA ? BK * lda : BK;
+    b += TB ? BK : BK * ldb;
+  };
+  fetch(p.k);
+  for (int64_t left = p.k; left > 0; left -= BK) {
+    a_share.stash(As, a_regs);
+    b_share.stash(Bs, b_regs);
+    ptx::named_barrier<1, FALLBACK_THREADS>();
+    fetch(left - BK);
+#pragma unroll
+    for (int l = 0; l < BK; ++l) {
+      for (int i = 0; i < TM; i += 4) copy4(&a_frag[i], &As[l][thread_row + i / 4 * (BM / 2)]);
+      for (int j = 0; j < TN; j += 4) copy4(&b_frag[j], &Bs[l][thread_col + j / 4 * (BN / 2)]);
+      outer_product(acc, a_frag, b_frag);
+    }
+    ptx::named_barrier<1, FALLBACK_THREADS>();
+    const int64_t done = p.k - left + BK;
+    if (p.k <= run || (left > BK && (done & (run - 1)) != 0)) continue;
+    for (int q = 0; q < TM * TN / 4; ++q) {
+      float* const part = &acc[q / (TN / 4)][q % (TN / 4) * 4];
+      float4& sum = shared.sums[q * FALLBACK_THREADS + threadIdx.x];
+      if (done > run) {
+        const float4 old = sum;
+        part[0] += old.x, part[1] += old.y, part[2] += old.z, part[3] += old.w;
+      }
+      if (left > BK) {
+        sum = *reinterpret_cast<const float4*>(part);
+        part[0] = part[1] = part[2] = part[3] = 0.0f;
+      }
+    }
+  }
+
+  for (int i = 0; i < TM; ++i) {
+    const int row = thread_row + i / 4 * (BM / 2) + i % 4;
+    if (row >= block.rows) continue;
+    for (int j = 0; j < TN; ++j) {
+      const int col = thread_col + j / 4 * (BN / 2) + j % 4;
+      float* c = block.c + row * p.c.rs + col;
+      if (col < block.cols) *c = blend(p.alpha, acc[i][j], p.beta, c);
+    }
+  }
+}
+
+// Persistent: thousands of blocks that only look at the verdict take 10 us.
+template <bool TA, bool TB>
+__global__ void __launch_bounds__(FALLBACK_THREADS, 2)
+    sliced_fallback_kernel(const __grid_constant__ SgemmArgs p, TileGrid grid, const unsigned* verdict, bool by16) {
+  extern __shared__ char fallback_memory[];
+  wait_for_previous();
+  if (verdict && !(*verdict & VERDICT_REFUSED)) return;
+  for (unsigned tile = blockIdx.x; tile < grid.total; tile += gridDim.x)
+    fallback_tile<TA, TB>(p, block_tile<FALLBACK_BM, FALLBACK_BM>(p, grid, tile), by16,
+                          *reinterpret_cast<FallbackShared*>(fallback_memory));
+}
+
+}  // namespace fl

@@ -1,0 +1,80 @@
+// The split pass: every row of A and every column of B, a "line" here, is scaled by a power of two and cut into slices
+// of 16 bits, in the order and swizzle that the tensor cores read. So the product needs no tensor maps, and whatever
+// layout, alignment or transposition the operands have ends here.
+//
+// A block takes 16 lines, 32 numbers per thread at a time. All four combinations of operand and layout run the same
+// code; they differ in which 32 numbers a thread holds.
+//
+// Clusters of eight blocks that share 64 lines, which this replaces, took 12.5 us for 10.3 at 2048 and 26 for 23 at
+// 4096, k = 1024, but 276 for 350 at k = 8192: there one block of a multiprocessor does not keep memory busy.
+#pragma once
+
+#include <type_traits>
+
+#include "cuda/kernels/sgemm_accurate/sliced_lines.cuh"
+
+namespace fl {
+
+// Calls split(type of LinesSplit, operand, number of the group in it, flag of its low slices).
+template <class S, class Shape, bool PACKED, class Split>
+__device__ __forceinline__ void by_operand(const SplitPlan& plan, unsigned group, Split&& split) {
+  const bool is_b = group >= plan.a_groups;
+  const SplitOperand& x = is_b ? plan.b : plan.a;
+  if (!is_b) {
+    if (x.k_contiguous)
+      split(std::type_identity<LinesSplit<S, Shape, false, true, false>>{}, plan.a, group, GUARD_LOW_A);
+    else split(std::type_identity<LinesSplit<S, Shape, false, false, false>>{}, plan.a, group, GUARD_LOW_A);
+  } else {
+    group -= plan.a_groups;
+    if (x.k_contiguous)
+      split(std::type_identity<LinesSplit<S, Shape, true, true, PACKED>>{}, plan.b, group, GUARD_LOW_B);
+    else split(std::type_identity<LinesSplit<S, Shape, true, false, PACKED>>{}, plan.b, group, GUARD_LOW_B);
+  }
+}
+
+template <class Lines, bool LONG>
+__device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOperand& x, unsigned group, unsigned low,
+                                            SplitShared& shared) {
+  Lines lines(plan, x, group, shared);
+  bool guessed = false;
+  if constexpr (!LONG) {
+    lines.read(lines.v, 0);
+    lines.measure();
+    lines.gather_largest(shared.largest[0]);
+    lines.take_scales(shared.largest[0], 0);
+    lines.write(0);
+  } else {
+    const int pieces = static_cast<int>(ceil_div(plan.k, Lines::PIECE));
+    lines.write_by_guess(0, pieces);
+    bool left = false;
+    if (threadIdx.x < SPLIT_LINES)
+      left = Lines::left_range(shared.largest[1][threadIdx.x], lines.exponent(shared.largest[0][threadIdx.x], true));
+    guessed = !__syncthreads_or(left);
+    if (!guessed) lines.template write_again<false>(0, pieces);
+  }
+
+  const unsigned flags = lines.count();
+  if (threadIdx.x >= 32) return;
+  const unsigned line = threadIdx.x % SPLIT_LINES, scaled_by = shared.largest[LONG && !guessed ? 1 : 0][line];
+  report_lines(plan, x, lines.line0, shared.largest[LONG ? 1 : 0][line], shared.large_count[line],
+               Lines::exponent(scaled_by, guessed), flags | (shared.low ? low : 0), x.words + group);
+}
+
+// LONG: k > 1024. There a thread has registers for the piece that comes next.
+template <class S, bool LONG, class Shape, int RESIDENT, bool PACKED>
+__global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
+    sliced_split_kernel(const __grid_constant__ SplitPlan plan) {
+  __shared__ SplitShared shared;
+  if (plan.early) release_next();
+  ptx::touch(plan);
+  wait_for_previous();
+  if (!split_wanted(plan)) return;
+  for (unsigned block = blockIdx.x; block < plan.groups; block += gridDim.x) {
+    clear(shared);
+    by_operand<S, Shape, PACKED>(plan, block, [&](auto type, const SplitOperand& x, unsigned group, unsigned low) {
+      split_group<typename decltype(type)::type, LONG>(plan, x, group, low, shared);
+    });
+  }
+}
+
+}  // namespace fl

@@ -1,0 +1,48 @@
+// What a scaled float32 number is cut into, and which products of slices are summed in which order: the small ones
+// first, which is 2.5 times more accurate than last.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "plan/sliced_plan.h"
+
+namespace fl {
+
+struct Fp16Slices {
+  static constexpr Slices KIND = Slices::fp16x2;
+  static constexpr int COUNT = 2, PRODUCTS = 3;
+  static constexpr int TOP = 14;  // the largest number of a line is scaled to [2^TOP, 2^(TOP + 1))
+  using Pair = __half2;
+  static constexpr int a_slice(int product) { return product == 0 ? 1 : 0; }
+  static constexpr int b_slice(int product) { return product == 1 ? 1 : 0; }
+  static __device__ __forceinline__ Pair pair(float x, float y) { return __floats2half2_rn(x, y); }
+  static __device__ __forceinline__ float2 floats(Pair x) { return __half22float2(x); }
+};
+
+// 24 bits: exact, if the number is not below 2^-110. The exponents of float32 need the scale only to stay clear of
+// overflow and underflow: 2^50 times 2^50, and sums of them.
+struct Bf16Slices {
+  static constexpr Slices KIND = Slices::bf16x6;
+  static constexpr int COUNT = 3, PRODUCTS = 6;
+  static constexpr int TOP = 50;
+  using Pair = __nv_bfloat162;
+  static constexpr int a_slice(int product) { return product < 3 ? 2 - product : product == 3 ? 1 : 0; }
+  static constexpr int b_slice(int product) { return product < 3 ? product : product == 4 ? 1 : 0; }
+  static __device__ __forceinline__ Pair pair(float x, float y) { return __floats2bfloat162_rn(x, y); }
+  static __device__ __forceinline__ float2 floats(Pair x) { return __bfloat1622float2(x); }
+};
+
+template <class S>
+constexpr int BLOCK_BYTES = S::COUNT * SLICE_BYTES;
+
+// e such that the largest magnitude times 2^e lies in [2^top, 2^(top + 1)), where 2^e is a float; `doubled` is its bits
+// times 2.
+__device__ __forceinline__ int exponent_for(unsigned doubled, int top) {
+  if (doubled == 0) return 0;
+  const int biased = static_cast<int>(doubled >> 24);
+  return min(top - (biased ? biased - 127 : -119 - __clz(doubled)), 127);
+}
+__device__ __forceinline__ float power_of_two(int e) { return __int_as_float((e + 127) << 23); }
+
+}  // namespace fl

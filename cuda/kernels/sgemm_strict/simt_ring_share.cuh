@@ -1,0 +1,124 @@
+// How a persistent kernel of simt_ring.cuh shares out tiles that come to no whole number of waves, 3.88 say.
+//
+// All but the last whole wave go to the blocks tile by tile. What is left, 1.88 tiles to a block, is one long row of
+// steps along k, of which every block takes an equal piece. A border between two pieces goes through a tile: its lower
+// k belong to the end of one block's piece, its upper k to the beginning of the next one's. Every block starts with the
+// end of its piece and saves these sums; it comes to the beginning last, when the block before it has long saved
+// theirs, and goes on from there. So nobody waits, all end at the same time, and every output is still one chain of
+// FMAs in ascending k, bit for bit: the schedule of McNaughton, Management Science 6 (1959).
+//
+// A block waits for the one before it alone, which the device has started earlier. With a piece shorter than a tile the
+// two parts of a tile would overlap; so there is at least one whole wave.
+#pragma once
+
+#include "cost/simt_rules.h"
+#include "cuda/kernels/common/cluster_launch.cuh"
+#include "cuda/kernels/sgemm_strict/simt_ring_math.cuh"
+
+namespace fl {
+
+// What a block may have to do next: a tile, or only the lower or upper k of one.
+struct Piece {
+  unsigned tile;
+  Steps steps;
+  bool exists, lower, upper;
+};
+
+// The numbers of the pieces of a block. Its shares of the tiles behind the whole waves are the first and the last two.
+template <class T>
+__device__ __forceinline__ unsigned first_piece() {
+  return T::SHARED ? 0 : blockIdx.x / T::SPLIT;
+}
+template <class T>
+__device__ __forceinline__ unsigned end_of_pieces(const RingPlan& plan) {
+  return T::SHARED ? plan.sharing.waves + 3 : plan.tiles;
+}
+template <class T>
+__device__ __forceinline__ unsigned to_next_piece() {
+  return T::SHARED ? 1 : gridDim.x / T::SPLIT;
+}
+
+template <class T>
+__device__ __forceinline__ Piece piece_of(const RingPlan& plan, int rank, unsigned number) {
+  if constexpr (!T::SHARED) return {number, Steps::of<T>(plan, rank, number), true};
+  unsigned block = blockIdx.x;
+  asm volatile("" : "+r"(block));  // what follows from it is worked out piece by piece, not kept in registers
+  const Sharing& sharing = plan.sharing;
+  if (number - 1 < sharing.waves) return {block + (number - 1) * gridDim.x, {0, plan.steps}, true};
+  const unsigned all = static_cast<unsigned>(plan.steps);
+  const auto first = static_cast<unsigned>(uint64_t{block} * sharing.steps / gridDim.x);
+  const auto last = static_cast<unsigned>((uint64_t{block} + 1) * sharing.steps / gridDim.x);
+  if (number == 0) {
+    const unsigned lower = last % all;
+    return {sharing.tiles + last / all, {0, static_cast<int>(lower)}, lower > 0, true, false};
+  }
+  const unsigned tile = first / all, lower = first % all;
+  if (number == sharing.waves + 1) {
+    const unsigned whole = tile + (lower > 0);
+    return {sharing.tiles + whole, {0, plan.steps}, (whole + 1) * all <= last};
+  }
+  return {sharing.tiles + tile, {static_cast<int>(lower), static_cast<int>(all - lower)}, lower > 0, false, true};
+}
+
+// The sums of a block's lower part of a tile, on their way to the block behind it: thread by thread.
+template <class T>
+struct SavedSums {
+  static constexpr int QUADS = T::thread_quads(), AT_A_TIME = 8;
+  static_assert(QUADS % 4 == 0);
+
+  static __device__ __forceinline__ float4* place(const Sharing& sharing, unsigned block, unsigned t) {
+    return sharing.sums + std::size_t{block} * T::quads() + t;
+  }
+  // As in sum_and_store, the products with one free the sums from neighbouring registers.
+  static __device__ __forceinline__ void save(const RingPlan& plan, const WarpMath<T>& math) {
+    const unsigned t = thread_again();
+    float4* to = place(plan.sharing, blockIdx.x, t);
+#pragma unroll
+    for (int q = 0; q < QUADS; ++q) __stcg(to + q * T::math_threads(), plan.one * math.quad(q));
+    __syncwarp();
+    if (t % 32 == 0) ptx::store_release(plan.sharing.saved + (blockIdx.x * T::math_threads() + t) / 32, 1);
+  }
+  static __device__ __forceinline__ void load(const RingPlan& plan, WarpMath<T>& math) {
+    const unsigned t = thread_again(), before = blockIdx.x - 1;
+    while (ptx::load_acquire(plan.sharing.saved + (before * T::math_threads() + t) / 32) == 0) {
+    }
+    const float4* from = place(plan.sharing, before, t);
+#pragma unroll
+    for (int q = 0; q < QUADS; q += AT_A_TIME) {
+      float4 sums[AT_A_TIME];
+#pragma unroll
+      for (int i = 0; i < AT_A_TIME && q + i < QUADS; ++i) sums[i] = __ldcg(from + (q + i) * T::math_threads());
+#pragma unroll
+      for (int i = 0; i < AT_A_TIME && q + i < QUADS; ++i) math.set_quad(q + i, plan.one * sums[i]);
+    }
+  }
+};
+
+namespace {
+// Before the kernel itself, since what a workspace holds is not known.
+__global__ void __launch_bounds__(1024) nothing_saved_kernel(unsigned* saved, unsigned count) {
+#if __CUDA_ARCH__ >= 900
+  ptx::grid_release();
+  ptx::grid_wait();
+  for (unsigned i = threadIdx.x; i < count; i += 1024) saved[i] = 0;
+#endif
+}
+}  // namespace
+
+// Shares the tiles of `plan` out among `blocks`. False where that does not pay.
+template <class T>
+bool share_tiles(const SgemmArgs& p, RingPlan& plan, unsigned blocks, const Context& ctx) {
+  if (plan.splits > 1 || !sharing_bytes(p, T::BM, T::BN) || !sharing_pays(p, T::BM, T::BN, blocks)) return false;
+  static std::atomic<uint64_t> raised{0};
+  Sharing& sharing = plan.sharing;
+  sharing.waves = plan.tiles / blocks - 1;
+  sharing.tiles = sharing.waves * blocks;
+  sharing.steps = (plan.tiles - sharing.tiles) * static_cast<unsigned>(plan.steps);
+  sharing.sums = static_cast<float4*>(ctx.workspace);
+  sharing.saved = reinterpret_cast<unsigned*>(sharing.sums + std::size_t{blocks} * T::quads());
+  launch_overlapping(nothing_saved_kernel, {1, 1024, 0}, stream(ctx), raised, sharing.saved,
+                     blocks * T::math_threads() / 32);
+  return true;
+}
+
+}  // namespace fl

@@ -1,0 +1,237 @@
+// What the two kernels for thin products share: the work of a block, the way of both operands into shared memory, the
+// walk along k, and the sums of a k that several blocks have split.
+//
+// The long operand, A, comes through a ring of its own for each warp, by asynchronous copies: no barrier, two or three
+// steps in flight, and what is not aligned travels by 4-byte copies into the same places. The other one, at most 16
+// columns, comes in chunks of k that the warps of a block share, with a barrier for each.
+//
+// Multiplied is in pairs of k. That is what registers allow: 64 sums, and a pair of 8 columns, in 128 of them (with
+// four k at a time the compiler spilled, and 16384 x 16384 times 8 columns took 290 us).
+#pragma once
+
+#include "cuda/kernels/common/cluster_launch.cuh"
+#include "cuda/kernels/common/ptx.cuh"
+#include "cuda/kernels/common/tiles.cuh"
+#include "plan/thin_plan.h"
+
+namespace fl {
+
+struct ThinArgs {
+  SgemmArgs p;  // the long operand on the left
+  float* sums;  // of the ranges of k, [split][batch][m][n]; not used where there is one
+  unsigned strips, panels, splits;
+  int64_t split_k;
+  int chunk_bytes, slots;  // of shared memory: a chunk of B; steps in a ring
+  bool a_by16, b_by16;
+};
+
+// What one block works on.
+struct ThinBlock {
+  int64_t batch, split, row, k;  // the first row and the first k
+  int64_t count;                 // of k
+  int column, columns;           // the first of the panel, and how many exist
+
+  template <int NR>
+  static __device__ __forceinline__ ThinBlock of(const ThinArgs& args, unsigned rows) {
+    const unsigned strip = blockIdx.x % args.strips, rest = blockIdx.x / args.strips;
+    const unsigned panel = rest % args.panels, outer = rest / args.panels;
+    const int64_t split = outer % args.splits, first = split * args.split_k;
+    const int column = static_cast<int>(panel) * NR;
+    return {outer / args.splits,
+            split,
+            int64_t{strip} * rows,
+            first,
+            min(args.split_k, args.p.k - first),
+            column,
+            static_cast<int>(min(args.p.n - column, int64_t{NR}))};
+  }
+};
+
+// Copies a chunk of B from `from` on, of which `exist` k do; what does not exist in a step of it becomes zero. A chunk
+// that exists as a whole goes without a question: what the others ask took a tenth of the instructions of a product.
+template <class Chunk>
+__device__ __forceinline__ void copy_chunk(const ThinArgs& args, const ThinBlock& at, uint32_t to, const float* from,
+                                           int exist) {
+  constexpr int NR = Chunk::NR, KC = Chunk::KC, QUADS = NR < 4 ? 1 : NR / 4;
+  constexpr bool TURNED = Chunk::COLUMN > Chunk::K;
+  constexpr int ALONG = TURNED ? KC / 4 : QUADS, LINES = TURNED ? NR : KC;  // copies to a line of memory, and lines
+  const auto& b = args.p.b;
+  // Beside it the kernel for 8 columns of a row-major B keeps addresses on the stack: 254 instead of 251 us with
+  // A of 16384 x 16384.
+  constexpr bool ROOM = NR != 8 || TURNED;
+  if (ROOM && args.b_by16 && exist == KC && at.columns == NR && blockDim.x >= ALONG) {
+    const int along = threadIdx.x % ALONG * 4, pass = blockDim.x / ALONG;
+    const int64_t ld = TURNED ? b.cs : b.rs;
+    int line = threadIdx.x / ALONG;
+    from += line * ld + along;
+    constexpr int TOGETHER = KC > 256 ? 4 : 1;  // more takes registers that other kernels do not have
+#pragma unroll TOGETHER
+    for (; line < LINES; line += pass, from += pass * ld)
+      ptx::copy_async16(to + (TURNED ? Chunk::place(along, line) : Chunk::place(line, along)), from);
+    return;
+  }
+  const int all = (exist + 127) / 128 * 128;
+  const int units = args.b_by16 ? ALONG * LINES : KC * NR;
+#pragma unroll 1
+  for (int t = threadIdx.x; t < units; t += blockDim.x) {
+    int k, col;
+    if constexpr (TURNED) {
+      const int along = args.b_by16 ? ALONG : KC;
+      k = t % along * (KC / along), col = t / along;
+    } else {
+      k = args.b_by16 ? t / QUADS : t / NR, col = args.b_by16 ? t % QUADS * 4 : t % NR;
+    }
+    if (k >= all) continue;
+    const bool exists = k < exist && col < at.columns;
+    const float* source = exists ? from + k * b.rs + col * b.cs : from;
+    const uint32_t target = to + Chunk::place(k, col);
+    if (args.b_by16) ptx::copy_async16_filled(target, source, exists ? (TURNED ? 4 * min(exist - k, 4) : 16) : 0);
+    else ptx::copy_async4(target, source, exists ? 4 : 0);
+  }
+}
+
+// A chunk of B in shared memory. Row-major: pairs of k, 2 * NR floats and padding that sends the lanes of a warp, which
+// read neighbouring pairs, to different banks. Column-major (TURNED): a column after the other.
+template <int COLUMNS, bool TURNED>
+struct ThinChunk {
+  static constexpr int NR = COLUMNS, KC = 256;
+  static constexpr int PAIR = TURNED ? 8 : NR == 2 ? 16 : (NR / 2 + 1) * 16;  // bytes to the next pair of k
+  static constexpr int COLUMN = TURNED ? (KC + 4) * 4 : 4,
+                       K = TURNED ? 4 : NR * 4;  // to the next column, within a pair
+  static constexpr int bytes(int k) {            // whole lines of 128, so that what follows starts on one too
+    return TURNED ? (NR * COLUMN + 127) / 128 * 128 : k / 2 * PAIR;
+  }
+
+  static __device__ __forceinline__ uint32_t place(int k, int col) { return k / 2 * PAIR + k % 2 * K + col * COLUMN; }
+
+  // Copies k = first to first + KC - 1 of the block's range.
+  static __device__ __forceinline__ void copy(const ThinArgs& args, const ThinBlock& at, uint32_t to, int64_t first) {
+    const auto& b = args.p.b;
+    const float* from = b.data + at.batch * b.bs + (at.k + first) * b.rs + at.column * b.cs;
+    copy_chunk<ThinChunk>(args, at, to, from, static_cast<int>(min(at.count - first, int64_t{KC})));
+  }
+
+  // x[i][c]: the first NC columns from `from` on of the two k i of a pair.
+  template <int NC>
+  static __device__ __forceinline__ void load_pair(float (&x)[2][NC], uint32_t from) {
+    if constexpr (TURNED) {
+#pragma unroll
+      for (int c = 0; c < NC; ++c) {
+        const float2 v = ptx::load2(from + c * COLUMN);
+        x[0][c] = v.x, x[1][c] = v.y;
+      }
+    } else if constexpr (NC == 2) {
+      const float4 v = ptx::load4(from);
+      x[0][0] = v.x, x[0][1] = v.y, x[1][0] = v.z, x[1][1] = v.w;
+    } else {
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+#pragma unroll
+        for (int c = 0; c < NC; c += 4) {
+          const float4 v = ptx::load4(from + i * K + c * 4);
+          x[i][c] = v.x, x[i][c + 1] = v.y, x[i][c + 2] = v.z, x[i][c + 3] = v.w;
+        }
+    }
+  }
+};
+
+// One warp's copies of A, a step after the other: LINES lines of LEN floats. Those that do not exist become zero.
+template <int LINES, int LEN>
+class ThinCopy {
+ public:
+  __device__ __forceinline__ ThinCopy(const float* start, int64_t ld, int64_t advance, bool by16, int lane)
+      : ld_(ld), advance_(advance), by16_(by16) {
+    line_ = by16 ? lane / ACROSS : 0, col_ = by16 ? lane % ACROSS * 4 : lane;
+    from_ = start + line_ * ld + col_;
+  }
+
+  __device__ __forceinline__ void step(uint32_t slot, int lines, int length) {
+    const uint32_t to = slot + (line_ * LEN + col_) * 4;
+    const bool whole = lines >= LINES && length >= LEN;
+    const float* line = from_;
+    if (by16_ && whole) {
+#pragma unroll
+      for (int l = 0; l < LINES; l += DOWN, line += DOWN * ld_)
+#pragma unroll
+        for (int e = 0; e < LEN; e += WIDTH) ptx::copy_async16(to + (l * LEN + e) * 4, line + e);
+    } else if (by16_) {
+#pragma unroll 2
+      for (int l = 0; l < LINES; l += DOWN, line += DOWN * ld_)
+#pragma unroll
+        for (int e = 0; e < LEN; e += WIDTH) {
+          const int floats = max(min(length - col_ - e, 4), 0);
+          const bool exists = line_ + l < lines && floats > 0;
+          ptx::copy_async16_filled(to + (l * LEN + e) * 4, exists ? line + e : from_, exists ? 4 * floats : 0);
+        }
+    } else {
+#pragma unroll 2
+      for (int l = 0; l < LINES; ++l, line += ld_)
+#pragma unroll
+        for (int e = 0; e < LEN; e += 32) {
+          const bool exists = l < lines && col_ + e < length;
+          ptx::copy_async4(to + (l * LEN + e) * 4, exists ? line + e : from_, exists ? 4 : 0);
+        }
+    }
+    from_ += advance_;
+  }
+
+ private:
+  static constexpr int ACROSS = LEN < 128 ? LEN / 4 : 32, DOWN = 32 / ACROSS, WIDTH = 4 * ACROSS;
+  const float* from_;  // this lane's first element of the next step
+  int64_t ld_, advance_;
+  int line_, col_;
+  bool by16_;
+};
+
+// The walk of a block along its range of k, in `steps` of which a chunk of B has `chunk_steps`. copy_a(step, to) starts
+// the warp's copies of a step, multiply(a, b) adds the products of what lies there; b is where the step begins in its
+// chunk, `step_bytes` from one to the next.
+template <class T, class CopyA, class Multiply>
+__device__ __forceinline__ void walk_k(const ThinArgs& args, const ThinBlock& at, uint32_t shared, int steps,
+                                       int chunk_steps, int step_bytes, const CopyA& copy_a, const Multiply& multiply) {
+  const int chunks = args.split_k > T::Chunk::KC ? 2 : 1;
+  const uint32_t ring = shared + chunks * args.chunk_bytes + threadIdx.x / 32 * args.slots * T::SLOT_BYTES;
+  const uint32_t end = ring + T::SLOTS * T::SLOT_BYTES;
+  uint32_t into = ring, from = ring;
+  int copied = 0;
+  auto copy_next = [&] {
+    if (copied < steps) copy_a(copied, into);
+    ptx::commit_copies();
+    ++copied;
+    into = into + T::SLOT_BYTES == end ? ring : into + T::SLOT_BYTES;
+  };
+  if (steps > 0) T::Chunk::copy(args, at, shared, 0);
+#pragma unroll 1
+  for (int s = 0; s < T::SLOTS - 1; ++s) copy_next();
+  int in_chunk = 0;
+  uint32_t chunk = shared, other = shared + args.chunk_bytes;
+  int64_t next = T::Chunk::KC;
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+    ptx::wait_copies<T::SLOTS - 2>();
+    if (in_chunk == 0) {
+      __syncthreads();  // everybody's copies of this chunk have arrived, and the other one is not read any more
+      if (next < at.count) T::Chunk::copy(args, at, other, next);
+    } else {
+      __syncwarp();  // the same for this warp's ring
+    }
+    copy_next();
+    multiply(from, chunk + in_chunk * step_bytes);
+    from = from + T::SLOT_BYTES == end ? ring : from + T::SLOT_BYTES;
+    if (++in_chunk == chunk_steps) {
+      in_chunk = 0, next += T::Chunk::KC;
+      const uint32_t read = chunk;
+      chunk = other, other = read;
+    }
+  }
+}
+
+// A finished sum goes to C, or to the workspace where other blocks have the rest of k.
+__device__ __forceinline__ void put(const ThinArgs& args, const ThinBlock& at, int64_t row, int col, float sum) {
+  const SgemmArgs& p = args.p;
+  if (row >= p.m || col >= at.columns) return;
+  if (args.splits == 1) return store(p, at.batch, row, at.column + col, sum);
+  args.sums[((at.split * p.batch + at.batch) * p.m + row) * p.n + at.column + col] = sum;
+}
+
+}  // namespace fl

@@ -1,0 +1,110 @@
+// SGEMV on contiguous columns with few outputs and many columns: a cluster of blocks shares a slice of the outputs, and
+// its first block adds up what the others write into its shared memory. One launch, no workspace.
+//
+// A block to a slice is too little there: 16384 columns of 32 outputs are four slices of one sector, and four
+// multiprocessors take 11 us to read 2 MB. Clusters of 8 and 16 put 32 to 64 of them to work. On large squares pairs of
+// blocks fill the device in one wave, and are 2 % faster than a cut through the workspace (sgemv_split_columns.cu).
+//
+// 32-byte sectors: reads 100 % if the columns start on a sector. Bound: latency, of one load (everything that a thread
+// reads is in flight at once), a barrier and the way to another block's shared memory and back.
+#include "cuda/kernels/sgemv/column_slices.cuh"
+#include "cuda/kernels/sgemv/gemv_other_order.cuh"
+#include "plan/gemv_cuda_plan.h"
+
+namespace fl {
+namespace {
+
+constexpr int MAX_CLUSTER = 16;
+
+// Not among the code for other architectures, where the row is not available.
+template <int V, int LC, int THREADS, bool KEEP>
+__global__ void __launch_bounds__(THREADS, 1024 / THREADS)
+    cluster_columns_kernel(SgemvArgs p, RowGrid grid, unsigned cluster, float share) {
+#if __CUDA_ARCH__ >= 900
+  using S = Slice<V, LC, THREADS>;
+  __shared__ float sums[MAX_CLUSTER][S::OUTPUTS];
+  ptx::cluster_arrive_relaxed();
+  wait_for_previous();
+  const unsigned rank = blockIdx.x % cluster;
+  const RowBlock at = grid.block(p, blockIdx.x / cluster);
+  float acc[V] = {};
+  read_slice<V, LC, THREADS, columns::in_flight<V>>(acc, p, at, rank * S::GROUPS, cluster * S::GROUPS, p.n,
+                                                    MatrixLoad<KEEP>(share));
+  if constexpr (LC < 32) release_next();
+  ptx::cluster_wait();  // the first block has begun
+  const uint32_t mine = ptx::address_in(0, ptx::shared_address(sums[rank]));
+  sum_slice<V, LC, THREADS>(acc, [&](unsigned c, float sum) { ptx::store_cluster(mine + 4 * c, sum); });
+  ptx::cluster_arrive();
+  ptx::cluster_wait();
+  if (rank != 0) return;
+  for (unsigned c = threadIdx.x; c < S::OUTPUTS && at.row + c < p.m; c += THREADS) {
+    float sum = 0.0f;
+#pragma unroll
+    for (unsigned r = 0; r < MAX_CLUSTER; ++r) sum += r < cluster ? sums[r][c] : 0.0f;
+    store(p, at.y, at.row + c, sum);
+  }
+#endif
+}
+
+// Whether the device finds room for clusters of 16, which need a processing cluster of that size: a part of a divided
+// GPU may have none. Asked once per device; devices past 63 are asked every time.
+template <class Kernel>
+bool large_clusters_fit(Kernel* kernel, int threads, PerDevice& known) {
+  int device = 0, clusters = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return false;
+  const uint64_t bit = device < 64 ? uint64_t{1} << device : 0;
+  if (known.asked.load(std::memory_order_acquire) & bit) return known.waits.load(std::memory_order_relaxed) & bit;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = MAX_CLUSTER;
+  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(MAX_CLUSTER);
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  const bool fit = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
+                   cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0;
+  if (!fit) static_cast<void>(cudaGetLastError());  // the answer, not an error of the call
+  if (fit) known.waits.fetch_or(bit, std::memory_order_relaxed);
+  known.asked.fetch_or(bit, std::memory_order_release);
+  return fit;
+}
+
+// As many blocks to a slice as fill the device, but none without a full set of loads for each of its threads. Clusters
+// of 16 need a whole processing cluster of the device each: more than seven wait for one another.
+template <int V, int LC, int THREADS, bool KEEP = false>
+void launch(const SgemvArgs& p, const Context& ctx, float share = 0.0f) {
+  static PerDevice known, known_large;
+  const RowGrid grid(p, V * LC);
+  auto* kernel = cluster_columns_kernel<V, LC, THREADS, KEEP>;
+  const int most = grid.blocks() <= 7 && large_clusters_fit(kernel, THREADS, known_large) ? MAX_CLUSTER : 8;
+  constexpr int STEP = THREADS / LC * columns::in_flight<V>;
+  int cluster = 1;
+  while (cluster < most && int64_t(grid.blocks()) * cluster * THREADS < 768 * int64_t(ctx.sm_count) &&
+         int64_t(STEP) * cluster < p.n)
+    cluster *= 2;
+  launch_overlapping(kernel, {grid.blocks() * cluster, THREADS, cluster}, ctx, known, p, grid, unsigned(cluster),
+                     share);
+}
+
+// The widest slices of which clusters still fill the device.
+void launch_vectors(const SgemvArgs& p, const Context& ctx) {
+  const auto slices = [&](int outputs) { return ceil_div(p.m, outputs) * p.batch; };
+  const float share = kept_share(p, ctx);
+  if (slices(128) >= 32 && share > 0.0f) return launch<4, 32, 512, true>(p, ctx, share);
+  if (slices(128) >= 32) return launch<4, 32, 512>(p, ctx);
+  if (slices(32) >= 3) return launch<4, 8, 512>(p, ctx);
+  launch<4, 2, 512>(p, ctx);
+}
+
+}  // namespace
+
+void sgemv_cluster_columns(const SgemvArgs& p, const Context& ctx) {
+  if (p.a.cs == 1) return sgemv_long_rows(p, ctx);
+  if (reads_vectors(p)) return launch_vectors(p, ctx);
+  if (ceil_div(p.m, 32) * p.batch >= 16) return launch<1, 32, 512>(p, ctx);
+  launch<1, 8, 512>(p, ctx);
+}
+
+}  // namespace fl

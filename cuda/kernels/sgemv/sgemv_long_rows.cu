@@ -1,0 +1,92 @@
+// SGEMV on contiguous long rows: a block of 256 threads to a row, of 1024 where rows are few, and where that leaves
+// multiprocessors without work a cluster of blocks, whose first one adds up what the others write into its memory.
+//
+// 32-byte sectors: reads 100 %, of rows that start on a sector. x is read once per row, from L1 or L2. Bound: memory.
+// Four loads of 16 bytes are in flight per thread, 128 KiB per multiprocessor.
+//
+// Lost in a prototype, at 16384 x 16384: two, four and eight rows per block to read x less often (by 0.5 to 4 %); a
+// warp per row (2 %; here 3 to 5 %); x kept in registers (2 %); bulk copies into a ring in shared memory (1 to 2 %).
+#include "cuda/kernels/common/kept_share.cuh"
+#include "cuda/kernels/sgemv/gemv_other_order.cuh"
+#include "cuda/kernels/sgemv/gemv_row_sums.cuh"
+#include "plan/gemv_cuda_plan.h"
+
+namespace fl {
+namespace {
+
+constexpr int U = 4;  // pieces of a row in flight, 16 bytes each
+
+// U pieces of a row and of x, `step` elements apart. Not ALL: only `here` elements are left. Past the last one the
+// first of the step is read again and not added: a condition on a load makes the compiler wait for one before it issues
+// the next.
+template <bool ALL, class Load>
+__device__ __forceinline__ float add_step(float acc, const float* a, const float* x, unsigned step, unsigned here,
+                                          const Load& load) {
+  float4 a_frag[U], x_frag[U];
+#pragma unroll
+  for (int u = 0; u < U; ++u) {
+    const unsigned skip = ALL || u * step + 4 <= here ? u * step : 0;
+    a_frag[u] = load(a + skip);
+    x_frag[u] = load_x4<true>(x + skip, 1);
+  }
+#pragma unroll
+  for (int u = 0; u < U; ++u) acc = ALL || u * step + 4 <= here ? dot4(a_frag[u], x_frag[u], acc) : acc;
+  return acc;
+}
+
+template <class Load>
+__device__ __forceinline__ float dot(const SgemvArgs& p, const float* a, const float* x, int64_t j, unsigned step,
+                                     const Load& load) {
+  const unsigned whole = U * step;
+  float acc = 0.0f;
+#pragma unroll 1
+  for (; j + whole - step + 4 <= p.n; j += whole) acc = add_step<true>(acc, a + j, x + j, step, 0, load);
+  if (j + 4 <= p.n) acc = add_step<false>(acc, a + j, x + j, step, at_most(p.n - j, whole), load);
+  return acc;
+}
+
+template <int THREADS, bool KEEP>
+__global__ void __launch_bounds__(THREADS, THREADS == 256 ? 5 : 1)
+    long_rows_kernel(SgemvArgs p, RowGrid grid, unsigned cluster, float share) {
+#if __CUDA_ARCH__ >= 900
+  if (cluster > 1) ptx::cluster_arrive_relaxed();
+#endif
+  wait_for_previous();
+  const unsigned rank = blockIdx.x % cluster, thread = rank * THREADS + threadIdx.x;
+  const RowBlock at = grid.block(p, blockIdx.x / cluster);
+  const float* a = at.a + at.row * p.a.rs;
+  float acc = dot(p, a, at.x, int64_t{4} * thread, 4 * cluster * THREADS, MatrixLoad<KEEP>(share));
+  if (const int64_t j = p.n / 4 * 4 + thread; j < p.n) acc = fmaf(__ldg(a + j), __ldg(at.x + j), acc);
+  acc = sum_over_cluster(sum_over_team<THREADS, THREADS>(acc), rank, cluster);
+  if (thread == 0) store(p, at.y, at.row, acc);
+}
+
+template <int THREADS, bool KEEP>
+void launch_blocks(const SgemvArgs& p, const Context& ctx, float share) {
+  static PerDevice known;
+  const RowGrid grid(p, 1);
+  auto* kernel = long_rows_kernel<THREADS, KEEP>;
+  const bool clusters = waits_for_previous(reinterpret_cast<const void*>(kernel), known);  // of the same hardware
+  const int cluster = clusters ? blocks_per_row(p, ctx, THREADS, THREADS * 4 * U) : 1;
+  launch_overlapping(kernel, {grid.blocks() * cluster, THREADS, cluster}, ctx, known, p, grid, unsigned(cluster),
+                     share);
+}
+
+template <int THREADS>
+void launch(const SgemvArgs& p, const Context& ctx) {
+  const float share = kept_share(p, ctx);
+  share > 0.0f ? launch_blocks<THREADS, true>(p, ctx, share) : launch_blocks<THREADS, false>(p, ctx, share);
+}
+
+}  // namespace
+
+// A block of 1024 threads reaches further along a row before clusters are needed, and they cost a microsecond.
+void sgemv_long_rows(const SgemvArgs& p, const Context& ctx) {
+  const bool vectors = reads_vectors(p);
+  if (p.a.cs != 1) return vectors ? sgemv_warp_per_row_vec4(p, ctx) : sgemv_warp_per_row(p, ctx);
+  if (!vectors || !x_is_vector(p)) return sgemv_any_rows(p, ctx);
+  const bool few = p.m * p.batch <= 2 * int64_t(ctx.sm_count) && p.n >= 1024 * 4 * U;
+  few ? launch<1024>(p, ctx) : launch<256>(p, ctx);
+}
+
+}  // namespace fl

@@ -1,0 +1,93 @@
+// SGEMV on contiguous columns, large: blocks of a slice of the outputs and a range of the columns, all of them resident
+// at once. The sums of a range go to the workspace, and a small kernel adds them up in ascending order; with enough
+// outputs to fill the device there is one range and one launch.
+//
+// 32-byte sectors: reads 100 % if the columns start on a sector; a warp reads 512 neighbouring bytes. Bound: memory.
+// Eight loads of 16 bytes are in flight per thread, 128 KiB per multiprocessor.
+//
+// The small kernel starts while the large one runs and waits for it. To have the last block of a slice add up instead
+// would need counters that are zero when the kernel starts: one more launch, or memory that outlives a call.
+#include "cuda/kernels/sgemv/column_slices.cuh"
+#include "cuda/kernels/sgemv/gemv_other_order.cuh"
+#include "plan/gemv_cuda_plan.h"
+
+namespace fl {
+namespace {
+
+constexpr int U = 8;
+
+template <int V, int LC, int THREADS, bool KEEP>
+__global__ void __launch_bounds__(THREADS, 1024 / THREADS)
+    split_columns_kernel(SgemvArgs p, RowGrid grid, SplitColumnsPlan plan, float* sums, float share) {
+  wait_for_previous();
+  const unsigned slices = grid.per_batch * grid.batch, split = blockIdx.x / slices, slice = blockIdx.x % slices;
+  const RowBlock at = grid.block(p, slice);
+  const int64_t first = int64_t{split} * plan.columns, rest = p.n - first;
+  float acc[V] = {};
+  read_slice<V, LC, THREADS, U>(acc, p, at, first, THREADS / LC, first + at_most(rest, plan.columns),
+                                MatrixLoad<KEEP>(share));
+  if (plan.splits > 1) release_next();
+  sum_slice<V, LC, THREADS>(acc, [&](unsigned c, float sum) {
+    if (at.row + c >= p.m) return;
+    if (plan.splits == 1) return store(p, at.y, at.row + c, sum);
+    const int64_t problem = slice / grid.per_batch;
+    sums[(split * p.batch + problem) * p.m + at.row + c] = sum;
+  });
+}
+
+constexpr int ACROSS = 32, DOWN = 8;
+
+__global__ void __launch_bounds__(ACROSS* DOWN) add_splits_kernel(SgemvArgs p, int splits, const float* sums) {
+  __shared__ float partial[DOWN][ACROSS];
+  wait_for_previous();
+  const int64_t outputs = p.m * p.batch;
+  const int64_t output = int64_t{blockIdx.x} * ACROSS + threadIdx.x % ACROSS;
+  const unsigned down = threadIdx.x / ACROSS;
+  float sum = 0.0f;
+  if (output < outputs) {
+#pragma unroll 8
+    for (int s = down; s < splits; s += DOWN) sum += __ldcg(sums + s * outputs + output);
+  }
+  partial[down][threadIdx.x % ACROSS] = sum;
+  __syncthreads();
+  if (down != 0 || output >= outputs) return;
+#pragma unroll
+  for (int d = 1; d < DOWN; ++d) sum += partial[d][threadIdx.x];
+  store(p, p.y.data + output / p.m * p.y.bs, output % p.m, sum);
+}
+
+template <int V, int LC, int THREADS, bool KEEP = false>
+void launch(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan, float share = 0.0f) {
+  static PerDevice known, known_sum;
+  const RowGrid grid(p, V * LC);
+  float* sums = static_cast<float*>(ctx.workspace);
+  launch_overlapping(split_columns_kernel<V, LC, THREADS, KEEP>, {grid.blocks() * unsigned(plan.splits), THREADS}, ctx,
+                     known, p, grid, plan, sums, share);
+  if (plan.splits == 1) return;
+  const unsigned blocks = static_cast<unsigned>(ceil_div(p.m * p.batch, ACROSS));
+  launch_overlapping(add_splits_kernel, {blocks, ACROSS * DOWN}, ctx, known_sum, p, plan.splits,
+                     static_cast<const float*>(sums));
+}
+
+// Blocks of 1024 threads go without: 262144 x 128 transposed took as long with a share kept as without one.
+template <int LC>
+void launch_large(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan) {
+  const float share = kept_share(p, ctx);
+  share > 0.0f ? launch<4, LC, 256, true>(p, ctx, plan, share) : launch<4, LC, 256>(p, ctx, plan);
+}
+
+}  // namespace
+
+void sgemv_split_columns(const SgemvArgs& p, const Context& ctx) {
+  if (p.a.cs == 1) return sgemv_long_rows(p, ctx);
+  const SplitColumnsPlan plan = split_columns_plan(p);
+  switch (plan.outputs) {
+    case 512: return launch_large<128>(p, ctx, plan);
+    case 256: return launch_large<64>(p, ctx, plan);
+    case 128: return plan.vectors ? launch<4, 32, 1024>(p, ctx, plan) : launch<1, 128, 256>(p, ctx, plan);
+    case 32: return launch<1, 32, 512>(p, ctx, plan);
+    default: return plan.vectors ? launch<4, 2, 512>(p, ctx, plan) : launch<1, 8, 512>(p, ctx, plan);
+  }
+}
+
+}  // namespace fl

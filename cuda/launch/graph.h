@@ -1,0 +1,101 @@
+// Work recorded in a CUDA graph.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "core/errors.h"
+#include "cuda/runtime/check.h"
+#include "cuda/runtime/device_guard.h"
+#include "cuda/runtime/streams.h"
+
+namespace fl::cuda {
+
+struct DestroyGraph {
+  void operator()(cudaGraph_t graph) const { ignore_errors(cudaGraphDestroy(graph)); }
+  void operator()(cudaGraphExec_t graph) const { ignore_errors(cudaGraphExecDestroy(graph)); }
+};
+using Graph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyGraph>;
+using GraphExec = std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, DestroyGraph>;
+
+// Ends the capture on every way out: a stream left capturing would spoil the next call that borrows it.
+class Capture {
+ public:
+  explicit Capture(cudaStream_t stream) : stream_(stream) {
+    FL_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  }
+  ~Capture() {
+    if (stream_) end_after_error();
+  }
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  Graph end() {
+    cudaGraph_t graph = nullptr;
+    const cudaError_t error = cudaStreamEndCapture(std::exchange(stream_, nullptr), &graph);
+    Graph owned(graph);
+    if (error != cudaSuccess) fail(error, "cudaStreamEndCapture", __FILE__, __LINE__);
+    return owned;
+  }
+
+ private:
+  void end_after_error() noexcept {
+    cudaGraph_t graph = nullptr;
+    ignore_errors(cudaStreamEndCapture(stream_, &graph));
+    const Graph unused(graph);
+  }
+  cudaStream_t stream_;
+};
+
+// What work(stream) queues on a stream that nobody else uses.
+template <class Work>
+GraphExec record(cudaStream_t stream, Work&& work) {
+  Capture capture(stream);
+  work(stream);
+  const Graph graph = capture.end();
+  cudaGraphExec_t exec = nullptr;
+  FL_CUDA(cudaGraphInstantiate(&exec, graph.get(), 0));
+  return GraphExec(exec);
+}
+
+// The same where work can be queued without a graph too: null if it cannot be recorded, or for want of memory.
+template <class Work>
+GraphExec try_to_record(int device, Work&& work) {
+  const AllowDuringCapture allow;
+  try {
+    const StreamLease lease(device, nullptr);
+    return record(lease.get(), work);
+  } catch (const CudaError&) {
+    return nullptr;
+  } catch (const OutOfMemory&) {
+    return nullptr;
+  }
+}
+
+inline void forget(GraphExec& graph) {
+  if (!graph) return;
+  const AllowDuringCapture allow;
+  graph.reset();
+}
+
+// Starts the graph if there is one. The first start brings it to the device: if there is no memory for that, the graph
+// is forgotten. False: nothing has been queued.
+inline bool start(GraphExec& graph, cudaStream_t stream) {
+  if (!graph) return false;
+  const cudaError_t error = cudaGraphLaunch(graph.get(), stream);
+  if (error == cudaSuccess) return true;
+  if (error != cudaErrorMemoryAllocation) fail(error, "cudaGraphLaunch(graph, stream)", __FILE__, __LINE__);
+  ignore_errors(error);
+  forget(graph);
+  return false;
+}
+
+inline bool is_capturing(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  FL_CUDA(cudaStreamIsCapturing(stream, &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+}  // namespace fl::cuda

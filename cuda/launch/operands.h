@@ -1,0 +1,39 @@
+// The operands of a call on host memory, in the terms of pack.h.
+#pragma once
+
+#include <array>
+
+#include "cuda/launch/pack.h"
+#include "transfer/panel_plan.h"
+
+namespace fl::cuda {
+
+struct Input {
+  Lines<const float> host;
+  const float** device = nullptr;  // the pointer in the device arguments
+  bool by_columns = false;         // its lines are the columns of the matrix
+};
+struct Output {
+  Lines<float> host;
+  float** device = nullptr;
+  bool read = false;  // beta != 0: goes to the device too
+};
+struct Operands {
+  std::array<Input, 2> inputs;  // the second is empty for a transpose
+  Output output;
+};
+
+// `layout` is device_layout(host); the result points into it, for the caller to fill in the device pointers.
+Operands operands(const SgemmArgs& host, SgemmArgs& layout);
+Operands operands(const SgemvArgs& host, SgemvArgs& layout);
+Operands operands(const TransposeArgs& host, TransposeArgs& layout);
+
+// A block of a matrix in terms of its lines.
+template <class T>
+Piece piece_of(const Lines<T>& operand, bool by_columns, const Block& block) {
+  const int64_t first = by_columns ? block.col : block.row, count = by_columns ? block.cols : block.rows;
+  return {block.problem * operand.lines + first, (block.problems - 1) * operand.lines + count,
+          by_columns ? block.row : block.col, by_columns ? block.rows : block.cols};
+}
+
+}  // namespace fl::cuda

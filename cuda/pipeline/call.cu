@@ -1,0 +1,197 @@
+// One call of one kernel, on operands in host memory or in device memory.
+#include <exception>
+#include <functional>
+#include <string>
+
+#include "core/errors.h"
+#include "cuda/launch/launch_row.h"
+#include "cuda/launch/operands.h"
+#include "cuda/launch/placement.h"
+#include "cuda/launch/repeats.h"
+#include "cuda/pipeline/pipeline.h"
+#include "cuda/pipeline/tiles.h"
+#include "cuda/runtime/check.h"
+#include "cuda/runtime/device_guard.h"
+#include "cuda/runtime/memory_pool.h"
+#include "cuda/runtime/ring.h"
+#include "cuda/runtime/streams.h"
+#include "device/device.h"
+#include "transfer/tile_plan.h"
+
+namespace fl::cuda {
+namespace {
+
+// Says which call it was. A kernel that fails while it runs is reported by whatever waits for it first.
+template <class Args>
+CudaError named(const CudaError& error, const Kernel<Args>& kernel, int device) {
+  return CudaError(error.code, error.name,
+                   std::string(op_name<Args>()) + " kernel '" + kernel.name + "' on cuda:" + std::to_string(device) +
+                       ": " + error.what());
+}
+
+// ---------------------------------------------------------------- operands in host memory
+// Up to here a call is one copy in, one launch and one copy out: nothing would be gained by waking threads.
+constexpr std::size_t small_call = std::size_t(1) << 20;  // bytes
+
+// The operands are packed as they will lie on the device, so that one copy takes them all.
+template <class Args>
+void run_small(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, cudaStream_t stream) {
+  const AllowDuringCapture allow;  // as run_pipeline() does: another thread's capture is no reason to refuse a call
+  Args args = layout;
+  const Operands on = operands(host, args);
+  const Kernel<Args>& row = *plan.steps.front().row;
+  const PinnedBlocks blocks(device, 1, 1);
+  const PoolBuffer memory(device, device_bytes(on) + row.workspace(layout), stream);
+  FinishOnError finish{stream};
+  char* const workspace = place(on, memory.data());
+  const auto staged = [&](const void* data) {
+    return reinterpret_cast<float*>(blocks[0] + (static_cast<const char*>(data) - memory.data()));
+  };
+  for (const Input& input : on.inputs)
+    if (!input.host.empty())
+      pack(input.host, {0, input.host.total(), 0, input.host.length}, staged(*input.device), input.host.ld);
+  const Lines<float>& output = on.output.host;
+  const Piece all{0, output.total(), 0, output.length};
+  float* const result = *on.output.device;
+  const bool padded = output.ld != output.length;
+  // What is not read is sent only for its padding, which comes back with the result: it has to hold something.
+  if (on.output.read) pack(output, all, staged(result), output.ld);
+  const char* const end = on.output.read || padded ? workspace : reinterpret_cast<char*>(result);
+  if (end != memory.data())
+    FL_CUDA(
+        cudaMemcpyAsync(memory.data(), blocks[0], std::size_t(end - memory.data()), cudaMemcpyHostToDevice, stream));
+  launch_row(row, args, device, workspace, stream);
+  FL_CUDA(cudaMemcpyAsync(staged(result), result, device_bytes(output), cudaMemcpyDeviceToHost, stream));
+  FL_CUDA(cudaStreamSynchronize(stream));
+  finish.disarm();
+  unpack(staged(result), output.ld, output, all, Stores::cached);
+}
+
+template <class Args>
+bool is_small(const PanelPlan<Args>& plan, const Args& host, const Args& layout) {
+  Args args = layout;
+  return plan.steps.size() == 1 && device_bytes(operands(host, args)) <= small_call;
+}
+
+template <class Args>
+void run_whole(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, cudaStream_t stream) {
+  if (is_small(plan, host, layout)) run_small(plan, host, layout, device, stream);
+  else run_pipeline(plan, host, layout, device, stream);
+}
+
+[[noreturn]] void nothing_fits(int device, std::size_t needed, std::size_t limit) {
+  throw OutOfMemory("cuda:" + std::to_string(device) + " cannot hold even a small part of the call: the whole takes " +
+                    std::to_string(needed) + " bytes, and " + std::to_string(limit) +
+                    " bytes are there, or are the limit, together with what is in use");
+}
+
+std::string sizes(const SgemmArgs&, const TileShape& s) {
+  return std::to_string(s.rows) + "x" + std::to_string(s.cols) + "x" + std::to_string(s.depths);
+}
+std::string sizes(const SgemvArgs&, const TileShape& s) {
+  return std::to_string(s.rows) + "x" + std::to_string(s.depths);
+}
+std::string sizes(const TransposeArgs&, const TileShape& s) {
+  return std::to_string(s.rows) + "x" + std::to_string(s.cols);
+}
+
+template <class Args>
+void log_parts(const Log& log, int device, const Args& layout, const TilePlan<Args>& plan, std::size_t needed) {
+  const TileShape& shape = plan.shape;
+  log("cuda:" + std::to_string(device) + " in " + std::to_string(plan.tiles.size()) + " parts of at most " +
+      sizes(layout, shape) + (shape.problems > 1 ? " batch " + std::to_string(shape.problems) : "") + ", which take " +
+      std::to_string(shape.bytes) + " bytes of its memory; the whole takes " + std::to_string(needed));
+}
+
+// What does not fit on the device, or in what the limit allows, is computed tile by tile. Where others have part of the
+// memory there is less than that: then in half of it, and so on. No attempt that fails for memory has written anything.
+template <class Args>
+void run_whole_or_in_parts(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device,
+                           cudaStream_t stream, const Log* log) {
+  Args args = layout;
+  const std::size_t needed = device_bytes(operands(host, args)) + workspace_bytes(plan, layout);
+  const std::size_t limit = memory_limit(device), all = limit ? limit : device_info(device).memory;
+  std::exception_ptr without_memory;
+  if (needed <= all) try {
+      return run_whole(plan, host, layout, device, stream);
+    } catch (const OutOfMemory&) {
+      without_memory = std::current_exception();
+    }
+  for (std::size_t memory = needed <= all ? needed / 2 : all;; memory /= 2) {
+    const TilePlan<Args> tiles = plan_tiles(layout, memory, plan.row_for);
+    if (tiles.tiles.empty() && without_memory) std::rethrow_exception(without_memory);
+    if (tiles.tiles.empty()) nothing_fits(device, needed, all);
+    if (log) log_parts(*log, device, layout, tiles, needed);
+    try {
+      return run_tiles(tiles, plan.row_for, host, device, stream);
+    } catch (const OutOfMemory&) {
+      without_memory = std::current_exception();
+    }
+  }
+}
+
+void refuse_capture(void* stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  FL_CUDA(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status));
+  if (status != cudaStreamCaptureStatusNone)
+    throw InvalidValue(
+        "a call on arrays in host memory waits for its result and cannot be captured in a CUDA graph: "
+        "use device arrays");
+}
+
+}  // namespace
+
+template <class Args>
+void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, void* stream,
+                          const Log* log) {
+  require_device(device);
+  const DeviceGuard guard(device);
+  if (stream) refuse_capture(stream);
+  const StreamLease lease(device, stream);
+  try {
+    run_whole_or_in_parts(plan, host, layout, device, lease.get(), log);
+  } catch (const CudaError& error) {
+    throw named(error, *plan.steps.front().row, device);
+  }
+}
+
+void read_first_words(const void* workspace, int device, cudaStream_t stream, FirstWords& left) {
+  if (capturing(device, stream)) return;
+  FL_CUDA(cudaMemcpyAsync(left.words, workspace, sizeof(left.words), cudaMemcpyDeviceToHost, stream));
+  FL_CUDA(cudaStreamSynchronize(stream));
+  left.read = true;
+}
+
+// Queues work and returns. Without a workspace, or with one that a plan keeps, it neither allocates nor waits, so that
+// it can be captured in a graph from the first call on.
+template <class Args>
+void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int device, void* stream, KeptRun* kept,
+                            FirstWords* left) {
+  require_device(device);
+  const DeviceGuard guard(device);
+  try {
+    const cudaStream_t queue = stream ? static_cast<cudaStream_t>(stream) : library_stream(device);
+    if (kept) {
+      const auto launch = [&](void* on, void* workspace, const KeptSplits& splits) {
+        launch_row(kernel, args, device, workspace, static_cast<cudaStream_t>(on), &splits, true);
+      };
+      return kept->run(queue, std::cref(launch));  // by reference: a copy would be too large to need no allocation
+    }
+    if (!left && start_repeated(kernel, args, device, queue)) return;
+    const PoolBuffer workspace(device, kernel.workspace(args), queue);
+    launch_row(kernel, args, device, workspace.data(), queue);
+    if (left && workspace.data()) read_first_words(workspace.data(), device, queue, *left);
+  } catch (const CudaError& error) {
+    throw named(error, kernel, device);
+  }
+}
+
+#define FL_INSTANTIATE(Args)                                                                                    \
+  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*, const Log*); \
+  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptRun*, FirstWords*);
+FL_INSTANTIATE(SgemmArgs)
+FL_INSTANTIATE(SgemvArgs)
+FL_INSTANTIATE(TransposeArgs)
+#undef FL_INSTANTIATE
+
+}  // namespace fl::cuda

@@ -1,0 +1,229 @@
+// What the calling thread of a pipeline does on the device. It never blocks: it looks what has arrived, and queues what
+// can follow.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "cuda/launch/launch_row.h"
+#include "cuda/pipeline/copy_workers.h"
+#include "cuda/pipeline/panel_copies.h"
+#include "cuda/runtime/check.h"
+#include "cuda/runtime/events.h"
+#include "cuda/runtime/ring.h"
+#include "cuda/runtime/stamps.h"
+#include "plan/splits.h"
+
+namespace fl::cuda {
+
+struct PanelStreams {
+  cudaStream_t in, compute, out;
+};
+
+// A launch, on operands in device memory.
+template <class Args>
+struct DeviceStep {
+  Args args;
+  const Kernel<Args>* row;
+  std::size_t after_stores = 0;  // what it overwrites has left with the first so many stores
+  KeptSplits splits = {};        // of its operands, that steps share
+};
+
+template <class Args>
+class PanelDriver {
+ public:
+  PanelDriver(const std::vector<DeviceStep<Args>>& steps, int device, void* workspace, const PanelCopies& copies,
+              CopyWorkers& workers, const Ring& in_ring, const Ring& out_ring, const PanelStreams& streams)
+      : steps_(steps),
+        device_(device),
+        workspace_(workspace),
+        copies_(copies),
+        workers_(workers),
+        in_ring_(in_ring),
+        out_ring_(out_ring),
+        streams_(streams),
+        events_(device, 2 + std::size_t(in_ring.slots()) + std::size_t(out_ring.slots()) +
+                            std::min(steps.size(), most_step_events)) {}
+
+  void drive() {
+    workers_.allow_in(std::size_t(in_ring_.slots()));
+    order_streams();
+    ready_ = copies_.ready_steps;
+    while (!finished()) {
+      const bool moved = launch() | send() | free_slots() | fetch() | hand_out();
+      if (stamps_) stamp_steps();
+      // The first copy is the caller's while the workers wake; where there are few of them it is one itself.
+      if (!moved && (sent_ == 0 || workers_.helpers() < few_helpers)) workers_.copy_some();
+    }
+    FL_CUDA(cudaStreamSynchronize(streams_.out));
+  }
+  bool has_stored() const { return fetched_ > 0; }  // the result may have been written in part
+
+ private:
+  static constexpr int few_helpers = 4;
+  // Steps share events if they are more. A wait for one may then wait for a later one too that was launched before.
+  static constexpr std::size_t most_step_events = 256;
+
+  cudaEvent_t marker() const { return events_[0]; }
+  cudaEvent_t stores_marker() const { return events_[1]; }
+  cudaEvent_t slot_sent(std::size_t copy) const { return events_[2 + copy % std::size_t(in_ring_.slots())]; }
+  cudaEvent_t slot_filled(std::size_t copy) const {
+    return events_[2 + std::size_t(in_ring_.slots()) + copy % std::size_t(out_ring_.slots())];
+  }
+  cudaEvent_t step_done(std::size_t step) const {
+    return events_[2 + std::size_t(in_ring_.slots()) + std::size_t(out_ring_.slots()) + step % most_step_events];
+  }
+  static bool has_passed(cudaEvent_t event) {
+    const cudaError_t error = cudaEventQuery(event);
+    if (error != cudaSuccess && error != cudaErrorNotReady) fail(error, "cudaEventQuery", __FILE__, __LINE__);
+    if (error == cudaErrorNotReady) static_cast<void>(cudaGetLastError());
+    return error == cudaSuccess;
+  }
+  bool finished() const {
+    return sent_ == copies_.loads.size() && fetched_ == copies_.stores.size() && staged_out_ == emptied_;
+  }
+
+  // The device memory comes from the pool in the order of the compute stream.
+  void order_streams() {
+    FL_CUDA(cudaEventRecord(marker(), streams_.compute));
+    FL_CUDA(cudaStreamWaitEvent(streams_.in, marker(), 0));
+  }
+
+  void stamp(const char* what, std::size_t index) {
+    if (stamps_) stamps_->push_back({what, index, now_us()});
+  }
+  void stamp_steps() {
+    while (computed_ < queued_ && has_passed(step_done(computed_))) stamp("computed", computed_++);
+  }
+
+  // ---- in
+  bool send() {
+    const std::size_t before = sent_;
+    while (sent_ < copies_.loads.size() && has_place(copies_.loads[sent_]) &&
+           (copies_.loads[sent_].direct || workers_.in_done(staged_in_))) {
+      stamp("sent", sent_);
+      send(copies_.loads[sent_++]);
+    }
+    return sent_ != before;
+  }
+  // Whether what it overwrites is behind something that has been queued.
+  bool has_place(const LoadCopy& load) const { return load.after_steps <= queued_ && load.after_stores <= fetched_; }
+  void send(const LoadCopy& load) {
+    if (load.after_steps > steps_before_in_) {
+      FL_CUDA(cudaStreamWaitEvent(streams_.in, step_done(load.after_steps - 1), 0));
+      steps_before_in_ = load.after_steps;
+    }
+    wait_for_stores(streams_.in, load.after_stores, stores_before_in_);
+    const Lines<const float>& host = *load.host;
+    const float* from = in_ring_[staged_in_];
+    int64_t pitch = load.width;
+    if (load.direct) {
+      from = host.data + load.piece.first * host.line_stride + load.piece.from;
+      pitch = host.line_stride;
+    }
+    const bool flat = pitch == host.ld && load.width == pitch;
+    copy(load.device, host.ld, from, pitch, load.width, load.piece.lines, flat, cudaMemcpyHostToDevice, streams_.in);
+    const cudaEvent_t arrived = load.direct ? marker() : slot_sent(staged_in_++);
+    if (!load.direct || load.steps > ready_) FL_CUDA(cudaEventRecord(arrived, streams_.in));
+    if (load.steps <= ready_) return;
+    FL_CUDA(cudaStreamWaitEvent(streams_.compute, arrived, 0));
+    ready_ = load.steps;
+    launch();
+  }
+  bool free_slots() {
+    const std::size_t before = freed_;
+    while (freed_ < staged_in_ && has_passed(slot_sent(freed_))) stamp("arrived", freed_++);
+    if (freed_ == before) return false;
+    workers_.allow_in(freed_ + std::size_t(in_ring_.slots()));
+    return true;
+  }
+
+  // ---- products
+  bool launch() {
+    const std::size_t before = queued_;
+    for (; queued_ < ready_ && steps_[queued_].after_stores <= fetched_; ++queued_) {
+      const DeviceStep<Args>& step = steps_[queued_];
+      wait_for_stores(streams_.compute, step.after_stores, stores_before_compute_);
+      launch_row(*step.row, step.args, device_, workspace_, streams_.compute, &step.splits);
+      FL_CUDA(cudaEventRecord(step_done(queued_), streams_.compute));
+      stamp("queued", queued_);
+    }
+    return queued_ != before;
+  }
+  // Waits for all stores so far, which are never many more than the first `stores`.
+  void wait_for_stores(cudaStream_t stream, std::size_t stores, std::size_t& awaited) {
+    if (stores <= awaited) return;
+    FL_CUDA(cudaEventRecord(stores_marker(), streams_.out));
+    FL_CUDA(cudaStreamWaitEvent(stream, stores_marker(), 0));
+    awaited = fetched_;
+  }
+
+  // ---- out
+  bool fetch() {
+    const std::size_t before = fetched_;
+    while (fetched_ < copies_.stores.size() && copies_.stores[fetched_].step < queued_ &&
+           (copies_.stores[fetched_].direct || staged_out_ < emptied_ + std::size_t(out_ring_.slots())))
+      fetch(copies_.stores[fetched_++]);
+    return fetched_ != before;
+  }
+  void fetch(const StoreCopy& store) {
+    if (store.step >= awaited_steps_) {
+      FL_CUDA(cudaStreamWaitEvent(streams_.out, step_done(store.step), 0));
+      awaited_steps_ = store.step + 1;
+      stamp("awaited", store.step);
+    }
+    stamp("fetched", fetched_ - 1);
+    const Lines<float>& host = *store.host;
+    float* to = out_ring_[staged_out_];
+    int64_t pitch = store.pitch;
+    if (store.direct) {
+      to = host.data + store.piece.first * host.line_stride + store.piece.from;
+      pitch = host.line_stride;
+    }
+    const bool flat = pitch == host.ld && (!store.direct || store.piece.length == pitch);
+    copy(to, pitch, store.device, host.ld, store.piece.length, store.piece.lines, flat, cudaMemcpyDeviceToHost,
+         streams_.out);
+    if (!store.direct) FL_CUDA(cudaEventRecord(slot_filled(staged_out_++), streams_.out));
+  }
+  bool hand_out() {
+    const std::size_t before = filled_ + emptied_;
+    while (filled_ < staged_out_ && has_passed(slot_filled(filled_))) {
+      stamp("filled", filled_);
+      workers_.allow_out(++filled_);
+    }
+    while (emptied_ < filled_ && workers_.out_done(emptied_)) stamp("emptied", emptied_++);
+    return filled_ + emptied_ != before;
+  }
+
+  // A flat copy takes what lies between the lines along. In a slot that is padding; in the caller's memory it would be
+  // somebody else's, so there a copy is flat only if nothing lies between them.
+  static void copy(float* to, int64_t to_pitch, const float* from, int64_t from_pitch, int64_t width, int64_t lines,
+                   bool flat, cudaMemcpyKind kind, cudaStream_t stream) {
+    constexpr auto bytes = [](int64_t floats) { return std::size_t(floats) * sizeof(float); };
+    if (flat || lines == 1) FL_CUDA(cudaMemcpyAsync(to, from, bytes((lines - 1) * to_pitch + width), kind, stream));
+    else
+      FL_CUDA(cudaMemcpy2DAsync(to, bytes(to_pitch), from, bytes(from_pitch), bytes(width), std::size_t(lines), kind,
+                                stream));
+  }
+
+  const std::vector<DeviceStep<Args>>& steps_;
+  int device_;
+  void* workspace_;
+  const PanelCopies& copies_;
+  CopyWorkers& workers_;
+  const Ring &in_ring_, &out_ring_;
+  PanelStreams streams_;
+  Events events_;
+  std::size_t sent_ = 0, staged_in_ = 0, freed_ = 0;  // loads; those of them through the ring; their slots free again
+  std::size_t ready_ = 0, queued_ = 0;                // steps whose loads have been sent; steps launched
+  std::size_t awaited_steps_ = 0, steps_before_in_ = 0;           // steps that the out and the in stream wait for
+  std::size_t stores_before_in_ = 0, stores_before_compute_ = 0;  // stores that these streams wait for
+  std::vector<Stamp>* stamps_ = current_stamps();
+  std::size_t computed_ = 0;                                             // steps that a stamp says are done
+  std::size_t fetched_ = 0, staged_out_ = 0, filled_ = 0, emptied_ = 0;  // stores, in the order of what happens to them
+};
+
+}  // namespace fl::cuda

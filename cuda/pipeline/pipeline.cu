@@ -1,0 +1,81 @@
+#include "cuda/pipeline/pipeline.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/errors.h"
+#include "cuda/launch/placement.h"
+#include "cuda/pipeline/pipeline_run.h"
+#include "cuda/pipeline/step_splits.h"
+#include "cuda/runtime/check.h"
+#include "cuda/runtime/device_guard.h"
+#include "cuda/runtime/memory_pool.h"
+
+namespace fl::cuda {
+namespace {
+
+template <class Args>
+std::vector<DeviceStep<Args>> device_steps(const PanelPlan<Args>& plan, const Args& args, StepSplits& splits) {
+  std::vector<DeviceStep<Args>> steps;
+  steps.reserve(plan.steps.size());
+  for (const PanelStep<Args>& step : plan.steps)
+    steps.push_back({sub_problem(args, step.block), step.row, 0, splits.next(step)});
+  return steps;
+}
+
+// What is shared only saves time: without it each step splits its operands.
+void make_room(std::optional<PoolBuffer>& memory, int device, std::size_t bytes, cudaStream_t stream) {
+  try {
+    if (bytes > 0) memory.emplace(device, bytes, stream);
+  } catch (const OutOfMemory&) {
+    memory.reset();
+  }
+}
+
+std::size_t bytes_in(const Operands& on) {
+  std::size_t bytes = on.output.read ? device_bytes(on.output.host) : 0;
+  for (const Input& input : on.inputs) bytes += device_bytes(input.host);
+  return bytes;
+}
+
+}  // namespace
+
+template <class Args>
+std::size_t workspace_bytes(const PanelPlan<Args>& plan, const Args& layout) {
+  std::size_t bytes = 0;
+  for (const PanelStep<Args>& step : plan.steps)
+    bytes = std::max(bytes, step.row->workspace(sub_problem(layout, step.block)));
+  return bytes;
+}
+
+template <class Args>
+void run_pipeline(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, cudaStream_t stream) {
+  const AllowDuringCapture allow;
+  Args args = layout;
+  const Operands on = operands(host, args);
+  const Lines<float>& output = on.output.host;
+  const PipelineRun run(device, stream, bytes_in(on), device_bytes(output));
+  const PoolBuffer memory(device, device_bytes(on) + workspace_bytes(plan, layout), stream);
+  char* const workspace = place(on, memory.data());
+  StepSplits splits(plan, layout);
+  std::optional<PoolBuffer> for_splits;
+  make_room(for_splits, device, splits.bytes(), stream);
+  if (for_splits) splits.place(for_splits->data());
+  const Lines<const float> old_output = as_input(output);
+  PanelCopies copies;
+  cut_up(plan, on, old_output, true, run.sizes(), copies);
+  if (copies.clear_output) FL_CUDA(cudaMemsetAsync(*on.output.device, 0, device_bytes(output), stream));
+  run.carry_out(device_steps(plan, args, splits), copies, workspace, output);
+}
+
+#define FL_INSTANTIATE(Args)                                                 \
+  template std::size_t workspace_bytes(const PanelPlan<Args>&, const Args&); \
+  template void run_pipeline(const PanelPlan<Args>&, const Args&, const Args&, int, cudaStream_t);
+FL_INSTANTIATE(SgemmArgs)
+FL_INSTANTIATE(SgemvArgs)
+FL_INSTANTIATE(TransposeArgs)
+#undef FL_INSTANTIATE
+
+}  // namespace fl::cuda

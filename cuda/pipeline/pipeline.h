@@ -1,0 +1,19 @@
+// A call on operands in host memory, carried out panel by panel: copies in, products and copies out at the same time.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "transfer/panel_plan.h"
+
+namespace fl::cuda {
+
+// Products run on `stream`. Returns when the result is in place. After an exception nothing touches the caller's memory
+// any more. The device is current.
+template <class Args>
+void run_pipeline(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, cudaStream_t stream);
+
+// What its steps need besides the operands.
+template <class Args>
+std::size_t workspace_bytes(const PanelPlan<Args>& plan, const Args& layout);
+
+}  // namespace fl::cuda

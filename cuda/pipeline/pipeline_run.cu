@@ -1,0 +1,149 @@
+#include "cuda/pipeline/pipeline_run.h"
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "core/errors.h"
+#include "cuda/pipeline/copy_workers.h"
+#include "cuda/runtime/check.h"
+#include "cuda/runtime/device_guard.h"
+#include "cuda/runtime/link.h"
+#include "runtime/thread_pool.h"
+#include "runtime/threading.h"
+
+namespace fl::cuda {
+namespace {
+
+constexpr std::size_t MiB = std::size_t(1) << 20;
+constexpr std::size_t bytes_of(int64_t floats) { return std::size_t(floats) * sizeof(float); }
+
+// ---------------------------------------------------------------- sizes
+// Measured on an H200 host (docs/host_pipeline.md): the link wants copies of several MiB, a small call needs many of
+// them, and a ring of fewer than 8 slots, or of more than 64 MiB, loses.
+std::size_t power_of_two(std::size_t least, std::size_t wanted, std::size_t most) {
+  std::size_t size = least;
+  while (2 * size <= std::min(wanted, most)) size *= 2;
+  return size;
+}
+
+int blocks_for(std::size_t slot, std::size_t bytes) {
+  const std::size_t ring = std::min(std::max(32 * MiB, 8 * slot), std::max(bytes, MiB));
+  return int((ring + PinnedBlocks::block_bytes - 1) / PinnedBlocks::block_bytes);
+}
+
+RingSizes ring_sizes(std::size_t in, std::size_t out) {
+  RingSizes sizes{power_of_two(MiB / 2, in / 32, 8 * MiB), power_of_two(MiB, out / 8, 8 * MiB), 0, 0};
+  sizes.in_blocks = blocks_for(sizes.in_slot, in);
+  sizes.out_blocks = blocks_for(sizes.out_slot, out);
+  return sizes;
+}
+
+// With fewer blocks than wanted, since other calls have them: smaller slots, so that there are enough of them.
+void shrink(RingSizes& sizes, int blocks) {
+  if (blocks >= sizes.in_blocks + sizes.out_blocks) return;
+  sizes.out_blocks = std::max(1, blocks * sizes.out_blocks / (sizes.in_blocks + sizes.out_blocks));
+  sizes.in_blocks = blocks - sizes.out_blocks;
+  const auto slot = [](int count) { return std::size_t(count) * PinnedBlocks::block_bytes / 8; };
+  sizes.in_slot = power_of_two(MiB / 2, slot(sizes.in_blocks), sizes.in_slot);
+  sizes.out_slot = power_of_two(MiB, slot(sizes.out_blocks), sizes.out_slot);
+}
+
+int thread_count(std::size_t bytes) {
+  constexpr std::size_t bytes_per_thread = MiB / 4;
+  constexpr int most_threads = 15;  // the link is full before
+  const auto wanted = std::min<std::size_t>(bytes / bytes_per_thread + 1, most_threads);
+  return std::min(num_threads(), int(wanted));
+}
+
+// ---------------------------------------------------------------- copies for the workers
+std::vector<Packing> copies_in(const PanelCopies& copies, const Ring& ring) {
+  std::vector<Packing> result;
+  result.reserve(copies.loads.size());
+  for (const LoadCopy& load : copies.loads)
+    if (!load.direct) result.push_back({load.host, load.piece, ring[result.size()], load.width});
+  return result;
+}
+std::vector<Unpacking> copies_out(const PanelCopies& copies, const Ring& ring) {
+  std::vector<Unpacking> result;
+  result.reserve(copies.stores.size());
+  for (const StoreCopy& store : copies.stores)
+    if (!store.direct) result.push_back({ring[result.size()], store.pitch, store.host, store.piece});
+  return result;
+}
+
+// The pages of a result that may be fresh. Those of a view are left alone: what lies between its rows is not ours.
+std::pair<void*, std::size_t> fresh_pages(const Lines<float>& output, bool direct) {
+  const bool contiguous = output.step == 1 && (output.lines == 1 || output.line_stride == output.length) &&
+                          (output.batch == 1 || output.bs == output.lines * output.length);
+  const std::size_t size = bytes_of(output.total() * output.length);
+  if (!contiguous || direct || size < MiB) return {nullptr, 0};
+  return {output.data, size};
+}
+
+// Whoever catches OutOfMemory tries again with other cuts, which must not add to a result that is there in part.
+CudaError out_of_memory_halfway(const OutOfMemory& error) {
+  return CudaError(cudaErrorMemoryAllocation, cudaGetErrorName(cudaErrorMemoryAllocation),
+                   std::string(error.what()) + "; the result has been written in part");
+}
+
+// The caller drives the device and the threads of the pool copy. A busy pool gives none: then the caller does both.
+template <class Args>
+void drive(PanelDriver<Args>& driver, CopyWorkers& workers, int threads) {
+  std::exception_ptr failure;
+  bool driven = false;
+  auto task = [&](int64_t, int slot) {
+    if (slot > 0) return workers.work(slot - 1, threads - 1);
+    if (std::exchange(driven, true)) return;
+    try {
+      driver.drive();
+    } catch (const OutOfMemory& error) {
+      failure = driver.has_stored() ? std::make_exception_ptr(out_of_memory_halfway(error)) : std::current_exception();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    workers.stop();
+  };
+  parallel_for(threads, threads, task);
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace
+
+PipelineRun::PipelineRun(int device, cudaStream_t stream, std::size_t in_bytes, std::size_t out_bytes)
+    : device_(device),
+      bytes_(in_bytes + out_bytes),
+      sizes_(ring_sizes(in_bytes, out_bytes)),
+      in_(device, nullptr),
+      out_(device, nullptr),
+      stream_(stream),
+      blocks_(device, sizes_.in_blocks + sizes_.out_blocks, 2) {
+  shrink(sizes_, blocks_.count());
+  measure_link(device, blocks_[0], in_.get(), out_.get());
+}
+
+template <class Args>
+void PipelineRun::carry_out(const std::vector<DeviceStep<Args>>& steps, const PanelCopies& copies, void* workspace,
+                            const Lines<float>& output) const {
+  const Ring in_ring(blocks_, 0, sizes_.in_blocks, sizes_.in_slot);
+  const Ring out_ring(blocks_, sizes_.in_blocks, sizes_.out_blocks, sizes_.out_slot);
+  const bool direct_output = !copies.stores.empty() && copies.stores.front().direct;
+  const auto [fresh, fresh_bytes] = fresh_pages(output, direct_output);
+  CopyWorkers workers(copies_in(copies, in_ring), copies_out(copies, out_ring), Stores::past_cache, fresh, fresh_bytes);
+  const PanelStreams streams{in_.get(), stream_, out_.get()};
+  PanelDriver<Args> driver(steps, device_, workspace, copies, workers, in_ring, out_ring, streams);
+  FinishOnError finish{streams.in, streams.compute, streams.out};
+  drive(driver, workers, thread_count(bytes_));
+  finish.disarm();
+}
+
+#define FL_INSTANTIATE(Args)                                                                            \
+  template void PipelineRun::carry_out(const std::vector<DeviceStep<Args>>&, const PanelCopies&, void*, \
+                                       const Lines<float>&) const;
+FL_INSTANTIATE(SgemmArgs)
+FL_INSTANTIATE(SgemvArgs)
+FL_INSTANTIATE(TransposeArgs)
+#undef FL_INSTANTIATE
+
+}  // namespace fl::cuda

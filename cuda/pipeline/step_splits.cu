@@ -1,0 +1,66 @@
+#include "cuda/pipeline/step_splits.h"
+
+#include <algorithm>
+
+namespace fl::cuda {
+namespace {
+
+struct Units {
+  std::size_t begin, end;
+};
+Units units(int64_t first, int64_t lines) {
+  return {std::size_t(first / SPLIT_UNIT), std::size_t(ceil_div(first + lines, SPLIT_UNIT))};
+}
+
+// Whether some line of the operand is multiplied by two steps.
+bool worth_keeping(const PanelPlan<SgemmArgs>& plan, const Kernel<SgemmArgs>* row, int64_t lines, Side side) {
+  std::vector<bool> seen(units(0, lines).end);
+  for (const PanelStep<SgemmArgs>& step : plan.steps) {
+    if (step.row != row) continue;
+    const Block& block = step.block;
+    const Units at = side == Side::a ? units(block.row, block.rows) : units(block.col, block.cols);
+    if (std::find(seen.begin() + int64_t(at.begin), seen.begin() + int64_t(at.end), true) !=
+        seen.begin() + int64_t(at.end))
+      return true;
+    std::fill(seen.begin() + int64_t(at.begin), seen.begin() + int64_t(at.end), true);
+  }
+  return false;
+}
+
+KeptSplit part_of(const KeptSplit& whole, std::vector<bool>& ready, int64_t first, int64_t lines) {
+  KeptSplit part = whole;
+  const Units at = units(first, lines);
+  part.first = first;
+  part.ready =
+      std::all_of(ready.begin() + int64_t(at.begin), ready.begin() + int64_t(at.end), [](bool x) { return x; });
+  std::fill(ready.begin() + int64_t(at.begin), ready.begin() + int64_t(at.end), true);
+  return part;
+}
+
+}  // namespace
+
+StepSplits::StepSplits(const PanelPlan<SgemmArgs>& plan, const SgemmArgs& layout) : row_(largest_step(plan).row) {
+  const bool in_place = std::all_of(plan.steps.begin(), plan.steps.end(), [](const PanelStep<SgemmArgs>& step) {
+    return step.block.row % SPLIT_UNIT == 0 && step.block.col % SPLIT_UNIT == 0;
+  });
+  if (plan.steps.size() < 2 || !in_place) return;
+  if (worth_keeping(plan, row_, layout.m, Side::a)) a_ = split_to_share(*row_, layout, Side::a);
+  if (worth_keeping(plan, row_, layout.n, Side::b)) b_ = split_to_share(*row_, layout, Side::b);
+  a_ready_.resize(units(0, layout.m).end), b_ready_.resize(units(0, layout.n).end);
+}
+
+void StepSplits::place(char* memory) {
+  if (a_.bytes) a_.memory = memory;
+  if (b_.bytes) b_.memory = memory + a_.bytes;
+}
+
+KeptSplits StepSplits::next(const PanelStep<SgemmArgs>& step) {
+  KeptSplits splits;
+  if (step.row != row_) return splits;
+  const Block& block = step.block;
+  if (a_.memory) splits.a = part_of(a_, a_ready_, block.row, block.rows);
+  if (b_.memory) splits.b = part_of(b_, b_ready_, block.col, block.cols);
+  return splits;
+}
+
+}  // namespace fl::cuda

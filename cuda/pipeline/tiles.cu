@@ -1,0 +1,179 @@
+#include "cuda/pipeline/tiles.h"
+
+#include <algorithm>
+#include <deque>
+#include <vector>
+
+#include "cuda/launch/placement.h"
+#include "cuda/pipeline/pipeline_run.h"
+#include "cuda/runtime/check.h"
+#include "cuda/runtime/device_guard.h"
+#include "cuda/runtime/memory_pool.h"
+#include "device/device.h"
+
+namespace fl::cuda {
+namespace {
+
+// ---------------------------------------------------------------- one tile as a plan of panels, one for each slice
+struct Slice {
+  int64_t row, rows;
+};
+Block block_of_a(const SgemmArgs& p, const Slice& s) { return {0, p.a.bs ? p.batch : 1, s.row, s.rows, 0, p.k}; }
+Block block_of_a(const SgemvArgs& p, const Slice& s) { return {0, p.a.bs ? p.batch : 1, s.row, s.rows, 0, p.n}; }
+Block block_of_a(const TransposeArgs& p, const Slice& s) { return {0, p.a.bs ? p.batch : 1, s.row, s.rows, 0, p.n}; }
+Block block_of_b(const SgemmArgs& p) { return {0, p.b.bs ? p.batch : 1, 0, p.k, 0, p.n}; }
+Block block_of_b(const SgemvArgs& p) { return {0, p.x.bs ? p.batch : 1, 0, 1, 0, p.n}; }
+Block block_of_b(const TransposeArgs&) { return {}; }
+Block block_of_result(const SgemmArgs& p, const Slice& s) { return {0, p.batch, s.row, s.rows, 0, p.n}; }
+Block block_of_result(const SgemvArgs& p, const Slice& s) { return {0, p.batch, 0, 1, s.row, s.rows}; }
+Block block_of_result(const TransposeArgs& p, const Slice& s) { return {0, p.batch, 0, p.n, s.row, s.rows}; }
+
+// The rows of the result lie as far apart in every tile, so that a slice has the same place in each.
+void fix_rows(SgemmArgs& layout, const SgemmArgs& largest) {
+  if (layout.batch == 1) layout.c.rs = largest.c.rs;
+}
+template <class Args>
+void fix_rows(Args&, const Args&) {}
+
+template <class Args>
+struct PreparedTile {
+  PreparedTile(const Tile& tile, const Args& host, const Args& largest, const RowFor<Args>& row_for)
+      : tile(tile), args(device_layout(host)) {
+    fix_rows(args, largest);
+    on = operands(host, args);
+    on.output.read = on.output.read && tile.first;
+    old_output = as_input(on.output.host);
+    if (tile.load[1]) panels.loads.push_back({Operand::b, block_of_b(args)});
+    for (std::size_t i = 0; i + 1 < tile.slices.size(); ++i) {
+      const Slice slice{tile.slices[i], tile.slices[i + 1] - tile.slices[i]};
+      if (tile.load[0]) panels.loads.push_back({Operand::a, block_of_a(args, slice)});
+      const Block result = block_of_result(args, slice);
+      if (on.output.read) panels.loads.push_back({Operand::c, result});
+      const Args step = sub_problem(args, result);
+      panels.steps.push_back({result, panels.loads.size(), &row_for(step), 0});
+      workspace = std::max(workspace, panels.steps.back().row->workspace(step));
+    }
+  }
+  // Operands point into the arguments.
+  PreparedTile(const PreparedTile&) = delete;
+  PreparedTile& operator=(const PreparedTile&) = delete;
+
+  const Tile& tile;
+  Args args;
+  Operands on;
+  Lines<const float> old_output;
+  PanelPlan<Args> panels;
+  std::size_t workspace = 0;
+};
+
+// ---------------------------------------------------------------- memory
+struct Slots {
+  std::size_t input[2], output;                   // bytes of one
+  std::size_t input_begin[2], output_begin, end;  // where they begin
+};
+
+Slots slots_for(const Operands& largest, const TileShape& shape) {
+  Slots slots{};
+  for (int i = 0; i < 2; ++i) {
+    slots.input[i] = aligned(device_bytes(largest.inputs[std::size_t(i)].host));
+    slots.input_begin[i] = slots.end;
+    slots.end += slots.input[i] * std::size_t(shape.input_slots[i]);
+  }
+  slots.output = aligned(device_bytes(largest.output.host));
+  slots.output_begin = slots.end;
+  slots.end += slots.output * std::size_t(shape.output_slots);
+  return slots;
+}
+
+void place(const Tile& tile, const Operands& on, const Slots& slots, char* memory) {
+  for (int i = 0; i < 2; ++i)
+    if (const Input& input = on.inputs[std::size_t(i)]; input.device)
+      *input.device =
+          reinterpret_cast<float*>(memory + slots.input_begin[i] + slots.input[i] * std::size_t(tile.input_slot[i]));
+  *on.output.device =
+      reinterpret_cast<float*>(memory + slots.output_begin + slots.output * std::size_t(tile.output_slot));
+}
+
+// ---------------------------------------------------------------- the order of what shares a slot
+// What has to be done before a slot can be overwritten.
+struct Gates {
+  std::vector<std::size_t> read_by[2];              // inputs: by the first so many steps
+  std::vector<std::vector<std::size_t>> left_with;  // outputs, by slice: with the first so many stores
+};
+
+template <class Args>
+void add_tile(const PreparedTile<Args>& prepared, const CopySizes& sizes, Gates& gates, PanelCopies& copies,
+              std::vector<DeviceStep<Args>>& steps) {
+  const Tile& tile = prepared.tile;
+  std::vector<std::size_t>& left_with = gates.left_with[std::size_t(tile.output_slot)];
+  const std::size_t first_load = copies.loads.size(), first_step = steps.size();
+  std::size_t store = copies.stores.size();
+  cut_up(prepared.panels, prepared.on, prepared.old_output, tile.last, sizes, copies);
+  for (std::size_t i = first_load; i < copies.loads.size(); ++i) {
+    LoadCopy& load = copies.loads[i];
+    for (int operand = 0; operand < 2; ++operand)
+      if (load.host == &prepared.on.inputs[std::size_t(operand)].host)
+        load.after_steps = gates.read_by[operand][std::size_t(tile.input_slot[operand])];
+    if (load.host == &prepared.old_output && !left_with.empty()) load.after_stores = left_with.back();
+  }
+  const std::vector<PanelStep<Args>>& panel_steps = prepared.panels.steps;
+  for (std::size_t slice = 0; slice < panel_steps.size(); ++slice) {
+    const PanelStep<Args>& step = panel_steps[slice];
+    const bool waits = tile.first && slice < left_with.size();
+    steps.push_back({sub_problem(prepared.args, step.block), step.row, waits ? left_with[slice] : 0});
+  }
+  for (int operand = 0; operand < 2; ++operand)
+    gates.read_by[operand][std::size_t(tile.input_slot[operand])] = steps.size();
+  if (!tile.last) return;
+  left_with.assign(panel_steps.size(), 0);
+  for (std::size_t slice = 0; slice < panel_steps.size(); ++slice) {
+    while (store < copies.stores.size() && copies.stores[store].step == first_step + slice) ++store;
+    left_with[slice] = store;
+  }
+}
+
+}  // namespace
+
+template <class Args>
+void run_tiles(const TilePlan<Args>& plan, const RowFor<Args>& row_for, const Args& host, int device,
+               cudaStream_t stream) {
+  const AllowDuringCapture allow;
+  Args whole_args = device_layout(host);
+  const Operands whole = operands(host, whole_args);
+  const Args largest_host = sub_problem(host, largest_tile(plan.shape));
+  Args largest = device_layout(largest_host);
+  const Slots slots = slots_for(operands(largest_host, largest), plan.shape);
+
+  std::deque<PreparedTile<Args>> tiles;
+  std::size_t workspace = 0, bytes_in = 0;
+  for (const Tile& tile : plan.tiles) {
+    const PreparedTile<Args>& prepared = tiles.emplace_back(tile, sub_problem(host, tile), largest, row_for);
+    workspace = std::max(workspace, prepared.workspace);
+    for (int i = 0; i < 2; ++i)
+      if (tile.load[i]) bytes_in += device_bytes(prepared.on.inputs[std::size_t(i)].host);
+  }
+  const PipelineRun run(device, stream, bytes_in, device_bytes(whole.output.host));
+  const PoolBuffer memory(device, slots.end + workspace, stream);
+
+  Gates gates;
+  for (int i = 0; i < 2; ++i) gates.read_by[i].assign(std::size_t(plan.shape.input_slots[i]), 0);
+  gates.left_with.resize(std::size_t(plan.shape.output_slots));
+  PanelCopies copies;
+  std::vector<DeviceStep<Args>> steps;
+  for (PreparedTile<Args>& tile : tiles) {
+    place(tile.tile, tile.on, slots, memory.data());
+    add_tile(tile, run.sizes(), gates, copies, steps);
+  }
+  if (copies.clear_output)
+    FL_CUDA(cudaMemsetAsync(memory.data() + slots.output_begin, 0, slots.end - slots.output_begin, stream));
+  run.carry_out(steps, copies, memory.data() + slots.end, whole.output.host);
+}
+
+#define FL_INSTANTIATE(Args) \
+  template void run_tiles(const TilePlan<Args>&, const RowFor<Args>&, const Args&, int, cudaStream_t);
+FL_INSTANTIATE(SgemmArgs)
+FL_INSTANTIATE(SgemvArgs)
+FL_INSTANTIATE(TransposeArgs)
+#undef FL_INSTANTIATE
+
+}  // namespace fl::cuda

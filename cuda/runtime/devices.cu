@@ -1,0 +1,153 @@
+// The device table: looked up once, at the first question, without creating a context.
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+
+#include "core/errors.h"
+#include "cuda/runtime/check.h"
+#include "device/device.h"
+
+namespace fl::cuda {
+namespace {
+
+struct DeviceTable {
+  std::vector<DeviceInfo> devices;
+  Unavailable reason;
+  int driver = 0;
+};
+
+// ---------------------------------------------------------------- fork
+// Even asking how many devices there are initialises the driver, and a child of fork cannot use it then. The child
+// learns of it from a flag alone: a lock or a once_flag may have been copied in the middle of another thread's look-up.
+enum Lookup { not_started, started, no_devices, found_devices };
+std::atomic<Lookup> lookup{not_started};
+std::atomic<bool> lost_by_fork{false};
+
+void after_fork_in_child() {
+  const Lookup state = lookup.load();
+  if (state == started || state == found_devices) lost_by_fork.store(true);
+}
+
+const Unavailable forked_reason{
+    cudaErrorInitializationError, "cudaErrorInitializationError",
+    "CUDA cannot be used in this process: it was forked from one that had already used CUDA. "
+    "Start it with the 'spawn' or 'forkserver' method, or compute on the CPU (device='cpu')"};
+
+// ---------------------------------------------------------------- the look-up
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string no_driver_text(int driver) {
+  if (driver == 0) return "no NVIDIA driver was found on this machine";
+  return "the NVIDIA driver supports CUDA up to " + version_text(driver) + " and this build of fastlinalg needs CUDA " +
+         version_text(CUDART_VERSION) + ": update the driver";
+}
+
+std::string no_device_text() {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (!visible) return "the NVIDIA driver reports no CUDA device";
+  return "no CUDA device is visible: CUDA_VISIBLE_DEVICES is '" + std::string(visible) + "'";
+}
+
+Unavailable why(cudaError_t error, int driver) {
+  static_cast<void>(cudaGetLastError());
+  Unavailable reason{int(error), cudaGetErrorName(error), ""};
+  switch (error) {
+    case cudaErrorInsufficientDriver: reason.message = no_driver_text(driver); break;
+    case cudaErrorNoDevice: reason.message = no_device_text(); break;
+    case cudaErrorInitializationError:
+      reason.message =
+          "CUDA could not be initialised; in a child of fork that is because the parent had already used CUDA";
+      break;
+    default:
+      reason.message = "CUDA could not be initialised: " + reason.name + " (" + std::to_string(int(error)) +
+                       "): " + cudaGetErrorString(error);
+  }
+  return reason;
+}
+
+// float32 FMA pipes of one multiprocessor.
+int lanes(int compute_capability) { return compute_capability == 75 || compute_capability == 80 ? 64 : 128; }
+
+int attribute(cudaDeviceAttr name, int device) {
+  int value = 0;
+  FL_CUDA(cudaDeviceGetAttribute(&value, name, device));
+  return value;
+}
+
+DeviceInfo look_up_device(int device) {
+  cudaDeviceProp properties;
+  FL_CUDA(cudaGetDeviceProperties(&properties, device));
+  DeviceInfo info;
+  info.ordinal = device;
+  info.name = properties.name;
+  info.compute_capability = 10 * properties.major + properties.minor;
+  info.sm_count = properties.multiProcessorCount;
+  info.clock_khz = attribute(cudaDevAttrClockRate, device);
+  info.memory = properties.totalGlobalMem;
+  info.l2_cache = std::size_t(properties.l2CacheSize);
+  info.peak_gflops = 2e-6 * info.clock_khz * info.sm_count * lanes(info.compute_capability);
+  return info;
+}
+
+DeviceTable look_up() {
+  DeviceTable table;
+  static_cast<void>(cudaDriverGetVersion(&table.driver));
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess || count == 0) {
+    table.reason = why(error == cudaSuccess ? cudaErrorNoDevice : error, table.driver);
+    return table;
+  }
+  try {
+    for (int device = 0; device < count; ++device) table.devices.push_back(look_up_device(device));
+  } catch (const CudaError& e) {
+    table.devices.clear();
+    table.reason = {e.code, e.name, "the CUDA devices could not be examined: " + std::string(e.what())};
+  }
+  return table;
+}
+
+const DeviceTable& table() {
+  static std::once_flag once;
+  static const DeviceTable* result = nullptr;  // never freed: threads may ask while the process ends
+  std::call_once(once, [] {
+    pthread_atfork(nullptr, nullptr, after_fork_in_child);
+    lookup = started;
+    result = new DeviceTable(look_up());
+    lookup = result->devices.empty() ? no_devices : found_devices;
+  });
+  return *result;
+}
+
+}  // namespace
+
+int device_count() { return lost_by_fork ? 0 : int(table().devices.size()); }
+
+const Unavailable& unavailable() { return lost_by_fork ? forked_reason : table().reason; }
+
+const DeviceInfo& device_info(int device) {
+  require_device(device);
+  return table().devices[std::size_t(device)];
+}
+
+int driver_version() { return lost_by_fork ? 0 : table().driver; }
+
+int runtime_version() { return CUDART_VERSION; }
+
+const char* built_architectures() { return FASTLINALG_BUILT_ARCHITECTURES; }
+
+void require_device(int device) {
+  const int count = device_count();
+  if (count == 0) throw CudaError(unavailable().code, unavailable().name, unavailable().message);
+  if (device >= 0 && device < count) return;
+  throw CudaError(cudaErrorInvalidDevice, "cudaErrorInvalidDevice",
+                  "there is no device cuda:" + std::to_string(device) + "; this machine has " +
+                      (count == 1 ? std::string("cuda:0 only") : "cuda:0 to cuda:" + std::to_string(count - 1)));
+}
+
+}  // namespace fl::cuda

@@ -1,0 +1,76 @@
+// What device arrays need of streams: one waits for another, and a mark in the work of a stream. Nothing here waits on
+// the host.
+#include "cuda/runtime/check.h"
+#include "cuda/runtime/device_guard.h"
+#include "cuda/runtime/events.h"
+#include "cuda/runtime/streams.h"
+#include "device/device.h"
+
+namespace fl::cuda {
+namespace {
+
+cudaStream_t handle(void* stream) { return static_cast<cudaStream_t>(stream); }
+
+// Which capture a stream takes part in; 0 is none. The legacy stream may not be asked while a blocking stream is
+// captured: the answer is then an error that does the capture no harm, and the legacy stream itself is in none.
+unsigned long long capture_of(void* stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  const cudaError_t error = cudaStreamGetCaptureInfo(handle(stream), &status, &id);
+  if (error == cudaErrorStreamCaptureImplicit) static_cast<void>(cudaGetLastError());
+  else if (error != cudaSuccess) fail(error, "cudaStreamGetCaptureInfo(stream)", __FILE__, __LINE__);
+  return error == cudaSuccess && status == cudaStreamCaptureStatusActive ? id : 0;
+}
+
+}  // namespace
+
+void* own_stream(int device) {
+  require_device(device);
+  const DeviceGuard guard(device);
+  return library_stream(device);
+}
+
+bool capturing(int device, void* stream) {
+  require_device(device);
+  const DeviceGuard guard(device);
+  return capture_of(stream) != 0;
+}
+
+bool order_after(int device, void* later, void* earlier) {
+  require_device(device);
+  const DeviceGuard guard(device);
+  const auto graph = capture_of(later);
+  if (graph != 0 && capture_of(earlier) != graph) return false;
+  const EventLease event(device);
+  FL_CUDA(cudaEventRecord(event.get(), handle(earlier)));
+  FL_CUDA(cudaStreamWaitEvent(handle(later), event.get(), 0));
+  return true;
+}
+
+Mark::Mark(int device, void* stream) : device_(device), event_(nullptr) {
+  require_device(device);
+  const DeviceGuard guard(device);
+  if (capture_of(stream) != 0) return;
+  const cudaEvent_t event = borrow_event(device);
+  if (const cudaError_t error = cudaEventRecord(event, handle(stream)); error != cudaSuccess) {
+    give_back_event(device, event);
+    fail(error, "cudaEventRecord(event, stream)", __FILE__, __LINE__);
+  }
+  event_ = event;
+}
+
+Mark::~Mark() {
+  if (event_ && device_count() > 0) give_back_event(device_, static_cast<cudaEvent_t>(event_));
+}
+
+// A capture in the default mode, by whichever thread, forbids the question to all others.
+bool Mark::passed() const {
+  if (!event_ || device_count() == 0) return true;
+  const DeviceGuard guard(device_);
+  const AllowDuringCapture allow;
+  const cudaError_t error = cudaEventQuery(static_cast<cudaEvent_t>(event_));
+  static_cast<void>(cudaGetLastError());
+  return error != cudaErrorNotReady;  // after a failure of the device there is nothing to wait for
+}
+
+}  // namespace fl::cuda
