@@ -1,7 +1,7 @@
 """How far the cost rules of the kernel table are from this machine, and the table of factors that mends it.
 
-A rule's estimate times the row's factor is what dispatch then compares (``cpp/dispatch/tuning.h``). The factor is a function of
-the estimate itself: at a few microseconds a launch decides, at a thousand the memory or the arithmetic.
+A rule's estimate times the row's factor is what dispatch then compares (``cpp/dispatch/tuning.h``). The factor is a
+function of the estimate itself: at a few microseconds a launch decides, at a thousand the memory or the arithmetic.
 """
 
 from __future__ import annotations

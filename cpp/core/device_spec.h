@@ -1,0 +1,82 @@
+// A GPU as numbers: the one place that says what a device has. Made once for each device from what the driver reports
+// and from the table below (cuda/runtime/devices.cu). Legality, costs and launches read it.
+//
+// Rates are the makers' for the board's highest clock; costs fitted on one device are scaled to another by their ratio.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/export.h"
+
+namespace fl {
+
+// What instructions and launch attributes a device has. Bits, so that a kernel can ask for several.
+enum Feature : unsigned {
+  feature_cp_async = 1 << 0,   // asynchronous copies to shared memory, 8.0
+  feature_mbarrier = 1 << 1,   // barriers in shared memory that count bytes, 8.0
+  feature_tma = 1 << 2,        // tensor memory accelerator: boxes copied by one thread, 9.0
+  feature_clusters = 1 << 3,   // clusters of more than one block that read each other's shared memory, 9.0
+  feature_pdl = 1 << 4,        // programmatic dependent launch, 9.0
+  feature_wgmma = 1 << 5,      // products of a warpgroup from shared memory, 9.0a alone
+  feature_setmaxnreg = 1 << 6  // registers that move between warpgroups, 9.0a, 10.x, 11.x, 12.x under an "a" target
+};
+
+// What a compute capability has, whatever the chip. Sources: the CUDA C++ programming guide's table of technical
+// specifications; NVIDIA's architecture white papers for the rates.
+struct Capability {
+  int number;              // 10 * major + minor
+  int fma_per_clock;       // float32 FMAs of a multiprocessor
+  int half_fma_per_clock;  // dense fp16 tensor-core FMAs of a multiprocessor, float32 accumulation, data-center chips
+  int threads_per_sm;
+  int registers_per_sm;
+  int shared_per_sm;     // bytes
+  int shared_per_block;  // bytes that a block may ask for
+  unsigned features;
+};
+
+constexpr unsigned features_80 = feature_cp_async | feature_mbarrier;
+constexpr unsigned features_100 = features_80 | feature_tma | feature_clusters | feature_pdl;
+constexpr int KiB = 1024;
+inline constexpr Capability capabilities[] = {
+    {75, 64, 512, 1024, 65536, 64 * KiB, 64 * KiB, 0},
+    {80, 64, 1024, 2048, 65536, 164 * KiB, 163 * KiB, features_80},
+    {86, 128, 512, 1536, 65536, 100 * KiB, 99 * KiB, features_80},
+    {89, 128, 512, 1536, 65536, 100 * KiB, 99 * KiB, features_80},
+    {90, 128, 2048, 2048, 65536, 228 * KiB, 227 * KiB, features_100 | feature_wgmma | feature_setmaxnreg},
+    {100, 128, 4096, 2048, 65536, 228 * KiB, 227 * KiB, features_100 | feature_setmaxnreg},
+    {103, 128, 4096, 2048, 65536, 228 * KiB, 227 * KiB, features_100 | feature_setmaxnreg},
+    {120, 128, 512, 1536, 65536, 100 * KiB, 99 * KiB, features_80 | feature_tma | feature_pdl | feature_setmaxnreg},
+    {121, 128, 512, 1536, 65536, 100 * KiB, 99 * KiB, features_80 | feature_tma | feature_pdl | feature_setmaxnreg},
+};
+
+// The newest capability in the table that is not newer than `number`: what an unknown one has at least.
+constexpr const Capability& capability(int number) {
+  const Capability* found = &capabilities[0];
+  for (const Capability& each : capabilities)
+    if (each.number <= number) found = &each;
+  return *found;
+}
+
+struct DeviceSpec {
+  std::string name;
+  int compute_capability = 0;  // 10 * major + minor
+  int multiprocessors = 0;
+  int clock_khz = 0;      // highest clock of the multiprocessors
+  int fma_per_clock = 0;  // of a multiprocessor, as in Capability
+  int half_fma_per_clock = 0;
+  int threads_per_sm = 0, registers_per_sm = 0;
+  std::size_t shared_per_sm = 0, shared_per_block = 0;  // bytes
+  std::size_t l2_bytes = 0;
+  double bytes_per_us = 0;  // of device memory
+  unsigned features = 0;    // of the device, whatever the binary holds
+  bool has(unsigned wanted) const { return (features & wanted) == wanted; }
+  double fma_per_us() const { return 1e-3 * clock_khz * fma_per_clock * multiprocessors; }
+  bool operator==(const DeviceSpec&) const = default;
+};
+
+// The device on which costs were fitted and figures in comments were measured.
+FL_EXPORT const DeviceSpec& h200_spec();
+
+}  // namespace fl
