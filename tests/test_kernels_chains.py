@@ -13,10 +13,10 @@ from rows import rows
 
 ROWS = [param for param in rows("sgemm", "cuda") if param.values[0].strict]
 SLICES = {
-    "simt_32x32c4": (32, 32, 4),
-    "simt_32x32c2": (32, 32, 2),
-    "simt_48x32c4": (48, 32, 4),
-    "simt_48x48c2": (48, 48, 2),
+    "strict_32x32k8c4": (32, 32, 4),
+    "strict_32x32k8c2": (32, 32, 2),
+    "strict_48x32k8c4": (48, 32, 4),
+    "strict_48x48k8c2": (48, 48, 2),
 }
 every_row = pytest.mark.parametrize("row", ROWS)
 slice_row = pytest.mark.parametrize("row", [param for param in ROWS if param.values[0].name in SLICES])
@@ -35,9 +35,9 @@ def test_accurate_products_have_rows_whose_chains_are_short_enough(m, n, k):
     assert 64 < limit < k / 8
     assert table["naive"][1] == k
     short = [name for name, (_, chain) in table.items() if chain is not None and chain <= limit]
-    assert set(short) & {"simt_64x64g4", "simt_64x64s2", "simt_32x64s4"}, short
+    assert set(short) & {"strict_64x64k4", "strict_64x64i2", "strict_32x64i4"}, short
     if k > 8000:
-        assert {"simt_64x64g4", "simt_128x128", "simt_64x64s2", "simt_64x128s2"} <= set(short)
+        assert {"strict_64x64k4", "strict_128x128", "strict_64x64i2", "strict_64x128i2"} <= set(short)
 
 
 def test_the_fastest_row_has_longer_chains_somewhere():
@@ -46,7 +46,7 @@ def test_the_fastest_row_has_longer_chains_somewhere():
     assert no_limit is None
     fastest = min(strict, key=lambda name: strict[name][0])
     assert strict[fastest][1] > limit
-    assert table["simt_32x32c2"][1] < strict["simt_32x32c2"][1] / 4
+    assert table["strict_32x32k8c2"][1] < strict["strict_32x32k8c2"][1] / 4
 
 
 def test_no_limit_for_strict_products_nor_where_cublas_has_long_chains():

@@ -19,8 +19,8 @@ from rows import rows
 every_row = pytest.mark.parametrize("row", rows("sgemm"))
 every_gemv_row = pytest.mark.parametrize("row", rows("sgemv"))
 # Rows that cut k by what it takes to fill the device: the order of their additions follows from all of m, n and k.
-CUT_BY_SHAPE = ("simt_thin", "simt_column", "simt_64x128g4", "simt_96x192g2", "simt_128x128")
-CUT_BY_SHAPE += ("simt_64x32g8", "simt_64x48g8", "simt_32x96g8", "simt_64x64g4")
+CUT_BY_SHAPE = ("strict_tall_skinny", "strict_column", "strict_64x128k4", "strict_96x192k2", "strict_128x128")
+CUT_BY_SHAPE += ("strict_64x32k8", "strict_64x48k8", "strict_32x96k8", "strict_64x64k4")
 SIZES = (1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129)
 
 

@@ -1,4 +1,4 @@
-"""Thin products so large that the warps of `simt_thin` have twice the rows."""
+"""Thin products so large that the warps of `strict_tall_skinny` have twice the rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,19 @@ SHAPES = ((1100, 14003, 16), (1300, 12032, 11), (1030, 14700, 12))  # m, k and t
 def multiply(a, b, c, alpha, beta):
     (_, m, n), k = c.shape, a.shape[1] if a.transposed else a.shape[2]
     _core.device_sgemm(
-        "simt_thin", m, n, k, alpha, a.ptr, *a.strides, b.ptr, *b.strides, beta, c.ptr, c.ld, precision="strict"
+        "strict_tall_skinny",
+        m,
+        n,
+        k,
+        alpha,
+        a.ptr,
+        *a.strides,
+        b.ptr,
+        *b.strides,
+        beta,
+        c.ptr,
+        c.ld,
+        precision="strict",
     )
     return c.download()
 

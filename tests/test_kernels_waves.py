@@ -11,7 +11,7 @@ from rows import rows
 
 pytestmark = pytest.mark.gpu
 LADDER = "smem"
-PERSISTENT = ("simt_128x256", "simt_192x192", "simt_128x128")
+PERSISTENT = ("strict_128x256", "strict_192x192", "strict_128x128")
 # m, n, k, batch: 1.3 to 8 waves of 132 tiles and no cut of k, with edges in all three, and from 3 to 65 steps along k
 SHAPES = (
     (2200, 3100, 1000, 1),

@@ -15,16 +15,16 @@ from rows import rows
 pytestmark = pytest.mark.gpu
 # of a tile, and along k of all that share it
 STEPS = {
-    "simt_32x32c4": (32, 32, 512),
-    "simt_32x32c2": (32, 32, 256),
-    "simt_48x32c4": (48, 32, 512),
-    "simt_48x48c2": (48, 48, 256),
-    "simt_64x64g4c2": (64, 64, 64),
-    "simt_96x96g4c2": (96, 96, 64),
-    "simt_64x128g4": (64, 128, 32),
-    "simt_96x192g2": (96, 192, 32),
-    "simt_128x256": (128, 256, 32),
-    "simt_192x192": (192, 192, 32),
+    "strict_32x32k8c4": (32, 32, 512),
+    "strict_32x32k8c2": (32, 32, 256),
+    "strict_48x32k8c4": (48, 32, 512),
+    "strict_48x48k8c2": (48, 48, 256),
+    "strict_64x64k4c2": (64, 64, 64),
+    "strict_96x96k4c2": (96, 96, 64),
+    "strict_64x128k4": (64, 128, 32),
+    "strict_96x192k2": (96, 192, 32),
+    "strict_128x256": (128, 256, 32),
+    "strict_192x192": (192, 192, 32),
 }
 every_row = pytest.mark.parametrize("row", [row for row in rows("sgemm", "cuda") if row.values[0].name in STEPS])
 

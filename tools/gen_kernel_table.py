@@ -1,4 +1,4 @@
-"""Write the kernel table of docs/kernels.md from ``fastlinalg.kernels()``.
+"""Write the kernel table of docs/kernels.md from ``fastlinalg.kernels()``, and how to read the names in it.
 
 python tools/gen_kernel_table.py            replace the one in docs/kernels.md
 python tools/gen_kernel_table.py --print    print it
@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 import sys
 from pathlib import Path
 
 import fastlinalg as fl
 
-PAGE = Path(__file__).parent.parent / "docs" / "kernels.md"
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "kernels.md"
 BEGIN = "<!-- kernel table: written by tools/gen_kernel_table.py -->"
 END = "<!-- end of the kernel table -->"
 TITLES = {"sgemm": "SGEMM", "sgemv": "SGEMV", "transpose": "Transpose"}
@@ -31,9 +33,19 @@ def section(op: str, device: str) -> list[str]:
     return [*lines, ""]
 
 
+def grammar() -> list[str]:
+    """What the parts of a strict kernel's name mean: a comment of kernels.def."""
+    text = (ROOT / "cpp" / "table" / "kernels.def").read_text()
+    found = re.search(r"^// Names of strict kernels: (.+)\n((?://   .+\n)+)", text, re.MULTILINE)
+    if not found:
+        sys.exit("kernels.def does not say how to read the names of strict kernels")
+    parts = (line[2:].split(None, 1) for line in found[2].splitlines())
+    return [f"Names of strict kernels are `{found[1]}`:", "", *(f"- `{part}`: {means}" for part, means in parts), ""]
+
+
 def table() -> str:
-    """All tables, between the marks."""
-    lines = [BEGIN, ""]
+    """The names and all tables, between the marks."""
+    lines = [BEGIN, "", *grammar()]
     for op in TITLES:
         for device in DEVICES:
             lines += section(op, device)

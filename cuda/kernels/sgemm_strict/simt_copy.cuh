@@ -56,7 +56,7 @@ enum class Tail { of_lines, of_columns, none };
 // across k, EDGE_UNROLL copies are written out at a time. WHOLE_TURNED: all tiles are whole and arrive turned. What a
 // kernel for all ways carries with it costs time even where it is not run: a launch fetches its instructions anew.
 // CACHED: all 16-byte copies go through the first-level cache. Where all multiprocessors read the same few lines over
-// and over, the second level is slow: 262144 x 16 x 128 took simt_16x16w 192 us, and 65 so.
+// and over, the second level is slow: 262144 x 16 x 128 took strict_16x16w 192 us, and 65 so.
 template <int LINES, int LEN, int THREADS, Tail TAIL, int EDGE_UNROLL = 1, bool WHOLE_TURNED = false,
           bool CACHED = false>
 class TileCopy {

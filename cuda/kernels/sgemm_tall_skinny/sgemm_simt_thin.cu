@@ -18,7 +18,7 @@ void thin_wide(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx) {
   plan.rows&& moves_by16(p.a) ? thin_quads(p, plan, ctx) : thin<16, true>(p, plan, ctx);
 }
 
-void sgemm_simt_thin(const SgemmArgs& p, const Context& ctx) {
+void sgemm_strict_tall_skinny(const SgemmArgs& p, const Context& ctx) {
   const SgemmArgs left = long_operand_left(p);
   const ThinPlan plan = thin_plan(left);
   switch (plan.columns) {

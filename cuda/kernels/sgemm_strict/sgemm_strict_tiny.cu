@@ -158,8 +158,8 @@ void simt_tiny(const SgemmArgs& p, const Context& ctx) {
 
 }  // namespace
 
-void sgemm_simt_16x16w(const SgemmArgs& p, const Context& ctx) { simt_tiny<Sizes16x16w>(p, ctx); }
-void sgemm_simt_32x32w(const SgemmArgs& p, const Context& ctx) { simt_tiny<Sizes32x32w>(p, ctx); }
-void sgemm_simt_64x32w(const SgemmArgs& p, const Context& ctx) { simt_tiny<Sizes64x32w>(p, ctx); }
+void sgemm_strict_16x16w(const SgemmArgs& p, const Context& ctx) { simt_tiny<Sizes16x16w>(p, ctx); }
+void sgemm_strict_32x32w(const SgemmArgs& p, const Context& ctx) { simt_tiny<Sizes32x32w>(p, ctx); }
+void sgemm_strict_64x32w(const SgemmArgs& p, const Context& ctx) { simt_tiny<Sizes64x32w>(p, ctx); }
 
 }  // namespace fl

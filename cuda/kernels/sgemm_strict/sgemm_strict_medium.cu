@@ -2,10 +2,10 @@
 // over groups of warps, and over two blocks of a cluster where that is still too few (simt_ring.cuh).
 //
 //   row           tile      groups x blocks   thread tile   tiles on 132 multiprocessors
-//   64x64g4c2     64 x 64        4 x 2           8 x 8       512^2: 64, 128 blocks
-//   96x96g4c2     96 x 96        4 x 2          12 x 12      768^2: 64, 128 blocks
-//   64x128g4      64 x 128       4 x 1           8 x 16      1024^2: 128
-//   96x192g2      96 x 192       2 x 1          12 x 12      1536^2: 128
+//   64x64k4c2     64 x 64        4 x 2           8 x 8       512^2: 64, 128 blocks
+//   96x96k4c2     96 x 96        4 x 2          12 x 12      768^2: 64, 128 blocks
+//   64x128k4      64 x 128       4 x 1           8 x 16      1024^2: 128
+//   96x192k2      96 x 192       2 x 1          12 x 12      1536^2: 128
 //
 // Groups, because a block has eight multiplying warps whatever its tile is, and a thread tile has to stay large: eight
 // warps beside each other on 64 x 64 would leave each thread 4 x 4 outputs and half its issue slots to fragment loads.
@@ -16,22 +16,22 @@
 namespace fl {
 namespace {
 
-struct Sizes64x64g4c2 {
+struct Sizes64x64k4c2 {
   static constexpr int BM = 64, BN = 64, BK = 32, TM = 8, TN = 8, WM = 1, WN = 2, KG = 4, SLOTS = 12, SPLIT = 2;
   static constexpr int TEAMS = 1, WIDE_SLOTS = 6;
   static constexpr bool CUT = false, SQUARES = true, SHARES = false;
 };
-struct Sizes96x96g4c2 {
+struct Sizes96x96k4c2 {
   static constexpr int BM = 96, BN = 96, BK = 32, TM = 12, TN = 12, WM = 1, WN = 2, KG = 4, SLOTS = 7, SPLIT = 2;
   static constexpr int TEAMS = 1, WIDE_SLOTS = 6;
   static constexpr bool CUT = false, SQUARES = true, SHARES = false;
 };
-struct Sizes64x128g4 {
+struct Sizes64x128k4 {
   static constexpr int BM = 64, BN = 128, BK = 32, TM = 8, TN = 16, WM = 1, WN = 2, KG = 4, SLOTS = 9, SPLIT = 1;
   static constexpr int TEAMS = 1, WIDE_SLOTS = 6;
   static constexpr bool CUT = true, SQUARES = true, SHARES = false;
 };
-struct Sizes96x192g2 {
+struct Sizes96x192k2 {
   static constexpr int BM = 96, BN = 192, BK = 32, TM = 12, TN = 12, WM = 1, WN = 4, KG = 2, SLOTS = 6, SPLIT = 1;
   static constexpr int TEAMS = 1, WIDE_SLOTS = 0;
   static constexpr bool CUT = true, SQUARES = true, SHARES = false;
@@ -39,9 +39,9 @@ struct Sizes96x192g2 {
 
 }  // namespace
 
-void sgemm_simt_64x64g4c2(const SgemmArgs& p, const Context& ctx) { simt_ring<Sizes64x64g4c2>(p, ctx); }
-void sgemm_simt_96x96g4c2(const SgemmArgs& p, const Context& ctx) { simt_ring<Sizes96x96g4c2>(p, ctx); }
-void sgemm_simt_64x128g4(const SgemmArgs& p, const Context& ctx) { simt_ring<Sizes64x128g4>(p, ctx); }
-void sgemm_simt_96x192g2(const SgemmArgs& p, const Context& ctx) { simt_ring<Sizes96x192g2>(p, ctx); }
+void sgemm_strict_64x64k4c2(const SgemmArgs& p, const Context& ctx) { simt_ring<Sizes64x64k4c2>(p, ctx); }
+void sgemm_strict_96x96k4c2(const SgemmArgs& p, const Context& ctx) { simt_ring<Sizes96x96k4c2>(p, ctx); }
+void sgemm_strict_64x128k4(const SgemmArgs& p, const Context& ctx) { simt_ring<Sizes64x128k4>(p, ctx); }
+void sgemm_strict_96x192k2(const SgemmArgs& p, const Context& ctx) { simt_ring<Sizes96x192k2>(p, ctx); }
 
 }  // namespace fl

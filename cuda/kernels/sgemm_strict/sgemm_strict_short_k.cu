@@ -116,7 +116,7 @@ void launch(const SgemmArgs& p, const Context& ctx) {
 
 }  // namespace
 
-void sgemm_simt_shallow(const SgemmArgs& p, const Context& ctx) {
+void sgemm_strict_short_k(const SgemmArgs& p, const Context& ctx) {
   if (shallow_is_large(p)) return launch<ShallowTile<4, 8, 2, 4>>(p, ctx);
   if (shallow_is_small(p)) return launch<ShallowTile<2, 4, 4, 4>>(p, ctx);
   launch<ShallowTile<2, 4, 2, 8>>(p, ctx);

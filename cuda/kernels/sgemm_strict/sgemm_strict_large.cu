@@ -30,8 +30,8 @@ struct Sizes128x128 {
 
 }  // namespace
 
-void sgemm_simt_128x128(const SgemmArgs& p, const Context& ctx) { simt_ring<Sizes128x128>(p, ctx); }
-void sgemm_simt_128x256(const SgemmArgs& p, const Context& ctx) { simt_ring<Sizes128x256>(p, ctx); }
-void sgemm_simt_192x192(const SgemmArgs& p, const Context& ctx) { simt_ring<Sizes192x192>(p, ctx); }
+void sgemm_strict_128x128(const SgemmArgs& p, const Context& ctx) { simt_ring<Sizes128x128>(p, ctx); }
+void sgemm_strict_128x256(const SgemmArgs& p, const Context& ctx) { simt_ring<Sizes128x256>(p, ctx); }
+void sgemm_strict_192x192(const SgemmArgs& p, const Context& ctx) { simt_ring<Sizes192x192>(p, ctx); }
 
 }  // namespace fl

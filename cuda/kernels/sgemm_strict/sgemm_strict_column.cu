@@ -12,7 +12,7 @@ void sgemv_cluster_columns(const SgemvArgs& p, const Context& ctx);
 void sgemv_split_columns(const SgemvArgs& p, const Context& ctx);
 void sgemv_short_columns(const SgemvArgs& p, const Context& ctx);
 
-void sgemm_simt_column(const SgemmArgs& p, const Context& ctx) {
+void sgemm_strict_column(const SgemmArgs& p, const Context& ctx) {
   const int64_t products = p.m == 1 ? 1 : p.n;
   for (int64_t column = 0; column < products; ++column) {
     const SgemvArgs v = column_of(p, column);

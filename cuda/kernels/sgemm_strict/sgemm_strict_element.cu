@@ -56,7 +56,7 @@ void launch(const SgemmArgs& p, const Context& ctx) {
 
 }  // namespace
 
-void sgemm_simt_element(const SgemmArgs& p, const Context& ctx) {
+void sgemm_strict_element(const SgemmArgs& p, const Context& ctx) {
   if (p.k <= 12) launch<8>(p, ctx);
   else launch<16>(p, ctx);
 }
