@@ -147,7 +147,7 @@ __device__ __forceinline__ void store4_cluster(uint32_t to, float4 v) {  // st.s
                : "memory");
 }
 
-// ---------------------------------------------------------------- registers and grids (sm_90a, sm_90)
+// ---------------------------------------------------------------- registers and parameters (sm_90a)
 // Every warp of a warpgroup has to call these. N registers per thread from here on.
 template <int N>
 __device__ __forceinline__ void registers_up() {  // setmaxnreg.inc
@@ -157,10 +157,6 @@ template <int N>
 __device__ __forceinline__ void registers_down() {  // setmaxnreg.dec
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 }
-// With a launch that may overlap the one before it: nothing that an earlier kernel of the stream wrote may be read, and
-// nothing it may still read be written, before grid_wait(). grid_release() lets the next launch begin; it waits as
-// well.
-__device__ __forceinline__ void grid_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 // Reads a kernel's parameters before it waits, so that they are in the constant cache when it has to be quick.
 template <class Plan>
 __device__ __forceinline__ void touch(const Plan& plan) {
@@ -168,6 +164,5 @@ __device__ __forceinline__ void touch(const Plan& plan) {
   for (std::size_t i = 0; i < sizeof(Plan) / 64; ++i)
     asm volatile("" ::"r"(reinterpret_cast<const unsigned*>(&plan)[i * 16]));
 }
-__device__ __forceinline__ void grid_release() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 
 }  // namespace fl::ptx

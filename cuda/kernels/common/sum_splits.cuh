@@ -3,8 +3,7 @@
 // runs and waits for it.
 #pragma once
 
-#include "cuda/kernels/common/cluster_launch.cuh"
-#include "cuda/kernels/common/ptx.cuh"
+#include "cuda/kernels/common/launch.cuh"
 
 namespace fl {
 namespace {
@@ -22,7 +21,7 @@ __global__ void __launch_bounds__(SUM_THREADS)
   const int64_t output = int64_t{blockIdx.x} * ACROSS + across, row = output / p.n, col = output - row * p.n;
   const bool exists = row < p.m * p.batch;
   const int64_t stride = p.batch * p.m * ld;
-  ptx::grid_wait();
+  pdl_wait();
   float sum = 0.0f;
   if (exists) {
     const float* from = sums + row * ld + col;
@@ -42,11 +41,11 @@ __global__ void __launch_bounds__(SUM_THREADS)
 
 // The sums of a range are [batch][m][ld].
 inline void sum_splits(const SgemmArgs& p, int splits, const float* sums, int64_t ld, const Context& ctx) {
-  static std::atomic<uint64_t> raised[2]{};
   const bool many = splits > 16;
   const auto blocks = static_cast<unsigned>(ceil_div(p.m * p.n * p.batch, SUM_THREADS / (many ? 8 : 1)));
-  launch_overlapping(many ? sum_splits_kernel<8> : sum_splits_kernel<1>, {blocks, SUM_THREADS, 0}, stream(ctx),
-                     raised[many], p, static_cast<unsigned>(splits), sums, ld);
+  const auto ranges = static_cast<unsigned>(splits);
+  many ? launch_kernel<sum_splits_kernel<8>>({blocks, SUM_THREADS}, ctx, p, ranges, sums, ld)
+       : launch_kernel<sum_splits_kernel<1>>({blocks, SUM_THREADS}, ctx, p, ranges, sums, ld);
 }
 
 }  // namespace

@@ -166,9 +166,9 @@ __global__ void __launch_bounds__(T::THREADS, 1) mma_product_kernel(const __grid
   extern __shared__ __align__(128) char memory[];  // nothing else is shared: what lies before it may not be aligned
   VerdictShared& guard = *reinterpret_cast<VerdictShared*>(memory + T::VERDICT);
   if (threadIdx.x == 0) guard = {};
-  release_next();
+  pdl_launch_next();
   __syncthreads();
-  wait_for_previous();
+  pdl_wait();
   if (!wanted(plan.guard)) return;
 
   // The first copies take as long as the verdict.

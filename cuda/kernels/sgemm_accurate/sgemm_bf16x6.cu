@@ -47,12 +47,8 @@ void launch_sliced_fallback(const SgemmArgs& p, const unsigned* verdict, const C
       by16(p.a.data, line_stride(p.a)) && by16(p.b.data, line_stride(p.b)) && (p.a.bs | p.b.bs) % 4 == 0;
   const unsigned full = 2 * static_cast<unsigned>(ctx.sm_count), blocks = grid.blocks() < full ? grid.blocks() : full;
   by_order(p, [&](auto TA, auto TB) {
-    static std::atomic<uint64_t> raised{0};
-    static PerDevice known;
-    const auto kernel = sliced_fallback_kernel<TA, TB>;
-    if (raise_shared_limit(reinterpret_cast<const void*>(kernel), FALLBACK_SHARED, raised) != cudaSuccess) return;
-    launch_overlapping(kernel, GridShape{blocks, FALLBACK_THREADS, 1, FALLBACK_SHARED}, ctx, known, p, grid, verdict,
-                       aligned);
+    launch_kernel<sliced_fallback_kernel<TA, TB>>({blocks, FALLBACK_THREADS, FALLBACK_SHARED}, ctx, p, grid, verdict,
+                                                  aligned);
   });
 }
 
@@ -61,12 +57,8 @@ void launch_fallback_ranges(const SgemmArgs& p, const unsigned* verdict, const R
   const bool aligned = by16(p.a.data, line_stride(p.a)) && by16(p.b.data, line_stride(p.b));
   const unsigned full = 2 * static_cast<unsigned>(ctx.sm_count), units = grid.blocks() * unsigned(to.ranges);
   by_order(p, [&](auto TA, auto TB) {
-    static std::atomic<uint64_t> raised{0};
-    static PerDevice known;
-    const auto kernel = fallback_ranges_kernel<TA, TB>;
-    if (raise_shared_limit(reinterpret_cast<const void*>(kernel), FALLBACK_SHARED, raised) != cudaSuccess) return;
-    launch_overlapping(kernel, GridShape{units < full ? units : full, FALLBACK_THREADS, 1, FALLBACK_SHARED}, ctx, known,
-                       p, grid, verdict, aligned, to);
+    launch_kernel<fallback_ranges_kernel<TA, TB>>({units < full ? units : full, FALLBACK_THREADS, FALLBACK_SHARED}, ctx,
+                                                  p, grid, verdict, aligned, to);
   });
 }
 

@@ -14,10 +14,6 @@ using Flat = MmaTile<2, 2>;
 
 template <class T>
 void launch_mma_product(const SgemmArgs& p, const SlicedOperands& at, const SlicedBound& bound, const Context& ctx) {
-  static std::atomic<uint64_t> raised{0};
-  static PerDevice known;
-  const auto kernel = mma_product_kernel<T>;
-  if (raise_shared_limit(reinterpret_cast<const void*>(kernel), T::SHARED_BYTES, raised) != cudaSuccess) return;
   const MmaPlan product{at.a.slices,
                         at.b.slices,
                         int(at.k_blocks),
@@ -28,7 +24,7 @@ void launch_mma_product(const SgemmArgs& p, const SlicedOperands& at, const Slic
                         epilogue_of(p, at)};
   const int64_t tiles = int64_t{product.tile_rows} * product.tile_cols;
   const auto blocks = static_cast<unsigned>(tiles < ctx.sm_count ? tiles : ctx.sm_count);
-  launch_overlapping(kernel, GridShape{blocks, T::THREADS, 1, T::SHARED_BYTES}, ctx, known, product);
+  launch_kernel<mma_product_kernel<T>>({blocks, T::THREADS, T::SHARED_BYTES}, ctx, product);
 }
 
 void multiply_one(const SgemmArgs& p, const Context& ctx) {

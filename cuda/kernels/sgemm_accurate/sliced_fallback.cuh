@@ -95,7 +95,7 @@ template <bool TA, bool TB>
 __global__ void __launch_bounds__(FALLBACK_THREADS, 2)
     sliced_fallback_kernel(const __grid_constant__ SgemmArgs p, TileGrid grid, const unsigned* verdict, bool by16) {
   extern __shared__ char fallback_memory[];
-  wait_for_previous();
+  pdl_wait();
   if (verdict && !(*verdict & VERDICT_REFUSED)) return;
   for (unsigned tile = blockIdx.x; tile < grid.total; tile += gridDim.x)
     fallback_tile<TA, TB>(p, block_tile<FALLBACK_BM, FALLBACK_BM>(p, grid, tile), by16,

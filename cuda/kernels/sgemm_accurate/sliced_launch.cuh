@@ -1,7 +1,7 @@
 // The launches of a sliced product: the split pass and the product. Each begins while the one before it ends.
 #pragma once
 
-#include "cuda/kernels/common/cluster_launch.cuh"
+#include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/tensor_map.cuh"
 #include "cuda/kernels/sgemm_accurate/sliced_single.cuh"
 #include "cuda/kernels/sgemm_accurate/sliced_strips.cuh"
@@ -85,7 +85,6 @@ struct SlicedOperands {
 template <class S>
 void launch_split(const SgemmArgs& p, const SlicedOperands& at, const SlicedBound& bound, const unsigned* before,
                   const Context& ctx) {
-  static PerDevice known;
   const int64_t lda = line_stride(p.a), ldb = line_stride(p.b);
   const int64_t a_groups = at.a.ready ? 0 : at.a.groups, b_groups = at.b.ready ? 0 : at.b.groups;
   if (a_groups + b_groups == 0) return;
@@ -102,24 +101,22 @@ void launch_split(const SgemmArgs& p, const SlicedOperands& at, const SlicedBoun
                         before};
   const unsigned few = 2 * static_cast<unsigned>(ctx.sm_count);
   const unsigned blocks = before && split.groups > few ? few : split.groups;
-  const auto launch = [&](auto kernel, int threads) {
-    launch_overlapping(kernel, GridShape{blocks, threads}, ctx, known, split);
-  };
   const auto launch_all = [&](auto packed) {
     constexpr bool PACKED = decltype(packed)::value;
     if (const int strips = split_strips(split.groups, p.k); strips > 1) {
-      static PerDevice known_first, known_second;
       const SplitStrips cut{split, unsigned(strips), at.records, at.records + STRIP_BLOCKS};
-      const GridShape all{split.groups * cut.strips, LongSplit::THREADS};
-      launch_overlapping(split_strips_kernel<S, LongSplit, 2, PACKED>, all, ctx, known_first, cut);
-      return launch_overlapping(settle_strips_kernel<S, LongSplit, 2, PACKED>, all, ctx, known_second, cut);
+      const LaunchShape all{split.groups * cut.strips, LongSplit::THREADS};
+      launch_kernel<split_strips_kernel<S, LongSplit, 2, PACKED>>(all, ctx, cut);
+      return launch_kernel<settle_strips_kernel<S, LongSplit, 2, PACKED>>(all, ctx, cut);
     }
     if (p.k > SlicedBound::ONE_PIECE)
-      return launch(sliced_split_kernel<S, true, LongSplit, 2, PACKED>, LongSplit::THREADS);
+      return launch_kernel<sliced_split_kernel<S, true, LongSplit, 2, PACKED>>({blocks, LongSplit::THREADS}, ctx,
+                                                                               split);
     if constexpr (S::COUNT == 3)
       if (2 * split.groups <= 3 * static_cast<unsigned>(ctx.sm_count))
-        return launch(sliced_split_kernel<S, false, WideSplit, 1, PACKED>, WideSplit::THREADS);
-    launch(sliced_split_kernel<S, false, ShortSplit, 2, PACKED>, ShortSplit::THREADS);
+        return launch_kernel<sliced_split_kernel<S, false, WideSplit, 1, PACKED>>({blocks, WideSplit::THREADS}, ctx,
+                                                                                  split);
+    launch_kernel<sliced_split_kernel<S, false, ShortSplit, 2, PACKED>>({blocks, ShortSplit::THREADS}, ctx, split);
   };
   if constexpr (S::COUNT == 2)
     if (at.b_tile != SLICE_BLOCK) return launch_all(std::true_type{});
@@ -164,16 +161,15 @@ int resident_clusters(Kernel kernel, int sm_count) {
 
 template <class T, WayOut WAY>
 void launch_tiles(ProductPlan plan, const CUtensorMap& map, const Context& ctx) {
-  static std::atomic<uint64_t> raised{0};
-  const auto kernel = sliced_product_kernel<T, WAY>;
-  if (raise_shared_limit(reinterpret_cast<const void*>(kernel), T::SHARED_BYTES, raised) != cudaSuccess) return;
+  constexpr auto kernel = sliced_product_kernel<T, WAY>;
+  bool for_sm90 = false;  // before it is asked how many clusters run at a time
+  if (prepare_kernel<kernel>(for_sm90, T::SHARED_BYTES) != cudaSuccess) return;
   plan.tile_rows = int(ceil_div(plan.out.m, T::BM));
   plan.tile_cols = int(ceil_div(plan.out.n, T::BN * T::CLUSTER));
   plan.band = plan.out.n >= 8192 && plan.k_blocks <= 32 ? 11 : 8;
   const int64_t tiles = int64_t{plan.tile_rows} * plan.tile_cols, clusters = resident_clusters<T>(kernel, ctx.sm_count);
   const auto blocks = static_cast<unsigned>((tiles < clusters ? tiles : clusters) * T::CLUSTER);
-  launch_overlapping(kernel, {blocks, unsigned(T::THREADS), T::SHARED_BYTES, unsigned(T::CLUSTER)}, stream(ctx), raised,
-                     plan, map);
+  launch_kernel<kernel>({blocks, T::THREADS, T::SHARED_BYTES, T::CLUSTER}, ctx, plan, map);
 }
 
 inline Guard guard_of(const SgemmArgs& p, const SlicedOperands& at, const SlicedBound& bound, const unsigned* before,
@@ -219,9 +215,7 @@ bool launch_single(const SgemmArgs& p, const SlicedOperands& at, const SlicedBou
   single.product.band = 8;
   const auto blocks = static_cast<unsigned>(single.product.tile_rows * single.product.tile_cols * T::BLOCKS);
   by_order(p, [&](auto TA, auto TB) {
-    static std::atomic<uint64_t> raised{0};
-    launch_overlapping(sliced_single_kernel<T, TA, TB>, {blocks, T::THREADS, T::SHARED_BYTES, T::BLOCKS}, stream(ctx),
-                       raised, single);
+    launch_kernel<sliced_single_kernel<T, TA, TB>>({blocks, T::THREADS, T::SHARED_BYTES, T::BLOCKS}, ctx, single);
   });
   return falls_back;
 }

@@ -8,7 +8,7 @@
 // there are any so small that the slices cannot hold them, and NaN or Inf.
 #pragma once
 
-#include "cuda/kernels/common/overlap.cuh"
+#include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/sgemm_accurate/sliced_share.cuh"
 
 namespace fl {

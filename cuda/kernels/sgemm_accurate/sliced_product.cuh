@@ -154,14 +154,14 @@ __global__ void __launch_bounds__(T::THREADS, 1)
     ptx::barrier_init(stages.decided, 1);
     ptx::barrier_init_fence();
   }
-  ptx::grid_release();
+  pdl_launch_next();
   ptx::touch(plan);
   __syncthreads();
   if constexpr (T::CLUSTER > 1) {
     ptx::cluster_arrive();
     ptx::cluster_wait();
   }
-  ptx::grid_wait();
+  pdl_wait();
   if (!wanted(plan.guard)) return;
   if (threadIdx.x < 128) {
     ptx::registers_down<T::COPY_REGISTERS>();

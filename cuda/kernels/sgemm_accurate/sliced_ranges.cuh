@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(T::THREADS, 1) sliced_ranges_kernel(const __gr
   const Stages stages = begin_stages<T>(memory, guard);
   ptx::touch(plan);
   __syncthreads();
-  ptx::grid_wait();
+  pdl_wait();
   if (!wanted(plan.product.guard)) return;
   // Blocks that run at a time read the same range of many tiles.
   const int tiles = plan.product.tile_rows * plan.product.tile_cols;
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(FALLBACK_THREADS, 2)
     fallback_ranges_kernel(const __grid_constant__ SgemmArgs p, TileGrid grid, const unsigned* verdict, bool by16,
                            RangeSums to) {
   extern __shared__ char fallback_memory[];
-  wait_for_previous();
+  pdl_wait();
   if (!(*verdict & VERDICT_REFUSED)) return;
   const int64_t k_blocks = ceil_div(p.k, SLICE_BLOCK);
   for (unsigned unit = blockIdx.x; unit < grid.total * to.ranges; unit += gridDim.x) {
@@ -95,7 +95,7 @@ static __global__ void __launch_bounds__(RANGES_DOWN* RANGES_ACROSS)
   const unsigned quads = ceil_div(out.n, 4), quad = blockIdx.x * RANGES_ACROSS + across;
   const int row = int(quad / quads), col = int(quad % quads) * 4;
   const bool exists = row < out.m;
-  wait_for_previous();
+  pdl_wait();
   const unsigned verdict = *plan.verdict;
   const bool plain = verdict & VERDICT_REFUSED;
   if (verdict & VERDICT_DONE || (plain && !plan.refused_too)) return;
@@ -133,18 +133,17 @@ template <class S>
 void launch_ranges(const SgemmArgs& p, const SlicedOperands& at, const SlicedRanges& ranges, const SlicedBound& bound,
                    const unsigned* before, unsigned* verdict, bool last, const Context& ctx) {
   using T = RangeTile<S>;
-  static std::atomic<uint64_t> raised{0}, none{0};
   RangesPlan plan{product_plan(p, at, bound, before, verdict),
                   {at.sums, ranges.count, ranges.ld, ranges.rows * ranges.ld}};
   plan.product.tile_rows = int(ranges.rows / RANGE_TILE);
   plan.product.tile_cols = int(ranges.ld / RANGE_TILE);
   plan.product.band = 8;
   const auto blocks = static_cast<unsigned>(plan.product.tile_rows * plan.product.tile_cols * ranges.count);
-  launch_overlapping(sliced_ranges_kernel<T>, {blocks, T::THREADS, T::SHARED_BYTES}, stream(ctx), raised, plan);
+  launch_kernel<sliced_ranges_kernel<T>>({blocks, T::THREADS, T::SHARED_BYTES}, ctx, plan);
   if (last) launch_fallback_ranges(p, verdict, plan.to, ctx);
   const RangesSum sum{plan.to, plan.product.out, by16(p.c.data, p.c.rs), verdict, last};
   const auto sums = static_cast<unsigned>(ceil_div(p.m * ceil_div(p.n, 4), RANGES_ACROSS));
-  launch_overlapping(sum_ranges_kernel, {sums, RANGES_DOWN * RANGES_ACROSS, 0}, stream(ctx), none, sum);
+  launch_kernel<sum_ranges_kernel>({sums, RANGES_DOWN * RANGES_ACROSS}, ctx, sum);
 }
 
 }  // namespace fl

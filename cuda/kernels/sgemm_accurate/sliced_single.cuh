@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(T::THREADS, 1) sliced_single_kernel(const __gr
   ptx::touch(plan);
   __syncthreads();
   if constexpr (T::BLOCKS > 1) ptx::cluster_meet();  // others write to this block once it has begun
-  ptx::grid_wait();
+  pdl_wait();
   if (!wanted(plan.product.guard)) return;
   const PartShare<T> share(plan.product.k_blocks);
   bool met = false;

@@ -11,6 +11,7 @@
 
 #include <type_traits>
 
+#include "cuda/kernels/common/ptx.cuh"
 #include "cuda/kernels/sgemm_accurate/sliced_lines.cuh"
 
 namespace fl {
@@ -65,9 +66,9 @@ template <class S, bool LONG, class Shape, int RESIDENT, bool PACKED>
 __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
     sliced_split_kernel(const __grid_constant__ SplitPlan plan) {
   __shared__ SplitShared shared;
-  if (plan.early) release_next();
+  if (plan.early) pdl_launch_next();
   ptx::touch(plan);
-  wait_for_previous();
+  pdl_wait();
   if (!split_wanted(plan)) return;
   for (unsigned block = blockIdx.x; block < plan.groups; block += gridDim.x) {
     clear(shared);

@@ -50,7 +50,7 @@ __device__ __forceinline__ void split_strip(const SplitStrips& plan, const Split
 template <class S, class Shape, bool PACKED, class Work>
 __device__ __forceinline__ void on_strip(const SplitStrips& plan, SplitShared& shared, Work&& work) {
   ptx::touch(plan);
-  wait_for_previous();
+  pdl_wait();
   if (!split_wanted(plan.split)) return;
   const unsigned group = blockIdx.x % plan.split.groups, strip = blockIdx.x / plan.split.groups;
   clear(shared);
@@ -126,7 +126,7 @@ template <class S, class Shape, int RESIDENT, bool PACKED>
 __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
     settle_strips_kernel(const __grid_constant__ SplitStrips plan) {
   __shared__ SplitShared shared;
-  if (plan.split.early) release_next();
+  if (plan.split.early) pdl_launch_next();
   on_strip<S, Shape, PACKED>(plan, shared, [&](auto type, const SplitOperand& x, auto... where) {
     settle_strip<typename decltype(type)::type>(plan, x, where..., shared);
   });

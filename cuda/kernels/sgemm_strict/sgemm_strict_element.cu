@@ -1,8 +1,7 @@
 // Strict SGEMM by the smallest kernel there is, a thread to an output: for products that last as long as their launch.
 // Threads are numbered along the rows of C, so that a result with few columns leaves no lane idle; operands come from
 // the first-level cache. Eight k are under way at a time, or sixteen where there are more than twelve. Ascending k.
-#include "cuda/kernels/common/cluster_launch.cuh"
-#include "cuda/kernels/common/ptx.cuh"
+#include "cuda/kernels/common/launch.cuh"
 
 namespace fl {
 namespace {
@@ -21,7 +20,7 @@ __global__ void __launch_bounds__(THREADS)
   const int64_t j = output - i * p.n;
   const float* a = p.a.data + tile.batch * p.a.bs + i * p.a.rs;
   const float* b = p.b.data + tile.batch * p.b.bs + j * p.b.cs;
-  ptx::grid_wait();
+  pdl_wait();
   float acc = 0.0f;
   int64_t k = 0;
 #pragma unroll 1
@@ -42,16 +41,15 @@ __global__ void __launch_bounds__(THREADS)
     for (int u = 0; u + 1 < U; ++u)
       if (u < left) acc = fmaf(a_frag[u], b_frag[u], acc);
   }
-  ptx::grid_release();
+  pdl_launch_next();
   store(p, tile.batch, i, j, acc);
 #endif
 }
 
 template <int U>
 void launch(const SgemmArgs& p, const Context& ctx) {
-  static std::atomic<uint64_t> raised{0};
   const TileGrid grid(1, p.m * p.n, p.batch, 1, THREADS);
-  launch_overlapping(simt_element_kernel<U>, {grid.blocks(), THREADS, 0}, stream(ctx), raised, p, grid);
+  launch_kernel<simt_element_kernel<U>>({grid.blocks(), THREADS}, ctx, p, grid);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 // one slot, and other blocks to fill the wait, 201 x 441 x 57 took 6.3 instead of 4.7 us; large products the same.
 // Ascending k, one chain of FMAs for each output.
 #include "cost/simt_rules.h"
-#include "cuda/kernels/common/cluster_launch.cuh"
+#include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/sgemm_strict/simt_tile.cuh"
 
 namespace fl {
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
   typename T::CopyB b(plan.b, first_of(plan.b, tile.batch, 0, col), plus_zeros, t);
   a.length = static_cast<int>(min(p.m - row, int64_t{T::BM}));
   b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
-  ptx::grid_wait();
+  pdl_wait();
   int64_t to_copy = p.k;
   int into = 0, from = 0;
   auto copy_next = [&] {
@@ -108,10 +108,9 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
 
 template <class T>
 void launch(const SgemmArgs& p, const Context& ctx) {
-  static std::atomic<uint64_t> raised{0};
   const ShallowPlan plan{operand(p.a, p.a.cs, p.a.rs), operand(p.b, p.b.rs, p.b.cs),
                          TileGrid(p.m, p.n, p.batch, T::BM, T::BN)};
-  launch_overlapping(simt_shallow_kernel<T>, {plan.grid.blocks(), T::THREADS, T::SHARED}, stream(ctx), raised, p, plan);
+  launch_kernel<simt_shallow_kernel<T>>({plan.grid.blocks(), T::THREADS, T::SHARED}, ctx, p, plan);
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
   const uint32_t shared = ptx::shared_address(memory), ring = shared + warp * T::SLOTS * T::SLOT;
   const WarpStage stage{shared + T::WARPS * T::SLOTS * T::SLOT + warp * WarpStage::BYTES};
   TinyWalk<T> walk{p.k > 0 ? blockIdx.x * T::WARPS + warp : plan.grid.total, gridDim.x * T::WARPS};
-  ptx::grid_wait();
+  pdl_wait();
   int into = 0, from = 0;
   auto copy_next = [&] {
     copy_slot<T>(p, plan, walk, ring + into * T::SLOT, lane_id);
@@ -143,12 +143,10 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
 
 template <class T>
 void launch(const SgemmArgs& p, const Context& ctx) {
-  static std::atomic<uint64_t> raised{0};
   const TinyPlan plan{operand(p.a, p.a.rs, p.a.cs), operand(p.b, p.b.rs, p.b.cs),
                       TileGrid(p.m, p.n, p.batch, T::BM, T::BN)};
   const int64_t wanted = ceil_div(int64_t{plan.grid.blocks()}, T::WARPS), most = T::BLOCKS * int64_t{ctx.sm_count};
-  launch_overlapping(simt_tiny_kernel<T>, {unsigned(wanted < most ? wanted : most), T::THREADS, T::SHARED}, stream(ctx),
-                     raised, p, plan);
+  launch_kernel<simt_tiny_kernel<T>>({unsigned(wanted < most ? wanted : most), T::THREADS, T::SHARED}, ctx, p, plan);
 }
 
 template <class S>

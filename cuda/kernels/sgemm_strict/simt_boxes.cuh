@@ -113,8 +113,8 @@ __global__ void __launch_bounds__(T::THREADS, 1)
   if (t % 32 == 0) slots.prepare();
   __syncwarp();
   ptx::cluster_arrive();
-  ptx::grid_release();
-  ptx::grid_wait();
+  pdl_launch_next();
+  pdl_wait();
 
   if (t % 32 == 0)
     for (int s = 0; s < min(T::BOXES, count); ++s) slots.fill(maps, s);
@@ -143,11 +143,10 @@ bool box_maps(BoxMaps& maps, const SgemmArgs& p, const WarpPlan& plan) {
 template <class S, bool RUNS>
 void simt_boxes_or_warps(const SgemmArgs& p, const WarpPlan& plan, const Context& ctx) {
   using T = BoxTile<S, RUNS>;
-  static std::atomic<uint64_t> raised{0};
   BoxMaps maps;
   if (!box_maps<T>(maps, p, plan)) return simt_warps<S, RUNS>(p, plan, ctx);
-  launch_overlapping(simt_boxes_kernel<T>, {plan.grid.blocks() * T::SPLIT, T::THREADS, T::SHARED, T::SPLIT},
-                     stream(ctx), raised, p, plan, maps);
+  launch_kernel<simt_boxes_kernel<T>>({plan.grid.blocks() * T::SPLIT, T::THREADS, T::SHARED, T::SPLIT}, ctx, p, plan,
+                                      maps);
 }
 
 template <class S>

@@ -46,7 +46,7 @@ __device__ __forceinline__ void copy_tiles(const SgemmArgs& p, const RingPlan& p
                                                                 plus_zeros, t);
     a.length = static_cast<int>(min(p.m - row, int64_t{T::BM}));
     b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
-    ptx::grid_wait();  // not sooner: all that comes before it overlaps the end of the kernel before
+    pdl_wait();  // not sooner: all that comes before it overlaps the end of the kernel before
 #pragma unroll 1
     for (int step = steps.count - team; step > 0; step -= T::TEAMS) {
       if (!T::WHOLE && step == 1 && steps.first + steps.count == plan.steps) a.lines = b.lines = plan.tail;
@@ -108,7 +108,7 @@ __device__ __forceinline__ void ring_block(const SgemmArgs& p, const RingPlan& p
     ptx::barrier_init_fence();
   }
   __syncthreads();
-  ptx::grid_release();
+  pdl_launch_next();
   if constexpr (T::SPLIT > 1) ptx::cluster_arrive();
   if (t >= T::math_threads()) {
     ptx::registers_down<T::COPY_REGISTERS>();
@@ -121,7 +121,7 @@ __device__ __forceinline__ void ring_block(const SgemmArgs& p, const RingPlan& p
     }
   } else {
     ptx::registers_up<T::FULL_REGISTERS>();
-    ptx::grid_wait();
+    pdl_wait();
     multiply_tiles<T>(p, plan, shared, rank, t);
   }
 }
@@ -176,23 +176,19 @@ bool all_whole(const SgemmArgs& p, const RingPlan& plan, CUtensorMap& b_map) {
 template <class T>
 void launch_ring(const SgemmArgs& part, const RingPlan& plan, unsigned blocks, const Context& ctx) {
   static_assert(T::valid());
-  static std::atomic<uint64_t> raised{0};
-  launch_overlapping(simt_ring_kernel<T>, {blocks, T::threads(), T::shared_bytes(), T::SPLIT}, stream(ctx), raised,
-                     part, plan);
+  launch_kernel<simt_ring_kernel<T>>({blocks, T::threads(), T::shared_bytes(), T::SPLIT}, ctx, part, plan);
 }
 
 // False where not all is whole.
 template <class T>
 bool launch_whole(const SgemmArgs& part, RingPlan plan, const Context& ctx) {
   static_assert(T::WHOLE && T::valid());
-  static std::atomic<uint64_t> raised{0};
   CUtensorMap b_map;
   if (!all_whole<T>(part, plan, b_map)) return false;
   count_tiles<T>(part, plan);
   const unsigned all = plan.tiles * T::SPLIT, most = static_cast<unsigned>(ctx.sm_count);
-  launch_overlapping(simt_ring_boxes_kernel<T>,
-                     {T::persistent() ? min(all, most) : all, T::threads(), T::shared_bytes(), T::SPLIT}, stream(ctx),
-                     raised, part, plan, b_map);
+  launch_kernel<simt_ring_boxes_kernel<T>>(
+      {T::persistent() ? min(all, most) : all, T::threads(), T::shared_bytes(), T::SPLIT}, ctx, part, plan, b_map);
   return true;
 }
 

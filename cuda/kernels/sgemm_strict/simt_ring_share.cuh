@@ -12,7 +12,7 @@
 #pragma once
 
 #include "cost/simt_rules.h"
-#include "cuda/kernels/common/cluster_launch.cuh"
+#include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/sgemm_strict/simt_ring_math.cuh"
 
 namespace fl {
@@ -98,8 +98,8 @@ namespace {
 // Before the kernel itself, since what a workspace holds is not known.
 __global__ void __launch_bounds__(1024) nothing_saved_kernel(unsigned* saved, unsigned count) {
 #if __CUDA_ARCH__ >= 900
-  ptx::grid_release();
-  ptx::grid_wait();
+  pdl_launch_next();
+  pdl_wait();
   for (unsigned i = threadIdx.x; i < count; i += 1024) saved[i] = 0;
 #endif
 }
@@ -109,15 +109,13 @@ __global__ void __launch_bounds__(1024) nothing_saved_kernel(unsigned* saved, un
 template <class T>
 bool share_tiles(const SgemmArgs& p, RingPlan& plan, unsigned blocks, const Context& ctx) {
   if (plan.splits > 1 || !sharing_bytes(p, T::BM, T::BN) || !sharing_pays(p, T::BM, T::BN, blocks)) return false;
-  static std::atomic<uint64_t> raised{0};
   Sharing& sharing = plan.sharing;
   sharing.waves = plan.tiles / blocks - 1;
   sharing.tiles = sharing.waves * blocks;
   sharing.steps = (plan.tiles - sharing.tiles) * static_cast<unsigned>(plan.steps);
   sharing.sums = static_cast<float4*>(ctx.workspace);
   sharing.saved = reinterpret_cast<unsigned*>(sharing.sums + std::size_t{blocks} * T::quads());
-  launch_overlapping(nothing_saved_kernel, {1, 1024, 0}, stream(ctx), raised, sharing.saved,
-                     blocks * T::math_threads() / 32);
+  launch_kernel<nothing_saved_kernel>({1, 1024}, ctx, sharing.saved, blocks * T::math_threads() / 32);
   return true;
 }
 

@@ -13,7 +13,7 @@
 #include <algorithm>
 
 #include "cost/simt_rules.h"
-#include "cuda/kernels/common/cluster_launch.cuh"
+#include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/sum_splits.cuh"
 #include "cuda/kernels/sgemm_strict/simt_tile.cuh"
 
@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
   const int row = warp / T::WARP_COLS * 8 * T::TM + lane.row * 4, col = warp % T::WARP_COLS * 4 * T::TN + lane.col * 4;
   const uint32_t a_first = shared + (group * T::CopyA::LD + row) * 4;
   const uint32_t b_first = shared + T::CopyA::BYTES + (group * T::CopyB::LD + col) * 4;
-  ptx::grid_wait();
+  pdl_wait();
   int64_t to_copy = depth;
   int into = 0, from = 0;
   auto copy_next = [&] {
@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
     sums.multiply(a_first + from, b_first + from, (k_left(depth - k, T::BK) - group + T::G - 1) / T::G);
     from = from + T::SLOT == T::RING ? 0 : from + T::SLOT;
   }
-  ptx::grid_release();  // what is left to do takes as long as the next kernel needs to start
+  pdl_launch_next();  // what is left to do takes as long as the next kernel needs to start
   __syncthreads();
   sums.leave(shared + group * T::PART + (row * T::PITCH + col) * 4, plan.one);
   __syncthreads();
@@ -197,12 +197,11 @@ int room_for(unsigned blocks, unsigned multiprocessors) {
 
 template <class T, bool CUT>
 void launch_sliced(const SgemmArgs& p, const SimtSlicedPlan& plan, const Context& ctx) {
-  static std::atomic<uint64_t> raised{0};
-  const auto kernel = simt_sliced_kernel<T, CUT>;
   const unsigned blocks = plan.grid.blocks() * plan.splits;
-  if (raise_shared_limit(reinterpret_cast<const void*>(kernel), SM_SHARED / 2, raised) != cudaSuccess) return;
-  launch_overlapping(kernel, {blocks, T::THREADS, room_for<T>(blocks, static_cast<unsigned>(ctx.sm_count))},
-                     stream(ctx), raised, p, plan);
+  const int room = room_for<T>(blocks, static_cast<unsigned>(ctx.sm_count));
+  launch_kernel<simt_sliced_kernel<T, CUT>>(
+      {.blocks = blocks, .threads = T::THREADS, .shared_bytes = room, .most_shared_bytes = SM_SHARED / 2}, ctx, p,
+      plan);
 }
 
 template <class S>

@@ -15,7 +15,7 @@
 // half as long again; presumably both blocks of a cluster went to the same one, and others had none.
 #pragma once
 
-#include "cuda/kernels/common/cluster_launch.cuh"
+#include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/sgemm_strict/simt_slice_math.cuh"
 
 namespace fl {
@@ -147,8 +147,8 @@ __global__ void __launch_bounds__(T::THREADS, 1)
   const typename T::Sum cluster{shared + T::INBOX, rank};
   if (warp == 0) cluster.prepare(t);
   ptx::cluster_arrive();
-  ptx::grid_release();
-  ptx::grid_wait();
+  pdl_launch_next();
+  pdl_wait();
 
 #pragma unroll 1
   for (int s = 0; s < T::SLOTS - 1; ++s) slice.copy_next();
@@ -178,9 +178,7 @@ template <class S, bool RUNS>
 void simt_warps(const SgemmArgs& p, const WarpPlan& plan, const Context& ctx) {
   using T = WarpTile<S, RUNS>;
   static_assert(T::KS == 16, "as slice_of() has it");
-  static std::atomic<uint64_t> raised{0};
-  launch_overlapping(simt_warps_kernel<T>, {plan.grid.blocks() * T::SPLIT, T::THREADS, T::SHARED, T::SPLIT},
-                     stream(ctx), raised, p, plan);
+  launch_kernel<simt_warps_kernel<T>>({plan.grid.blocks() * T::SPLIT, T::THREADS, T::SHARED, T::SPLIT}, ctx, p, plan);
 }
 
 }  // namespace fl

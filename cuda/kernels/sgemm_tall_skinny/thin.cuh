@@ -9,7 +9,7 @@
 // four k at a time the compiler spilled, and 16384 x 16384 times 8 columns took 290 us).
 #pragma once
 
-#include "cuda/kernels/common/cluster_launch.cuh"
+#include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/ptx.cuh"
 #include "cuda/kernels/common/tiles.cuh"
 #include "plan/thin_plan.h"

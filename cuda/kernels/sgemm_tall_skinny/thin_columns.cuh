@@ -36,7 +36,7 @@ __global__ void __launch_bounds__((WIDE ? 256 : 512), 1) thin_columns_kernel(con
   const int count = static_cast<int>(at.count), stride = T::STEP * warps;
   ThinCopy<T::STEP, T::OUTPUTS> copy(p.a.data + at.batch * p.a.bs + at.row + (at.k + T::STEP * warp) * p.a.cs, p.a.cs,
                                      stride * p.a.cs, args.a_by16, lane);
-  ptx::grid_wait();
+  pdl_wait();
 
   constexpr int E = 4 * T::QUADS;
   float acc[E][NR] = {};
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__((WIDE ? 256 : 512), 1) thin_columns_kernel(con
         }
       });
 
-  ptx::grid_release();  // earlier, the next kernel's blocks would land unevenly
+  pdl_launch_next();  // earlier, the next kernel's blocks would land unevenly
   ptx::wait_copies<0>();
   __syncthreads();  // the rings are free: the sums take their place
 #pragma unroll
@@ -90,8 +90,8 @@ __global__ void __launch_bounds__((WIDE ? 256 : 512), 1) thin_columns_kernel(con
 
 template <int NR, bool WIDE>
 void thin_columns(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx) {
-  if (p.b.cs == 1) return launch_thin<ThinColumns<NR, false, WIDE>>(thin_columns_kernel<NR, false, WIDE>, p, plan, ctx);
-  launch_thin<ThinColumns<NR, true, WIDE>>(thin_columns_kernel<NR, true, WIDE>, p, plan, ctx);
+  if (p.b.cs == 1) return launch_thin<ThinColumns<NR, false, WIDE>, thin_columns_kernel<NR, false, WIDE>>(p, plan, ctx);
+  launch_thin<ThinColumns<NR, true, WIDE>, thin_columns_kernel<NR, true, WIDE>>(p, plan, ctx);
 }
 
 }  // namespace fl

@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(T::THREADS, 1) thin_lanes_kernel(const __grid_
   const int count = static_cast<int>(at.count);
   ThinCopy<T::R, T::STEP> copy(p.a.data + at.batch * p.a.bs + row * p.a.rs + at.k, p.a.rs, T::STEP, args.a_by16, lane);
   const uint32_t a_lane = place * T::LANE_K * 4, b_lane = T::Chunk::place(T::LANE_K * place, half * T::NC);
-  ptx::grid_wait();
+  pdl_wait();
 
   float acc[T::R * T::NC] = {};
   walk_k<T>(
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(T::THREADS, 1) thin_lanes_kernel(const __grid_
         if (rows > 0) T::multiply(acc, a + a_lane, b + b_lane);
       });
 
-  ptx::grid_release();  // earlier, the next kernel's blocks would land unevenly
+  pdl_launch_next();  // earlier, the next kernel's blocks would land unevenly
   using Sum = GroupSum<T::LANES, T::R * T::NC>;
   sum_over_group<T::LANES, T::R * T::NC>(acc, lane);
   if (place % Sum::spread != 0) return;
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(T::THREADS, 1) thin_lanes_kernel(const __grid_
 
 template <class T>
 void thin_lanes(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx) {
-  launch_thin<T>(thin_lanes_kernel<T>, p, plan, ctx);
+  launch_thin<T, thin_lanes_kernel<T>>(p, plan, ctx);
 }
 
 }  // namespace fl

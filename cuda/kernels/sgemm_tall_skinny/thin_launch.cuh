@@ -1,6 +1,7 @@
 // The launch of a kernel for thin products.
 #pragma once
 
+#include "core/device_spec.h"
 #include "cuda/kernels/common/sum_splits.cuh"
 #include "cuda/kernels/sgemm_tall_skinny/thin.cuh"
 
@@ -23,17 +24,18 @@ ThinArgs thin_args(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx)
           right_by16(p, plan)};
 }
 
-template <class T>
-void launch_thin(void (*kernel)(ThinArgs), const SgemmArgs& p, const ThinPlan& plan, const Context& ctx) {
-  static std::atomic<uint64_t> raised{0};
-  constexpr int most_shared_bytes = 232448;
-  if (raise_shared_limit(reinterpret_cast<const void*>(kernel), most_shared_bytes, raised) != cudaSuccess) return;
+template <class T, auto KERNEL>
+void launch_thin(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx) {
   const ThinArgs args = thin_args<T>(p, plan, ctx);
   const int chunks = plan.split_k > T::Chunk::KC ? 2 : 1;
   const int rings = chunks * args.chunk_bytes + plan.warps * args.slots * T::SLOT_BYTES;
   const int sums = plan.warps * T::SUM_BYTES;
   const auto blocks = static_cast<unsigned>(plan.strips * plan.panels * p.batch) * args.splits;
-  launch_overlapping(kernel, {blocks, 32 * plan.warps, rings > sums ? rings : sums}, stream(ctx), raised, args);
+  launch_kernel<KERNEL>({.blocks = blocks,
+                         .threads = 32 * plan.warps,
+                         .shared_bytes = rings > sums ? rings : sums,
+                         .most_shared_bytes = capability(90).shared_per_block},
+                        ctx, args);
   if (plan.splits > 1) sum_splits(p, plan.splits, args.sums, p.n, ctx);
 }
 

@@ -9,7 +9,7 @@
 
 #include "cuda/kernels/common/gemv_columns.cuh"
 #include "cuda/kernels/common/kept_share.cuh"
-#include "cuda/kernels/common/overlap.cuh"
+#include "cuda/kernels/common/launch.cuh"
 
 namespace fl {
 

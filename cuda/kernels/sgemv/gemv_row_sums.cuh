@@ -2,7 +2,8 @@
 #pragma once
 
 #include "cuda/kernels/common/gemv_rows.cuh"
-#include "cuda/kernels/common/overlap.cuh"
+#include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/ptx.cuh"
 
 namespace fl {
 

@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) any_rows_kernel(SgemvArgs p, 
 #if __CUDA_ARCH__ >= 900
   if (cluster > 1) ptx::cluster_arrive_relaxed();
 #endif
-  wait_for_previous();
+  pdl_wait();
   const unsigned rank = blockIdx.x % cluster, thread = threadIdx.x % TEAM;
   const unsigned threads = TEAM == THREADS ? cluster * TEAM : TEAM;  // a constant takes fewer registers
   const RowBlock at = grid.block(p, blockIdx.x / cluster);
@@ -118,13 +118,11 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) any_rows_kernel(SgemvArgs p, 
 
 template <int TEAM, int U, int BLOCKS>
 void launch(const SgemvArgs& p, const Context& ctx) {
-  static PerDevice known;
   const RowGrid grid(p, THREADS / TEAM);
-  auto* kernel = any_rows_kernel<TEAM, U, BLOCKS>;
-  // Clusters came with the same hardware.
-  const bool clusters = TEAM == THREADS && waits_for_previous(reinterpret_cast<const void*>(kernel), known);
+  const bool clusters = TEAM == THREADS && compiled_for_sm90<any_rows_kernel<TEAM, U, BLOCKS>>();
   const int cluster = clusters ? blocks_per_row(p, ctx, THREADS, 16 * THREADS) : 1;
-  launch_overlapping(kernel, {grid.blocks() * cluster, THREADS, cluster}, ctx, known, p, grid, unsigned(cluster));
+  launch_kernel<any_rows_kernel<TEAM, U, BLOCKS>>(
+      {.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster}, ctx, p, grid, unsigned(cluster));
 }
 
 }  // namespace

@@ -24,13 +24,13 @@ __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
   using S = Slice<V, LC, THREADS>;
   __shared__ float sums[MAX_CLUSTER][S::OUTPUTS];
   ptx::cluster_arrive_relaxed();
-  wait_for_previous();
+  pdl_wait();
   const unsigned rank = blockIdx.x % cluster;
   const RowBlock at = grid.block(p, blockIdx.x / cluster);
   float acc[V] = {};
   read_slice<V, LC, THREADS, columns::in_flight<V>>(acc, p, at, rank * S::GROUPS, cluster * S::GROUPS, p.n,
                                                     MatrixLoad<KEEP>(share));
-  if constexpr (LC < 32) release_next();
+  if constexpr (LC < 32) pdl_launch_next();
   ptx::cluster_wait();  // the first block has begun
   const uint32_t mine = ptx::address_in(0, ptx::shared_address(sums[rank]));
   sum_slice<V, LC, THREADS>(acc, [&](unsigned c, float sum) { ptx::store_cluster(mine + 4 * c, sum); });
@@ -47,45 +47,45 @@ __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
 }
 
 // Whether the device finds room for clusters of 16, which need a processing cluster of that size: a part of a divided
-// GPU may have none. Asked once per device; devices past 63 are asked every time.
-template <class Kernel>
-bool large_clusters_fit(Kernel* kernel, int threads, PerDevice& known) {
-  int device = 0, clusters = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) return false;
-  const uint64_t bit = device < 64 ? uint64_t{1} << device : 0;
-  if (known.asked.load(std::memory_order_acquire) & bit) return known.waits.load(std::memory_order_relaxed) & bit;
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = MAX_CLUSTER;
-  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(MAX_CLUSTER);
-  config.blockDim = dim3(static_cast<unsigned>(threads));
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  const bool fit = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
-                   cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0;
-  if (!fit) static_cast<void>(cudaGetLastError());  // the answer, not an error of the call
-  if (fit) known.waits.fetch_or(bit, std::memory_order_relaxed);
-  known.asked.fetch_or(bit, std::memory_order_release);
-  return fit;
+// GPU may have none.
+template <auto KERNEL>
+bool large_clusters_fit(int threads) {
+  static constinit DeviceAnswers answers;
+  bool fit = false;
+  const cudaError_t error = answers.get(fit, [threads](bool& fits) {
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = MAX_CLUSTER;
+    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(MAX_CLUSTER);
+    config.blockDim = dim3(static_cast<unsigned>(threads));
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    int clusters = 0;
+    fits = cudaFuncSetAttribute(KERNEL, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
+           cudaOccupancyMaxActiveClusters(&clusters, KERNEL, &config) == cudaSuccess && clusters > 0;
+    if (!fits) static_cast<void>(cudaGetLastError());  // the answer, not an error of the call
+    return cudaSuccess;
+  });
+  return error == cudaSuccess && fit;
 }
 
 // As many blocks to a slice as fill the device, but none without a full set of loads for each of its threads. Clusters
 // of 16 need a whole processing cluster of the device each: more than seven wait for one another.
 template <int V, int LC, int THREADS, bool KEEP = false>
 void launch(const SgemvArgs& p, const Context& ctx, float share = 0.0f) {
-  static PerDevice known, known_large;
   const RowGrid grid(p, V * LC);
-  auto* kernel = cluster_columns_kernel<V, LC, THREADS, KEEP>;
-  const int most = grid.blocks() <= 7 && large_clusters_fit(kernel, THREADS, known_large) ? MAX_CLUSTER : 8;
+  const bool large = grid.blocks() <= 7 && large_clusters_fit<cluster_columns_kernel<V, LC, THREADS, KEEP>>(THREADS);
+  const int most = large ? MAX_CLUSTER : 8;
   constexpr int STEP = THREADS / LC * columns::in_flight<V>;
   int cluster = 1;
   while (cluster < most && int64_t(grid.blocks()) * cluster * THREADS < 768 * int64_t(ctx.sm_count) &&
          int64_t(STEP) * cluster < p.n)
     cluster *= 2;
-  launch_overlapping(kernel, {grid.blocks() * cluster, THREADS, cluster}, ctx, known, p, grid, unsigned(cluster),
-                     share);
+  launch_kernel<cluster_columns_kernel<V, LC, THREADS, KEEP>>(
+      {.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster}, ctx, p, grid, unsigned(cluster),
+      share);
 }
 
 // The widest slices of which clusters still fill the device.

@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(THREADS, THREADS == 256 ? 5 : 1)
 #if __CUDA_ARCH__ >= 900
   if (cluster > 1) ptx::cluster_arrive_relaxed();
 #endif
-  wait_for_previous();
+  pdl_wait();
   const unsigned rank = blockIdx.x % cluster, thread = rank * THREADS + threadIdx.x;
   const RowBlock at = grid.block(p, blockIdx.x / cluster);
   const float* a = at.a + at.row * p.a.rs;
@@ -63,13 +63,12 @@ __global__ void __launch_bounds__(THREADS, THREADS == 256 ? 5 : 1)
 
 template <int THREADS, bool KEEP>
 void launch_blocks(const SgemvArgs& p, const Context& ctx, float share) {
-  static PerDevice known;
   const RowGrid grid(p, 1);
-  auto* kernel = long_rows_kernel<THREADS, KEEP>;
-  const bool clusters = waits_for_previous(reinterpret_cast<const void*>(kernel), known);  // of the same hardware
-  const int cluster = clusters ? blocks_per_row(p, ctx, THREADS, THREADS * 4 * U) : 1;
-  launch_overlapping(kernel, {grid.blocks() * cluster, THREADS, cluster}, ctx, known, p, grid, unsigned(cluster),
-                     share);
+  const int cluster =
+      compiled_for_sm90<long_rows_kernel<THREADS, KEEP>>() ? blocks_per_row(p, ctx, THREADS, THREADS * 4 * U) : 1;
+  launch_kernel<long_rows_kernel<THREADS, KEEP>>(
+      {.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster}, ctx, p, grid, unsigned(cluster),
+      share);
 }
 
 template <int THREADS>

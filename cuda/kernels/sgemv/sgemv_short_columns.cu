@@ -17,7 +17,7 @@ constexpr int MOST_THREADS = 256;
 // U columns in flight.
 template <int V, int U>
 __global__ void __launch_bounds__(MOST_THREADS, 4) short_columns_kernel(SgemvArgs p, RowGrid grid) {
-  wait_for_previous();
+  pdl_wait();
   const RowBlock at = grid.block(p);
   const int64_t output = at.row + threadIdx.x * V, rest = p.m - output;
   if (rest <= 0) return;
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 4) short_columns_kernel(SgemvArg
   } else {
     columns::accumulate<V, false, U>(acc, p, a, at.x, 0, 1, p.n, rest);
   }
-  release_next();
+  pdl_launch_next();
 #pragma unroll
   for (int e = 0; e < V; ++e)
     if (e < rest) store(p, at.y, output + e, acc[e]);
@@ -38,11 +38,10 @@ __global__ void __launch_bounds__(MOST_THREADS, 4) short_columns_kernel(SgemvArg
 // Small blocks where there would be too few for every multiprocessor.
 template <int V, int U>
 void launch(const SgemvArgs& p, const Context& ctx) {
-  static PerDevice known;
   int threads = MOST_THREADS;
   while (threads > 64 && p.m * p.batch < 2 * int64_t(ctx.sm_count) * V * threads) threads /= 2;
   const RowGrid grid(p, V * threads);
-  launch_overlapping(short_columns_kernel<V, U>, {grid.blocks(), threads}, ctx, known, p, grid);
+  launch_kernel<short_columns_kernel<V, U>>({grid.blocks(), threads}, ctx, p, grid);
 }
 
 template <int V>

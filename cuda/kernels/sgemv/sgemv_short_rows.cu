@@ -11,7 +11,7 @@
 // at 128 elements (within 1 %) and twice as fast at 32; fewer or more lanes than the row has float4s lose 5 to 50 %.
 #include "cuda/kernels/common/gemv_rows.cuh"
 #include "cuda/kernels/common/kept_share.cuh"
-#include "cuda/kernels/common/overlap.cuh"
+#include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/sgemv/gemv_other_order.cuh"
 #include "plan/gemv_cuda_plan.h"
 
@@ -36,7 +36,7 @@ __device__ __forceinline__ float add_product(float a, float x, float acc) { retu
 
 template <int W, int L, int V, int R, bool X4, bool KEEP>
 __global__ void __launch_bounds__(256, W == 4 ? 0 : 4) short_rows_kernel(SgemvArgs p, RowGrid grid, float share) {
-  wait_for_previous();
+  pdl_wait();
   const MatrixLoad<KEEP> load(share);
   const unsigned lane = threadIdx.x % 32, l = lane % L, n = static_cast<unsigned>(p.n);
   RowBlock at = grid.block(p);
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(256, W == 4 ? 0 : 4) short_rows_kernel(SgemvAr
   for (int r = 0; r < R; ++r)
 #pragma unroll
     for (int v = 0; v < V; ++v) acc[r] = add_product(a_frag[r][v], x_frag[v], acc[r]);
-  release_next();
+  pdl_launch_next();
   __syncwarp();
   finish_rows(p, at, rows, acc, lane);
 }
@@ -68,11 +68,10 @@ __global__ void __launch_bounds__(256, W == 4 ? 0 : 4) short_rows_kernel(SgemvAr
 template <int W, int L, int V, int R, bool X4, bool KEEP = false>
 void launch(const SgemvArgs& p, const Context& ctx, float share = 0.0f) {
   static_assert(W * L * V <= 256, "longer rows are not this kernel's");
-  static PerDevice known;
   constexpr int ROWS = LaneRows<L, R>::PER_WARP;
   const int warps = warps_per_block(p, ROWS);
   const RowGrid grid(p, warps * ROWS);
-  launch_overlapping(short_rows_kernel<W, L, V, R, X4, KEEP>, {grid.blocks(), 32 * warps}, ctx, known, p, grid, share);
+  launch_kernel<short_rows_kernel<W, L, V, R, X4, KEEP>>({grid.blocks(), 32 * warps}, ctx, p, grid, share);
 }
 
 template <int L, int V, int R, bool X4>

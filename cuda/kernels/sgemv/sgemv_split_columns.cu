@@ -19,14 +19,14 @@ constexpr int U = 8;
 template <int V, int LC, int THREADS, bool KEEP>
 __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
     split_columns_kernel(SgemvArgs p, RowGrid grid, SplitColumnsPlan plan, float* sums, float share) {
-  wait_for_previous();
+  pdl_wait();
   const unsigned slices = grid.per_batch * grid.batch, split = blockIdx.x / slices, slice = blockIdx.x % slices;
   const RowBlock at = grid.block(p, slice);
   const int64_t first = int64_t{split} * plan.columns, rest = p.n - first;
   float acc[V] = {};
   read_slice<V, LC, THREADS, U>(acc, p, at, first, THREADS / LC, first + at_most(rest, plan.columns),
                                 MatrixLoad<KEEP>(share));
-  if (plan.splits > 1) release_next();
+  if (plan.splits > 1) pdl_launch_next();
   sum_slice<V, LC, THREADS>(acc, [&](unsigned c, float sum) {
     if (at.row + c >= p.m) return;
     if (plan.splits == 1) return store(p, at.y, at.row + c, sum);
@@ -39,7 +39,7 @@ constexpr int ACROSS = 32, DOWN = 8;
 
 __global__ void __launch_bounds__(ACROSS* DOWN) add_splits_kernel(SgemvArgs p, int splits, const float* sums) {
   __shared__ float partial[DOWN][ACROSS];
-  wait_for_previous();
+  pdl_wait();
   const int64_t outputs = p.m * p.batch;
   const int64_t output = int64_t{blockIdx.x} * ACROSS + threadIdx.x % ACROSS;
   const unsigned down = threadIdx.x / ACROSS;
@@ -58,15 +58,13 @@ __global__ void __launch_bounds__(ACROSS* DOWN) add_splits_kernel(SgemvArgs p, i
 
 template <int V, int LC, int THREADS, bool KEEP = false>
 void launch(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan, float share = 0.0f) {
-  static PerDevice known, known_sum;
   const RowGrid grid(p, V * LC);
   float* sums = static_cast<float*>(ctx.workspace);
-  launch_overlapping(split_columns_kernel<V, LC, THREADS, KEEP>, {grid.blocks() * unsigned(plan.splits), THREADS}, ctx,
-                     known, p, grid, plan, sums, share);
+  launch_kernel<split_columns_kernel<V, LC, THREADS, KEEP>>({grid.blocks() * unsigned(plan.splits), THREADS}, ctx, p,
+                                                            grid, plan, sums, share);
   if (plan.splits == 1) return;
   const unsigned blocks = static_cast<unsigned>(ceil_div(p.m * p.batch, ACROSS));
-  launch_overlapping(add_splits_kernel, {blocks, ACROSS * DOWN}, ctx, known_sum, p, plan.splits,
-                     static_cast<const float*>(sums));
+  launch_kernel<add_splits_kernel>({blocks, ACROSS * DOWN}, ctx, p, plan.splits, static_cast<const float*>(sums));
 }
 
 // Blocks of 1024 threads go without: 262144 x 128 transposed took as long with a share kept as without one.

@@ -11,7 +11,7 @@
 //
 // The pairs of a T x T grid of tiles lie in a rectangle without holes: column j of the lower triangle, with the
 // diagonal, stands on top of column T-1-j (T even) or T-j (T odd), and together they are as high as any other such two.
-#include "cuda/kernels/common/overlap.cuh"
+#include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/transpose/transpose_staging.cuh"
 
 namespace fl {
@@ -106,7 +106,7 @@ __device__ __forceinline__ void exchange(typename Way::Shared (&tile)[2], const 
 template <class Way, int TILE, int THREADS, int RESIDENT>
 __global__ void __launch_bounds__(THREADS, RESIDENT) transpose_pairs_kernel(TransposeArgs p, TileGrid grid, int tiles) {
   __shared__ typename Way::Shared tile[2];
-  wait_for_previous();
+  pdl_wait();
   Tile at = grid.tile(blockIdx.x);
   if (tiles) {
     const int even = tiles % 2 == 0;
@@ -121,13 +121,12 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) transpose_pairs_kernel(Tran
 
 template <template <int, int, bool> class Way, int TILE, int THREADS, bool STREAM, int RESIDENT = 0>
 void launch(const TransposeArgs& p, const Context& ctx) {
-  static PerDevice known;
   const bool pairs = p.in_place;
   const int tiles = pairs ? static_cast<int>(ceil_div(p.m, TILE)) : 0;
   const TileGrid grid =
       pairs ? TileGrid(tiles | 1, (tiles + 1) / 2, p.batch, 1, 1) : TileGrid(p.m, p.n, p.batch, TILE, TILE);
-  launch_overlapping(transpose_pairs_kernel<Way<TILE, THREADS, STREAM>, TILE, THREADS, RESIDENT>,
-                     {grid.blocks(), THREADS}, ctx, known, p, grid, tiles);
+  launch_kernel<transpose_pairs_kernel<Way<TILE, THREADS, STREAM>, TILE, THREADS, RESIDENT>>({grid.blocks(), THREADS},
+                                                                                             ctx, p, grid, tiles);
 }
 
 bool aligned(const void* data, int64_t ld, int64_t bs) {

@@ -7,7 +7,7 @@
 // banks. Bound: memory, and the two divisions that tell where an element belongs.
 #include <algorithm>
 
-#include "cuda/kernels/common/overlap.cuh"
+#include "cuda/kernels/common/launch.cuh"
 
 namespace fl {
 namespace {
@@ -58,7 +58,7 @@ __device__ __forceinline__ unsigned padded(unsigned x) { return x + x / 32; }
 template <int EACH>
 __global__ void __launch_bounds__(THREADS, 6) transpose_pieces_kernel(TransposeArgs p, Pieces pieces) {
   __shared__ float tile[EACH * THREADS + EACH * THREADS / 32];
-  wait_for_previous();
+  pdl_wait();
   const unsigned R = pieces.rows.value, C = pieces.cols.value, in_batch = pieces.row_pieces * pieces.col_pieces;
   const int64_t first = int64_t{blockIdx.x / in_batch} * pieces.matrices;
   const unsigned piece = blockIdx.x % in_batch;
@@ -98,9 +98,8 @@ __global__ void __launch_bounds__(THREADS, 6) transpose_pieces_kernel(TransposeA
 
 template <int EACH>
 void launch(const TransposeArgs& p, const Context& ctx) {
-  static PerDevice known;
   const Pieces pieces(p, EACH * THREADS);
-  launch_overlapping(transpose_pieces_kernel<EACH>, {pieces.blocks(p), THREADS}, ctx, known, p, pieces);
+  launch_kernel<transpose_pieces_kernel<EACH>>({pieces.blocks(p), THREADS}, ctx, p, pieces);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 // prototype), and stores that do not stay in L2 (ordinary ones: 2.5 %). Thin matrices take tiles of their own width.
 // Lost: patches turned without shared memory (14 %), 32 x 32 tiles for large matrices (8 %); in a prototype a diagonal
 // order (3 %).
-#include "cuda/kernels/common/overlap.cuh"
+#include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/transpose/transpose_staging.cuh"
 
 namespace fl {
@@ -31,7 +31,7 @@ __device__ __forceinline__ void turn(float4 (&tile)[BM * BN / 4], const float* a
 template <int BM, int BN, int THREADS, bool STREAM>
 __global__ void __launch_bounds__(THREADS) transpose_tiled_kernel(TransposeArgs p, TileGrid grid) {
   __shared__ float4 tile[BM * BN / 4];
-  wait_for_previous();
+  pdl_wait();
   const Tile at = grid.tile(blockIdx.x);
   const int64_t i = at.col * BM, j = at.row * BN;
   const float* a = p.a.data + at.batch * p.a.bs + i * p.a.rs + j;
@@ -44,9 +44,8 @@ __global__ void __launch_bounds__(THREADS) transpose_tiled_kernel(TransposeArgs 
 
 template <int BM, int BN, int THREADS, bool STREAM>
 void launch(const TransposeArgs& p, const Context& ctx) {
-  static PerDevice known;
   const TileGrid grid(p.n, p.m, p.batch, BN, BM);
-  launch_overlapping(transpose_tiled_kernel<BM, BN, THREADS, STREAM>, {grid.blocks(), THREADS}, ctx, known, p, grid);
+  launch_kernel<transpose_tiled_kernel<BM, BN, THREADS, STREAM>>({grid.blocks(), THREADS}, ctx, p, grid);
 }
 
 }  // namespace

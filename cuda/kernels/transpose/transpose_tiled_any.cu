@@ -9,7 +9,7 @@
 // column of the tile is an odd number of words long. Bound: memory, 8 % under a copy where rows start anywhere, 3 %
 // where they are aligned. All loads of a thread are under way before its first word goes to shared memory. Lost: blocks
 // of 512 threads with half the loads each (8 %), reads that bypass L1, where neighbouring warps share sectors (10 %).
-#include "cuda/kernels/common/overlap.cuh"
+#include "cuda/kernels/common/launch.cuh"
 
 namespace fl {
 namespace {
@@ -51,7 +51,7 @@ template <int BM, int BN, int THREADS>
 __global__ void __launch_bounds__(THREADS, 1536 / THREADS) transpose_any_kernel(TransposeArgs p, TileGrid grid) {
   using C = Cut<BM, BN, THREADS>;
   __shared__ typename C::Tile tile;
-  wait_for_previous();
+  pdl_wait();
   const Tile at = grid.tile(blockIdx.x);
   const int64_t i = at.col * BM - (SECTOR - 1), j = at.row * BN;
   const int first = i < 0 ? static_cast<int>(-i) : 0, last = p.m - i < C::ROWS ? static_cast<int>(p.m - i) : C::ROWS;
@@ -76,9 +76,8 @@ __global__ void __launch_bounds__(THREADS, 1536 / THREADS) transpose_any_kernel(
 
 template <int BM, int BN, int THREADS>
 void launch(const TransposeArgs& p, const Context& ctx) {
-  static PerDevice known;
   const TileGrid grid(p.n, p.m + SECTOR - 1, p.batch, BN, BM);
-  launch_overlapping(transpose_any_kernel<BM, BN, THREADS>, {grid.blocks(), THREADS}, ctx, known, p, grid);
+  launch_kernel<transpose_any_kernel<BM, BN, THREADS>>({grid.blocks(), THREADS}, ctx, p, grid);
 }
 
 }  // namespace
