@@ -82,7 +82,7 @@ void add_rectangle(const SgemmArgs& p, int64_t problem, int64_t row_cuts, int64_
     if (row_count == 0 || col_count == 0) return;
     const Block block{problem, 1, row, row_count, col, col_count};
     const int64_t piece = line(col_count, p.n, p.c.cs);
-    if (p.beta != 0.0f) plan.loads.push_back({Operand::c, block, piece});
+    if (p.beta != 0.0f) plan.loads.push_back({OperandRole::c, block, piece});
     plan.steps.push_back(rows.step(block, plan.loads.size()));
     plan.steps.back().line = piece;
   };
@@ -94,13 +94,13 @@ void add_rectangle(const SgemmArgs& p, int64_t problem, int64_t row_cuts, int64_
     if (take_b) {
       const auto [col, count] = col_panels[j++];
       if (load_b)
-        plan.loads.push_back({Operand::b, {p.b.bs ? problem : 0, 1, 0, p.k, col, count}, line(count, p.n, p.b.cs)});
+        plan.loads.push_back({OperandRole::b, {p.b.bs ? problem : 0, 1, 0, p.k, col, count}, line(count, p.n, p.b.cs)});
       add_step(0, have_rows, col, count);
       have_cols += count;
     } else {
       const auto [row, count] = row_panels[i++];
       if (load_a)
-        plan.loads.push_back({Operand::a, {p.a.bs ? problem : 0, 1, row, count, 0, p.k}, line(count, p.m, p.a.rs)});
+        plan.loads.push_back({OperandRole::a, {p.a.bs ? problem : 0, 1, row, count, 0, p.k}, line(count, p.m, p.a.rs)});
       add_step(row, count, 0, have_cols);
       have_rows += count;
     }
@@ -123,21 +123,21 @@ struct WholeCall {
   Block result;
 };
 WholeCall whole(const SgemmArgs& p) {
-  WholeCall call{
-      {{{Operand::a, {0, 1, 0, p.m, 0, p.k}}, p.a.bs == 0}, {{Operand::b, {0, 1, 0, p.k, 0, p.n}}, p.b.bs == 0}},
-      {0, 1, 0, p.m, 0, p.n}};
-  if (p.beta != 0.0f) call.inputs.push_back({{Operand::c, call.result}, p.batch == 1});
+  WholeCall call{{{{OperandRole::a, {0, 1, 0, p.m, 0, p.k}}, p.a.bs == 0},
+                  {{OperandRole::b, {0, 1, 0, p.k, 0, p.n}}, p.b.bs == 0}},
+                 {0, 1, 0, p.m, 0, p.n}};
+  if (p.beta != 0.0f) call.inputs.push_back({{OperandRole::c, call.result}, p.batch == 1});
   return call;
 }
 WholeCall whole(const SgemvArgs& p) {
   WholeCall call{
-      {{{Operand::a, {0, 1, 0, p.m, 0, p.n}}, p.a.bs == 0}, {{Operand::b, {0, 1, 0, 1, 0, p.n}}, p.x.bs == 0}},
+      {{{OperandRole::a, {0, 1, 0, p.m, 0, p.n}}, p.a.bs == 0}, {{OperandRole::b, {0, 1, 0, 1, 0, p.n}}, p.x.bs == 0}},
       {0, 1, 0, 1, 0, p.m}};
-  if (p.beta != 0.0f) call.inputs.push_back({{Operand::c, call.result}, p.batch == 1});
+  if (p.beta != 0.0f) call.inputs.push_back({{OperandRole::c, call.result}, p.batch == 1});
   return call;
 }
 WholeCall whole(const TransposeArgs& p) {
-  return {{{{Operand::a, {0, 1, 0, p.m, 0, p.n}}, p.a.bs == 0}}, {0, 1, 0, p.n, 0, p.m}};
+  return {{{{OperandRole::a, {0, 1, 0, p.m, 0, p.n}}, p.a.bs == 0}}, {0, 1, 0, p.n, 0, p.m}};
 }
 
 // Whole problems, several to a step.
@@ -243,7 +243,7 @@ PanelPlan<TransposeArgs> plan_panels(const TransposeArgs& p, const RowFor<Transp
   const double cuts = std::clamp(4.0 * double(p.m) * double(p.n) / double(group_bytes), 1.0, double(most_groups));
   PanelPlan<TransposeArgs> plan;
   for (const auto& [row, count] : panels(p.m, int64_t(cuts))) {
-    plan.loads.push_back({Operand::a, {0, 1, row, count, 0, p.n}});
+    plan.loads.push_back({OperandRole::a, {0, 1, row, count, 0, p.n}});
     plan.steps.push_back(rows.step({0, 1, 0, p.n, row, count}, plan.loads.size()));
   }
   return plan;

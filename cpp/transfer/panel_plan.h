@@ -22,10 +22,10 @@ struct Block {
   int64_t elements() const { return problems * rows * cols; }
 };
 
-enum class Operand { a, b, c };  // of a SgemvArgs: the matrix, x, y; of a TransposeArgs: a, none, b
+enum class OperandRole { a, b, c };  // of a SgemvArgs: the matrix, x, y; of a TransposeArgs: a, none, b
 
 struct PanelLoad {
-  Operand operand;
+  OperandRole operand;
   Block block;
   int64_t line = 0;  // floats of a piece of a line in memory; 0 if all of a line is in the block
 };

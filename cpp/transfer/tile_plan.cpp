@@ -37,7 +37,8 @@ class Slots {
 };
 
 template <class Args>
-void add_tile(const Args& p, const TileShape& s, Tile tile, Slots& a, Slots& b, std::vector<Tile>& tiles) {
+void add_tile(const Args& p, const TileShape& s, OutOfCoreTile tile, Slots& a, Slots& b,
+              std::vector<OutOfCoreTile>& tiles) {
   if (!tiles.empty()) tile.output_slot = (tiles.back().output_slot + (tile.first ? 1 : 0)) % s.output_slots;
   const int64_t a_problem = shared_a(p) ? 0 : tile.problem, b_problem = shared_b(p) ? 0 : tile.problem;
   const bool is_transpose = !cut_depth(p);
@@ -63,14 +64,14 @@ void add_tiles(const Args& p, const TileShape& s, TilePlan<Args>& plan) {
         const int64_t row = (s.rows_outermost ? i : j) * s.rows, col = (s.rows_outermost ? j : i) * s.cols;
         for (int64_t l = 0; l < c.depth; ++l) {
           const int64_t problem = group * s.problems, depth = l * s.depths;
-          Tile tile{Part{.problem = problem,
-                         .problems = std::min(s.problems, e.batch - problem),
-                         .row = row,
-                         .rows = std::min(s.rows, e.rows - row),
-                         .col = col,
-                         .cols = std::min(s.cols, e.cols - col),
-                         .depth = depth,
-                         .depths = std::min(s.depths, e.depth - depth)}};
+          OutOfCoreTile tile{Part{.problem = problem,
+                                  .problems = std::min(s.problems, e.batch - problem),
+                                  .row = row,
+                                  .rows = std::min(s.rows, e.rows - row),
+                                  .col = col,
+                                  .cols = std::min(s.cols, e.cols - col),
+                                  .depth = depth,
+                                  .depths = std::min(s.depths, e.depth - depth)}};
           tile.first = l == 0;
           tile.last = l + 1 == c.depth;
           add_tile(p, s, std::move(tile), a, b, plan.tiles);
@@ -80,18 +81,18 @@ void add_tiles(const Args& p, const TileShape& s, TilePlan<Args>& plan) {
 
 }  // namespace
 
-SgemmArgs sub_problem(const SgemmArgs& p, const Tile& tile) {
+SgemmArgs sub_problem(const SgemmArgs& p, const OutOfCoreTile& tile) {
   SgemmArgs sub = sub_problem(p, static_cast<const Part&>(tile));
   if (!tile.first) sub.beta = 1.0f;
   return sub;
 }
-SgemvArgs sub_problem(const SgemvArgs& p, const Tile& tile) {
+SgemvArgs sub_problem(const SgemvArgs& p, const OutOfCoreTile& tile) {
   SgemvArgs sub = sub_problem(p, static_cast<const Part&>(tile));
   if (!tile.first) sub.beta = 1.0f;
   return sub;
 }
 
-Tile largest_tile(const TileShape& s) {
+OutOfCoreTile largest_tile(const TileShape& s) {
   return {Part{.problems = s.problems, .rows = s.rows, .cols = s.cols, .depths = s.depths}};
 }
 

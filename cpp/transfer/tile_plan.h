@@ -11,7 +11,7 @@
 namespace fl {
 
 // A part of a call, and where its operands lie on the device.
-struct Tile : Part {
+struct OutOfCoreTile : Part {
   int input_slot[2] = {0, 0};   // where the operands lie
   bool load[2] = {true, true};  // or lie already
   int output_slot = 0;
@@ -22,15 +22,15 @@ struct Tile : Part {
 template <class Args>
 struct TilePlan {
   TileShape shape;
-  std::vector<Tile> tiles;  // in the order of execution
+  std::vector<OutOfCoreTile> tiles;  // in the order of execution
 };
 
 // The part of a call on whatever its pointers and strides refer to. From a sum's second part on it adds to the result.
-SgemmArgs sub_problem(const SgemmArgs& p, const Tile& tile);
-SgemvArgs sub_problem(const SgemvArgs& p, const Tile& tile);
+SgemmArgs sub_problem(const SgemmArgs& p, const OutOfCoreTile& tile);
+SgemvArgs sub_problem(const SgemvArgs& p, const OutOfCoreTile& tile);
 
 // The largest tile, as a call on its own.
-Tile largest_tile(const TileShape& shape);
+OutOfCoreTile largest_tile(const TileShape& shape);
 
 // The plan that is expected to end first of those that take at most `memory` bytes on the device, or none: a plan
 // without tiles. `layout` has the strides that the operands would get there.

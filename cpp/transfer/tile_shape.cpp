@@ -109,7 +109,7 @@ class Planner {
     const double slots = bytes.input[0] * shape.input_slots[0] + bytes.input[1] * shape.input_slots[1] +
                          bytes.output * shape.output_slots;
     if (slots > memory_) return false;
-    Tile largest = largest_tile(shape);
+    OutOfCoreTile largest = largest_tile(shape);
     largest.first = c.depth == 1;  // most of several panels add to the result, which may be another row of the table
     const Args tile = sub_problem(layout_, largest);
     const Kernel<Args>& row = row_for_(tile);

@@ -64,8 +64,8 @@ int64_t sent_width(const Piece& piece, const Lines<const float>& host) {
 
 void add_load(const PanelLoad& load, const Operands& operands, const Lines<const float>& old_output,
               const bool (&pinned)[3], const CopySizes& sizes, PanelCopies& copies) {
-  const bool is_output = load.operand == Operand::c;
-  const Input& input = operands.inputs[load.operand == Operand::b];
+  const bool is_output = load.operand == OperandRole::c;
+  const Input& input = operands.inputs[load.operand == OperandRole::b];
   const Lines<const float>& host = is_output ? old_output : input.host;
   float* const device = is_output ? *operands.output.device : const_cast<float*>(*input.device);
   const Piece whole = piece_of(host, !is_output && input.by_columns, load.block);

@@ -37,18 +37,18 @@ void fix_rows(Args&, const Args&) {}
 
 template <class Args>
 struct PreparedTile {
-  PreparedTile(const Tile& tile, const Args& host, const Args& largest, const RowFor<Args>& row_for)
+  PreparedTile(const OutOfCoreTile& tile, const Args& host, const Args& largest, const RowFor<Args>& row_for)
       : tile(tile), args(device_layout(host)) {
     fix_rows(args, largest);
     on = operands(host, args);
     on.output.read = on.output.read && tile.first;
     old_output = as_input(on.output.host);
-    if (tile.load[1]) panels.loads.push_back({Operand::b, block_of_b(args)});
+    if (tile.load[1]) panels.loads.push_back({OperandRole::b, block_of_b(args)});
     for (std::size_t i = 0; i + 1 < tile.slices.size(); ++i) {
       const Slice slice{tile.slices[i], tile.slices[i + 1] - tile.slices[i]};
-      if (tile.load[0]) panels.loads.push_back({Operand::a, block_of_a(args, slice)});
+      if (tile.load[0]) panels.loads.push_back({OperandRole::a, block_of_a(args, slice)});
       const Block result = block_of_result(args, slice);
-      if (on.output.read) panels.loads.push_back({Operand::c, result});
+      if (on.output.read) panels.loads.push_back({OperandRole::c, result});
       const Args step = sub_problem(args, result);
       panels.steps.push_back({result, panels.loads.size(), &row_for(step), 0});
       workspace = std::max(workspace, panels.steps.back().row->workspace(step));
@@ -58,7 +58,7 @@ struct PreparedTile {
   PreparedTile(const PreparedTile&) = delete;
   PreparedTile& operator=(const PreparedTile&) = delete;
 
-  const Tile& tile;
+  const OutOfCoreTile& tile;
   Args args;
   Operands on;
   Lines<const float> old_output;
@@ -85,7 +85,7 @@ Slots slots_for(const Operands& largest, const TileShape& shape) {
   return slots;
 }
 
-void place(const Tile& tile, const Operands& on, const Slots& slots, char* memory) {
+void place(const OutOfCoreTile& tile, const Operands& on, const Slots& slots, char* memory) {
   for (int i = 0; i < 2; ++i)
     if (const Input& input = on.inputs[std::size_t(i)]; input.device)
       *input.device =
@@ -104,7 +104,7 @@ struct Gates {
 template <class Args>
 void add_tile(const PreparedTile<Args>& prepared, const CopySizes& sizes, Gates& gates, PanelCopies& copies,
               std::vector<DeviceStep<Args>>& steps) {
-  const Tile& tile = prepared.tile;
+  const OutOfCoreTile& tile = prepared.tile;
   std::vector<std::size_t>& left_with = gates.left_with[std::size_t(tile.output_slot)];
   const std::size_t first_load = copies.loads.size(), first_step = steps.size();
   std::size_t store = copies.stores.size();
@@ -146,7 +146,7 @@ void run_tiles(const TilePlan<Args>& plan, const RowFor<Args>& row_for, const Ar
 
   std::deque<PreparedTile<Args>> tiles;
   std::size_t workspace = 0, bytes_in = 0;
-  for (const Tile& tile : plan.tiles) {
+  for (const OutOfCoreTile& tile : plan.tiles) {
     const PreparedTile<Args>& prepared = tiles.emplace_back(tile, sub_problem(host, tile), largest, row_for);
     workspace = std::max(workspace, prepared.workspace);
     for (int i = 0; i < 2; ++i)
