@@ -6,6 +6,7 @@
 // instruction of the warp covers neighbouring rows.
 #pragma once
 
+#include "cuda/kernels/common/epilogue.cuh"
 #include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/reduce.cuh"
 
@@ -58,11 +59,6 @@ inline bool few_long_rows(const SgemvArgs& p, const Context& ctx) {
 
 // How many of `most` there are, where `left` remain.
 __device__ __forceinline__ unsigned at_most(int64_t left, unsigned most) { return left < most ? unsigned(left) : most; }
-
-__device__ __forceinline__ void store(const SgemvArgs& p, float* y, int64_t i, float acc) {
-  y += i * p.y.inc;
-  *y = blend(p.alpha, acc, p.beta, y);
-}
 
 // The R rows of one lane. Past the last row that one is read again and the result is not stored: a condition on a load
 // costs more, and makes the compiler wait for one load before it issues the next.

@@ -7,7 +7,8 @@
 // comes of it, so a plain call has none.
 #pragma once
 
-#include "cuda/kernels/common/launch.cuh"
+#include "core/context.h"
+#include "core/problem.h"
 #include "cuda/kernels/common/ptx.cuh"
 
 namespace fl {

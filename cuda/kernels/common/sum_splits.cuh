@@ -3,6 +3,7 @@
 // runs and waits for it.
 #pragma once
 
+#include "cuda/kernels/common/epilogue.cuh"
 #include "cuda/kernels/common/launch.cuh"
 
 namespace fl {

@@ -11,7 +11,10 @@
 
 #include <type_traits>
 
+#include "cuda/kernels/common/epilogue.cuh"
+#include "cuda/kernels/common/float4.cuh"
 #include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/rasterize.cuh"
 
 namespace fl {
 
@@ -114,15 +117,6 @@ struct Share1 : Share<ROWS, COLS, TURNED, 1> {
   }
 };
 
-__device__ __forceinline__ float component(const float4& v, int i) {
-  return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
-}
-
-// 16 bytes at a time, between any two of registers, shared and global memory.
-__device__ __forceinline__ void copy4(float* to, const float* from) {
-  *reinterpret_cast<float4*>(to) = *reinterpret_cast<const float4*>(from);
-}
-
 // The same for the one float4 of a tile that a thread moves in the kernels with 128-bit access.
 template <int ROWS, int COLS, bool TURNED>
 struct Share4 : Share<ROWS, COLS, TURNED, 4> {
@@ -164,19 +158,6 @@ __device__ __forceinline__ void outer_product(float (&acc)[TM][TN], const float 
       const int j = i % 2 ? TN - 1 - step : step;
       acc[i][j] = fmaf(a_frag[i], b_frag[j], acc[i][j]);
     }
-}
-
-// Stores four neighbours of a row of C, of which the first `exist` exist.
-__device__ __forceinline__ void store4(const SgemmArgs& p, float* c, const float* acc, int exist) {
-  if (exist >= 4) {
-    alignas(16) float old[4] = {};
-    if (p.beta != 0.0f) copy4(old, c);
-    alignas(16) float result[4];
-    for (int j = 0; j < 4; ++j) result[j] = blend(p.alpha, acc[j], p.beta, &old[j]);
-    return copy4(c, result);
-  }
-  for (int j = 0; j < 4; ++j)
-    if (j < exist) c[j] = blend(p.alpha, acc[j], p.beta, &c[j]);
 }
 
 }  // namespace fl

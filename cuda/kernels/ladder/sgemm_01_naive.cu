@@ -3,7 +3,9 @@
 // The 32 threads of a warp then read 32 different rows of A and write 32 different rows of C: each touches a sector of
 // its own (32 bytes fetched for 4 used). The next step, sgemm_02_coalesced.cu, changes nothing but which index
 // threadIdx.x walks.
+#include "cuda/kernels/common/epilogue.cuh"
 #include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/rasterize.cuh"
 
 namespace fl {
 namespace {

@@ -7,7 +7,9 @@
 // Each FMA still needs two loads of its own, and the load units take one warp a cycle where the FMA pipes take
 // four: at best one part in eight of the peak. The next step, sgemm_03_smem.cu, fetches each element once for 32
 // outputs.
+#include "cuda/kernels/common/epilogue.cuh"
 #include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/rasterize.cuh"
 
 namespace fl {
 namespace {

@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(THREADS, 2) sgemm_smem_kernel(SgemmArgs p, Til
 
   if (thread_row < block.rows && thread_col < block.cols) {
     float* c = block.c + thread_row * p.c.rs + thread_col;
-    *c = blend(p.alpha, acc, p.beta, c);
+    epilogue(p).store(c, acc);
   }
 }
 

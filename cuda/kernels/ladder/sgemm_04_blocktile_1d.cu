@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(THREADS, 2) sgemm_blocktile_1d_kernel(SgemmArg
 
   float* c = block.c + thread_row * p.c.rs + thread_col;
   for (int j = 0; j < TN; ++j)
-    if (thread_row < block.rows && thread_col + j < block.cols) c[j] = blend(p.alpha, acc[j], p.beta, &c[j]);
+    if (thread_row < block.rows && thread_col + j < block.cols) epilogue(p).store(&c[j], acc[j]);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(THREADS, 1) sgemm_blocktile_2d_kernel(SgemmArg
   for (int i = 0; i < TM; ++i) {
     float* c = block.c + (thread_row + i) * p.c.rs + thread_col;
     for (int j = 0; j < TN; ++j)
-      if (thread_row + i < block.rows && thread_col + j < block.cols) c[j] = blend(p.alpha, acc[i][j], p.beta, &c[j]);
+      if (thread_row + i < block.rows && thread_col + j < block.cols) epilogue(p).store(&c[j], acc[i][j]);
   }
 }
 

@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(THREADS, 1) sgemm_vectorized_kernel(SgemmArgs 
 
   for (int i = 0; i < TM; ++i)
     if (thread_row + i < block.rows)
-      store4(p, block.c + (thread_row + i) * p.c.rs + thread_col, acc[i], block.cols - thread_col);
+      epilogue(p).store4(block.c + (thread_row + i) * p.c.rs + thread_col, acc[i], block.cols - thread_col);
 }
 
 }  // namespace

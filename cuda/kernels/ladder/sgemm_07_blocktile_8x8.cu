@@ -56,7 +56,8 @@ __global__ void __launch_bounds__(THREADS, 2) sgemm_blocktile_8x8_kernel(SgemmAr
   for (int i = 0; i < TM; ++i)
     if (thread_row + i < block.rows)
       for (int j = 0; j < TN; j += 4)
-        store4(p, block.c + (thread_row + i) * p.c.rs + thread_col + j, &acc[i][j], block.cols - thread_col - j);
+        epilogue(p).store4(block.c + (thread_row + i) * p.c.rs + thread_col + j, &acc[i][j],
+                           block.cols - thread_col - j);
 }
 
 }  // namespace

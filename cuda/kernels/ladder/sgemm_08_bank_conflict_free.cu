@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(THREADS, 2) sgemm_bank_conflict_free_kernel(Sg
     if (row < block.rows)
       for (int j = 0; j < TN; j += 4) {
         const int col = thread_col + j / 4 * (BN / 2);
-        store4(p, block.c + row * p.c.rs + col, &acc[i][j], block.cols - col);
+        epilogue(p).store4(block.c + row * p.c.rs + col, &acc[i][j], block.cols - col);
       }
   }
 }

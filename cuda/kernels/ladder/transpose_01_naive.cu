@@ -9,6 +9,7 @@
 // Bound: the number of sectors written, up to eight times the bytes. L2 joins the pieces before they go to memory only
 // while the warps that complete a sector run close together, and there every piece is a transaction of its own.
 #include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/rasterize.cuh"
 
 namespace fl {
 namespace {

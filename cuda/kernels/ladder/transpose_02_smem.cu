@@ -8,6 +8,7 @@
 // The indices swap twice: the tile at (row, col) of A lands at (col, row) of B, and inside it the thread that read
 // column x writes column x of B, which is row x of the tile. Swap only one of them and the writes go down a column.
 #include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/rasterize.cuh"
 
 namespace fl {
 namespace {

@@ -6,6 +6,7 @@
 // Four such warps lie beside each other, so that a block reads rows of 128 bytes.
 // Bound: two 4-byte loads in flight per thread, an eighth of vec4's bytes: latency more than memory.
 #include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/rasterize.cuh"
 
 namespace fl {
 namespace {

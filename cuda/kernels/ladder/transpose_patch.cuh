@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/rasterize.cuh"
 
 namespace fl {
 

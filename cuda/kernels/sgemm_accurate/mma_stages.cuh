@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/kernels/common/ptx.cuh"
+#include "cuda/kernels/common/rasterize.cuh"
 #include "cuda/kernels/sgemm_accurate/sliced_epilogue.cuh"
 #include "cuda/kernels/sgemm_accurate/sliced_verdict.cuh"
 
@@ -33,12 +34,10 @@ struct MmaPlan {
 struct MmaCorner {
   int row, col;
 };
-// Bands of eight tiles, down and then across: what runs at a time reads few rows and columns.
 template <class T>
 __device__ __forceinline__ MmaCorner corner_of(const MmaPlan& plan, int tile) {
-  const int per_band = 8 * plan.tile_cols, first = tile / per_band * 8, in_band = tile % per_band;
-  const int rows = min(8, plan.tile_rows - first);
-  return {(first + in_band % rows) * T::BM, in_band / rows * T::BN};
+  const auto corner = banded_tile(tile, plan.tile_rows, plan.tile_cols, 8);
+  return {corner.row * T::BM, corner.col * T::BN};
 }
 
 // Copies what lies next in the slices. Nothing here is conditional, so that the copies may be issued between products;

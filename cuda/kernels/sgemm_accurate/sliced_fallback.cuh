@@ -85,7 +85,7 @@ __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTil
     for (int j = 0; j < TN; ++j) {
       const int col = thread_col + j / 4 * (BN / 2) + j % 4;
       float* c = block.c + row * p.c.rs + col;
-      if (col < block.cols) *c = blend(p.alpha, acc[i][j], p.beta, c);
+      if (col < block.cols) epilogue(p).store(c, acc[i][j]);
     }
   }
 }

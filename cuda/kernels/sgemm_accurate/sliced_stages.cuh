@@ -1,6 +1,7 @@
 // The stages in shared memory through which a product from sliced operands goes: how they are filled and multiplied.
 #pragma once
 
+#include "cuda/kernels/common/rasterize.cuh"
 #include "cuda/kernels/sgemm_accurate/sliced_epilogue.cuh"
 #include "cuda/kernels/sgemm_accurate/sliced_verdict.cuh"
 
@@ -16,12 +17,11 @@ struct ProductPlan {
 struct ProductCorner {
   int row, col;  // in tiles of a block
 };
-// Tiles of clusters in bands of rows, down and then across: what runs at a time reads few rows and columns.
+// The tiles of clusters, in bands of rows.
 template <class T>
 __device__ __forceinline__ ProductCorner corner_of(const ProductPlan& plan, int tile, int rank) {
-  const int per_band = plan.band * plan.tile_cols, first = tile / per_band * plan.band;
-  const int rows = min(plan.band, plan.tile_rows - first), in_band = tile % per_band;
-  return {first + in_band % rows, in_band / rows * T::CLUSTER + rank};
+  const auto corner = banded_tile(tile, plan.tile_rows, plan.tile_cols, plan.band);
+  return {corner.row, corner.col * T::CLUSTER + rank};
 }
 
 struct Stages {

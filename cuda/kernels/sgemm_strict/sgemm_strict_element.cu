@@ -1,7 +1,9 @@
 // Strict SGEMM by the smallest kernel there is, a thread to an output: for products that last as long as their launch.
 // Threads are numbered along the rows of C, so that a result with few columns leaves no lane idle; operands come from
 // the first-level cache. Eight k are under way at a time, or sixteen where there are more than twelve. Ascending k.
+#include "cuda/kernels/common/epilogue.cuh"
 #include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/rasterize.cuh"
 
 namespace fl {
 namespace {

@@ -78,13 +78,10 @@ struct RingPlan {
   Sharing sharing;
 };
 
-// Tiles in bands of eight rows, down and then across: the blocks that run at a time read few rows and columns of A and
-// B.
 __device__ __forceinline__ Tile band_order(const RingPlan& plan, unsigned tile) {
-  constexpr unsigned BAND = 8;
-  const unsigned per_batch = plan.tile_rows * plan.tile_cols, in_batch = tile % per_batch, band = BAND * plan.tile_cols;
-  const unsigned first = in_batch / band * BAND, rows = min(plan.tile_rows - first, BAND), in_band = in_batch % band;
-  return {tile / per_batch, first + in_band % rows, in_band / rows};
+  const unsigned per_batch = plan.tile_rows * plan.tile_cols;
+  const auto corner = banded_tile(tile % per_batch, plan.tile_rows, plan.tile_cols, 8u);
+  return {tile / per_batch, corner.row, corner.col};
 }
 
 template <class T>

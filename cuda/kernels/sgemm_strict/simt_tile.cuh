@@ -40,7 +40,7 @@ __device__ __forceinline__ Corner corner(const SgemmArgs& p, int64_t batch, int6
 // Stores four neighbours of a row of C, of which the first `exist` exist, where all such fours are aligned.
 __device__ __forceinline__ void put4(const SgemmArgs& p, float* c, int exist, float4 sum) {
   const float four[4] = {sum.x, sum.y, sum.z, sum.w};
-  store4(p, c, four, exist);
+  epilogue(p).store4(c, four, exist);
 }
 
 // The way of results into rows of C that are not aligned: the 32 lanes of a warp hold four neighbours each of 8 rows by
@@ -61,7 +61,7 @@ struct WarpStage {
       const int down = row + r * step, across = col + lane_id % 16;
       if (down < at.rows && across < at.cols) {
         float* c = at.c + down * p.c.rs + across;
-        *c = blend(p.alpha, ptx::load1(memory + (r * PITCH + lane_id % 16) * 4), p.beta, c);
+        epilogue(p).store(c, ptx::load1(memory + (r * PITCH + lane_id % 16) * 4));
       }
     }
     __syncwarp();

@@ -12,6 +12,7 @@
 // The pairs of a T x T grid of tiles lie in a rectangle without holes: column j of the lower triangle, with the
 // diagonal, stands on top of column T-1-j (T even) or T-j (T odd), and together they are as high as any other such two.
 #include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/rasterize.cuh"
 #include "cuda/kernels/transpose/transpose_staging.cuh"
 
 namespace fl {

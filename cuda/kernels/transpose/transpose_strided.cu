@@ -7,6 +7,7 @@
 // floats it uses 1/s of each sector, down to an eighth.
 // Bank conflicts: none. A tile row is one word longer than the 32 banks, so that rows and columns both spread over all.
 #include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/rasterize.cuh"
 
 namespace fl {
 namespace {

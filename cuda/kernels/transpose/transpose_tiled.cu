@@ -8,6 +8,7 @@
 // Lost: patches turned without shared memory (14 %), 32 x 32 tiles for large matrices (8 %); in a prototype a diagonal
 // order (3 %).
 #include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/rasterize.cuh"
 #include "cuda/kernels/transpose/transpose_staging.cuh"
 
 namespace fl {

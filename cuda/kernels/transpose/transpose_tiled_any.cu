@@ -10,6 +10,7 @@
 // where they are aligned. All loads of a thread are under way before its first word goes to shared memory. Lost: blocks
 // of 512 threads with half the loads each (8 %), reads that bypass L1, where neighbouring warps share sectors (10 %).
 #include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/rasterize.cuh"
 
 namespace fl {
 namespace {
