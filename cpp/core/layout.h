@@ -20,10 +20,19 @@ constexpr int64_t ld(const MatrixView<T>& x) {
   return x.cs == 1 ? x.rs : x.cs;
 }
 
-// Every 16-byte access of a kernel is aligned: the base and all strides but the unit one are multiples of four floats.
+// Accesses of FLOATS floats at once are aligned wherever these strides lead from `data`.
+template <int FLOATS, class T, class... Strides>
+constexpr bool aligned(const T* data, Strides... strides) {
+  return reinterpret_cast<uintptr_t>(data) % (FLOATS * sizeof(T)) == 0 && ((strides % FLOATS == 0) && ...);
+}
+// The same along the unit stride of a matrix, in all lines and problems.
+template <int FLOATS, class T>
+constexpr bool aligned(const MatrixView<T>& x) {
+  return aligned<FLOATS>(x.data, ld(x), x.bs);
+}
 template <class T>
-bool aligned16(const MatrixView<T>& x) {
-  return reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && ld(x) % 4 == 0 && x.bs % 4 == 0;
+constexpr bool aligned16(const MatrixView<T>& x) {  // 16-byte accesses
+  return aligned<4>(x);
 }
 
 }  // namespace fl

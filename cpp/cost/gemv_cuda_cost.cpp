@@ -61,12 +61,12 @@ double rows_per_warp_vec4_cost(const SgemvArgs& p) {
 
 double short_rows_cost(const SgemvArgs& p) {
   if (p.a.cs != 1 || p.n > 256) return other_order;
-  if (reads_vectors(p)) return 0.95 + bytes(p) / rate(p, 4.25e6, 7e6) + rows(p) * 2e-6;
+  if (aligned16(p.a)) return 0.95 + bytes(p) / rate(p, 4.25e6, 7e6) + rows(p) * 2e-6;
   return 0.95 + bytes(p) / rate(p, 3.4e6, 5.6e6) + rows(p) * (p.n <= 64 ? 2e-6 : 5e-5);
 }
 
 double long_rows_cost(const SgemvArgs& p) {
-  if (p.a.cs != 1 || !reads_vectors(p)) return other_order;
+  if (p.a.cs != 1 || !aligned16(p.a)) return other_order;
   const double row = 1.35e-3;  // the launch of its block and its end
   const double read = bytes(p) / rate(p, 4.65e6, 5.5e6);
   if (shares_rows(p) && rows(p) < multiprocessors) return 1.5 + std::max(read, bytes(p) / (rows(p) * 76e3));
@@ -83,7 +83,7 @@ double any_rows_cost(const SgemvArgs& p) {
 // What is left of the speed where the clusters of sgemv_cluster_columns come to a few blocks more than 132
 // multiprocessors take at once: 2120 x 16324 transposed took 44 us instead of 33.
 static double second_wave(const SgemvArgs& p) {
-  if (!reads_vectors(p)) return 1.0;
+  if (!aligned16(p.a)) return 1.0;
   const auto slices = [&](int outputs) { return ceil_div(p.m, outputs) * p.batch; };
   int64_t blocks = slices(slices(128) >= 32 ? 128 : (slices(32) >= 3 ? 32 : 8));
   for (int cluster = 1; cluster < 8 && blocks < 198; cluster *= 2) blocks *= 2;
@@ -92,7 +92,7 @@ static double second_wave(const SgemvArgs& p) {
 
 double cluster_columns_cost(const SgemvArgs& p) {
   if (p.a.cs == 1) return other_order;
-  const bool vectors = reads_vectors(p);
+  const bool vectors = aligned16(p.a);
   const auto slices = [&](int outputs) { return double(ceil_div(p.m, outputs)) * double(p.batch); };
   const double narrow = slices(slices(32) >= (vectors ? 3 : 16) ? 32 : 8);
   const double blocks = narrow * (narrow <= 7 ? 16 : 8);
@@ -117,7 +117,7 @@ double split_columns_cost(const SgemvArgs& p) {
 // transposed takes 34 us.
 double short_columns_cost(const SgemvArgs& p) {
   if (p.a.cs == 1) return other_order;
-  const bool vectors = reads_vectors(p) && rows(p) >= 128 * multiprocessors, sixteen = !vectors && p.n > 32;
+  const bool vectors = aligned16(p.a) && rows(p) >= 128 * multiprocessors, sixteen = !vectors && p.n > 32;
   const double turns = std::ceil(double(p.n) / (sixteen ? 16 : 8)), threads = rows(p) / (vectors ? 4 : 1);
   const double turn_us =
       (sixteen ? 0.29 : 0.24) * (bytes(p) > 40e6 ? 2.4 : 1) * std::max(1.0, threads / (1024 * multiprocessors));

@@ -7,11 +7,6 @@ namespace {
 constexpr const char* unit_stride_text =
     "operands with a unit stride along rows or columns (C or F order) and a result with contiguous rows";
 constexpr const char* row_major_text = "operands whose rows are contiguous and follow one another";
-
-template <class T>
-bool aligned(const MatrixView<T>& x, unsigned floats) {
-  return reinterpret_cast<uintptr_t>(x.data) % (4 * floats) == 0 && x.rs % floats == 0 && x.bs % floats == 0;
-}
 }  // namespace
 
 const char* blas_layout(const SgemmArgs& p) {
@@ -40,13 +35,13 @@ const char* row_major_both(const TransposeArgs& p) {
 }
 const char* row_major_aligned16(const TransposeArgs& p) {
   if (const char* lacks = row_major_both(p)) return lacks;
-  return aligned(p.a, 4) && aligned(p.b, 4)
+  return aligned16(p.a) && aligned16(p.b)
              ? nullptr
              : "16-byte aligned operands whose leading dimensions and batch strides are multiples of 4";
 }
 const char* row_major_aligned8(const TransposeArgs& p) {
   if (const char* lacks = row_major_both(p)) return lacks;
-  return aligned(p.a, 2) && aligned(p.b, 2)
+  return aligned<2>(p.a) && aligned<2>(p.b)
              ? nullptr
              : "8-byte aligned operands whose leading dimensions and batch strides are multiples of 2";
 }

@@ -8,8 +8,6 @@
 
 namespace fl {
 
-bool reads_vectors(const SgemvArgs& p) { return aligned16(p.a); }
-
 // Of the reference device: the cut is part of the specification of the result's bits, so it depends on the call alone.
 constexpr int multiprocessors = 132;
 
@@ -17,7 +15,7 @@ SplitColumnsPlan split_columns_plan(const SgemvArgs& p) {
   struct Shape {
     int outputs, threads, groups;
   };
-  const bool vectors = reads_vectors(p);
+  const bool vectors = aligned16(p.a);
   const auto slices = [&](int outputs) { return ceil_div(p.m, outputs) * p.batch; };
   const Shape shape = [&]() -> Shape {
     if (!vectors) return p.m >= 1024 ? Shape{128, 256, 2} : (p.m > 16 ? Shape{32, 512, 16} : Shape{8, 512, 64});

@@ -8,9 +8,6 @@
 
 namespace fl {
 
-// A can be read as float4 along its unit stride.
-bool reads_vectors(const SgemvArgs& p);
-
 // How sgemv_split_columns cuts A, whose columns are contiguous.
 struct SplitColumnsPlan {
   int outputs;       // per block

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "core/layout.h"
 #include "core/problem.h"
 
 namespace fl {
@@ -214,9 +215,7 @@ constexpr MmaChoice mma_choice(int64_t m, int64_t n, int64_t multiprocessors) {
 
 // Whether the copy engine can store C. It does so in units of 16 bytes, and beyond the end of a row that is not a
 // multiple of them. Other calls use ordinary stores.
-inline bool sliced_stored_by_boxes(const SgemmArgs& p) {
-  return reinterpret_cast<uintptr_t>(p.c.data) % 16 == 0 && p.c.rs % 4 == 0 && p.n % 4 == 0;
-}
+inline bool sliced_stored_by_boxes(const SgemmArgs& p) { return aligned<4>(p.c.data, p.c.rs) && p.n % 4 == 0; }
 
 // Whether what fp16x2 refuses is worth two more launches. They take about 5 us of every call, and bf16x6 is three times
 // as fast as the strict kernel behind it.

@@ -6,6 +6,7 @@
 // instruction of the warp covers neighbouring rows.
 #pragma once
 
+#include "core/layout.h"
 #include "cuda/kernels/common/epilogue.cuh"
 #include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/reduce.cuh"
@@ -48,9 +49,7 @@ inline int warps_per_block(const SgemvArgs& p, int rows_per_warp) {
 }
 
 // x may be read as float4. A's own alignment is a matter of the row's legality.
-inline bool x_is_vector(const SgemvArgs& p) {
-  return p.x.inc == 1 && reinterpret_cast<uintptr_t>(p.x.data) % 16 == 0 && p.x.bs % 4 == 0;
-}
+inline bool x_is_vector(const SgemvArgs& p) { return p.x.inc == 1 && aligned<4>(p.x.data, p.x.bs); }
 
 // Fewer rows than warps to keep the device busy, and long ones: a block of 32 warps then shares each row.
 inline bool few_long_rows(const SgemvArgs& p, const Context& ctx) {

@@ -43,22 +43,21 @@ void launch_bf16x6(const SgemmArgs& p, const unsigned* before, unsigned* verdict
 
 void launch_sliced_fallback(const SgemmArgs& p, const unsigned* verdict, const Context& ctx) {
   const TileGrid grid(p.m, p.n, p.batch, FALLBACK_BM, FALLBACK_BM);
-  const bool aligned =
-      by16(p.a.data, line_stride(p.a)) && by16(p.b.data, line_stride(p.b)) && (p.a.bs | p.b.bs) % 4 == 0;
+  const bool by16 = aligned16(p.a) && aligned16(p.b);
   const unsigned full = 2 * static_cast<unsigned>(ctx.sm_count), blocks = grid.blocks() < full ? grid.blocks() : full;
   by_order(p, [&](auto TA, auto TB) {
     launch_kernel<sliced_fallback_kernel<TA, TB>>({blocks, FALLBACK_THREADS, FALLBACK_SHARED}, ctx, p, grid, verdict,
-                                                  aligned);
+                                                  by16);
   });
 }
 
 void launch_fallback_ranges(const SgemmArgs& p, const unsigned* verdict, const RangeSums& to, const Context& ctx) {
   const TileGrid grid(p.m, p.n, 1, FALLBACK_BM, FALLBACK_BM);
-  const bool aligned = by16(p.a.data, line_stride(p.a)) && by16(p.b.data, line_stride(p.b));
+  const bool by16 = aligned<4>(p.a.data, ld(p.a)) && aligned<4>(p.b.data, ld(p.b));
   const unsigned full = 2 * static_cast<unsigned>(ctx.sm_count), units = grid.blocks() * unsigned(to.ranges);
   by_order(p, [&](auto TA, auto TB) {
     launch_kernel<fallback_ranges_kernel<TA, TB>>({units < full ? units : full, FALLBACK_THREADS, FALLBACK_SHARED}, ctx,
-                                                  p, grid, verdict, aligned, to);
+                                                  p, grid, verdict, by16, to);
   });
 }
 

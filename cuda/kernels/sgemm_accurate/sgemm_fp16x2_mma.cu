@@ -19,7 +19,7 @@ void launch_mma_product(const SgemmArgs& p, const SlicedOperands& at, const Slic
                         int(at.k_blocks),
                         int(ceil_div(p.m, T::BM)),
                         int(ceil_div(p.n, T::BN)),
-                        by16(p.c.data, p.c.rs),
+                        aligned<4>(p.c.data, p.c.rs),
                         guard_of(p, at, bound, nullptr, at.verdicts),
                         epilogue_of(p, at)};
   const int64_t tiles = int64_t{product.tile_rows} * product.tile_cols;

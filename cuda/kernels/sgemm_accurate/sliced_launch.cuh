@@ -1,6 +1,7 @@
 // The launches of a sliced product: the split pass and the product. Each begins while the one before it ends.
 #pragma once
 
+#include "core/layout.h"
 #include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/tensor_map.cuh"
 #include "cuda/kernels/sgemm_accurate/sliced_single.cuh"
@@ -13,9 +14,6 @@ namespace fl {
 void launch_bf16x6(const SgemmArgs& p, const unsigned* before, unsigned* verdict, const Context& ctx);
 // Float32 FMA where `verdict` refuses the slices, and always if it is null.
 void launch_sliced_fallback(const SgemmArgs& p, const unsigned* verdict, const Context& ctx);
-
-inline bool by16(const void* data, int64_t ld) { return reinterpret_cast<uintptr_t>(data) % 16 == 0 && ld % 4 == 0; }
-inline int64_t line_stride(const ConstMatrix& x) { return x.cs == 1 ? x.rs : x.cs; }
 
 // One problem of a batch.
 inline SgemmArgs problem_of(const SgemmArgs& p, int64_t i) {
@@ -85,20 +83,21 @@ struct SlicedOperands {
 template <class S>
 void launch_split(const SgemmArgs& p, const SlicedOperands& at, const SlicedBound& bound, const unsigned* before,
                   const Context& ctx) {
-  const int64_t lda = line_stride(p.a), ldb = line_stride(p.b);
+  const int64_t lda = ld(p.a), ldb = ld(p.b);
   const int64_t a_groups = at.a.ready ? 0 : at.a.groups, b_groups = at.b.ready ? 0 : at.b.groups;
   if (a_groups + b_groups == 0) return;
-  const SplitPlan split{{p.a.data, lda, p.m, p.a.cs == 1, by16(p.a.data, lda), at.a.words, at.a.slices, at.a.exponents},
-                        {p.b.data, ldb, p.n, p.b.cs != 1, by16(p.b.data, ldb), at.b.words, at.b.slices, at.b.exponents},
-                        p.k,
-                        at.k_blocks,
-                        static_cast<unsigned>(a_groups),
-                        static_cast<unsigned>(a_groups + b_groups),
-                        static_cast<unsigned>(at.b_tile / SPLIT_LINES),
-                        bound.small,
-                        bound.large,
-                        double(p.m) * double(p.n) <= 0x1p20,
-                        before};
+  const SplitPlan split{
+      {p.a.data, lda, p.m, p.a.cs == 1, aligned<4>(p.a.data, lda), at.a.words, at.a.slices, at.a.exponents},
+      {p.b.data, ldb, p.n, p.b.cs != 1, aligned<4>(p.b.data, ldb), at.b.words, at.b.slices, at.b.exponents},
+      p.k,
+      at.k_blocks,
+      static_cast<unsigned>(a_groups),
+      static_cast<unsigned>(a_groups + b_groups),
+      static_cast<unsigned>(at.b_tile / SPLIT_LINES),
+      bound.small,
+      bound.large,
+      double(p.m) * double(p.n) <= 0x1p20,
+      before};
   const unsigned few = 2 * static_cast<unsigned>(ctx.sm_count);
   const unsigned blocks = before && split.groups > few ? few : split.groups;
   const auto launch_all = [&](auto packed) {
@@ -205,9 +204,9 @@ template <class T>
 bool launch_single(const SgemmArgs& p, const SlicedOperands& at, const SlicedBound& bound, const unsigned* before,
                    unsigned* verdict, bool falls_back, const Context& ctx) {
   SinglePlan single{product_plan(p, at, bound, before, verdict),
-                    by16(p.c.data, p.c.rs),
+                    aligned<4>(p.c.data, p.c.rs),
                     falls_back,
-                    by16(p.a.data, line_stride(p.a)) && by16(p.b.data, line_stride(p.b)),
+                    aligned<4>(p.a.data, ld(p.a)) && aligned<4>(p.b.data, ld(p.b)),
                     p,
                     TileGrid(p.m, p.n, 1, FALLBACK_BM, FALLBACK_BM)};
   single.product.tile_rows = int(ceil_div(p.m, T::BM));

@@ -141,7 +141,7 @@ void launch_ranges(const SgemmArgs& p, const SlicedOperands& at, const SlicedRan
   const auto blocks = static_cast<unsigned>(plan.product.tile_rows * plan.product.tile_cols * ranges.count);
   launch_kernel<sliced_ranges_kernel<T>>({blocks, T::THREADS, T::SHARED_BYTES}, ctx, plan);
   if (last) launch_fallback_ranges(p, verdict, plan.to, ctx);
-  const RangesSum sum{plan.to, plan.product.out, by16(p.c.data, p.c.rs), verdict, last};
+  const RangesSum sum{plan.to, plan.product.out, aligned<4>(p.c.data, p.c.rs), verdict, last};
   const auto sums = static_cast<unsigned>(ceil_div(p.m * ceil_div(p.n, 4), RANGES_ACROSS));
   launch_kernel<sum_ranges_kernel>({sums, RANGES_DOWN * RANGES_ACROSS}, ctx, sum);
 }

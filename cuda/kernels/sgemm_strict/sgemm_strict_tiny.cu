@@ -151,7 +151,7 @@ void launch(const SgemmArgs& p, const Context& ctx) {
 
 template <class S>
 void simt_tiny(const SgemmArgs& p, const Context& ctx) {
-  by16(p.c) ? launch<TinyTile<S, true>>(p, ctx) : launch<TinyTile<S, false>>(p, ctx);
+  aligned16(p.c) ? launch<TinyTile<S, true>>(p, ctx) : launch<TinyTile<S, false>>(p, ctx);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 // Presumably every block then asked the second level for one sector at the same time.
 #pragma once
 
+#include "core/layout.h"
 #include "cuda/kernels/common/ptx.cuh"
 #include "cuda/kernels/common/tiles.cuh"
 
@@ -27,16 +28,10 @@ struct Operand {
   Way way;
 };
 
-// Whether every four neighbours of a row, counted from its start, can be moved by one 16-byte access.
-template <class T>
-bool by16(const MatrixView<T>& x) {
-  return reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && x.rs % 4 == 0 && x.bs % 4 == 0;
-}
-
 // `across` is the stride of x that leads to the next row of its tiles, `along` the one within a row.
 inline Operand operand(const ConstMatrix& x, int64_t across, int64_t along) {
   if (along != 1) return {x.data, along, x.bs, Way::turned};
-  return {x.data, across, x.bs, by16(ConstMatrix{x.data, across, 1, x.bs}) ? Way::by16 : Way::by4};
+  return {x.data, across, x.bs, aligned<4>(x.data, across, x.bs) ? Way::by16 : Way::by4};
 }
 
 namespace {

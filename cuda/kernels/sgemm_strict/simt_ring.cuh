@@ -158,7 +158,7 @@ RingPlan ring_plan(const SgemmArgs& p, const CutPlan& cut) {
   count_tiles<T>(p, plan);
   plan.steps = static_cast<int>(ceil_div(p.k, T::BK));
   plan.tail = static_cast<int>(p.k - int64_t{plan.steps - 1} * T::BK);
-  plan.c_by16 = by16(p.c);
+  plan.c_by16 = aligned16(p.c);
   plan.one = 1.0f;
   return plan;
 }

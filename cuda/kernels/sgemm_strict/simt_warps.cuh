@@ -170,7 +170,7 @@ WarpPlan warp_plan(const SgemmArgs& p) {
           operand(p.b, p.b.rs, p.b.cs),
           TileGrid(p.m, p.n, p.batch, T::BM, T::BN),
           slice_of(p.k, T::KG * T::SPLIT),
-          by16(p.c),
+          aligned16(p.c),
           1.0f};
 }
 

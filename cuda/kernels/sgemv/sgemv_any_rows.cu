@@ -130,7 +130,7 @@ void launch(const SgemvArgs& p, const Context& ctx) {
 // As few threads to a row as keep the device busy: the sums and the ends of a row are shared work. Two pieces in flight
 // and six blocks on a multiprocessor where clusters share a row: four, five left a second wave (157 x 109317: 25 us).
 void sgemv_any_rows(const SgemvArgs& p, const Context& ctx) {
-  if (p.a.cs != 1) return reads_vectors(p) ? sgemv_warp_per_row_vec4(p, ctx) : sgemv_warp_per_row(p, ctx);
+  if (p.a.cs != 1) return aligned16(p.a) ? sgemv_warp_per_row_vec4(p, ctx) : sgemv_warp_per_row(p, ctx);
   const int64_t rows = p.m * p.batch;
   if (p.n < 2048 && rows >= 1500) return launch<32, 4, 5>(p, ctx);
   if (p.n < 1024 || rows >= 750) return launch<64, 4, 4>(p, ctx);

@@ -102,7 +102,7 @@ void launch_vectors(const SgemvArgs& p, const Context& ctx) {
 
 void sgemv_cluster_columns(const SgemvArgs& p, const Context& ctx) {
   if (p.a.cs == 1) return sgemv_long_rows(p, ctx);
-  if (reads_vectors(p)) return launch_vectors(p, ctx);
+  if (aligned16(p.a)) return launch_vectors(p, ctx);
   if (ceil_div(p.m, 32) * p.batch >= 16) return launch<1, 32, 512>(p, ctx);
   launch<1, 8, 512>(p, ctx);
 }

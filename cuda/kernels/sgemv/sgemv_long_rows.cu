@@ -81,7 +81,7 @@ void launch(const SgemvArgs& p, const Context& ctx) {
 
 // A block of 1024 threads reaches further along a row before clusters are needed, and they cost a microsecond.
 void sgemv_long_rows(const SgemvArgs& p, const Context& ctx) {
-  const bool vectors = reads_vectors(p);
+  const bool vectors = aligned16(p.a);
   if (p.a.cs != 1) return vectors ? sgemv_warp_per_row_vec4(p, ctx) : sgemv_warp_per_row(p, ctx);
   if (!vectors || !x_is_vector(p)) return sgemv_any_rows(p, ctx);
   const bool few = p.m * p.batch <= 2 * int64_t(ctx.sm_count) && p.n >= 1024 * 4 * U;

@@ -57,7 +57,7 @@ void launch(const SgemvArgs& p, const Context& ctx) {
 }  // namespace
 
 void sgemv_short_columns(const SgemvArgs& p, const Context& ctx) {
-  const bool vectors = reads_vectors(p);
+  const bool vectors = aligned16(p.a);
   if (p.a.cs == 1) return vectors ? sgemv_warp_per_row_vec4(p, ctx) : sgemv_warp_per_row(p, ctx);
   vectors&& p.m* p.batch >= 128 * int64_t(ctx.sm_count) ? launch<4>(p, ctx) : launch<1>(p, ctx);
 }

@@ -104,7 +104,7 @@ void launch_scalars(const SgemvArgs& p, const Context& ctx) {
 }  // namespace
 
 void sgemv_short_rows(const SgemvArgs& p, const Context& ctx) {
-  const bool vectors = reads_vectors(p);
+  const bool vectors = aligned16(p.a);
   if (p.a.cs != 1) return vectors ? sgemv_warp_per_row_vec4(p, ctx) : sgemv_warp_per_row(p, ctx);
   if (p.n > 256) return sgemv_long_rows(p, ctx);
   if (!vectors) return launch_scalars(p, ctx);

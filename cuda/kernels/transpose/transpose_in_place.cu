@@ -11,6 +11,7 @@
 //
 // The pairs of a T x T grid of tiles lie in a rectangle without holes: column j of the lower triangle, with the
 // diagonal, stands on top of column T-1-j (T even) or T-j (T odd), and together they are as high as any other such two.
+#include "core/layout.h"
 #include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/rasterize.cuh"
 #include "cuda/kernels/transpose/transpose_staging.cuh"
@@ -130,16 +131,12 @@ void launch(const TransposeArgs& p, const Context& ctx) {
                                                                                              ctx, p, grid, tiles);
 }
 
-bool aligned(const void* data, int64_t ld, int64_t bs) {
-  return reinterpret_cast<uintptr_t>(data) % 16 == 0 && ld % 4 == 0 && bs % 4 == 0;
-}
-
 }  // namespace
 
 void transpose_in_place(const TransposeArgs& p, const Context& ctx) {
   const int64_t size = p.m * p.n * p.batch;
   const bool few = p.m <= 32 && p.n <= 32;
-  if (aligned(p.a.data, p.a.rs, p.a.bs) && aligned(p.b.data, p.b.rs, p.b.bs))
+  if (aligned16(p.a) && aligned16(p.b))
     return few || size <= stays_in_l2 ? launch<ByFour, 32, 64, false>(p, ctx) : launch<ByFour, 64, 256, true>(p, ctx);
   few || size <= 2 * stays_in_l2 ? launch<ByOne, 32, 128, false, 12>(p, ctx) : launch<ByOne, 64, 256, false, 5>(p, ctx);
 }
