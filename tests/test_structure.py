@@ -276,7 +276,7 @@ LONGER_FUNCTIONS = {
     "multiply_tile": "the micro-kernel of the CPU: one register tile, whose loops and stores share all its constants",
     "direct_tile": "the same without packing",
     "sum_and_store": "two cases of one epilogue, which share its constants and the places of its sums",
-    "thin_columns_kernel": "one loop over k with its prologue and its end, which share all registers",
+    "tall_skinny_columns_kernel": "one loop over k with its prologue and its end, which share all registers",
 }
 
 

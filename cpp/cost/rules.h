@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/device_spec.h"
 #include "core/layout.h"
 #include "core/problem.h"
 
@@ -40,11 +41,11 @@ std::size_t no_workspace(const Args&) {
 }
 
 // ---------------------------------------------------------------- cost
-// A tile kernel: a fixed launch cost, then whole waves of BM x BN tiles, OCC of them at a time on each of 132
-// multiprocessors, at GFLOPS when the device is full; and C, which a short k does not hide.
+// A tile kernel: a fixed launch cost, then whole waves of BM x BN tiles, OCC of them at a time on each
+// multiprocessor, at GFLOPS when the device is full; and C, which a short k does not hide.
 template <int BM, int BN, int OCC, int GFLOPS>
 double tile_cost(const SgemmArgs& p) {
-  constexpr double slots = 132.0 * OCC;
+  const double slots = double(h200_spec().multiprocessors) * OCC;
   const double tiles = double(ceil_div(p.m, BM)) * double(ceil_div(p.n, BN)) * double(p.batch);
   const double waves = double(int64_t((tiles + slots - 1) / slots));
   const double tile_us = 2.0 * BM * BN * double(p.k) / (GFLOPS * 1e3 / slots);

@@ -3,13 +3,12 @@
 #include <algorithm>
 
 #include "core/layout.h"
+#include "plan/gemv_cuda_estimate.h"
 #include "plan/gemv_plan.h"
-#include "plan/thin_plan.h"
+#include "plan/reference_device.h"
+#include "plan/tall_skinny_plan.h"
 
 namespace fl {
-
-// Of the reference device: the cut is part of the specification of the result's bits, so it depends on the call alone.
-constexpr int multiprocessors = 132;
 
 SplitColumnsPlan split_columns_plan(const SgemvArgs& p) {
   struct Shape {
@@ -19,12 +18,12 @@ SplitColumnsPlan split_columns_plan(const SgemvArgs& p) {
   const auto slices = [&](int outputs) { return ceil_div(p.m, outputs) * p.batch; };
   const Shape shape = [&]() -> Shape {
     if (!vectors) return p.m >= 1024 ? Shape{128, 256, 2} : (p.m > 16 ? Shape{32, 512, 16} : Shape{8, 512, 64});
-    if (slices(512) >= 3 * multiprocessors) return {512, 256, 2};
+    if (slices(512) >= 3 * PLAN_MULTIPROCESSORS) return {512, 256, 2};
     if (p.m >= 1024) return {256, 256, 4};
     return p.m > 32 ? Shape{128, 1024, 32} : Shape{8, 512, 256};
   }();
   // All blocks resident at once, and none without two full steps of eight loads per thread.
-  const int64_t resident = multiprocessors * 1024 / shape.threads;
+  const int64_t resident = PLAN_MULTIPROCESSORS * 1024 / shape.threads;
   const int64_t fitting = resident / slices(shape.outputs), useful = p.n / (16 * shape.groups);
   const int64_t splits = std::max<int64_t>({std::min(fitting, useful), ceil_div(p.n, 1 << 30), 1});
   const int64_t columns = std::max<int64_t>(ceil_div(p.n, splits), 1);
@@ -46,33 +45,29 @@ SgemvArgs column_of(const SgemmArgs& p, int64_t column) {
 namespace {
 
 struct Candidate {
-  double cost;
+  double us;
   ColumnRow row;
 };
 
 Candidate fastest_row(const SgemvArgs& p) {
-  const auto less = [](const Candidate& x, const Candidate& y) { return x.cost < y.cost; };
+  const auto less = [](const Candidate& x, const Candidate& y) { return x.us < y.us; };
   return std::min(
-      {Candidate{short_rows_cost(p), ColumnRow::short_rows}, Candidate{long_rows_cost(p), ColumnRow::long_rows},
-       Candidate{any_rows_cost(p), ColumnRow::any_rows}, Candidate{cluster_columns_cost(p), ColumnRow::cluster_columns},
-       Candidate{split_columns_cost(p), ColumnRow::split_columns},
-       Candidate{short_columns_cost(p), ColumnRow::short_columns}},
+      {Candidate{short_rows_estimate(p), ColumnRow::short_rows}, Candidate{long_rows_estimate(p), ColumnRow::long_rows},
+       Candidate{any_rows_estimate(p), ColumnRow::any_rows},
+       Candidate{cluster_columns_estimate(p), ColumnRow::cluster_columns},
+       Candidate{split_columns_estimate(p), ColumnRow::split_columns},
+       Candidate{short_columns_estimate(p), ColumnRow::short_columns}},
       less);
 }
 
 }  // namespace
 
 ColumnRow column_row(const SgemvArgs& p) { return fastest_row(p).row; }
+double column_estimate(const SgemvArgs& p) { return fastest_row(p).us; }
 
 std::size_t column_on_cuda_workspace(const SgemmArgs& p) {
   const SgemvArgs v = column_of(p, 0);
   return column_row(v) == ColumnRow::split_columns ? split_columns_workspace(v) : 0;
-}
-
-double column_on_cuda_cost(const SgemmArgs& p) {
-  const SgemvArgs v = column_of(p, 0);
-  const double one = fastest_row(v).cost;
-  return p.m == 1 || p.n == 1 ? one : one * double(p.n) + 1e3;
 }
 
 }  // namespace fl

@@ -1,4 +1,5 @@
-// The GPU's SGEMV: what its rules and its kernels have to agree on.
+// The GPU's SGEMV: what its rules and its kernels have to agree on. What decides the order of a sum depends on the call
+// and on frozen constants alone.
 #pragma once
 
 #include <cstddef>
@@ -21,19 +22,8 @@ std::size_t split_columns_workspace(const SgemvArgs& p);
 // A product with one column, or one row, is a matrix-vector product.
 SgemvArgs column_of(const SgemmArgs& p, int64_t column);
 enum class ColumnRow { short_rows, long_rows, any_rows, cluster_columns, split_columns, short_columns };
-ColumnRow column_row(const SgemvArgs& p);  // the fastest of these rows
+ColumnRow column_row(const SgemvArgs& p);    // the kernel that is expected to be the fastest (gemv_cuda_estimate.h)
+double column_estimate(const SgemvArgs& p);  // its microseconds
 std::size_t column_on_cuda_workspace(const SgemmArgs& p);
-double column_on_cuda_cost(const SgemmArgs& p);
-
-double short_rows_cost(const SgemvArgs& p);
-double long_rows_cost(const SgemvArgs& p);
-double cluster_columns_cost(const SgemvArgs& p);
-double any_rows_cost(const SgemvArgs& p);
-double split_columns_cost(const SgemvArgs& p);
-double short_columns_cost(const SgemvArgs& p);
-double warp_per_row_cost(const SgemvArgs& p);
-double warp_per_row_vec4_cost(const SgemvArgs& p);
-double rows_per_warp_cost(const SgemvArgs& p);
-double rows_per_warp_vec4_cost(const SgemvArgs& p);
 
 }  // namespace fl

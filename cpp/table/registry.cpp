@@ -1,12 +1,14 @@
 #include "table/registry.h"
 
 #include "cost/cpu_rules.h"
+#include "cost/gemv_cuda_cost.h"
 #include "cost/rules.h"
 #include "cost/simt_rules.h"
+#include "cost/tall_skinny_cost.h"
 #include "plan/chains.h"
 #include "plan/gemv_cuda_plan.h"
 #include "plan/sliced_plan.h"
-#include "plan/thin_plan.h"
+#include "plan/tall_skinny_plan.h"
 
 namespace fl {
 

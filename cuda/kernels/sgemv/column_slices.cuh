@@ -23,7 +23,8 @@ struct Slice {
   static constexpr int smaller(int x, int y) { return x < y ? x : y; }
   static constexpr int Q = smaller(smaller(8, WARP_ROWS), at_least_1(THREADS / OUTPUTS));
   static constexpr int PITCH = OUTPUTS + (Q > 1 ? 32 / Q : 0);
-  static_assert(OUTPUTS * Q % 32 == 0 && WARP_ROWS % Q == 0, "whole warps add up: they shuffle");
+  static_assert(OUTPUTS * Q % 32 == 0, "whole warps add up: they shuffle");
+  static_assert(WARP_ROWS % Q == 0, "each of the Q lanes of an output adds up as many rows of sums");
 };
 
 // Adds whole steps of U columns, for which nothing is asked, and returns the first column after them: 2 to 7 % faster

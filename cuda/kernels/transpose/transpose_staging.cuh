@@ -42,7 +42,8 @@ struct Staging {
   static constexpr int PATCHES = ROW_GROUPS * COL_GROUPS / THREADS;  // per thread
   // Eight threads write together: COL_GROUPS neighbouring column groups of one or several row groups.
   static constexpr int COLS = COL_GROUPS < 8 ? COL_GROUPS : 8, SPREAD = 8 / COLS;
-  static_assert(PATCHES * THREADS == ROW_GROUPS * COL_GROUPS && ROW_GROUPS % 4 == 0, "whole tiles");
+  static_assert(PATCHES * THREADS == ROW_GROUPS * COL_GROUPS, "every thread has as many patches");
+  static_assert(ROW_GROUPS % 4 == 0, "the exchanged bits of a slot stay within a column");
   using Tile = float4[BM * BN / 4];
 
   static __device__ __forceinline__ int slot(int column, int row_group) {

@@ -1,41 +1,43 @@
-// Thin products whose long operand is contiguous along the outputs: C[m,n] = A[m,k] B[k,n], n <= 16, columns of A
+// Tall-skinny products whose long operand is contiguous along the outputs: C[m,n] = A[m,k] B[k,n], n <= 16, columns of A
 // contiguous; what A^T B becomes when A is row-major.
 //
-// A block owns 128 rows of C, four to a lane, or twice as many (ThinPlan::wide), and its warps take turns along k, four
+// A block owns 128 rows of C, four to a lane, or twice as many (TallSkinnyPlan::wide), and its warps take turns along k, four
 // k at a time. All lanes of a warp want the same values of B: a read of shared memory serves them all. At the end the
 // warps' sums meet in shared memory and are added in the order of the warps.
 #pragma once
 
-#include "cuda/kernels/sgemm_tall_skinny/thin_launch.cuh"
+#include "cuda/kernels/sgemm_tall_skinny/tall_skinny_launch.cuh"
 
 namespace fl {
 
 template <int NR, bool TURNED, bool WIDE>
-struct ThinColumns {
+struct TallSkinnyColumns {
   static constexpr int QUADS = WIDE ? 2 : 1, OUTPUTS = 128 * QUADS, THREADS = 512 / QUADS;  // fours of rows to a lane
   static constexpr int STEP = 4, SLOTS = 4, SLOT_BYTES = STEP * OUTPUTS * 4;
   static constexpr int NC = NR > 8 ? 4 : NR;  // columns at a time: what registers allow
-  using Chunk = ThinChunk<NR, TURNED>;
+  using Chunk = TallSkinnyChunk<NR, TURNED>;
   static constexpr int LANE_PITCH = 4 * QUADS * NR + 4, SUM_BYTES = 32 * LANE_PITCH * 4;  // the sums of a warp
   static constexpr int step_k(int warps) { return STEP * warps; }
   static_assert(SLOTS - 1 <= Chunk::KC / (16 * STEP), "a chunk arrives before the step that it is multiplied with");
-  static_assert(2 * Chunk::bytes(Chunk::KC) + THREADS / 32 * SLOTS * SLOT_BYTES <= 232448 &&
-                THREADS / 32 * SUM_BYTES <= 232448);
+  static_assert(2 * Chunk::bytes(Chunk::KC) + THREADS / 32 * SLOTS * SLOT_BYTES <= MOST_SHARED_BYTES,
+                "two chunks of B and the rings of all warps fit a block's shared memory");
+  static_assert(THREADS / 32 * SUM_BYTES <= MOST_SHARED_BYTES, "and so do the sums of all warps, in their place");
 };
 
 template <int NR, bool TURNED, bool WIDE>
-__global__ void __launch_bounds__((WIDE ? 256 : 512), 1) thin_columns_kernel(const __grid_constant__ ThinArgs args) {
+__global__ void __launch_bounds__((WIDE ? 256 : 512), 1)
+    tall_skinny_columns_kernel(const __grid_constant__ TallSkinnyArgs args) {
 #if __CUDA_ARCH__ >= 900
-  using T = ThinColumns<NR, TURNED, WIDE>;
+  using T = TallSkinnyColumns<NR, TURNED, WIDE>;
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t shared = ptx::shared_address(memory);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   const SgemmArgs& p = args.p;
-  const ThinBlock at = ThinBlock::of<NR>(args, T::OUTPUTS);
+  const TallSkinnyBlock at = TallSkinnyBlock::of<NR>(args, T::OUTPUTS);
   const int rows = static_cast<int>(min(p.m - at.row, int64_t{T::OUTPUTS}));
   const int count = static_cast<int>(at.count), stride = T::STEP * warps;
-  ThinCopy<T::STEP, T::OUTPUTS> copy(p.a.data + at.batch * p.a.bs + at.row + (at.k + T::STEP * warp) * p.a.cs, p.a.cs,
-                                     stride * p.a.cs, args.a_by16, lane);
+  TallSkinnyCopy<T::STEP, T::OUTPUTS> copy(p.a.data + at.batch * p.a.bs + at.row + (at.k + T::STEP * warp) * p.a.cs,
+                                           p.a.cs, stride * p.a.cs, args.a_by16, lane);
   pdl_wait();
 
   constexpr int E = 4 * T::QUADS;
@@ -89,9 +91,11 @@ __global__ void __launch_bounds__((WIDE ? 256 : 512), 1) thin_columns_kernel(con
 }
 
 template <int NR, bool WIDE>
-void thin_columns(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx) {
-  if (p.b.cs == 1) return launch_thin<ThinColumns<NR, false, WIDE>, thin_columns_kernel<NR, false, WIDE>>(p, plan, ctx);
-  launch_thin<ThinColumns<NR, true, WIDE>, thin_columns_kernel<NR, true, WIDE>>(p, plan, ctx);
+void tall_skinny_columns(const SgemmArgs& p, const TallSkinnyPlan& plan, const Context& ctx) {
+  if (p.b.cs == 1)
+    return launch_tall_skinny<TallSkinnyColumns<NR, false, WIDE>, tall_skinny_columns_kernel<NR, false, WIDE>>(p, plan,
+                                                                                                               ctx);
+  launch_tall_skinny<TallSkinnyColumns<NR, true, WIDE>, tall_skinny_columns_kernel<NR, true, WIDE>>(p, plan, ctx);
 }
 
 }  // namespace fl

@@ -1,4 +1,4 @@
-// What the two kernels for thin products share: the work of a block, the way of both operands into shared memory, the
+// What the two kernels for tall-skinny products share: the work of a block, the way of both operands into shared memory, the
 // walk along k, and the sums of a k that several blocks have split.
 //
 // The long operand, A, comes through a ring of its own for each warp, by asynchronous copies: no barrier, two or three
@@ -9,14 +9,18 @@
 // four k at a time the compiler spilled, and 16384 x 16384 times 8 columns took 290 us).
 #pragma once
 
+#include "core/device_spec.h"
 #include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/ptx.cuh"
 #include "cuda/kernels/common/tiles.cuh"
-#include "plan/thin_plan.h"
+#include "plan/tall_skinny_plan.h"
 
 namespace fl {
 
-struct ThinArgs {
+// What a block may ask for on the GPUs that these kernels are for.
+constexpr int MOST_SHARED_BYTES = capability(90).shared_per_block;
+
+struct TallSkinnyArgs {
   SgemmArgs p;  // the long operand on the left
   float* sums;  // of the ranges of k, [split][batch][m][n]; not used where there is one
   unsigned strips, panels, splits;
@@ -26,13 +30,13 @@ struct ThinArgs {
 };
 
 // What one block works on.
-struct ThinBlock {
+struct TallSkinnyBlock {
   int64_t batch, split, row, k;  // the first row and the first k
   int64_t count;                 // of k
   int column, columns;           // the first of the panel, and how many exist
 
   template <int NR>
-  static __device__ __forceinline__ ThinBlock of(const ThinArgs& args, unsigned rows) {
+  static __device__ __forceinline__ TallSkinnyBlock of(const TallSkinnyArgs& args, unsigned rows) {
     const unsigned strip = blockIdx.x % args.strips, rest = blockIdx.x / args.strips;
     const unsigned panel = rest % args.panels, outer = rest / args.panels;
     const int64_t split = outer % args.splits, first = split * args.split_k;
@@ -50,8 +54,8 @@ struct ThinBlock {
 // Copies a chunk of B from `from` on, of which `exist` k do; what does not exist in a step of it becomes zero. A chunk
 // that exists as a whole goes without a question: what the others ask took a tenth of the instructions of a product.
 template <class Chunk>
-__device__ __forceinline__ void copy_chunk(const ThinArgs& args, const ThinBlock& at, uint32_t to, const float* from,
-                                           int exist) {
+__device__ __forceinline__ void copy_chunk(const TallSkinnyArgs& args, const TallSkinnyBlock& at, uint32_t to,
+                                           const float* from, int exist) {
   constexpr int NR = Chunk::NR, KC = Chunk::KC, QUADS = NR < 4 ? 1 : NR / 4;
   constexpr bool TURNED = Chunk::COLUMN > Chunk::K;
   constexpr int ALONG = TURNED ? KC / 4 : QUADS, LINES = TURNED ? NR : KC;  // copies to a line of memory, and lines
@@ -93,7 +97,7 @@ __device__ __forceinline__ void copy_chunk(const ThinArgs& args, const ThinBlock
 // A chunk of B in shared memory. Row-major: pairs of k, 2 * NR floats and padding that sends the lanes of a warp, which
 // read neighbouring pairs, to different banks. Column-major (TURNED): a column after the other.
 template <int COLUMNS, bool TURNED>
-struct ThinChunk {
+struct TallSkinnyChunk {
   static constexpr int NR = COLUMNS, KC = 256;
   static constexpr int PAIR = TURNED ? 8 : NR == 2 ? 16 : (NR / 2 + 1) * 16;  // bytes to the next pair of k
   static constexpr int COLUMN = TURNED ? (KC + 4) * 4 : 4,
@@ -105,10 +109,11 @@ struct ThinChunk {
   static __device__ __forceinline__ uint32_t place(int k, int col) { return k / 2 * PAIR + k % 2 * K + col * COLUMN; }
 
   // Copies k = first to first + KC - 1 of the block's range.
-  static __device__ __forceinline__ void copy(const ThinArgs& args, const ThinBlock& at, uint32_t to, int64_t first) {
+  static __device__ __forceinline__ void copy(const TallSkinnyArgs& args, const TallSkinnyBlock& at, uint32_t to,
+                                              int64_t first) {
     const auto& b = args.p.b;
     const float* from = b.data + at.batch * b.bs + (at.k + first) * b.rs + at.column * b.cs;
-    copy_chunk<ThinChunk>(args, at, to, from, static_cast<int>(min(at.count - first, int64_t{KC})));
+    copy_chunk<TallSkinnyChunk>(args, at, to, from, static_cast<int>(min(at.count - first, int64_t{KC})));
   }
 
   // x[i][c]: the first NC columns from `from` on of the two k i of a pair.
@@ -137,9 +142,9 @@ struct ThinChunk {
 
 // One warp's copies of A, a step after the other: LINES lines of LEN floats. Those that do not exist become zero.
 template <int LINES, int LEN>
-class ThinCopy {
+class TallSkinnyCopy {
  public:
-  __device__ __forceinline__ ThinCopy(const float* start, int64_t ld, int64_t advance, bool by16, int lane)
+  __device__ __forceinline__ TallSkinnyCopy(const float* start, int64_t ld, int64_t advance, bool by16, int lane)
       : ld_(ld), advance_(advance), by16_(by16) {
     line_ = by16 ? lane / ACROSS : 0, col_ = by16 ? lane % ACROSS * 4 : lane;
     from_ = start + line_ * ld + col_;
@@ -187,8 +192,9 @@ class ThinCopy {
 // the warp's copies of a step, multiply(a, b) adds the products of what lies there; b is where the step begins in its
 // chunk, `step_bytes` from one to the next.
 template <class T, class CopyA, class Multiply>
-__device__ __forceinline__ void walk_k(const ThinArgs& args, const ThinBlock& at, uint32_t shared, int steps,
-                                       int chunk_steps, int step_bytes, const CopyA& copy_a, const Multiply& multiply) {
+__device__ __forceinline__ void walk_k(const TallSkinnyArgs& args, const TallSkinnyBlock& at, uint32_t shared,
+                                       int steps, int chunk_steps, int step_bytes, const CopyA& copy_a,
+                                       const Multiply& multiply) {
   const int chunks = args.split_k > T::Chunk::KC ? 2 : 1;
   const uint32_t ring = shared + chunks * args.chunk_bytes + threadIdx.x / 32 * args.slots * T::SLOT_BYTES;
   const uint32_t end = ring + T::SLOTS * T::SLOT_BYTES;
@@ -227,7 +233,8 @@ __device__ __forceinline__ void walk_k(const ThinArgs& args, const ThinBlock& at
 }
 
 // A finished sum goes to C, or to the workspace where other blocks have the rest of k.
-__device__ __forceinline__ void put(const ThinArgs& args, const ThinBlock& at, int64_t row, int col, float sum) {
+__device__ __forceinline__ void put(const TallSkinnyArgs& args, const TallSkinnyBlock& at, int64_t row, int col,
+                                    float sum) {
   const SgemmArgs& p = args.p;
   if (row >= p.m || col >= at.columns) return;
   if (args.splits == 1) return store(p, at.batch, row, at.column + col, sum);

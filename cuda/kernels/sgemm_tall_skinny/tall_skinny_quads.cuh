@@ -1,4 +1,4 @@
-// Large thin products with 9 to 16 columns, rows of A contiguous: as thin_rows.cuh, but half as many warps with twice
+// Large tall-skinny products with 9 to 16 columns, rows of A contiguous: as tall_skinny_rows.cuh, but half as many warps with twice
 // the rows each. A value of the right operand then serves twice the FMAs, and 16 warps of that size do not fit.
 //
 // A warp owns 16 rows. Its halves take 8 columns each, and 16 lanes stand side by side along k, four k to a lane: 512
@@ -10,7 +10,7 @@
 // 512 bytes with three slots 298): the same loop with the copies of all lanes takes 253.
 #pragma once
 
-#include "cuda/kernels/sgemm_tall_skinny/thin_lanes.cuh"
+#include "cuda/kernels/sgemm_tall_skinny/tall_skinny_lanes.cuh"
 
 namespace fl {
 
@@ -22,11 +22,12 @@ struct QuadChunk {
   static constexpr int QUAD = TURNED ? 16 : 4 * NR * 4 + 16;  // bytes to the next four k
   static constexpr int COLUMN = TURNED ? (KC + 4) * 4 : 4, K = TURNED ? 4 : NR * 4;
   static constexpr int bytes(int) { return TURNED ? NR * COLUMN : KC / 4 * QUAD; }
-  static_assert(bytes(KC) % 128 == 0);
+  static_assert(bytes(KC) % 128 == 0, "what follows a chunk starts on a line of 128 bytes");
 
   static __device__ __forceinline__ uint32_t place(int k, int col) { return k / 4 * QUAD + k % 4 * K + col * COLUMN; }
 
-  static __device__ __forceinline__ void copy(const ThinArgs& args, const ThinBlock& at, uint32_t to, int64_t first) {
+  static __device__ __forceinline__ void copy(const TallSkinnyArgs& args, const TallSkinnyBlock& at, uint32_t to,
+                                              int64_t first) {
     const auto& b = args.p.b;
     const float* from = b.data + at.batch * b.bs + (at.k + first) * b.rs + at.column * b.cs;
     copy_chunk<QuadChunk>(args, at, to, from, static_cast<int>(min(at.count - first, int64_t{KC})));
@@ -53,14 +54,15 @@ struct QuadChunk {
 };
 
 template <bool TURNED>
-struct ThinQuads {
+struct TallSkinnyQuads {
   static constexpr int R = 16, THREADS = 256, LANES = 16, NC = 8, LANE_K = 4;
   static constexpr int STEP = LANE_K * LANES, SLOTS = 4;
   static constexpr int SLOT_BYTES = R * STEP * 4, SUM_BYTES = 0;
   using Chunk = QuadChunk<TURNED>;
   static constexpr int step_k(int) { return STEP; }
   static_assert(SLOTS - 1 <= Chunk::KC / STEP, "a chunk arrives before the step that it is multiplied with");
-  static_assert(2 * Chunk::bytes(Chunk::KC) + THREADS / 32 * SLOTS * SLOT_BYTES <= 232448);
+  static_assert(2 * Chunk::bytes(Chunk::KC) + THREADS / 32 * SLOTS * SLOT_BYTES <= MOST_SHARED_BYTES,
+                "two chunks of B and the rings of all warps fit a block's shared memory");
 
   static __device__ __forceinline__ void multiply(float (&acc)[R * NC], uint32_t a, uint32_t b) {
     float x[4][NC];
@@ -76,8 +78,9 @@ struct ThinQuads {
   }
 };
 
-inline void thin_quads(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx) {
-  p.b.cs == 1 ? thin_lanes<ThinQuads<false>>(p, plan, ctx) : thin_lanes<ThinQuads<true>>(p, plan, ctx);
+inline void tall_skinny_quads(const SgemmArgs& p, const TallSkinnyPlan& plan, const Context& ctx) {
+  p.b.cs == 1 ? tall_skinny_lanes<TallSkinnyQuads<false>>(p, plan, ctx)
+              : tall_skinny_lanes<TallSkinnyQuads<true>>(p, plan, ctx);
 }
 
 }  // namespace fl

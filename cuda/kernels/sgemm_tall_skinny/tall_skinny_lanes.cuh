@@ -1,25 +1,26 @@
-// What thin_rows.cuh and thin_quads.cuh share: a warp owns R rows, its lanes stand side by side along k, in halves that
+// What tall_skinny_rows.cuh and tall_skinny_quads.cuh share: a warp owns R rows, its lanes stand side by side along k, in halves that
 // take different columns, and keep the sums of all rows until the end, when they are added over the lanes.
 #pragma once
 
 #include "cuda/kernels/common/reduce.cuh"
-#include "cuda/kernels/sgemm_tall_skinny/thin_launch.cuh"
+#include "cuda/kernels/sgemm_tall_skinny/tall_skinny_launch.cuh"
 
 namespace fl {
 
 // T::multiply(acc, a, b) adds the products of a lane's share of a step, T::LANE_K of k at a time.
 template <class T>
-__global__ void __launch_bounds__(T::THREADS, 1) thin_lanes_kernel(const __grid_constant__ ThinArgs args) {
+__global__ void __launch_bounds__(T::THREADS, 1) tall_skinny_lanes_kernel(const __grid_constant__ TallSkinnyArgs args) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) unsigned char memory[];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   const int half = lane / T::LANES, place = lane % T::LANES;
   const SgemmArgs& p = args.p;
-  const ThinBlock at = ThinBlock::of<T::Chunk::NR>(args, T::R * warps);
+  const TallSkinnyBlock at = TallSkinnyBlock::of<T::Chunk::NR>(args, T::R * warps);
   const int64_t row = at.row + warp * T::R;
   const int rows = static_cast<int>(min(p.m - row, int64_t{T::R}));
   const int count = static_cast<int>(at.count);
-  ThinCopy<T::R, T::STEP> copy(p.a.data + at.batch * p.a.bs + row * p.a.rs + at.k, p.a.rs, T::STEP, args.a_by16, lane);
+  TallSkinnyCopy<T::R, T::STEP> copy(p.a.data + at.batch * p.a.bs + row * p.a.rs + at.k, p.a.rs, T::STEP, args.a_by16,
+                                     lane);
   const uint32_t a_lane = place * T::LANE_K * 4, b_lane = T::Chunk::place(T::LANE_K * place, half * T::NC);
   pdl_wait();
 
@@ -47,8 +48,8 @@ __global__ void __launch_bounds__(T::THREADS, 1) thin_lanes_kernel(const __grid_
 }
 
 template <class T>
-void thin_lanes(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx) {
-  launch_thin<T, thin_lanes_kernel<T>>(p, plan, ctx);
+void tall_skinny_lanes(const SgemmArgs& p, const TallSkinnyPlan& plan, const Context& ctx) {
+  launch_tall_skinny<T, tall_skinny_lanes_kernel<T>>(p, plan, ctx);
 }
 
 }  // namespace fl

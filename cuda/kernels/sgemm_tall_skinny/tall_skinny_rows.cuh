@@ -1,4 +1,4 @@
-// Thin products whose long operand is contiguous along k: C[m,n] = A[m,k] B[k,n], n <= 16, rows of A contiguous.
+// Tall-skinny products whose long operand is contiguous along k: C[m,n] = A[m,k] B[k,n], n <= 16, rows of A contiguous.
 //
 // A warp owns 8 rows. Its lanes stand side by side along k and keep the sums of all rows and columns until the end,
 // when they are added over the lanes. 16 columns do not fit: there two halves of a warp take 8 columns each of the same
@@ -7,19 +7,20 @@
 // B is read again by every block, mostly from L2: 128 rows to a block make that an eighth of A's bytes.
 #pragma once
 
-#include "cuda/kernels/sgemm_tall_skinny/thin_lanes.cuh"
+#include "cuda/kernels/sgemm_tall_skinny/tall_skinny_lanes.cuh"
 
 namespace fl {
 
 template <int NR, bool TURNED, bool WIDE>
-struct ThinRows {
+struct TallSkinnyRows {
   static constexpr int R = WIDE ? 16 : 8, THREADS = 4096 / R;
   static constexpr int HALVES = NR > 8 ? 2 : 1, LANES = 32 / HALVES, NC = NR / HALVES;
   static constexpr int LANE_K = 2, STEP = 4 * LANES, SLOTS = 2 + HALVES, SLOT_BYTES = R * STEP * 4, SUM_BYTES = 0;
-  using Chunk = ThinChunk<NR, TURNED>;
+  using Chunk = TallSkinnyChunk<NR, TURNED>;
   static constexpr int step_k(int) { return STEP; }
   static_assert(SLOTS - 1 <= Chunk::KC / STEP, "a chunk arrives before the step that it is multiplied with");
-  static_assert(2 * Chunk::bytes(Chunk::KC) + THREADS / 32 * SLOTS * SLOT_BYTES <= 232448);
+  static_assert(2 * Chunk::bytes(Chunk::KC) + THREADS / 32 * SLOTS * SLOT_BYTES <= MOST_SHARED_BYTES,
+                "two chunks of B and the rings of all warps fit a block's shared memory");
 
   static __device__ __forceinline__ void multiply(float (&acc)[R * NC], uint32_t a, uint32_t b) {
 #pragma unroll
@@ -39,9 +40,9 @@ struct ThinRows {
 };
 
 template <int NR, bool WIDE>
-void thin_rows(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx) {
-  p.b.cs == 1 ? thin_lanes<ThinRows<NR, false, WIDE>>(p, plan, ctx)
-              : thin_lanes<ThinRows<NR, true, WIDE>>(p, plan, ctx);
+void tall_skinny_rows(const SgemmArgs& p, const TallSkinnyPlan& plan, const Context& ctx) {
+  p.b.cs == 1 ? tall_skinny_lanes<TallSkinnyRows<NR, false, WIDE>>(p, plan, ctx)
+              : tall_skinny_lanes<TallSkinnyRows<NR, true, WIDE>>(p, plan, ctx);
 }
 
 }  // namespace fl

@@ -1,15 +1,15 @@
-// The launch of a kernel for thin products.
+// The launch of a kernel for tall-skinny products.
 #pragma once
 
 #include "core/device_spec.h"
 #include "cuda/kernels/common/sum_splits.cuh"
-#include "cuda/kernels/sgemm_tall_skinny/thin.cuh"
+#include "cuda/kernels/sgemm_tall_skinny/tall_skinny.cuh"
 
 namespace fl {
 namespace {
 
 template <class T>
-ThinArgs thin_args(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx) {
+TallSkinnyArgs tall_skinny_args(const SgemmArgs& p, const TallSkinnyPlan& plan, const Context& ctx) {
   const int chunk = static_cast<int>(plan.split_k < T::Chunk::KC ? plan.split_k : T::Chunk::KC);
   const int64_t steps = ceil_div(plan.split_k, T::step_k(plan.warps));
   return {p,
@@ -20,13 +20,13 @@ ThinArgs thin_args(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx)
           plan.split_k,
           T::Chunk::bytes(chunk),
           static_cast<int>(steps < T::SLOTS ? steps : T::SLOTS),
-          moves_by16(p.a),
-          right_by16(p, plan)};
+          aligned16(p.a),
+          right_aligned16(p, plan)};
 }
 
 template <class T, auto KERNEL>
-void launch_thin(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx) {
-  const ThinArgs args = thin_args<T>(p, plan, ctx);
+void launch_tall_skinny(const SgemmArgs& p, const TallSkinnyPlan& plan, const Context& ctx) {
+  const TallSkinnyArgs args = tall_skinny_args<T>(p, plan, ctx);
   const int chunks = plan.split_k > T::Chunk::KC ? 2 : 1;
   const int rings = chunks * args.chunk_bytes + plan.warps * args.slots * T::SLOT_BYTES;
   const int sums = plan.warps * T::SUM_BYTES;
@@ -34,7 +34,7 @@ void launch_thin(const SgemmArgs& p, const ThinPlan& plan, const Context& ctx) {
   launch_kernel<KERNEL>({.blocks = blocks,
                          .threads = 32 * plan.warps,
                          .shared_bytes = rings > sums ? rings : sums,
-                         .most_shared_bytes = capability(90).shared_per_block},
+                         .most_shared_bytes = MOST_SHARED_BYTES},
                         ctx, args);
   if (plan.splits > 1) sum_splits(p, plan.splits, args.sums, p.n, ctx);
 }
