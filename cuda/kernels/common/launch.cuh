@@ -15,6 +15,11 @@ namespace fl {
 
 inline cudaStream_t stream(const Context& ctx) { return static_cast<cudaStream_t>(ctx.stream); }
 
+// All that a kernel does in code for a target that lacks its instructions, where an empty body would leave the result
+// as it was and report nothing. Such code is part of every binary for several targets. Dispatch does not take the
+// kernel where it would run (device/loaded_code.h), so this ends what must not have been launched.
+__device__ __forceinline__ void not_for_this_target() { __trap(); }
+
 // ---------------------------------------------------------------- programmatic dependent launch, in a kernel
 // In a kernel started by launch_kernel: nothing that an earlier kernel of the stream wrote may be read, and nothing it
 // may still read be written, before this. Code for less than compute capability 9.0 has no such instruction, and is

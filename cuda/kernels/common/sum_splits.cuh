@@ -37,6 +37,8 @@ __global__ void __launch_bounds__(SUM_THREADS)
     for (int d = 1; d < DOWN; ++d) sum += partial[d][across];
   }
   if (exists) store(p, row / p.m, row % p.m, col, sum);
+#else
+  not_for_this_target();
 #endif
 }
 

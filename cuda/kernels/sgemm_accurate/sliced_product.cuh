@@ -173,6 +173,8 @@ __global__ void __launch_bounds__(T::THREADS, 1)
   }
   // No block leaves while another may still copy into it or arrive at its barriers.
   if constexpr (T::CLUSTER > 1) ptx::cluster_meet();
+#else
+  not_for_this_target();
 #endif
 }
 

@@ -53,6 +53,8 @@ __global__ void __launch_bounds__(T::THREADS, 1) sliced_ranges_kernel(const __gr
     const Quad<T> at(corner, share, i);
     *reinterpret_cast<float4*>(to + at.row * plan.to.ld + at.col) = Quad<T>::of(acc, i);
   }
+#else
+  not_for_this_target();
 #endif
 }
 

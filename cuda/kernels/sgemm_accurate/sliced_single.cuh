@@ -180,6 +180,8 @@ __global__ void __launch_bounds__(T::THREADS, 1) sliced_single_kernel(const __gr
   for (unsigned tile = blockIdx.x; tile < plan.grid.total; tile += gridDim.x)
     fallback_tile<TA, TB>(plan.args, block_tile<FALLBACK_BM, FALLBACK_BM>(plan.args, plan.grid, tile), plan.by16,
                           *reinterpret_cast<FallbackShared*>(memory));
+#else
+  not_for_this_target();
 #endif
 }
 

@@ -45,6 +45,8 @@ __global__ void __launch_bounds__(THREADS)
   }
   pdl_launch_next();
   store(p, tile.batch, i, j, acc);
+#else
+  not_for_this_target();
 #endif
 }
 

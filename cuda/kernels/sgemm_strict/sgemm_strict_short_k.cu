@@ -103,6 +103,8 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
     for (int j = 0; j < T::TN; ++j)
       if (warp * T::TM + i < a.length && lane + 32 * j < b.length)
         store(p, tile.batch, row + warp * T::TM + i, col + lane + 32 * j, acc[i][j]);
+#else
+  not_for_this_target();
 #endif
 }
 

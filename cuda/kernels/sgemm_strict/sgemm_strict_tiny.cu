@@ -138,6 +138,8 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
       }
     }
   }
+#else
+  not_for_this_target();
 #endif
 }
 

@@ -131,6 +131,8 @@ __global__ void __launch_bounds__(T::threads(), 1)
     simt_ring_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ RingPlan plan) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   ring_block<T>(p, plan, nullptr);
+#else
+  not_for_this_target();
 #endif
 }
 
@@ -140,6 +142,8 @@ __global__ void __launch_bounds__(T::threads(), 1)
                            const __grid_constant__ CUtensorMap b_map) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   ring_block<T>(p, plan, &b_map);
+#else
+  not_for_this_target();
 #endif
 }
 

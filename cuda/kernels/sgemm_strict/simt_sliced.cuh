@@ -182,6 +182,8 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
   __syncthreads();
   if (CUT) at.col += part * plan.split_stride;
   sum_and_store<T>(p, at, shared, t);
+#else
+  not_for_this_target();
 #endif
 }
 

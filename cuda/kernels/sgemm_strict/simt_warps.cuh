@@ -160,6 +160,8 @@ __global__ void __launch_bounds__(T::THREADS, 1)
   math.store(slice.ring, plan.one, t % 32);
   __syncthreads();
   sum_slices<T>(p, plan, corner(p, tile.batch, row, col), cluster, shared, t);
+#else
+  not_for_this_target();
 #endif
 }
 

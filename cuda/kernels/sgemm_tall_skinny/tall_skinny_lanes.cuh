@@ -44,6 +44,8 @@ __global__ void __launch_bounds__(T::THREADS, 1) tall_skinny_lanes_kernel(const 
     const int sum = place / Sum::spread * Sum::kept + i;
     put(args, at, row + sum / T::NC, half * T::NC + sum % T::NC, acc[i]);
   }
+#else
+  not_for_this_target();
 #endif
 }
 

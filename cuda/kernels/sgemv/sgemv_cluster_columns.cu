@@ -43,6 +43,8 @@ __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
     for (unsigned r = 0; r < MAX_CLUSTER; ++r) sum += r < cluster ? sums[r][c] : 0.0f;
     store(p, at.y, at.row + c, sum);
   }
+#else
+  not_for_this_target();
 #endif
 }
 
