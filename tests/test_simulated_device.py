@@ -17,6 +17,7 @@ import pytest
 
 import fastlinalg as fl
 from conftest import missing
+from test_loaded_code import PROGRAM, answers
 
 HERE = Path(__file__).parent
 SOURCE = HERE / "simulated"
@@ -125,6 +126,104 @@ def test_tensor_cores_before_hopper_are_chosen_where_they_pay(library, compute_c
 def test_tensor_cores_are_chosen_where_they_were_measured_to_be_faster(library):
     chosen = run(library, ["-c", CHOSEN, "tuned"], FASTLINALG_SIMULATED_CC="89").split()
     assert chosen[4] == "fp16x2_mma" and "fp16x2_mma" not in chosen[1::2], chosen  # 4096 cubed, and all that are strict
+
+
+# ---------------------------------------------------------------- a device and a binary that do not match
+# The driver's choice, and a phrase of the reason: foreseen from the environment, or against what was expected.
+UNFIT = {
+    "ptx by force": ({"CUDA_FORCE_PTX_JIT": "1"}, "CUDA_FORCE_PTX_JIT is set"),
+    "code for 8.0": ({"FASTLINALG_SIMULATED_CODE": "80"}, "cuda:0 runs code for compute capability 8.0"),
+    "code for 9.0": ({"FASTLINALG_SIMULATED_CODE": "90"}, "cuda:0 runs code for compute capability 9.0"),
+}
+
+
+@pytest.mark.parametrize("unfit", UNFIT)
+def test_calls_are_right_where_kernels_are_missing(library, unfit):
+    variables, phrase = UNFIT[unfit]
+    found = answers(run(library, ["-c", PROGRAM], **variables))
+    assert found["cuda"] == found["sm_80"] == (True, "")
+    assert not found["sm_90a"][0] and phrase in found["sm_90a"][1] and "'90a-real 80-virtual'" in found["sm_90a"][1]
+    assert found["info"] == (True, found["sm_90a"][1])
+
+
+def test_all_kernels_are_there_where_the_code_fits(library):
+    assert set(answers(run(library, ["-c", PROGRAM])).values()) == {(True, "")}
+
+
+@pytest.mark.parametrize("unfit", UNFIT)
+def test_the_command_line_says_which_code_is_missing(library, unfit):
+    variables, phrase = UNFIT[unfit]
+    program = (
+        "import numpy as np, fastlinalg as fl; from fastlinalg.cli import main\n"
+        "fl.transpose(np.ones((2, 3), 'f4'), device='cuda')\nmain(['info'])"
+    )
+    lines = run(library, ["-c", program], **variables).splitlines()
+    assert [line for line in lines if line.startswith("warning") and phrase in line], lines
+
+
+def test_tensor_cores_of_other_code_take_over_from_hoppers_rows(library):
+    chosen = run(library, ["-c", CHOSEN], CUDA_FORCE_PTX_JIT="1").split()
+    assert [name == "fp16x2_mma" for name in chosen] == [True, False] * 3 + [False, False], chosen
+
+
+# The first call decides by what is expected, and the driver has chosen otherwise.
+FIRST = """
+import numpy as np, fastlinalg as fl
+assert all(row.available for row in fl.kernels("sgemm") if row.device == "cuda")
+a = np.random.default_rng(1).standard_normal((2000, 2000), dtype=np.float32)
+for _ in range(2): assert np.allclose(fl.matmul(a, a), a.astype(float) @ a, rtol=0, atol=2e-3)
+assert not all(row.available for row in fl.kernels("sgemm") if row.device == "cuda"), "not on the device"
+"""
+
+
+def test_what_the_driver_chose_replaces_what_was_expected(library):
+    run(library, ["-c", FIRST], FASTLINALG_SIMULATED_CODE="80")
+
+
+NO_CODE = """
+import numpy as np, fastlinalg as fl
+a = np.ones((2000, 2000), np.float32)
+assert (fl.matmul(a, a) == 2000).all()
+def error(call):
+    try: call()
+    except fl.CudaError as problem: return problem
+d = fl.DeviceArray.from_numpy(a)
+for call in (lambda: fl.matmul(a, a, device="cuda"), lambda: fl.sgemm(a, a, kernel="naive"), lambda: fl.transpose(d),
+             lambda: fl.sgemv(d, fl.DeviceArray.from_numpy(a[0])), lambda: fl.transpose(a, kernel="smem")):
+    problem = error(call)
+    assert "cudaErrorNoKernelImageForDevice" in (getattr(problem, "name", ""), str(problem)), repr(problem)
+    assert "FASTLINALG_CUDA_ARCHITECTURES was '90a-real 80-virtual'" in str(problem), problem
+for op in ("sgemm", "sgemv", "transpose"):
+    assert all(row.reason and not row.available for row in fl.kernels(op) if row.device == "cuda")
+assert fl.info()["cuda"]["missing_code"]
+"""
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"FASTLINALG_SIMULATED_CODE": "none"}, {"FASTLINALG_SIMULATED_CC": "75", "FASTLINALG_SIMULATED_CODE": "none"}],
+    ids=["against what was expected", "as expected"],
+)
+def test_a_device_that_can_run_no_code(library, variables):
+    """Left to itself fastlinalg computes on the CPU; the device asked for is an error that says why."""
+    run(library, ["-c", NO_CODE], **variables)
+
+
+CONTEXT = """
+import ctypes, numpy as np, fastlinalg as fl
+library = ctypes.CDLL("libfastlinalg.so")
+library.simulated_context_made.restype = ctypes.c_bool
+assert fl.cuda.is_available() and fl.devices() and fl.info() and fl.kernels("sgemm")
+a = np.ones((64, 64), np.float32)
+fl.matmul(a, a)
+assert not library.simulated_context_made()
+fl.matmul(a, a, device="cuda")
+assert library.simulated_context_made()
+"""
+
+
+def test_only_a_call_on_the_device_makes_its_context(library):
+    run(library, ["-c", CONTEXT])
 
 
 @pytest.mark.parametrize(("name", "seed"), [(name, seed) for name, (_, _, seeds) in RUNS.items() for seed in seeds])

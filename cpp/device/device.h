@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/loaded_code.h"
 #include "plan/splits.h"
 #include "table/registry.h"
 #include "transfer/panel_plan.h"
@@ -25,7 +26,8 @@ struct DeviceInfo {
   int clock_khz = 0;       // highest SM clock
   std::size_t memory = 0;  // bytes
   std::size_t l2_cache = 0;
-  double peak_gflops = 0;  // float32 FMA pipes at clock_khz
+  double peak_gflops = 0;    // float32 FMA pipes at clock_khz
+  LoadedCode expected_code;  // of this library, in this environment
 };
 
 struct Unavailable {  // why device_count() is 0; code is a cudaError_t
@@ -41,6 +43,11 @@ FL_EXPORT const DeviceInfo& device_info(int device);
 FL_EXPORT int driver_version();   // 13000 = CUDA 13.0; 0 if there is none
 FL_EXPORT int runtime_version();  // of the static runtime in this library; 0 in a build without CUDA
 FL_EXPORT const char* built_architectures();
+
+// The code of this library that the device runs: what is expected, until load_code() has asked the runtime. That makes
+// the device's context, so it is for calls that will run there. Dispatch on a device goes by known_code().
+FL_EXPORT LoadedCode known_code(int device);
+void load_code(int device);
 
 // Throws CudaError unless `device` exists and this process may use it (a child of fork may not).
 FL_EXPORT void require_device(int device);

@@ -2,8 +2,11 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 
+#include "core/errors.h"
 #include "device/device.h"
+#include "device/loaded_code.h"
 
 namespace fl {
 namespace {
@@ -35,12 +38,31 @@ CpuLevel cpu_level() {
   return level;
 }
 
-int required_cc(Needs needs) {
-  switch (needs) {
-    case Needs::sm_80: return 80;
-    case Needs::sm_90a: return 90;
-    default: return 0;
-  }
+// Code built for 90a runs on compute capability 9.0 and on nothing else.
+bool hardware_for(Needs needs, int device) {
+  const int cc = cuda::device_info(device).compute_capability;
+  return needs == Needs::sm_90a ? cc == 90 : needs != Needs::sm_80 || cc >= 80;
+}
+
+std::string version_text(int compute_capability) {
+  return std::to_string(compute_capability / 10) + "." + std::to_string(compute_capability % 10);
+}
+
+// Why a device runs code without such rows, though another build or environment would have them.
+std::string code_reason(Needs needs, int device) {
+  const int cc = cuda::device_info(device).compute_capability;
+  const LoadedCode code = cuda::known_code(device);
+  const std::string built = cuda::built_architectures();
+  const std::string wanted = needs == Needs::cuda ? "compute capability " + version_text(cc) : needs_name(needs);
+  const std::string list = "FASTLINALG_CUDA_ARCHITECTURES was '" + built + "'";
+  if (!has_body(needs, expected_code(built, cc, {}))) return "this build has no code for " + wanted + ": " + list;
+  const JitSettings jit = jit_settings();
+  const char* const cause = jit.only_ptx ? "CUDA_FORCE_PTX_JIT is set"
+                            : jit.no_ptx ? "CUDA_DISABLE_PTX_JIT is set"
+                                         : "the driver chose so";
+  return "cuda:" + std::to_string(device) + " runs " +
+         (code.target ? "code for compute capability " + version_text(code.target) : "no code of this build") +
+         ", not that for " + wanted + ": " + cause + ", and " + list;
 }
 
 }  // namespace
@@ -58,9 +80,25 @@ const char* needs_name(Needs needs) {
 }
 
 bool available_on(Needs needs, int device) {
-  const int cc = cuda::device_info(device).compute_capability;
-  // Code built for 90a runs on compute capability 9.0 and on nothing else.
-  return needs == Needs::sm_90a ? cc == 90 : cc >= required_cc(needs);
+  return hardware_for(needs, device) && has_body(needs, cuda::known_code(device));
+}
+
+std::string why_not_on(Needs needs, int device) {
+  if (!hardware_for(needs, device)) return "CUDA device " + std::to_string(device) + " does not have it";
+  return has_body(needs, cuda::known_code(device)) ? "" : code_reason(needs, device);
+}
+
+std::string code_missing_on(int device) {
+  for (const Needs needs : {Needs::cuda, Needs::sm_80, Needs::sm_90a})
+    if (hardware_for(needs, device) && !available_on(needs, device)) return code_reason(needs, device);
+  return "";
+}
+
+void require_code(int device) {
+  cuda::load_code(device);
+  if (available_on(Needs::cuda, device)) return;
+  constexpr int no_kernel_image = 209;  // cudaErrorNoKernelImageForDevice
+  throw CudaError(no_kernel_image, "cudaErrorNoKernelImageForDevice", code_reason(Needs::cuda, device));
 }
 
 bool tensor_cores_pay(int compute_capability) {
@@ -70,7 +108,10 @@ bool tensor_cores_pay(int compute_capability) {
 }
 
 bool pays_on(Needs needs, int device) {
-  return needs != Needs::sm_80 || tensor_cores_pay(cuda::device_info(device).compute_capability);
+  if (needs != Needs::sm_80 || tensor_cores_pay(cuda::device_info(device).compute_capability)) return true;
+  // Where Hopper's own rows are missing in the code: twice the speed of the ladder there, 109 TFLOP/s at 4096 x 4096 x
+  // 1024 (docs/sgemm_accurate.md).
+  return hardware_for(Needs::sm_90a, device) && !available_on(Needs::sm_90a, device);
 }
 
 bool available(Needs needs) {
@@ -89,6 +130,8 @@ std::string why_not(Needs needs) {
   if (devices == 0) return cuda::unavailable().message;
   for (int i = 0; i < devices; ++i)
     if (available_on(needs, i)) return "";
+  for (int i = 0; i < devices; ++i)
+    if (hardware_for(needs, i)) return code_reason(needs, i);
   return std::string("no CUDA device of this machine has ") + needs_name(needs);
 }
 

@@ -17,6 +17,8 @@ const DeviceInfo& device_info(int) { refuse(); }
 int driver_version() { return 0; }
 int runtime_version() { return 0; }
 const char* built_architectures() { return ""; }
+LoadedCode known_code(int) { refuse(); }
+void load_code(int) { refuse(); }
 void require_device(int) { refuse(); }
 MemoryInfo memory_info(int) { refuse(); }
 void trim(int) { refuse(); }

@@ -38,8 +38,7 @@ void require(const Kernel<Args>& row, const Args& args, Device device) {
                        (device.kind == Device::cuda ? "cuda" : "cpu") + "' was asked for");
   if (!usable(row.needs, device))
     throw InvalidValue(prefix + "needs " + needs_name(row.needs) + ": " +
-                       (on_cuda(row.needs) ? "CUDA device " + std::to_string(device.ordinal) + " does not have it"
-                                           : why_not(row.needs)));
+                       (on_cuda(row.needs) ? why_not_on(row.needs, device.ordinal) : why_not(row.needs)));
   if (const char* lacks = row.legal(args))
     throw InvalidValue(prefix + "needs " + lacks + "; leave kernel=None to let fastlinalg choose");
 }
@@ -95,7 +94,7 @@ template <class Args>
 class RecentChoices {
  public:
   const Kernel<Args>& choose(const Args& args, Device device) {
-    Choice wanted{args, device, num_threads(), tuning_generation(), nullptr};
+    Choice wanted{args, device, num_threads(), tuning_generation(), code_on(device), nullptr};
     keep_alignments(wanted.args);
     for (const Choice& choice : choices_)
       if (choice.row && choice.answers(wanted)) return *choice.row;
@@ -112,9 +111,11 @@ class RecentChoices {
     Device device;
     int threads = 0;
     unsigned tuning = 0;
+    LoadedCode code;
     const Kernel<Args>* row = nullptr;
     bool answers(const Choice& call) const {
-      return args == call.args && device == call.device && threads == call.threads && tuning == call.tuning;
+      return args == call.args && device == call.device && threads == call.threads && tuning == call.tuning &&
+             code == call.code;
     }
   };
   std::array<Choice, 8> choices_{};
@@ -134,6 +135,10 @@ Device parse_device(std::string_view text) {
     if (error == std::errc() && rest == end && ordinal >= 0) return {Device::cuda, ordinal};
   }
   throw InvalidValue("device must be 'auto', 'cpu', 'cuda' or 'cuda:N', got '" + std::string(text) + "'");
+}
+
+LoadedCode code_on(Device device) {
+  return device.kind == Device::cuda ? cuda::known_code(device.ordinal) : LoadedCode{};
 }
 
 template <class Args>

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "device/loaded_code.h"
 #include "table/registry.h"
 
 namespace fl {
@@ -15,6 +16,9 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 FL_EXPORT Device parse_device(std::string_view text);  // "auto", "cpu", "cuda", "cuda:1"; throws InvalidValue
+
+// The code that choices on a device go by (device.h): they are remembered with it. None on the CPU.
+LoadedCode code_on(Device device);
 
 // The named row; throws InvalidValue with the list of names if there is none.
 template <class Args>

@@ -14,6 +14,7 @@
 #include "core/normalise.h"
 #include "cost/cpu_rules.h"
 #include "device/device.h"
+#include "device/hardware.h"
 #include "dispatch/alike.h"
 #include "dispatch/tuning.h"
 #include "plan/sliced_plan.h"
@@ -48,11 +49,12 @@ class RecentPlans {
  public:
   SharedPlan<Args> plan(const Args& layout, Device device, std::string_view kernel) {
     const unsigned tuning = tuning_generation();
+    const LoadedCode code = code_on(device);
     for (const Entry& entry : entries_)
       if (entry.plan && entry.layout == layout && entry.device == device && entry.kernel == kernel &&
-          entry.tuning == tuning)
+          entry.tuning == tuning && entry.code == code)
         return entry.plan;
-    Entry entry{layout, device, std::string(kernel), tuning, make(layout, device, std::string(kernel))};
+    Entry entry{layout, device, std::string(kernel), tuning, code, make(layout, device, std::string(kernel))};
     entries_[next_] = std::move(entry);
     return entries_[std::exchange(next_, (next_ + 1) % entries_.size())].plan;
   }
@@ -63,6 +65,7 @@ class RecentPlans {
     Device device;
     std::string kernel;
     unsigned tuning = 0;
+    LoadedCode code;
     SharedPlan<Args> plan;
   };
   static SharedPlan<Args> make(const Args& layout, Device device, std::string kernel) {
@@ -89,12 +92,14 @@ constexpr double fastest_gpu_call_us = 25;
 
 template <class Args>
 Device cheaper_device(const Args& args) {
-  if (cuda::device_count() == 0) return {Device::cpu, 0};
   const Device cpu{Device::cpu, 0}, gpu{Device::cuda, 0};
+  if (cuda::device_count() == 0 || !available_on(Needs::cuda, gpu.ordinal)) return cpu;
   const double cpu_us = estimate_us(choose(args, cpu), args, cpu);
   if (cpu_us < fastest_gpu_call_us) return cpu;
   const HostLink link = cuda::host_link(gpu.ordinal, num_threads());
-  return estimate_us(*plan_for(cuda::device_layout(args), gpu, {}), link) < cpu_us ? gpu : cpu;
+  if (estimate_us(*plan_for(cuda::device_layout(args), gpu, {}), link) >= cpu_us) return cpu;
+  cuda::load_code(gpu.ordinal);
+  return available_on(Needs::cuda, gpu.ordinal) ? gpu : cpu;
 }
 
 // A call that must not copy is not worth two copies over the link.
@@ -214,12 +219,12 @@ Decision<Args> decide(const Args& args, const CallOptions& options) {
   Decision<Args> decision{.args = args, .layout = {}};
   if (!normalise(decision.args)) return decision;
   decision.device = options.device_memory ? options.device : resolve(decision.args, options);
-  if (decision.device.kind == Device::cuda && !options.device_memory) {
+  if (decision.device.kind == Device::cuda) {
     cuda::require_device(decision.device.ordinal);
-    decision.layout = cuda::device_layout(decision.args);
-  }
-  if (decision.device.kind == Device::cuda && options.device_memory) {
-    if (const std::optional<Args> layout = cuda::packed_layout(decision.args)) {
+    require_code(decision.device.ordinal);
+    if (!options.device_memory) {
+      decision.layout = cuda::device_layout(decision.args);
+    } else if (const std::optional<Args> layout = cuda::packed_layout(decision.args)) {
       decision.layout = *layout;
       decision.packed = true;
     }

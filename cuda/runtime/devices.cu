@@ -90,6 +90,7 @@ DeviceInfo look_up_device(int device) {
   info.clock_khz = attribute(cudaDevAttrClockRate, device);
   info.memory = properties.totalGlobalMem;
   info.l2_cache = std::size_t(properties.l2CacheSize);
+  info.expected_code = expected_code(built_architectures(), info.compute_capability, jit_settings());
   info.peak_gflops = 2e-6 * info.clock_khz * info.sm_count * lanes(info.compute_capability);
   return info;
 }

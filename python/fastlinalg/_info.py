@@ -27,7 +27,7 @@ class Kernel:
     needs : str
         The hardware it needs: "baseline", "avx2_fma", "avx512f", "cuda", "sm_80", "sm_90a".
     available : bool
-        Whether this machine has it.
+        Whether this machine has it, and this build code for it.
     reason : str
         Why not; empty if available.
     blurb : str
@@ -78,7 +78,8 @@ def info() -> dict[str, Any]:
     dict
         ``version``; ``cuda_built`` and ``architectures`` of the build; ``cpu`` with the instruction set in use, the
         thread setting and the most threads allowed here; ``cuda`` with ``available`` and, if not, the code, name and
-        message of the reason, and the CUDA versions of driver and runtime (13000 is 13.0, 0 is none).
+        message of the reason, the CUDA versions of driver and runtime (13000 is 13.0, 0 is none), and ``missing_code``:
+        why a device lacks kernels that its hardware could run, empty if it has them all.
     """
     return _core.info()
 

@@ -29,6 +29,8 @@ EXPORTED int simulated_launch(void* graph, void* stream) {
   return cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), static_cast<cudaStream_t>(stream));
 }
 
+EXPORTED bool simulated_context_made() { return simulated::context_made(); }
+
 EXPORTED int simulated_graph_launches() { return simulated::graph_launches; }
 
 // From now on there is no memory to make graphs with, or to start them.

@@ -1,6 +1,7 @@
 // One device of compute capability 9.0: its properties, the errors of the runtime, the current context.
 #include <cuda.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -13,6 +14,12 @@ namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
 thread_local CUcontext current = nullptr;
+std::atomic<bool> made{false};
+
+int compute_capability() {  // 10 * major + minor
+  const char* const text = std::getenv("FASTLINALG_SIMULATED_CC");
+  return text ? std::atoi(text) : 90;
+}
 
 CUresult get_current(CUcontext* context) {
   *context = current;
@@ -28,11 +35,20 @@ constexpr std::pair<cudaError_t, const char*> names[] = {
     {cudaErrorInvalidValue, "cudaErrorInvalidValue"},
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice"},
     {cudaErrorNotReady, "cudaErrorNotReady"},
+    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice"},
     {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported"},
     {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation"},
 };
 
 }  // namespace
+
+bool simulated::context_made() { return made; }
+
+std::string simulated::loaded_code() {
+  if (const char* code = std::getenv("FASTLINALG_SIMULATED_CODE")) return code;
+  const char* const only_ptx = std::getenv("CUDA_FORCE_PTX_JIT");
+  return compute_capability() == 90 && !(only_ptx && std::atoi(only_ptx)) ? "90a" : "80";
+}
 
 cudaError_t simulated::status(cudaError_t error) { return last_error = error; }
 
@@ -62,15 +78,15 @@ cudaError_t cudaSetDevice(int device) {
   static char primary_context;
   if (device != 0) return status(cudaErrorInvalidDevice);
   current = reinterpret_cast<CUcontext>(&primary_context);
+  made = true;
   return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   std::memset(properties, 0, sizeof *properties);
   std::strcpy(properties->name, "simulated");
-  const char* const compute_capability = std::getenv("FASTLINALG_SIMULATED_CC");  // 10 * major + minor
-  properties->major = compute_capability ? std::atoi(compute_capability) / 10 : 9;
-  properties->minor = compute_capability ? std::atoi(compute_capability) % 10 : 0;
+  properties->major = compute_capability() / 10;
+  properties->minor = compute_capability() % 10;
   properties->multiProcessorCount = 132;
   properties->l2CacheSize = 50 << 20;
   std::size_t free = 0;
@@ -80,6 +96,17 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   if (attribute != cudaDevAttrClockRate) return status(cudaErrorInvalidValue);
   *value = 1980000;
+  return cudaSuccess;
+}
+
+// Of the kernel by which the host layer tells which code is loaded (cuda/runtime/loaded_code.cu).
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
+  const std::string code = loaded_code();
+  if (code == "none") return status(cudaErrorNoKernelImageForDevice);
+  std::memset(attributes, 0, sizeof *attributes);
+  attributes->binaryVersion = compute_capability();
+  attributes->ptxVersion = std::atoi(code.c_str());
+  attributes->maxThreadsPerBlock = code == "90a" ? 64 : 32;
   return cudaSuccess;
 }
 

@@ -136,6 +136,9 @@ void launch(const char* name, const Args& p, const Context& context) {
   const Kernel<Args>& gpu = row<Args>(name, true);
   if (const char* reason = gpu.legal(p))
     simulated::wrong(std::string(name) + " is launched on what it refuses: " + reason);
+  const std::string code = simulated::loaded_code();
+  if (code == "none" || (gpu.needs == Needs::sm_90a && code != "90a"))
+    simulated::wrong(std::string(name) + " is launched, and the code that is loaded, " + code + ", lacks its body");
   void* const workspace = context.workspace;
   const std::size_t bytes = gpu.workspace(p);
   const KeptSplits splits = context.splits ? *context.splits : KeptSplits{};

@@ -9,7 +9,9 @@
 // Not simulated: speed, the kernels, errors of a failed device, several devices, contexts of other libraries, the
 // implicit order of the legacy default stream.
 //
-// FASTLINALG_SIMULATED_SEED chooses the order, FASTLINALG_SIMULATED_MEMORY the bytes of the device (1 GiB).
+// FASTLINALG_SIMULATED_SEED chooses the order, FASTLINALG_SIMULATED_MEMORY the bytes of the device (1 GiB),
+// FASTLINALG_SIMULATED_CC its compute capability (90). FASTLINALG_SIMULATED_CODE is what the driver has loaded of the
+// library's code: "90a", "90", "80" or "none"; by default what a driver would take of 90a-real;80-virtual.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -41,6 +43,9 @@ struct Stream {
   Graph* capture = nullptr;  // what its work goes into at present
   bool destroyed = false;    // by its owner; what is queued still runs
 };
+
+std::string loaded_code();  // as FASTLINALG_SIMULATED_CODE
+bool context_made();        // somebody has asked for more than the properties of the device
 
 extern int graph_launches;
 extern bool refuse_made, refuse_started;  // graphs, for want of memory

@@ -63,6 +63,15 @@ nb::list kernel_table(const std::string& op) {
   throw InvalidValue("op must be 'sgemm', 'sgemv' or 'transpose', got '" + op + "'");
 }
 
+// Per device, as there may be several, that cannot run all that its hardware could.
+std::string missing_code() {
+  std::string text;
+  for (int i = 0; i < cuda::device_count(); ++i)
+    if (const std::string missing = code_missing_on(i); !missing.empty() && text.find(missing) == std::string::npos)
+      text += (text.empty() ? "" : "; ") + missing;
+  return text;
+}
+
 nb::dict info() {
   nb::dict cpu, gpu, all;
   cpu["isa"] = available(Needs::avx512f) ? "avx512f" : available(Needs::avx2_fma) ? "avx2_fma" : "baseline";
@@ -73,6 +82,7 @@ nb::dict info() {
   gpu["code"] = found ? 0 : cuda::unavailable().code;
   gpu["name"] = found ? "" : cuda::unavailable().name;
   gpu["message"] = found ? "" : cuda::unavailable().message;
+  gpu["missing_code"] = missing_code();
   gpu["driver"] = cuda::driver_version();
   gpu["runtime"] = cuda::runtime_version();
   all["version"] = FASTLINALG_VERSION;
@@ -112,6 +122,13 @@ nb::dict memory_info(int device) {
   row["total"] = memory.total;
   row["pinned"] = memory.pinned;
   return row;
+}
+
+// For the tests: (compute capability that the code was compiled for, whether it has the features of that one alone).
+nb::tuple expected_code_for_tests(const std::string& architectures, int compute_capability, bool only_ptx,
+                                  bool no_ptx) {
+  const LoadedCode code = expected_code(architectures, compute_capability, {only_ptx, no_ptx});
+  return nb::make_tuple(code.target, code.features);
 }
 
 nb::tuple block(const Block& x) { return nb::make_tuple(x.problem, x.problems, x.row, x.rows, x.col, x.cols); }
@@ -202,6 +219,8 @@ void bind_inspection(nb::module_& m) {
   m.def("set_num_threads", set_num_threads, nb::arg("n"));
   m.def("max_threads", max_threads);
   m.def("cuda_is_available", [] { return cuda::device_count() > 0; });
+  m.def("expected_code", expected_code_for_tests, nb::arg("architectures"), nb::arg("compute_capability"),
+        nb::arg("only_ptx") = false, nb::arg("no_ptx") = false);
   m.def("tensor_cores_pay", tensor_cores_pay, nb::arg("compute_capability"));
   m.def("cuda_memory_info", memory_info, nb::arg("device"));
   m.def(

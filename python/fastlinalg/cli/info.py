@@ -53,6 +53,8 @@ def summary(data: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append((f"cuda:{device['ordinal']}", ", ".join(facts)))
     if not data["devices"]:
         rows.append(("cuda", f"no device: {unavailable(cuda)}"))
+    if cuda["missing_code"]:
+        rows.append(("warning", f"kernels are missing: {cuda['missing_code']}"))
     return rows
 
 
