@@ -46,11 +46,15 @@ def cmake(environment):
     def run(*args):
         return output_of(environment, program, *args)
 
+    def configure(source, folder, *definitions):
+        return run("-S", source, "-B", folder, *generator, *definitions)
+
     def build(source, folder, *definitions):
-        text = run("-S", source, "-B", folder, *generator, *definitions) + run("--build", folder)
+        text = configure(source, folder, *definitions) + run("--build", folder)
         assert "CUDA compiler" not in text
         return folder
 
+    build.configure = configure
     build.install = lambda folder, prefix: run("--install", folder, "--prefix", prefix)
     return build
 
@@ -106,6 +110,30 @@ def test_embedded_and_install_prefix(cmake, environment, tmp_path):
     library = prefix / "lib" / "libfastlinalg.so"
     assert library.is_symlink() and library.resolve().name == f"libfastlinalg.so.{fl.__version__}"
     check_consumer(environment, cmake(CONSUMER, tmp_path / "installed", f"-DCMAKE_PREFIX_PATH={prefix}"))
+
+
+@needs_compiler
+@pytest.mark.parametrize("build_type", ["", "Debug", "MinSizeRel", "RelWithDebInfo", "Release"])
+def test_fetched_sources_are_optimised_whatever_the_build_type(cmake, tmp_path, build_type):
+    """Ours only, with one flag, and with none where the build type has it."""
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.26)\n"
+        "project(embedder LANGUAGES CXX)\n"
+        "include(FetchContent)\n"
+        f"FetchContent_Declare(fastlinalg SOURCE_DIR {ROOT})\n"
+        "FetchContent_MakeAvailable(fastlinalg)\n"
+        f"add_executable(consumer {CONSUMER}/main.cpp)\n"
+        "target_link_libraries(consumer PRIVATE fastlinalg::fastlinalg)\n"
+    )
+    options = ("-DFASTLINALG_CUDA=OFF", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", f"-DCMAKE_BUILD_TYPE={build_type}")
+    cmake.configure(tmp_path, tmp_path / "build", *options)
+    flags = {True: set(), False: set()}
+    for entry in json.loads((tmp_path / "build" / "compile_commands.json").read_text()):
+        found = [word for word in entry["command"].split() if word.startswith("-O")]
+        flags[CONSUMER in Path(entry["file"]).parents].add(" ".join(found))
+    own = {"": "", "Debug": "", "MinSizeRel": "-Os", "RelWithDebInfo": "-O2", "Release": "-O3"}[build_type]
+    ours = own if own in ("-O2", "-O3") else f"{own} -O3".strip()
+    assert flags == {True: {own}, False: {ours}}
 
 
 # ---------------------------------------------------------------- the C interface, called without a compiler
