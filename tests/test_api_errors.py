@@ -246,11 +246,16 @@ def test_gpu_memory_questions_where_there_is_no_gpu():
 
 def test_streams():
     a = ones(2, 2)
-    for bad in ("stream", 1.5, [1]):
+    for bad in ("stream", 1.5, [1], False):
         with pytest.raises(TypeError, match="stream"):
             fl.matmul(a, a, stream=bad)
-    with pytest.raises(ValueError, match="stream=0"):
-        fl.matmul(a, a, stream=0)
+    for default in (0, 1, 2, np.int64(0)):
+        assert (fl.matmul(a, a, stream=default) == 2).all()
+        assert (fl.sgemm(a, a, stream=default) == 2).all()
+        assert (fl.sgemv(a, a[0], stream=default) == 2).all()
+        assert (fl.transpose(a, stream=default) == 1).all()
+        with fl.Matmul(a, a, stream=default) as plan:
+            assert (plan.execute(stream=default) == 2).all()
 
     class Stream:
         def __cuda_stream__(self):

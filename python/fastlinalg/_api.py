@@ -41,10 +41,10 @@ def matmul(
         "auto" takes the faster for operands in host memory, transfers included; "cpu"; "cuda"; "cuda:1". The
         environment variable ``FASTLINALG_DEVICE`` replaces "auto". Device arrays are computed where they are.
     stream : int or object with ``__cuda_stream__``, optional
-        CUDA stream to use on a GPU; 1 is the legacy default stream, 2 the per-thread one. Without it device arrays are
-        computed on the stream that is current in their library. A call on device arrays only queues work, in the
-        order of the program: after what computes the operands, and before what uses the result. A call on host arrays
-        returns when the result is there.
+        CUDA stream to use on a GPU; 0 and 1 are the legacy default stream, 2 the per-thread one. Without it device
+        arrays are computed on the stream that is current in their library. A call on device arrays only queues work,
+        in the order of the program: after what computes the operands, and before what uses the result. A call on host
+        arrays returns when the result is there.
 
     Returns
     -------

@@ -48,7 +48,7 @@ def normal(rng, *shape):
 
 def test_chains_over_streams(device, rng):
     """Each call waits for those that made its operands and for those that still read what it overwrites."""
-    streams = [None, 1, 2, *(device.simulated_stream() for _ in range(3))]
+    streams = [None, 0, 1, 2, *(device.simulated_stream() for _ in range(3))]
     for _ in range(30):
         first, second = normal(rng, 24, 24), normal(rng, 24, 24) / 5
         x, step, old = put(first), put(second), put(np.zeros((24, 24), F32))
@@ -170,7 +170,7 @@ class Unordered:
 
 
 def test_executions_in_a_chain_over_streams(device, rng):
-    streams = [None, 1, 2, *(device.simulated_stream() for _ in range(3))]
+    streams = [None, 0, 1, 2, *(device.simulated_stream() for _ in range(3))]
     for _ in range(5):
         first, step = normal(rng, 24, 24), normal(rng, 24, 24) / 5
         x, y, factor = put(first), put(np.zeros((24, 24), F32)), put(step)
@@ -183,7 +183,7 @@ def test_executions_in_a_chain_over_streams(device, rng):
                 if turn % 2:
                     host = x.numpy()
                     np.testing.assert_allclose(host / np.abs(host).max(), want, rtol=1e-2, atol=1e-2)
-                    fl.transpose(put((host / np.abs(host).max()).T), out=x, stream=streams[turn % 6])
+                    fl.transpose(put((host / np.abs(host).max()).T), out=x, stream=streams[turn % len(streams)])
 
 
 @pytest.mark.parametrize("n", [40, WITH_WORKSPACE])

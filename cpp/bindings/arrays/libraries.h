@@ -4,6 +4,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
+
 #include "bindings/arrays/dlpack.h"
 
 namespace fl::py {
@@ -25,6 +27,10 @@ struct Library {
   bool immutable = false;  // JAX
 };
 Library library_of(nb::handle object);  // looked up once per type
+
+// A stream as callers and libraries write it: 0 and 1 are the legacy default stream, 2 the per-thread one.
+// 1 and 2 are the CUDA runtime's own names. Here a null pointer is no stream at all.
+inline void* stream_of(uintptr_t handle) { return reinterpret_cast<void*>(handle ? handle : 1); }
 
 // The stream on which the library queues work on a device at this moment; null if it cannot be asked.
 void* current_stream(const Library& library, int device);

@@ -119,15 +119,12 @@ void* parse_stream(nb::handle stream) {
     if (version != 0)
       throw InvalidValue("stream.__cuda_stream__() gave version " + std::to_string(version) +
                          " of the protocol; fastlinalg knows version 0");
-    // The protocol hands out the raw handle, where 0 is the legacy default stream.
-    return reinterpret_cast<void*>(handle ? handle : 1);
+    return stream_of(handle);
   }
   uintptr_t handle = 0;
   if (PyBool_Check(value.ptr()) || !nb::try_cast(value, handle))
     throw InvalidType("stream must be None, an int or an object with __cuda_stream__, got " + text(nb::repr(stream)));
-  if (handle == 0)
-    throw InvalidValue("stream=0 is ambiguous: pass 1 for the legacy default stream or 2 for the per-thread one");
-  return reinterpret_cast<void*>(handle);  // 1 and 2 are the CUDA runtime's own names for those two
+  return stream_of(handle);
 }
 
 Options parse_options(const char* function, nb::handle kernel, std::string_view precision, std::string_view device,
