@@ -26,12 +26,22 @@ def test_version_and_help():
 
 def test_info():
     text = command("info").stdout
-    for op in OPERATIONS:
-        for row in fl.kernels(op):
-            assert row.name in text and row.blurb in text
     assert fl.__version__ in text and fl.info()["cpu"]["isa"] in text
     if not fl.cuda.is_available():
         assert fl.info()["cuda"]["message"] in text
+
+
+def test_info_shows_kernels_on_request_and_each_reason_once():
+    rows = [row for op in OPERATIONS for row in fl.kernels(op)]
+    reasons = {row.reason for row in rows if not row.available}
+    short, full = command("info").stdout, command("info --kernels").stdout
+    assert full.startswith(short)
+    assert f"{sum(row.available for row in rows)} of {len(rows)} run here" in short
+    for row in rows:
+        assert row.blurb not in short and full.count(row.blurb) >= 1 and row.name in full
+    for text in (short, full):
+        assert all(text.count(f"not here: {reason}\n") == 1 for reason in reasons)
+    assert len(full.splitlines()) == len(short.splitlines()) + 2 + len(rows)
 
 
 def test_info_json():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import textwrap
+from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
@@ -15,8 +15,9 @@ from ._text import aligned
 
 
 def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser("info", help="show the build, the machine and the kernel table")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser = subparsers.add_parser("info", help="show the build and the machine")
+    parser.add_argument("--kernels", action="store_true", help="show the kernel table too")
+    parser.add_argument("--json", action="store_true", help="print all of it as one JSON object")
     parser.set_defaults(run=run)
 
 
@@ -32,7 +33,7 @@ def collect() -> dict[str, Any]:
 
 
 def summary(data: dict[str, Any]) -> list[tuple[str, str]]:
-    """The lines above the kernel table."""
+    """What was built, what is there, and how many kernels that makes."""
     cpu, cuda = data["cpu"], data["cuda"]
     rows = [("fastlinalg", data["version"])]
     if data["cuda_built"]:
@@ -53,9 +54,15 @@ def summary(data: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append((f"cuda:{device['ordinal']}", ", ".join(facts)))
     if not data["devices"]:
         rows.append(("cuda", f"no device: {unavailable(cuda)}"))
-    if cuda["missing_code"]:
-        rows.append(("warning", f"kernels are missing: {cuda['missing_code']}"))
-    return rows
+    return rows + kernel_counts(data["kernels"])
+
+
+def kernel_counts(kernels: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """How many kernels this machine can run, and one line for each reason why it cannot run the others."""
+    reasons = Counter(row["reason"] for row in kernels if not row["available"])
+    runs = len(kernels) - reasons.total()
+    missing = [("", f"{count} not here: {reason}") for reason, count in reasons.items()]
+    return [("kernels", f"{runs} of {len(kernels)} run here; info --kernels shows them"), *missing]
 
 
 def unavailable(cuda: dict[str, Any]) -> str:
@@ -64,30 +71,12 @@ def unavailable(cuda: dict[str, Any]) -> str:
 
 
 def kernel_table(kernels: list[dict[str, Any]]) -> list[str]:
-    """One line per kernel, then why some of them cannot run, once per reason."""
+    """One line per kernel."""
     rows = [("OP", "KERNEL", "DEVICE", "NEEDS", "RUNS", "")]
-    missing: dict[str, list[str]] = {}
     for row in kernels:
-        rows.append(
-            (
-                row["op"],
-                row["name"],
-                row["device"],
-                row["needs"],
-                "yes" if row["available"] else "no",
-                row["blurb"],
-            )
-        )
-        if not row["available"]:
-            missing.setdefault(row["reason"], []).append(f"{row['op']} {row['name']}")
-    lines = aligned(rows)
-    for reason, names in missing.items():
-        lines += [
-            "",
-            f"Not here, because {reason}:",
-            *textwrap.wrap(", ".join(names), 100, initial_indent="  ", subsequent_indent="  "),
-        ]
-    return lines
+        runs = "yes" if row["available"] else "no"
+        rows.append((row["op"], row["name"], row["device"], row["needs"], runs, row["blurb"]))
+    return aligned(rows)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -95,5 +84,6 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(data, indent=2))
         return 0
-    print("\n".join([*aligned(summary(data)), "", *kernel_table(data["kernels"])]))
+    table = ["", *kernel_table(data["kernels"])] if args.kernels else []
+    print("\n".join([*aligned(summary(data)), *table]))
     return 0
