@@ -340,3 +340,15 @@ def test_no_leftovers():
             if paths.search(line) or notes.search(line) or registry.search(line):
                 found.append(f"{label(path)}:{number}: {line.strip()}")
     assert not found, "\n".join(found)
+
+
+def test_extras_are_used():
+    """By an import or a command somewhere; a package may have another name as a module."""
+    section = re.search(r"optional-dependencies\]\n(.*?)\n\[", (ROOT / "pyproject.toml").read_text(), re.DOTALL)[1]
+    modules = {"cuda-bindings": r"cuda\.core", "cuda-core": r"cuda\.core", "nvidia-ml-py": "pynvml", "pillow": "PIL"}
+    modules |= {"scikit-learn": "sklearn", "asv": "asv_bench"}
+    left_out = (Path(__file__), ROOT / "pyproject.toml", ROOT / "CHANGELOG.md")
+    text = "\n".join(path.read_text(errors="replace") for path in tracked() if path not in left_out)
+    names = re.findall(r'^\s*(?:\w+ = \[)?"([\w-]+)|, "([\w-]+)', section, re.MULTILINE)
+    unused = [name for name in map("".join, names) if not re.search(rf"\b{modules.get(name, name)}\b", text)]
+    assert len(names) > 20 and not unused
