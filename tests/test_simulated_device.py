@@ -21,7 +21,7 @@ from test_loaded_code import PROGRAM, answers
 
 HERE = Path(__file__).parent
 SOURCE = HERE / "simulated"
-# Left out: what takes a CPU too long, what needs a real device's memory, and tests of fork and of other libraries.
+# Left out: what takes a CPU too long, what needs a real device's memory, and tests of other libraries.
 RUNS = {
     "host calls": ("test_host_calls.py", "not share and not same_bits and not batches and not memory", (1,)),
     "threads": ("test_host_calls.py", "(same_bits and strict) or input_may_change", (2,)),
@@ -35,6 +35,7 @@ RUNS = {
         (1, 2),
     ),
     "repeats": ("test_device_repeats.py", "", (1, 2)),
+    "fork": ("test_fork.py", "child_of_fork", (1,)),
     "tuning": ("test_tuning.py test_cli_tune.py", "", (1,)),
     "in place": ("test_transpose_in_place.py", "", (1,)),
     "plans": ("test_plans_device.py test_plans_streams.py", "", (1, 2, 3)),

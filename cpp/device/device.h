@@ -35,8 +35,8 @@ struct Unavailable {  // why device_count() is 0; code is a cudaError_t
   std::string name, message;
 };
 
-// Looks once and keeps the answer. Creates no context, never throws; no device is a normal state. In a child of fork
-// whose parent has looked and found devices there are none: the driver cannot be used there.
+// Looks at the first question and keeps the answer. Creates no context, never throws; no device is a normal state. In a
+// child of fork whose parent has looked and found devices there are none: the driver cannot be used there.
 FL_EXPORT int device_count();
 FL_EXPORT const Unavailable& unavailable();
 FL_EXPORT const DeviceInfo& device_info(int device);

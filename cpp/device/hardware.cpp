@@ -7,6 +7,7 @@
 #include "core/errors.h"
 #include "device/device.h"
 #include "device/loaded_code.h"
+#include "runtime/lazy.h"
 
 namespace fl {
 namespace {
@@ -31,11 +32,11 @@ CpuLevel cpu_cap() {
 }
 
 CpuLevel cpu_level() {
-  static const CpuLevel level = [] {
+  static constinit Lazy<CpuLevel> level;
+  return level.get([] {
     const CpuLevel cap = cpu_cap(), found = detect_cpu();
     return cap < found ? cap : found;
-  }();
-  return level;
+  });
 }
 
 // Code built for 90a runs on compute capability 9.0 and on nothing else.

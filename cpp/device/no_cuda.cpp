@@ -1,6 +1,7 @@
 // The CUDA side of a build without CUDA: there are no devices, and asking for one says why.
 #include "core/errors.h"
 #include "device/device.h"
+#include "runtime/lazy.h"
 
 namespace fl::cuda {
 namespace {
@@ -9,9 +10,10 @@ namespace {
 
 int device_count() { return 0; }
 const Unavailable& unavailable() {
-  static const Unavailable reason{100, "cudaErrorNoDevice",
-                                  "this build of fastlinalg has no CUDA kernels (FASTLINALG_CUDA=OFF)"};
-  return reason;
+  static constinit Lazy<Unavailable> reason;
+  return reason.get([] {
+    return Unavailable{100, "cudaErrorNoDevice", "this build of fastlinalg has no CUDA kernels (FASTLINALG_CUDA=OFF)"};
+  });
 }
 const DeviceInfo& device_info(int) { refuse(); }
 int driver_version() { return 0; }

@@ -13,6 +13,7 @@
 #include "core/errors.h"
 #include "core/json.h"
 #include "dispatch/tuning.h"
+#include "runtime/lazy.h"
 
 namespace fl {
 namespace {
@@ -123,8 +124,8 @@ std::string load_tuning(const std::string& path) {
 }
 
 const std::string& cpu_name() {
-  static const std::string name = model_name();
-  return name;
+  static constinit Lazy<std::string> name;
+  return name.get(model_name);
 }
 
 }  // namespace fl

@@ -15,6 +15,7 @@
 #include "fastlinalg/fastlinalg.h"
 #include "run/capi_check.h"
 #include "run/run.h"
+#include "runtime/fork.h"
 #include "runtime/threading.h"
 
 namespace fl {
@@ -169,12 +170,17 @@ void transpose(const Check& check, int64_t m, int64_t n, const float* a, int64_t
 }
 
 // ---------------------------------------------------------------- the kernel table
+struct KeptTexts {
+  std::mutex mutex;
+  std::set<std::string> texts;
+};
+
 // A copy of `text` that lives as long as the library. There are few different reasons why a kernel is not available.
 const char* keep(const std::string& text) {
-  static std::mutex mutex;
-  static auto* const kept = new std::set<std::string>;
-  const std::lock_guard lock(mutex);
-  return kept->insert(text).first->c_str();
+  static constinit PerProcess<KeptTexts> all;
+  KeptTexts& kept = all.get();
+  const std::lock_guard lock(kept.mutex);
+  return kept.texts.insert(text).first->c_str();
 }
 
 template <class Args>

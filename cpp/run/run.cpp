@@ -19,6 +19,7 @@
 #include "dispatch/tuning.h"
 #include "plan/sliced_plan.h"
 #include "runtime/host_workspace.h"
+#include "runtime/lazy.h"
 #include "runtime/threading.h"
 #include "transfer/panel_plan.h"
 
@@ -26,7 +27,8 @@ namespace fl {
 namespace {
 
 std::optional<Device> device_override() {
-  static const std::optional<Device> device = []() -> std::optional<Device> {
+  static constinit Lazy<std::optional<Device>> device;
+  return device.get([]() -> std::optional<Device> {
     const char* text = std::getenv("FASTLINALG_DEVICE");
     if (!text || !*text) return std::nullopt;
     try {
@@ -34,8 +36,7 @@ std::optional<Device> device_override() {
     } catch (const InvalidValue& error) {
       throw InvalidValue("FASTLINALG_DEVICE: " + std::string(error.what()));
     }
-  }();
-  return device;
+  });
 }
 
 template <class Args>

@@ -16,6 +16,8 @@
 #include <new>
 #include <thread>
 
+#include "runtime/fork.h"
+
 namespace fl {
 namespace {
 
@@ -218,29 +220,15 @@ class Pool {
   std::array<Worker*, max_workers> workers_{};
 };
 
-// Never destroyed: workers may outlive static destructors. A forked child has none of the threads, so it forgets the
-// pool (without freeing it: another thread may have been inside it) and starts a new one when it needs one.
-std::atomic<Pool*> current{nullptr};
-
-Pool* pool() {
-  if (Pool* there = current.load(std::memory_order_acquire)) return there;
-  static const bool registered = pthread_atfork(nullptr, nullptr, [] { current.store(nullptr); }) == 0;
-  if (!registered) return nullptr;
-  Pool* fresh = new (std::nothrow) Pool;
-  Pool* expected = nullptr;
-  if (fresh && !current.compare_exchange_strong(expected, fresh, std::memory_order_acq_rel)) {
-    delete fresh;
-    return expected;
-  }
-  return fresh;
-}
+// A forked child has none of the threads, and starts a pool of its own.
+constinit PerProcess<Pool> pool;
 
 }  // namespace
 
 void run_tasks(int64_t tasks, int threads, void (*task)(void*, int64_t, int), void* arg) {
   Job job{task, arg, tasks};
   threads = int(std::min<int64_t>(threads, tasks));
-  Pool* const team = threads > 1 ? pool() : nullptr;
+  Pool* const team = threads > 1 ? pool.try_get() : nullptr;
   if (!team || !team->try_claim()) return job.work(0);
   const int helpers = team->workers(threads - 1);
   team->start(job, helpers);

@@ -1,14 +1,14 @@
 // The device table: looked up once, at the first question, without creating a context.
-#include <pthread.h>
-
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
-#include <mutex>
 
 #include "core/errors.h"
 #include "cuda/runtime/check.h"
 #include "device/device.h"
+#include "runtime/fork.h"
+#include "runtime/lazy.h"
 
 namespace fl::cuda {
 namespace {
@@ -20,15 +20,13 @@ struct DeviceTable {
 };
 
 // ---------------------------------------------------------------- fork
-// Even asking how many devices there are initialises the driver, and a child of fork cannot use it then. The child
-// learns of it from a flag alone: a lock or a once_flag may have been copied in the middle of another thread's look-up.
-enum Lookup { not_started, started, no_devices, found_devices };
-std::atomic<Lookup> lookup{not_started};
-std::atomic<bool> lost_by_fork{false};
+// Even asking how many devices there are initialises the driver, and a child of fork cannot use it then.
+constexpr int64_t not_used = -1;
+std::atomic<int64_t> used_in{not_used};  // the fork_generation() that has looked for devices, unless there are none
 
-void after_fork_in_child() {
-  const Lookup state = lookup.load();
-  if (state == started || state == found_devices) lost_by_fork.store(true);
+bool lost_by_fork() {
+  const int64_t generation = used_in.load();
+  return generation != not_used && generation != fork_generation();
 }
 
 const Unavailable forked_reason{
@@ -113,30 +111,31 @@ DeviceTable look_up() {
   return table;
 }
 
+DeviceTable look_up_and_mark() {
+  int64_t unused = not_used;
+  used_in.compare_exchange_strong(unused, fork_generation());
+  DeviceTable table = look_up();
+  if (table.devices.empty()) used_in.store(not_used);
+  return table;
+}
+
 const DeviceTable& table() {
-  static std::once_flag once;
-  static const DeviceTable* result = nullptr;  // never freed: threads may ask while the process ends
-  std::call_once(once, [] {
-    pthread_atfork(nullptr, nullptr, after_fork_in_child);
-    lookup = started;
-    result = new DeviceTable(look_up());
-    lookup = result->devices.empty() ? no_devices : found_devices;
-  });
-  return *result;
+  static constinit Lazy<DeviceTable> result;
+  return result.get(look_up_and_mark);
 }
 
 }  // namespace
 
-int device_count() { return lost_by_fork ? 0 : int(table().devices.size()); }
+int device_count() { return lost_by_fork() ? 0 : int(table().devices.size()); }
 
-const Unavailable& unavailable() { return lost_by_fork ? forked_reason : table().reason; }
+const Unavailable& unavailable() { return lost_by_fork() ? forked_reason : table().reason; }
 
 const DeviceInfo& device_info(int device) {
   require_device(device);
   return table().devices[std::size_t(device)];
 }
 
-int driver_version() { return lost_by_fork ? 0 : table().driver; }
+int driver_version() { return lost_by_fork() ? 0 : table().driver; }
 
 int runtime_version() { return CUDART_VERSION; }
 

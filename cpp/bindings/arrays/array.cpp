@@ -11,12 +11,13 @@
 #include "bindings/arrays/numpy_fields.h"
 #include "bindings/arrays/place.h"
 #include "core/errors.h"
+#include "runtime/lazy.h"
 #include "runtime/result_memory.h"
 
 namespace fl::py {
 namespace {
 
-// NumPy's own objects, looked up once. Never freed: the module lives as long as the process.
+// NumPy's own objects, looked up once.
 struct Numpy {
   nb::object ndarray, empty, array, copyto, float32, bool_;
   Numpy() {
@@ -30,8 +31,8 @@ struct Numpy {
   }
 };
 const Numpy& numpy() {
-  static const Numpy* const instance = new Numpy;
-  return *instance;
+  static constinit Lazy<Numpy> instance;
+  return instance.get([] { return Numpy(); });
 }
 
 bool is_float32(const char* format) {

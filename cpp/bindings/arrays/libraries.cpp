@@ -6,6 +6,7 @@
 #include "bindings/arrays/device_array.h"
 #include "bindings/arrays/names.h"
 #include "device/device.h"
+#include "runtime/lazy.h"
 
 namespace fl::py {
 namespace {
@@ -76,15 +77,16 @@ Library library_of(nb::handle object) {
     Library library;
   };
   constexpr size_t most = 64;  // types made in a loop must not fill the memory
-  static auto* const seen = new std::vector<Entry>;
+  static constinit Lazy<std::vector<Entry>> entries;
+  std::vector<Entry>& seen = entries.get([] { return std::vector<Entry>(); });
   PyTypeObject* const type = Py_TYPE(object.ptr());
-  for (const Entry& entry : *seen)
+  for (const Entry& entry : seen)
     if (entry.type == type) return entry.library;
   const Library library = look_up(object.type());
   if (library.kind == Library::none) return look_at(object);
-  if (seen->size() < most) {
+  if (seen.size() < most) {
     Py_INCREF(reinterpret_cast<PyObject*>(type));  // another type could get this address
-    seen->push_back({type, library});
+    seen.push_back({type, library});
   }
   return library;
 }
@@ -102,13 +104,14 @@ void* current_stream(const Library& library, int device) {
       }
       break;
     case Library::cupy: {
-      static const auto* const get = new nb::object(loaded_module("cupy").attr("cuda").attr("get_current_stream"));
-      stream = reinterpret_cast<void*>(call_for_handle(*get, device, names().ptr));
+      static constinit Lazy<nb::object> get;
+      const auto look_up = [] { return nb::object(loaded_module("cupy").attr("cuda").attr("get_current_stream")); };
+      stream = reinterpret_cast<void*>(call_for_handle(get.get(look_up), device, names().ptr));
       break;
     }
     default: return nullptr;
   }
-  return stream ? stream : reinterpret_cast<void*>(uintptr_t{1});  // both write the legacy default stream as 0
+  return stream_of(reinterpret_cast<uintptr_t>(stream));
 }
 
 }  // namespace fl::py

@@ -3,6 +3,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include "runtime/lazy.h"
+
 namespace fl::py {
 
 namespace nb = nanobind;
@@ -23,8 +25,8 @@ struct Names {
   static nb::object intern(const char* text) { return nb::steal(PyUnicode_InternFromString(text)); }
 };
 inline const Names& names() {
-  static const Names* const instance = new Names;  // never freed: the module lives as long as the process
-  return *instance;
+  static constinit Lazy<Names> instance;
+  return instance.get([] { return Names(); });
 }
 
 // A process has each class once, also if the module is taken out of sys.modules and imported again: then the new module

@@ -8,6 +8,7 @@
 #include "core/errors.h"
 #include "device/device.h"
 #include "dispatch/dispatch.h"
+#include "runtime/lazy.h"
 
 namespace fl::py {
 namespace {
@@ -21,9 +22,8 @@ struct Kept {
 };
 
 std::vector<Kept>& kept() {
-  static auto* const list =
-      new std::vector<Kept>;  // never freed: the interpreter may be gone when statics are destroyed
-  return *list;
+  static constinit Lazy<std::vector<Kept>> list;
+  return list.get([] { return std::vector<Kept>(); });
 }
 
 }  // namespace

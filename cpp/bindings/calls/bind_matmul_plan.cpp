@@ -30,12 +30,12 @@ MemoryError, CudaError
 }  // namespace
 
 nb::object MatmulPlan::kernel() {
-  const Turn turn(mutex_);
+  const Method method(*this);
   return first_plan([](const auto& plan) { return nb::str(plan.kernel()); });
 }
 
 nb::object MatmulPlan::device() {
-  const Turn turn(mutex_);
+  const Method method(*this);
   return first_plan([](const auto& plan) {
     const Device device = plan.device();
     return nb::str(device.kind == Device::cpu ? "cpu" : ("cuda:" + std::to_string(device.ordinal)).c_str());
@@ -43,7 +43,7 @@ nb::object MatmulPlan::device() {
 }
 
 size_t MatmulPlan::workspace_bytes() {
-  const Turn turn(mutex_);
+  const Method method(*this);
   size_t bytes = 0;
   for_each_plan([&](const auto& plan) { bytes += plan.workspace_bytes(); });
   return bytes;

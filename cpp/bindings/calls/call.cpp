@@ -10,6 +10,7 @@
 #include "bindings/calls/tune.h"
 #include "core/errors.h"
 #include "device/device.h"
+#include "runtime/fork.h"
 
 namespace fl::py {
 namespace {
@@ -49,12 +50,17 @@ bool wants_log(const Args& args) {
   return nb::cast<bool>(logger->attr("isEnabledFor")(logging_debug));
 }
 
+struct Logged {
+  std::mutex mutex;
+  std::unordered_set<std::string> lines;
+};
+
 void log_once(const std::string& line) {
-  static std::mutex mutex;
-  static auto* const seen = new std::unordered_set<std::string>;
+  static constinit PerProcess<Logged> logged;
   {
-    const std::lock_guard lock(mutex);
-    if (!seen->insert(line).second) return;
+    Logged& seen = logged.get();
+    const std::lock_guard lock(seen.mutex);
+    if (!seen.lines.insert(line).second) return;
   }
   const GilAcquired gil;
   logger->attr("debug")("%s", line.c_str());

@@ -163,6 +163,12 @@ void MatmulPlan::with_problem(const Array& a, const Array& b, Visit&& visit) con
   visit(std::move(problem));
 }
 
+// In a child of fork, after a method that was running in another thread of the parent: the plans are made anew.
+void MatmulPlan::forget_unfinished() {
+  if (state_ == planned) state_ = unplanned;
+  target_.reset();
+}
+
 // Points the plans to the operands and to this result. There are none yet, or they are for another layout of the
 // result: then they are made.
 void MatmulPlan::bind(const Array& result) {
@@ -200,7 +206,7 @@ void MatmulPlan::point_to(const Array& result) {
 }
 
 void MatmulPlan::plan() {
-  const Turn turn(mutex_);
+  const Method method(*this);
   require_live("plan");
   if (state_ == planned) return;
   Place place(device_name_, options_.call.stream);
@@ -220,7 +226,7 @@ nb::object MatmulPlan::run_into(Target& target, Place& place) {
 }
 
 nb::object MatmulPlan::execute(nb::handle stream) {
-  const Turn turn(mutex_);
+  const Method method(*this);
   require_live("execute");
   Place place(device_name_, stream.is_none() ? options_.call.stream : parse_stream(stream));
   join(place);
@@ -234,7 +240,7 @@ nb::object MatmulPlan::execute(nb::handle stream) {
 }
 
 void MatmulPlan::reset_operands(nb::handle a_in, nb::handle b_in, nb::handle c_in, nb::handle out_in) {
-  const Turn turn(mutex_);
+  const Method method(*this);
   require_live("reset_operands");
   // All is checked before anything changes.
   Place place(device_name_, options_.call.stream);
@@ -259,12 +265,12 @@ void MatmulPlan::reset_operands(nb::handle a_in, nb::handle b_in, nb::handle c_i
 }
 
 void MatmulPlan::free() {
-  const Turn turn(mutex_);
+  const Method method(*this);
+  state_ = freed;  // first, as what follows may be cut off by a fork
   plans_ = {};
   target_.reset();
   a_ = Array(), b_ = Array();
   c_.reset(), out_.reset(), stream_.reset();
-  state_ = freed;
 }
 
 }  // namespace fl::py

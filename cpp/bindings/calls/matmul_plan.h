@@ -63,6 +63,13 @@ class MatmulPlan {
     });
     return result;
   }
+  // The life of a method of the plan.
+  struct Method : Turn {
+    explicit Method(MatmulPlan& plan) : Turn(plan.mutex_) {
+      if (cut_off()) plan.forget_unfinished();
+    }
+  };
+  void forget_unfinished();
   void bind(const Array& result);
   void move_result(const Array& result);
   void point_to(const Array& result);

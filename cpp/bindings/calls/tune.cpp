@@ -15,6 +15,7 @@
 #include "dispatch/dispatch.h"
 #include "dispatch/tuning.h"
 #include "dispatch/tuning_file.h"
+#include "runtime/fork.h"
 
 namespace fl::py {
 namespace {
@@ -23,9 +24,9 @@ std::atomic<bool> loaded{false};
 
 // Reading holds no Python object and asks for none, so a thread may wait here with the GIL.
 std::string load_once() {
-  static std::once_flag once;
+  static constinit PerProcess<std::once_flag> once;
   std::string complaint;
-  std::call_once(once, [&] {
+  std::call_once(once.get(), [&] {
     if (!loaded) complaint = load_tuning(tuning_path());
     loaded = true;
   });

@@ -2,17 +2,32 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <stdexcept>
-#include <thread>
 
 #include "bindings/arrays/gil.h"
+#include "runtime/fork.h"
 
 namespace fl::py {
 
+// No other thread has this number, before or after: the system gives a thread's own id to the next one, and in a child
+// of fork the id of a thread that is not there.
+inline uint64_t this_thread_number() {
+  static constinit std::atomic<uint64_t> last{0};
+  thread_local uint64_t number = 0;
+  if (number == 0) number = ++last;
+  return number;
+}
+
 struct TurnMutex {
-  std::mutex mutex;
-  std::atomic<std::thread::id> holder;
+  TurnMutex() = default;
+  ~TurnMutex() { mutex.free(); }
+  TurnMutex(const TurnMutex&) = delete;
+  TurnMutex& operator=(const TurnMutex&) = delete;
+
+  PerProcess<std::mutex> mutex;
+  std::atomic<uint64_t> holder{0};  // the number of a thread
 };
 
 // One thread at a time, and none waits for another while it holds the GIL. Nor for itself: a handler of the log, or the
@@ -20,26 +35,32 @@ struct TurnMutex {
 class Turn {
  public:
   explicit Turn(TurnMutex& plan) : plan_(plan) {
-    if (!plan_.mutex.try_lock()) wait();
-    plan_.holder = std::this_thread::get_id();
+    if (plan_.holder == this_thread_number())
+      throw std::runtime_error(
+          "Matmul: a method of this plan is running in this thread, and no other can begin within it");
+    mutex_ = &plan_.mutex.get();
+    if (!mutex_->try_lock()) wait();
+    cut_off_ = plan_.holder.exchange(this_thread_number()) != 0;
   }
   ~Turn() {
-    plan_.holder = std::thread::id();
-    plan_.mutex.unlock();
+    plan_.holder = 0;
+    mutex_->unlock();
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
+  // Whether a fork has cut off the method that had the turn before: its thread is in the parent alone.
+  bool cut_off() const { return cut_off_; }
+
  private:
   void wait() {
-    if (plan_.holder == std::this_thread::get_id())
-      throw std::runtime_error(
-          "Matmul: a method of this plan is running in this thread, and no other can begin within it");
     const GilReleased released;
-    plan_.mutex.lock();
+    mutex_->lock();
   }
 
   TurnMutex& plan_;
+  std::mutex* mutex_;
+  bool cut_off_;
 };
 
 }  // namespace fl::py
