@@ -176,7 +176,7 @@ template <class Args>
 nb::tuple tile_plan(const Args& layout, std::size_t memory, const Kernel<Args>& row) {
   const auto plan = plan_tiles<Args>(layout, memory, [&](const Args&) -> const auto& { return row; });
   nb::list tiles;
-  for (const Tile& t : plan.tiles) {
+  for (const OutOfCoreTile& t : plan.tiles) {
     nb::dict tile;
     tile["problem"] = nb::make_tuple(t.problem, t.problems);
     tile["row"] = nb::make_tuple(t.row, t.rows);
