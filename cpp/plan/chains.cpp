@@ -11,18 +11,4 @@ int64_t longest_chain(const SgemmArgs& p) {
   return p.m <= 256 && p.n <= 256 ? p.k / 64 + 76 : p.k / 16 + 64;
 }
 
-int64_t cut_chain(int64_t k, int64_t groups, bool line_by_line, int64_t splits) {
-  const int64_t steps = ceil_div(ceil_div(k, 32), splits);
-  const int64_t to_meet = splits == 1 ? 0 : splits <= 16 ? splits : ceil_div(splits, 8) + 8;
-  return (line_by_line ? ceil_div(steps * 32, groups) : ceil_div(steps, groups) * 32) + groups - 1 + to_meet;
-}
-
-int64_t fewest_splits(const SgemmArgs& p, int64_t groups, bool line_by_line, int64_t most) {
-  const int64_t limit = longest_chain(p);
-  if (limit == any_length) return 1;
-  int64_t splits = ceil_div(p.k, groups * limit);
-  while (splits < most && cut_chain(p.k, groups, line_by_line, splits) > limit) ++splits;
-  return splits < most ? splits : most;
-}
-
 }  // namespace fl

@@ -20,29 +20,7 @@ FL_EXPORT int64_t longest_chain(const SgemmArgs& p);
 constexpr int64_t longest_chain(const SgemvArgs&) { return any_length; }
 constexpr int64_t longest_chain(const TransposeArgs&) { return any_length; }
 
-// Of k cut into `splits` ranges of whole steps of 32, whose sums meet in memory (sum_splits.cuh). GROUPS of warps share
-// a range step by step, or each of its steps line by line.
-int64_t cut_chain(int64_t k, int64_t groups, bool line_by_line, int64_t splits);
-// The fewest ranges that keep such a chain within the limit, if at most `most` can.
-int64_t fewest_splits(const SgemmArgs& p, int64_t groups, bool line_by_line, int64_t most);
-
 inline int64_t one_chain(const SgemmArgs& p) { return p.k; }
 inline int64_t promoted_chain(const SgemmArgs& p) { return ceil_div(p.k, 64); }  // to float32, every 64 k
-template <int GROUPS, int BLOCKS>                                                // of a cluster, which shares k
-int64_t shared_chain(const SgemmArgs& p) {
-  return cut_chain(ceil_div(p.k, BLOCKS), GROUPS, false, 1) + BLOCKS - 1;
-}
-
-// Every warp of a cluster has a slice of k. Where there is a limit, it adds up runs of SLICE_RUN k (simt_warps.cuh).
-constexpr int64_t SLICE_RUN = 64;
-constexpr int64_t slice_of(int64_t k, int64_t slices) { return ceil_div(ceil_div(k, 16), slices) * 16; }
-inline bool in_runs(const SgemmArgs& p, int64_t slices) {
-  return slice_of(p.k, slices) > SLICE_RUN && longest_chain(p) != any_length;
-}
-template <int WARPS, int BLOCKS>
-int64_t slices_chain(const SgemmArgs& p) {
-  const int64_t slice = slice_of(p.k, WARPS * BLOCKS);
-  return (in_runs(p, WARPS * BLOCKS) ? SLICE_RUN + ceil_div(slice, SLICE_RUN) - 1 : slice) + WARPS + BLOCKS - 2;
-}
 
 }  // namespace fl

@@ -3,11 +3,12 @@
 #include "cost/cpu_rules.h"
 #include "cost/gemv_cuda_cost.h"
 #include "cost/rules.h"
-#include "cost/simt_rules.h"
+#include "cost/strict_cost.h"
 #include "cost/tall_skinny_cost.h"
 #include "plan/chains.h"
 #include "plan/gemv_cuda_plan.h"
 #include "plan/sliced_plan.h"
+#include "plan/strict_plan.h"
 #include "plan/tall_skinny_plan.h"
 
 namespace fl {
@@ -21,14 +22,20 @@ namespace fl {
 #define CUDA_TRANSPOSE TRANSPOSE
 #include "table/kernels.def"
 
-// 2. GPU rows stay in the table of a CPU-only build, without a function, so that users see why they are not there.
+// 2. Tiles that are legal, and named after themselves.
+#define STRICT_SGEMM(tile, ...)         \
+  static_assert(must_be_sound<tile>()); \
+  static_assert(tile.name() == #tile, "the name says what the tile is, by the grammar in kernels.def");
+#include "table/kernels.def"
+
+// 3. GPU rows stay in the table of a CPU-only build, without a function, so that users see why they are not there.
 #if FASTLINALG_CUDA
 #define FL_CUDA_FN(fn) fn
 #else
 #define FL_CUDA_FN(fn) nullptr
 #endif
 
-// 3. One array per operation.
+// 4. One array per operation.
 namespace {
 constexpr Kernel<SgemmArgs> sgemm_rows[] = {
 #define SGEMM(name, needs, legal, cost, workspace, blurb) \

@@ -12,7 +12,7 @@ constexpr int THREADS = 128;
 
 template <int U>
 __global__ void __launch_bounds__(THREADS)
-    simt_element_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ TileGrid grid) {
+    strict_element_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ TileGrid grid) {
 #if __CUDA_ARCH__ >= 900
   const Tile tile = grid.tile(blockIdx.x);
   const int64_t output = tile.col * THREADS + threadIdx.x;
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(THREADS)
 template <int U>
 void launch(const SgemmArgs& p, const Context& ctx) {
   const TileGrid grid(1, p.m * p.n, p.batch, 1, THREADS);
-  launch_kernel<simt_element_kernel<U>>({grid.blocks(), THREADS}, ctx, p, grid);
+  launch_kernel<strict_element_kernel<U>>({grid.blocks(), THREADS}, ctx, p, grid);
 }
 
 }  // namespace

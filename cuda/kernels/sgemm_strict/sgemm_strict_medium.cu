@@ -1,5 +1,5 @@
 // Strict SGEMM from 500 to 1500 rows and columns: tiles small enough to give every multiprocessor one, with k split
-// over groups of warps, and over two blocks of a cluster where that is still too few (simt_ring.cuh).
+// over groups of warps, and over two blocks of a cluster where that is still too few (pipelined.cuh).
 //
 //   row           tile      groups x blocks   thread tile   tiles on 132 multiprocessors
 //   64x64k4c2     64 x 64        4 x 2           8 x 8       512^2: 64, 128 blocks
@@ -10,38 +10,14 @@
 // Groups, because a block has eight multiplying warps whatever its tile is, and a thread tile has to stay large: eight
 // warps beside each other on 64 x 64 would leave each thread 4 x 4 outputs and half its issue slots to fragment loads.
 //
-// Whole tiles of the first three are half as high and twice as wide (WIDE in simt_ring_plan.cuh) where n allows it.
-#include "cuda/kernels/sgemm_strict/simt_ring.cuh"
+// Full tiles of the first three are half as high and twice as wide (wide_tma_tile) where n allows it.
+#include "cuda/kernels/sgemm_strict/pipelined.cuh"
 
 namespace fl {
-namespace {
 
-struct Sizes64x64k4c2 {
-  static constexpr int BM = 64, BN = 64, BK = 32, TM = 8, TN = 8, WM = 1, WN = 2, KG = 4, SLOTS = 12, SPLIT = 2;
-  static constexpr int TEAMS = 1, WIDE_SLOTS = 6;
-  static constexpr bool CUT = false, SQUARES = true, SHARES = false;
-};
-struct Sizes96x96k4c2 {
-  static constexpr int BM = 96, BN = 96, BK = 32, TM = 12, TN = 12, WM = 1, WN = 2, KG = 4, SLOTS = 7, SPLIT = 2;
-  static constexpr int TEAMS = 1, WIDE_SLOTS = 6;
-  static constexpr bool CUT = false, SQUARES = true, SHARES = false;
-};
-struct Sizes64x128k4 {
-  static constexpr int BM = 64, BN = 128, BK = 32, TM = 8, TN = 16, WM = 1, WN = 2, KG = 4, SLOTS = 9, SPLIT = 1;
-  static constexpr int TEAMS = 1, WIDE_SLOTS = 6;
-  static constexpr bool CUT = true, SQUARES = true, SHARES = false;
-};
-struct Sizes96x192k2 {
-  static constexpr int BM = 96, BN = 192, BK = 32, TM = 12, TN = 12, WM = 1, WN = 4, KG = 2, SLOTS = 6, SPLIT = 1;
-  static constexpr int TEAMS = 1, WIDE_SLOTS = 0;
-  static constexpr bool CUT = true, SQUARES = true, SHARES = false;
-};
-
-}  // namespace
-
-void sgemm_strict_64x64k4c2(const SgemmArgs& p, const Context& ctx) { simt_ring<Sizes64x64k4c2>(p, ctx); }
-void sgemm_strict_96x96k4c2(const SgemmArgs& p, const Context& ctx) { simt_ring<Sizes96x96k4c2>(p, ctx); }
-void sgemm_strict_64x128k4(const SgemmArgs& p, const Context& ctx) { simt_ring<Sizes64x128k4>(p, ctx); }
-void sgemm_strict_96x192k2(const SgemmArgs& p, const Context& ctx) { simt_ring<Sizes96x192k2>(p, ctx); }
+void sgemm_strict_64x64k4c2(const SgemmArgs& p, const Context& ctx) { strict_pipelined<strict_64x64k4c2>(p, ctx); }
+void sgemm_strict_96x96k4c2(const SgemmArgs& p, const Context& ctx) { strict_pipelined<strict_96x96k4c2>(p, ctx); }
+void sgemm_strict_64x128k4(const SgemmArgs& p, const Context& ctx) { strict_pipelined<strict_64x128k4>(p, ctx); }
+void sgemm_strict_96x192k2(const SgemmArgs& p, const Context& ctx) { strict_pipelined<strict_96x192k2>(p, ctx); }
 
 }  // namespace fl

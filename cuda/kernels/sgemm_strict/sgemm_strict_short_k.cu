@@ -1,40 +1,41 @@
 // Strict SGEMM with a short k, where writing C is most of the work: C goes out in whole rows of a tile, 32 neighbouring
 // floats to a store, whatever its alignment.
 //
-//   tile      threads   thread tile   slots   blocks on a multiprocessor
+//   tile      threads   thread tile   stages  blocks on a multiprocessor
 //   32 x 64     128        8 x 2        4               4               where there are so few tiles
 //   32 x 64     128        8 x 2        2               8               where there are more
 //   64 x 128    256        8 x 4        2               4               where these fill the device
 //
 // A warp owns 8 rows. Its lanes stand side by side along n and hold every 32nd column: reads of B hit 32 banks, and one
 // read of A serves all lanes. k comes in steps of 32, the next one or three of them under way meanwhile. With
-// one slot, and other blocks to fill the wait, 201 x 441 x 57 took 6.3 instead of 4.7 us; large products the same.
+// one stage, and other blocks to fill the wait, 201 x 441 x 57 took 6.3 instead of 4.7 us; large products the same.
 // Ascending k, one chain of FMAs for each output.
-#include "cost/simt_rules.h"
 #include "cuda/kernels/common/launch.cuh"
-#include "cuda/kernels/sgemm_strict/simt_tile.cuh"
+#include "cuda/kernels/sgemm_strict/tile_copy.cuh"
+#include "cuda/kernels/sgemm_strict/tile_epilogue.cuh"
+#include "plan/strict_plan.h"
 
 namespace fl {
 namespace {
 
-template <int COLUMNS, int COUNT, int STAGES, int RESIDENT>
-struct ShallowTile {
-  static constexpr int TM = 8, TN = COLUMNS, WARPS = COUNT, THREADS = 32 * WARPS, BM = TM * WARPS, BN = 32 * TN;
-  static constexpr int BK = 32, SLOTS = STAGES, BLOCKS = RESIDENT;
+template <ShortKTile TILE>
+struct ShortK {
+  static_assert(must_be_sound<TILE>());
+  static constexpr int BM = TILE.BM, BN = TILE.BN, BK = TILE.BK, TM = TILE.TM, TN = TILE.TN();
+  static constexpr int STAGES = TILE.stages, BLOCKS = TILE.blocks, THREADS = TILE.threads();
   using CopyA = TileCopy<BK, BM, THREADS, Tail::none>;
   using CopyB = TileCopy<BK, BN, THREADS, Tail::none>;
-  static constexpr int SLOT = CopyA::BYTES + CopyB::BYTES, SHARED = SLOTS * SLOT;
-  static_assert(BLOCKS * (SHARED + 1024) <= 233472);
+  static constexpr int STAGE_BYTES = TILE.stage_bytes(), SHARED_BYTES = TILE.shared_bytes();
 };
 
-struct ShallowPlan {
+struct ShortKPlan {
   Operand a, b;
   TileGrid grid;
 };
 
 // The fragments of one k.
 template <class T>
-struct ShallowFragments {
+struct ShortKFragments {
   float a[T::TM], b[T::TN];
   __device__ __forceinline__ void load(uint32_t a_line, uint32_t b_line) {
 #pragma unroll
@@ -44,13 +45,13 @@ struct ShallowFragments {
   }
 };
 
-// acc += the product of the slot's first `lines` of k, in ascending order.
+// acc += the product of the stage's first `lines` of k, in ascending order.
 template <class T>
-__device__ __forceinline__ void multiply_slot(float (&acc)[T::TM][T::TN], uint32_t a, uint32_t b, int lines) {
+__device__ __forceinline__ void multiply_stage(float (&acc)[T::TM][T::TN], uint32_t a, uint32_t b, int lines) {
   constexpr int A_LINE = T::CopyA::LD * 4, B_LINE = T::CopyB::LD * 4;
 #pragma unroll(T::BLOCKS* T::THREADS == 1024 ? 2 : 4)
   for (int l = 0; l < lines; ++l) {
-    ShallowFragments<T> of;
+    ShortKFragments<T> of;
     of.load(a + l * A_LINE, b + l * B_LINE);
     outer_product(acc, of.a, of.b);
   }
@@ -58,7 +59,7 @@ __device__ __forceinline__ void multiply_slot(float (&acc)[T::TM][T::TN], uint32
 
 template <class T>
 __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
-    simt_shallow_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ ShallowPlan plan) {
+    strict_short_k_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ ShortKPlan plan) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t shared = ptx::shared_address(memory);
@@ -75,27 +76,27 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
   auto copy_next = [&] {
     if (to_copy > 0) {
       a.lines = b.lines = k_left(to_copy, T::BK);
-      a(shared + into * T::SLOT);
-      b(shared + into * T::SLOT + T::CopyA::BYTES);
+      a(shared + into * T::STAGE_BYTES);
+      b(shared + into * T::STAGE_BYTES + T::CopyA::BYTES);
       a.next_lines();
       b.next_lines();
       to_copy -= T::BK;
-      into = into + 1 == T::SLOTS ? 0 : into + 1;
+      into = into + 1 == T::STAGES ? 0 : into + 1;
     }
     ptx::commit_copies();
   };
 #pragma unroll 1
-  for (int s = 0; s < T::SLOTS - 1; ++s) copy_next();
+  for (int s = 0; s < T::STAGES - 1; ++s) copy_next();
   float acc[T::TM][T::TN] = {};
 #pragma unroll 1
   for (int64_t k = 0; k < p.k; k += T::BK) {
-    ptx::wait_copies<T::SLOTS - 2>();
-    __syncthreads();  // everybody's copies of this slot have arrived, and the one that is filled next has been read
+    ptx::wait_copies<T::STAGES - 2>();
+    __syncthreads();  // everybody's copies of this stage have arrived, and the one that is filled next has been read
     copy_next();
-    const uint32_t a_tile = shared + from * T::SLOT, b_tile = a_tile + T::CopyA::BYTES;
+    const uint32_t a_tile = shared + from * T::STAGE_BYTES, b_tile = a_tile + T::CopyA::BYTES;
     const int lines = k_left(p.k - k, T::BK);
-    multiply_slot<T>(acc, a_tile + warp * T::TM * 4, b_tile + lane * 4, lines);
-    from = from + 1 == T::SLOTS ? 0 : from + 1;
+    multiply_stage<T>(acc, a_tile + warp * T::TM * 4, b_tile + lane * 4, lines);
+    from = from + 1 == T::STAGES ? 0 : from + 1;
   }
 #pragma unroll
   for (int i = 0; i < T::TM; ++i)
@@ -110,17 +111,17 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
 
 template <class T>
 void launch(const SgemmArgs& p, const Context& ctx) {
-  const ShallowPlan plan{operand(p.a, p.a.cs, p.a.rs), operand(p.b, p.b.rs, p.b.cs),
-                         TileGrid(p.m, p.n, p.batch, T::BM, T::BN)};
-  launch_kernel<simt_shallow_kernel<T>>({plan.grid.blocks(), T::THREADS, T::SHARED}, ctx, p, plan);
+  const ShortKPlan plan{operand(p.a, p.a.cs, p.a.rs), operand(p.b, p.b.rs, p.b.cs),
+                        TileGrid(p.m, p.n, p.batch, T::BM, T::BN)};
+  launch_kernel<strict_short_k_kernel<T>>({plan.grid.blocks(), T::THREADS, T::SHARED_BYTES}, ctx, p, plan);
 }
 
 }  // namespace
 
 void sgemm_strict_short_k(const SgemmArgs& p, const Context& ctx) {
-  if (shallow_is_large(p)) return launch<ShallowTile<4, 8, 2, 4>>(p, ctx);
-  if (shallow_is_small(p)) return launch<ShallowTile<2, 4, 4, 4>>(p, ctx);
-  launch<ShallowTile<2, 4, 2, 8>>(p, ctx);
+  if (short_k_is_large(p)) return launch<ShortK<short_k_large>>(p, ctx);
+  if (short_k_is_few(p)) return launch<ShortK<short_k_few>>(p, ctx);
+  launch<ShortK<short_k_small>>(p, ctx);
 }
 
 }  // namespace fl

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/device_spec.h"
-#include "cuda/kernels/common/sum_splits.cuh"
+#include "cuda/kernels/common/split_k.cuh"
 #include "cuda/kernels/sgemm_tall_skinny/tall_skinny.cuh"
 
 namespace fl {
@@ -36,7 +36,7 @@ void launch_tall_skinny(const SgemmArgs& p, const TallSkinnyPlan& plan, const Co
                          .shared_bytes = rings > sums ? rings : sums,
                          .most_shared_bytes = MOST_SHARED_BYTES},
                         ctx, args);
-  if (plan.splits > 1) sum_splits(p, plan.splits, args.sums, p.n, ctx);
+  if (plan.splits > 1) reduce_split_k(p, plan.splits, args.sums, p.n, ctx);
 }
 
 }  // namespace

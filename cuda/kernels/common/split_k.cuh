@@ -1,6 +1,6 @@
-// The second kernel of a product whose k was cut over the grid: adds the sums that the ranges of k have left in the
-// workspace, in an order that depends on their number alone, and stores the results. It starts while the first kernel
-// runs and waits for it.
+// Split-K reduction, the second kernel of a product whose k was split over the grid: adds the sums that the ranges of k
+// have left in the workspace, in an order that depends on their number alone, and stores the results. It starts while
+// the first kernel runs and waits for it.
 #pragma once
 
 #include "cuda/kernels/common/epilogue.cuh"
@@ -14,7 +14,7 @@ constexpr int SUM_THREADS = 256;
 // DOWN threads to an output: each takes every DOWN-th range, and the first adds up what the others have.
 template <int DOWN>
 __global__ void __launch_bounds__(SUM_THREADS)
-    sum_splits_kernel(const __grid_constant__ SgemmArgs p, unsigned splits, const float* sums, int64_t ld) {
+    split_k_reduction_kernel(const __grid_constant__ SgemmArgs p, unsigned splits, const float* sums, int64_t ld) {
 #if __CUDA_ARCH__ >= 900
   constexpr int ACROSS = SUM_THREADS / DOWN;
   __shared__ float partial[DOWN][ACROSS];
@@ -43,12 +43,12 @@ __global__ void __launch_bounds__(SUM_THREADS)
 }
 
 // The sums of a range are [batch][m][ld].
-inline void sum_splits(const SgemmArgs& p, int splits, const float* sums, int64_t ld, const Context& ctx) {
+inline void reduce_split_k(const SgemmArgs& p, int splits, const float* sums, int64_t ld, const Context& ctx) {
   const bool many = splits > 16;
   const auto blocks = static_cast<unsigned>(ceil_div(p.m * p.n * p.batch, SUM_THREADS / (many ? 8 : 1)));
   const auto ranges = static_cast<unsigned>(splits);
-  many ? launch_kernel<sum_splits_kernel<8>>({blocks, SUM_THREADS}, ctx, p, ranges, sums, ld)
-       : launch_kernel<sum_splits_kernel<1>>({blocks, SUM_THREADS}, ctx, p, ranges, sums, ld);
+  many ? launch_kernel<split_k_reduction_kernel<8>>({blocks, SUM_THREADS}, ctx, p, ranges, sums, ld)
+       : launch_kernel<split_k_reduction_kernel<1>>({blocks, SUM_THREADS}, ctx, p, ranges, sums, ld);
 }
 
 }  // namespace

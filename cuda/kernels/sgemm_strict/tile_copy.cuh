@@ -4,7 +4,7 @@
 // A tile is LINES rows of LEN floats, each row followed by four floats of padding. How threads share it out:
 //  - by16: rows are contiguous and aligned in memory. 16-byte copies, eight neighbouring threads to 128 bytes.
 //  - by4: rows are contiguous. 4-byte copies along the rows.
-//  - turned: columns are contiguous. 4-byte copies, eight threads to the 32 bytes of a sector and four sectors to a
+//  - transposed: columns are contiguous. 4-byte copies, eight threads to the 32 bytes of a sector and four sectors to a
 //    warp. A row stride that is an odd multiple of four floats sends those 32 floats to 32 different banks.
 //
 // Elements past the end of k are copied from constants, -0.0f for A and +0.0f for B, whose product changes no sum
@@ -16,22 +16,23 @@
 #include "core/layout.h"
 #include "cuda/kernels/common/ptx.cuh"
 #include "cuda/kernels/common/tiles.cuh"
+#include "plan/strict_tiles.h"
 
 namespace fl {
 
-enum class Way : int { by16, by4, turned };
+enum class CopyPath : int { by16, by4, transposed };
 
 // An operand as a kernel takes it: the contiguous direction has stride 1, the other one ld.
 struct Operand {
   const float* data;
   int64_t ld, bs;
-  Way way;
+  CopyPath path;
 };
 
 // `across` is the stride of x that leads to the next row of its tiles, `along` the one within a row.
 inline Operand operand(const ConstMatrix& x, int64_t across, int64_t along) {
-  if (along != 1) return {x.data, along, x.bs, Way::turned};
-  return {x.data, across, x.bs, aligned<4>(x.data, across, x.bs) ? Way::by16 : Way::by4};
+  if (along != 1) return {x.data, along, x.bs, CopyPath::transposed};
+  return {x.data, across, x.bs, aligned<4>(x.data, across, x.bs) ? CopyPath::by16 : CopyPath::by4};
 }
 
 namespace {
@@ -41,55 +42,55 @@ alignas(16) __device__ const float plus_zeros[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 
 // Element (line, col) of an operand's lines, the lines of its tiles.
 __device__ __forceinline__ const float* first_of(const Operand& x, int64_t batch, int64_t line, int64_t col) {
-  return x.data + batch * x.bs + (x.way == Way::turned ? line + col * x.ld : line * x.ld + col);
+  return x.data + batch * x.bs + (x.path == CopyPath::transposed ? line + col * x.ld : line * x.ld + col);
 }
 
 // Which direction of a tile is k, the one whose missing elements have to be filled in; or none, where none are read.
 enum class Tail { of_lines, of_columns, none };
 
 // One of THREADS threads that copy tiles of one operand, from one tile of it to the next. Where a tile has an edge
-// across k, EDGE_UNROLL copies are written out at a time. WHOLE_TURNED: all tiles are whole and arrive turned. What a
-// kernel for all ways carries with it costs time even where it is not run: a launch fetches its instructions anew.
-// CACHED: all 16-byte copies go through the first-level cache. Where all multiprocessors read the same few lines over
-// and over, the second level is slow: 262144 x 16 x 128 took strict_16x16w 192 us, and 65 so.
-template <int LINES, int LEN, int THREADS, Tail TAIL, int EDGE_UNROLL = 1, bool WHOLE_TURNED = false,
+// across k, EDGE_UNROLL copies are written out at a time. FULL_TRANSPOSED: all tiles are whole and arrive transposed.
+// What a kernel for all ways carries with it costs time even where it is not run: a launch fetches its instructions
+// anew. CACHED: all 16-byte copies go through the first-level cache. Where all multiprocessors read the same few lines
+// over and over, the second level is slow: 262144 x 16 x 128 took strict_16x16w 192 us, and 65 so.
+template <int LINES, int LEN, int THREADS, Tail TAIL, int EDGE_UNROLL = 1, bool FULL_TRANSPOSED = false,
           bool CACHED = false>
 class TileCopy {
  public:
-  static constexpr int LD = LEN + 4, BYTES = LINES * LD * 4;
+  static constexpr int LD = padded_row(LEN), BYTES = padded_bytes(LINES, LEN);
   int lines = LINES, length = LEN;  // how many rows and columns of the tile exist
 
   // `start` is the operand's first element that this block works on; `outside` is what a missing element is.
   __device__ __forceinline__ TileCopy(const Operand& x, const float* start, const float* outside, int thread)
-      : way_(WHOLE_TURNED ? Way::turned : x.way), outside_(outside) {
+      : path_(FULL_TRANSPOSED ? CopyPath::transposed : x.path), outside_(outside) {
     constexpr int AT16 = UNIT / 4;
-    line_ = way_ == Way::turned ? thread % 8 : way_ == Way::by16 ? thread / AT16 : thread / UNIT;
-    col_ = way_ == Way::turned ? thread / 8 : way_ == Way::by16 ? thread % AT16 * 4 : thread % UNIT;
+    line_ = path_ == CopyPath::transposed ? thread % 8 : path_ == CopyPath::by16 ? thread / AT16 : thread / UNIT;
+    col_ = path_ == CopyPath::transposed ? thread / 8 : path_ == CopyPath::by16 ? thread % AT16 * 4 : thread % UNIT;
     ld_ = x.ld;
-    from_ = start + (way_ == Way::turned ? line_ + col_ * x.ld : line_ * x.ld + col_);
+    from_ = start + (path_ == CopyPath::transposed ? line_ + col_ * x.ld : line_ * x.ld + col_);
   }
 
   __device__ __forceinline__ void next_lines(int tiles = 1) {
-    from_ += tiles * LINES * (way_ == Way::turned ? 1 : ld_);
+    from_ += tiles * LINES * (path_ == CopyPath::transposed ? 1 : ld_);
   }
-  __device__ __forceinline__ void next_columns() { from_ += LEN * (way_ == Way::turned ? ld_ : 1); }
+  __device__ __forceinline__ void next_columns() { from_ += LEN * (path_ == CopyPath::transposed ? ld_ : 1); }
 
   __device__ __forceinline__ void operator()(uint32_t tile) const {
     const uint32_t to = tile + (line_ * LD + col_) * 4;
-    if constexpr (WHOLE_TURNED) run<1, true, 8, THREADS / 8>(to);
-    else if (way_ == Way::by16) run<4, false, THREADS / (UNIT / 4), UNIT>(to);
-    else if (way_ == Way::turned) run<1, true, 8, THREADS / 8>(to);
+    if constexpr (FULL_TRANSPOSED) run<1, true, 8, THREADS / 8>(to);
+    else if (path_ == CopyPath::by16) run<4, false, THREADS / (UNIT / 4), UNIT>(to);
+    else if (path_ == CopyPath::transposed) run<1, true, 8, THREADS / 8>(to);
     else run<1, false, THREADS / UNIT, UNIT>(to);
   }
 
  private:
   static constexpr int UNIT = LEN % 32 == 0 ? 32 : LEN % 16 == 0 ? 16 : 8;  // floats that neighbouring threads cover
-  Way way_;
+  CopyPath path_;
   int line_, col_;
   int64_t ld_;
   const float *from_, *outside_;
 
-  template <int VEC, bool TURNED, int LINE_STEP, int COL_STEP>
+  template <int VEC, bool TRANSPOSED, int LINE_STEP, int COL_STEP>
   __device__ __forceinline__ void run(uint32_t to) const {
     static_assert(LINES % LINE_STEP == 0 && LEN % COL_STEP == 0, "a tile is whole rounds of copies");
     const auto whole = [](uint32_t target, const float* source, int, int) {
@@ -97,7 +98,7 @@ class TileCopy {
       else if constexpr (VEC == 4) ptx::copy_async16(target, source);
       else ptx::copy_async4(target, source);
     };
-    if constexpr (WHOLE_TURNED) return rounds<TURNED, LINE_STEP, COL_STEP, 4>(to, whole);
+    if constexpr (FULL_TRANSPOSED) return rounds<TRANSPOSED, LINE_STEP, COL_STEP, 4>(to, whole);
     int left = length - col_;
     asm volatile("" : "+r"(left));  // what follows from it is worked out per tile, not kept in registers for all ways
     auto copy = [](uint32_t target, const float* source, int exist) {
@@ -105,21 +106,21 @@ class TileCopy {
       else ptx::copy_async4(target, source);
     };
     if (lines >= LINES && length >= LEN) {
-      rounds<TURNED, LINE_STEP, COL_STEP, 4>(to, whole);
+      rounds<TRANSPOSED, LINE_STEP, COL_STEP, 4>(to, whole);
     } else if (TAIL == Tail::none && lines < LINES) {
-      rounds<TURNED, LINE_STEP, COL_STEP, 1>(to, [&](uint32_t target, const float* source, int line, int col) {
+      rounds<TRANSPOSED, LINE_STEP, COL_STEP, 1>(to, [&](uint32_t target, const float* source, int line, int col) {
         const int exist = line_ + line < lines ? left - col : 0;
         if (exist > 0) copy(target, source, exist);
       });
     } else if (TAIL == Tail::of_columns ? length >= LEN : lines >= LINES) {
       // What is missing across k only feeds results that are not stored: whatever lies in its place may stay there.
-      rounds<TURNED, LINE_STEP, COL_STEP, EDGE_UNROLL>(
+      rounds<TRANSPOSED, LINE_STEP, COL_STEP, EDGE_UNROLL>(
           to, [&](uint32_t target, const float* source, int line, int col) {
             const int exist = TAIL == Tail::of_columns ? (line_ + line < lines ? 4 : 0) : left - col;
             if (exist > 0) copy(target, source, exist);
           });
     } else {
-      rounds<TURNED, LINE_STEP, COL_STEP, 1>(to, [&](uint32_t target, const float* source, int line, int col) {
+      rounds<TRANSPOSED, LINE_STEP, COL_STEP, 1>(to, [&](uint32_t target, const float* source, int line, int col) {
         const int exist = line_ + line < lines ? left - col : 0;
         copy(target, exist > 0 ? source : outside_, exist > 0 ? exist : 4);
       });
@@ -127,10 +128,10 @@ class TileCopy {
   }
 
   // The outer loop follows ld, the inner one the contiguous direction.
-  template <bool TURNED, int LINE_STEP, int COL_STEP, int UNROLL, class Copy>
+  template <bool TRANSPOSED, int LINE_STEP, int COL_STEP, int UNROLL, class Copy>
   __device__ __forceinline__ void rounds(uint32_t to, Copy copy) const {
     const float* source = from_;
-    if constexpr (TURNED) {
+    if constexpr (TRANSPOSED) {
 #pragma unroll UNROLL
       for (int col = 0; col < LEN; col += COL_STEP, source += COL_STEP * ld_)
 #pragma unroll

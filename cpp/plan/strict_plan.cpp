@@ -1,0 +1,147 @@
+#include "plan/strict_plan.h"
+
+#include <algorithm>
+
+#include "plan/reference_device.h"
+
+namespace fl {
+namespace {
+
+// Frozen, in microseconds: fitted on an H200 once, and part of the specification of results since.
+constexpr int64_t STEP = 32;  // of k: ranges are whole ones
+constexpr double FLOPS_OF_A_MULTIPROCESSOR = 0.4e6;
+constexpr double REDUCTION_US = 2.6, REDUCTION_BYTES = 3e6;
+constexpr double PIPELINED_TILE_US = 4;                                     // of a tile, besides its steps
+constexpr double INTERLEAVED_TILE_US = 0.6, INTERLEAVED_LATENCY_US = 0.27;  // the latter of a step
+constexpr double INTERLEAVED_STEP_US = 0.1, INTERLEAVED_OUTPUT_US = 0.168e-3;
+constexpr double STREAM_K_US = 10;  // what stream-K costs besides
+
+template <class Tile>
+int64_t tiles_of(const SgemmArgs& p, const Tile& tile) {
+  return ceil_div(p.m, tile.BM) * ceil_div(p.n, tile.BN) * p.batch;
+}
+
+double step_us(const PipelinedTile& tile) {
+  return 2.0 * double(int64_t{tile.BM} * tile.BN * STEP) / FLOPS_OF_A_MULTIPROCESSOR;
+}
+
+double reduction_us(const SgemmArgs& p, int64_t splits) {
+  if (splits == 1) return 0.0;
+  return REDUCTION_US + double(splits) * double(p.m) * double(p.n) * double(p.batch) * 4 / REDUCTION_BYTES;
+}
+
+// Of k in `splits` ranges of whole steps, whose sums meet in memory. Groups of warps share a range step by step, or
+// each of its steps line by line.
+int64_t depth_of_splits(int64_t k, int64_t groups, bool line_by_line, int64_t splits) {
+  const int64_t steps = ceil_div(ceil_div(k, STEP), splits);
+  const int64_t to_meet = splits == 1 ? 0 : splits <= 16 ? splits : ceil_div(splits, 8) + 8;
+  return (line_by_line ? ceil_div(steps * STEP, groups) : ceil_div(steps, groups) * STEP) + groups - 1 + to_meet;
+}
+
+// The fewest ranges that keep such a depth within the limit on accurate products, if at most `most` can.
+int64_t fewest_splits(const SgemmArgs& p, int64_t groups, bool line_by_line, int64_t most) {
+  const int64_t limit = longest_chain(p);
+  if (limit == any_length) return 1;
+  int64_t splits = ceil_div(p.k, groups * limit);
+  while (splits < most && depth_of_splits(p.k, groups, line_by_line, splits) > limit) ++splits;
+  return std::min(splits, most);
+}
+
+// Of as many splits as fill 0, 1, ... `most_waves` waves of multiprocessors, those that are expected to take the least
+// time; the fewest of them if two take the same.
+template <class Us>
+int least_of_waves(int64_t tiles, int64_t steps, int64_t most_waves, int64_t fewest, int64_t most, Us us) {
+  int best = 1;
+  double least = 0;
+  for (int64_t waves = 0; waves <= most_waves; ++waves) {
+    const int64_t wanted = std::clamp<int64_t>(waves * PLAN_MULTIPROCESSORS / tiles, fewest, most);
+    const int64_t splits = ceil_div(steps, ceil_div(steps, wanted));
+    const double time = us(splits, double(ceil_div(tiles * splits, PLAN_MULTIPROCESSORS)));
+    if (waves == 0 || time < least) least = time, best = int(splits);
+  }
+  return best;
+}
+
+std::size_t split_k_bytes(const SgemmArgs& p, const SplitKPlan& plan) {
+  return plan.splits == 1 ? 0 : std::size_t(plan.splits) * std::size_t(p.batch * p.m * plan.ld) * sizeof(float);
+}
+
+}  // namespace
+
+SplitKPlan split_k_plan(const SgemmArgs& p, const PipelinedTile& tile) {
+  SplitKPlan plan{1, ceil_div(p.n, 4) * 4};
+  const int64_t tiles = tiles_of(p, tile), steps = ceil_div(p.k, STEP);
+  if (!tile.split_k || tiles > 2 * PLAN_MULTIPROCESSORS || steps < 12) return plan;
+  const int64_t most = steps / 3, fewest = fewest_splits(p, tile.k_groups, false, most);
+  plan.splits = least_of_waves(tiles, steps, 3, fewest, most, [&](int64_t splits, double waves) {
+    return waves * (PIPELINED_TILE_US + double(ceil_div(steps, splits)) * step_us(tile)) + reduction_us(p, splits);
+  });
+  return plan;
+}
+
+// A step takes a block its latency and its share of the multiprocessor's time.
+SplitKPlan split_k_plan(const SgemmArgs& p, const InterleavedTile& tile) {
+  SplitKPlan plan{1, ceil_div(p.n, 4) * 4};
+  const int64_t tiles = tiles_of(p, tile), steps = ceil_div(p.k, STEP);
+  if (tiles > 2 * PLAN_MULTIPROCESSORS || steps < 8) return plan;
+  const double shared_us = INTERLEAVED_STEP_US + INTERLEAVED_OUTPUT_US * double(tile.BM * tile.BN);
+  const int64_t most = steps / 4, fewest = fewest_splits(p, tile.k_groups, true, most);
+  plan.splits = least_of_waves(tiles, steps, 6, fewest, most, [&](int64_t splits, double waves) {
+    const double each = double(ceil_div(steps, splits));
+    return each * INTERLEAVED_LATENCY_US + waves * (INTERLEAVED_TILE_US + each * shared_us) + reduction_us(p, splits);
+  });
+  return plan;
+}
+
+bool stream_k_pays(const SgemmArgs& p, const PipelinedTile& tile, int64_t blocks) {
+  const int64_t tiles = tiles_of(p, tile), rest = tiles % blocks, steps = ceil_div(p.k, STEP);
+  if (blocks > PLAN_MULTIPROCESSORS || tiles < blocks || rest == 0 || steps > 1 << 20) return false;
+  // More than a step has to be saved by each block, so that its share is less than two tiles; and more than 1 %, since
+  // the blocks then read A and B at different times.
+  const double saved = (1 - double(rest) / double(blocks)) * double(steps);
+  const double all = double(ceil_div(tiles, blocks) * steps);
+  return saved > 1 && (saved - 0.01 * all) * step_us(tile) > STREAM_K_US;
+}
+
+std::size_t stream_k_bytes(const SgemmArgs& p, const PipelinedTile& tile) {
+  if (!tile.stream_k || !stream_k_pays(p, tile, PLAN_MULTIPROCESSORS)) return 0;
+  const int warps = tile.math_threads() / 32;
+  return std::size_t(PLAN_MULTIPROCESSORS) * (std::size_t(tile.tile_bytes()) + std::size_t(warps) * sizeof(unsigned));
+}
+
+bool sums_in_runs(const SgemmArgs& p, const ClusterSplitKTile& tile) {
+  return warp_range(p.k, tile) > WARP_RUN && longest_chain(p) != any_length;
+}
+
+bool short_k_is_large(const SgemmArgs& p) { return tiles_of(p, short_k_large) >= PLAN_MULTIPROCESSORS; }
+
+bool short_k_is_few(const SgemmArgs& p) {
+  return !short_k_is_large(p) && tiles_of(p, short_k_few) <= short_k_few.blocks * PLAN_MULTIPROCESSORS;
+}
+
+int64_t accumulation_depth(const SgemmArgs& p, const PipelinedTile& tile) {
+  if (tile.persistent() && !tile.split_k) return one_chain(p);
+  const int64_t k = ceil_div(p.k, tile.cluster_k);
+  return depth_of_splits(k, tile.k_groups, false, split_k_plan(p, tile).splits) + tile.cluster_k - 1;
+}
+
+int64_t accumulation_depth(const SgemmArgs& p, const ClusterSplitKTile& tile) {
+  const int64_t range = warp_range(p.k, tile);
+  const int64_t of_a_warp = sums_in_runs(p, tile) ? WARP_RUN + ceil_div(range, WARP_RUN) - 1 : range;
+  return of_a_warp + tile.k_groups + tile.cluster_k - 2;
+}
+
+int64_t accumulation_depth(const SgemmArgs& p, const InterleavedTile& tile) {
+  return depth_of_splits(p.k, tile.k_groups, true, split_k_plan(p, tile).splits);
+}
+
+std::size_t workspace_bytes(const SgemmArgs& p, const PipelinedTile& tile) {
+  const SplitKPlan plan = split_k_plan(p, tile);
+  return plan.splits > 1 ? split_k_bytes(p, plan) : stream_k_bytes(p, tile);
+}
+
+std::size_t workspace_bytes(const SgemmArgs& p, const InterleavedTile& tile) {
+  return split_k_bytes(p, split_k_plan(p, tile));
+}
+
+}  // namespace fl

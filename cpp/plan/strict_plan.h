@@ -1,0 +1,64 @@
+// What decides the order of sums in the strict SGEMM kernels for Hopper, and what memory that takes: how k is split
+// over the grid, over the warps of a cluster, in runs; and which of several kernels computes. All of it follows from
+// the call and the tile alone. Same call, same bits, whatever a cost says: the constants are frozen.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/problem.h"
+#include "plan/chains.h"
+#include "plan/strict_tiles.h"
+
+namespace fl {
+
+// Split-K: where there are few tiles and a long k, blocks take ranges of k and leave their sums in the workspace, in
+// rows of `ld` floats; a second kernel adds them up (split_k.cuh). `splits` is 1 where that does not pay.
+struct SplitKPlan {
+  int splits;
+  int64_t ld;
+};
+SplitKPlan split_k_plan(const SgemmArgs& p, const PipelinedTile& tile);
+SplitKPlan split_k_plan(const SgemmArgs& p, const InterleavedTile& tile);
+
+// Stream-K: whether tiles that come to no whole number of waves of `blocks` are shared out evenly (stream_k.cuh). No
+// bits depend on it.
+bool stream_k_pays(const SgemmArgs& p, const PipelinedTile& tile, int64_t blocks);
+// The sums of a tile for each block, and a flag for each of its multiplying warps; 0 where it does not pay.
+std::size_t stream_k_bytes(const SgemmArgs& p, const PipelinedTile& tile);
+
+// The range of k of each warp of a cluster, whole steps. Where accurate products have a limit on the length of their
+// sums, warps add up runs of WARP_RUN k.
+constexpr int64_t WARP_RUN = 64;
+constexpr int64_t warp_range(int64_t k, const ClusterSplitKTile& tile) {
+  return ceil_div(ceil_div(k, ClusterSplitKTile::BK), tile.ranges()) * ClusterSplitKTile::BK;
+}
+bool sums_in_runs(const SgemmArgs& p, const ClusterSplitKTile& tile);
+
+// Which tile a product with a short k gets: the large one where there are enough of them for all multiprocessors, and
+// of the smaller ones that with more stages where there are so few that four to a multiprocessor hold them all.
+bool short_k_is_large(const SgemmArgs& p);
+bool short_k_is_few(const SgemmArgs& p);
+
+// The most float32 additions that one product goes through (chains.h), and bytes of workspace.
+int64_t accumulation_depth(const SgemmArgs& p, const PipelinedTile& tile);
+int64_t accumulation_depth(const SgemmArgs& p, const ClusterSplitKTile& tile);
+int64_t accumulation_depth(const SgemmArgs& p, const InterleavedTile& tile);
+inline int64_t accumulation_depth(const SgemmArgs& p, const WarpTile&) { return one_chain(p); }
+
+std::size_t workspace_bytes(const SgemmArgs& p, const PipelinedTile& tile);
+std::size_t workspace_bytes(const SgemmArgs& p, const InterleavedTile& tile);
+constexpr std::size_t workspace_bytes(const SgemmArgs&, const ClusterSplitKTile&) { return 0; }
+constexpr std::size_t workspace_bytes(const SgemmArgs&, const WarpTile&) { return 0; }
+
+// The same as the table wants it.
+template <auto TILE>
+int64_t strict_chain(const SgemmArgs& p) {
+  return accumulation_depth(p, TILE);
+}
+template <auto TILE>
+std::size_t strict_workspace(const SgemmArgs& p) {
+  return workspace_bytes(p, TILE);
+}
+
+}  // namespace fl

@@ -1,0 +1,337 @@
+// The tiles of the strict SGEMM kernels for Hopper, each once: legality, workspace, the order of sums, costs, launches
+// and the kernels themselves take their numbers from these objects. To add a tile: an object here, its row in
+// table/kernels.def, its function in cuda/kernels/sgemm_strict/. docs/sgemm_strict.md explains the designs.
+//
+// BM x BN outputs belong to a block, TM x TN of them to a thread; BK is a step along k.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "core/device_spec.h"
+
+namespace fl {
+
+// Shared memory in bytes of the devices these kernels are for: of a multiprocessor, what the system takes of it for
+// every block, and what a block may have.
+inline constexpr int SM_SHARED = capability(90).shared_per_sm, SYSTEM_SHARED = KiB,
+                     BLOCK_SHARED = capability(90).shared_per_block;
+
+// What an operand's tile takes in shared memory: rows of `length` floats, each followed by four of padding.
+constexpr int padded_row(int length) { return length + 4; }
+constexpr int padded_bytes(int rows, int length) { return rows * padded_row(length) * 4; }
+
+// Where a warp stages results for rows of C that are not aligned: 8 rows of 16 floats, and padding.
+constexpr int STAGING_BYTES = padded_bytes(8, 16);
+
+// Which rule a tile breaks; must_be_sound() has them in words.
+enum class TileFault {
+  none,
+  cover,
+  fours,
+  step,
+  threads,
+  shared_memory,
+  reduction,
+  stages,
+  rounds,
+  persistent,
+  split_twice,
+  stream_k,
+  tma
+};
+
+// The name that the grammar in table/kernels.def gives a tile.
+class TileName {
+ public:
+  constexpr TileName(int BM, int BN) { text("strict_").number(BM).text("x").number(BN); }
+  // A letter and how many share k there, if more than one does.
+  constexpr TileName& shared(const char* letter, int by) { return by > 1 ? text(letter).number(by) : *this; }
+  constexpr TileName& text(const char* more) {
+    while (*more) name_[length_++] = *more++;
+    return *this;
+  }
+  constexpr bool operator==(std::string_view other) const { return std::string_view(name_, length_) == other; }
+
+ private:
+  char name_[32] = {};
+  unsigned length_ = 0;
+  constexpr TileName& number(int value) {
+    if (value > 9) number(value / 10);
+    name_[length_++] = static_cast<char>('0' + value % 10);
+    return *this;
+  }
+};
+
+// ---------------------------------------------------------------- pipelined (pipeline.cuh)
+// Four warps copy, eight multiply, and a pipeline of `stages` lies between them.
+struct PipelinedTile {
+  int BM, BN, BK, TM, TN;
+  int warps_m, warps_n;      // of a group: down and across its tile
+  int k_groups = 1;          // sliced-K: groups of warps, each of which takes every k_groups-th step
+  int cluster_k = 1;         // blocks of a cluster, each of which takes a range of k
+  int stages;                // a step of A and B each
+  int producers = 1;         // groups of copying warps, each of which fills every producers-th stage
+  bool split_k = false;      // blocks may take ranges of k and leave their sums in memory
+  bool stream_k = false;     // tiles that come to no whole number of waves may be shared out evenly
+  bool tma_variant = false;  // there is a kernel for full tiles alone, to which B comes by TMA
+  int wide_stages = 0;       // of one more TMA variant, half as high and twice as wide; 0: there is none
+  int lane_rows = 8;         // of a warp's 32 lanes, how many stand one below the other
+  bool tma = false;          // this is a TMA variant
+
+  static constexpr int PRODUCER_THREADS = 128, MATH_THREADS = 256;
+
+  constexpr int lane_cols() const { return 32 / lane_rows; }
+  constexpr int group_threads() const { return 32 * warps_m * warps_n; }
+  constexpr int math_threads() const { return group_threads() * k_groups; }
+  constexpr int threads() const { return math_threads() + PRODUCER_THREADS; }
+  // A persistent block goes from tile to tile; every output is one chain of FMAs in ascending k.
+  constexpr bool persistent() const { return k_groups == 1 && cluster_k == 1; }
+
+  // Shared memory in bytes: the stages, or in their place the groups' sums; what a cluster's blocks send each other;
+  // two barriers a stage. Staging for C lies behind all that in a persistent kernel, and behind the groups' sums in
+  // others.
+  constexpr int a_bytes() const { return padded_bytes(BK, BM); }
+  constexpr int b_row() const { return tma ? BN : padded_row(BN); }  // floats; what TMA writes has no padding
+  constexpr int stage_bytes() const { return a_bytes() + BK * b_row() * 4; }
+  constexpr int tile_bytes() const { return BM * BN * 4; }
+  constexpr int group_sums_bytes() const { return k_groups > 1 ? k_groups * tile_bytes() : 0; }
+  constexpr int inbox() const {
+    return stages * stage_bytes() > group_sums_bytes() ? stages * stage_bytes() : group_sums_bytes();
+  }
+  constexpr int barriers() const { return inbox() + (cluster_k > 1 ? tile_bytes() : 0); }
+  constexpr int behind_barriers() const { return barriers() + stages * 16; }
+  constexpr int staging() const { return persistent() ? behind_barriers() : group_sums_bytes(); }
+  constexpr int staging_bytes() const { return math_threads() / 32 * STAGING_BYTES; }
+  constexpr int shared_bytes() const { return behind_barriers() + (persistent() ? staging_bytes() : 0); }
+
+  // The variants for full tiles.
+  constexpr PipelinedTile tma_tile() const {
+    PipelinedTile tile = *this;
+    tile.tma = true, tile.tma_variant = false, tile.wide_stages = 0;
+    return tile;
+  }
+  // Half as much of A is there to be transposed, by copies of 4 bytes, and what the copying warps issue is lost for the
+  // others. The same bits.
+  constexpr PipelinedTile wide_tma_tile() const {
+    PipelinedTile tile = tma_tile();
+    tile.BM /= 2, tile.BN *= 2, tile.stages = wide_stages, tile.lane_rows = 4;
+    return tile;
+  }
+
+  constexpr TileFault fault() const {
+    if (BM != warps_m * lane_rows * TM || BN != warps_n * lane_cols() * TN) return TileFault::cover;
+    if (TM % 4 != 0 || TN % 4 != 0) return TileFault::fours;
+    if (BK % 16 != 0) return TileFault::step;
+    if (math_threads() != MATH_THREADS) return TileFault::threads;
+    if (shared_bytes() > BLOCK_SHARED) return TileFault::shared_memory;
+    if (!persistent() && group_sums_bytes() + staging_bytes() > stages * stage_bytes()) return TileFault::reduction;
+    if (stages < k_groups || stages < producers) return TileFault::stages;
+    // A barrier's parity tells this round of the pipeline from the last one, not from the one before that. So whoever
+    // waits for a stage must know by what it did before that the last round has begun: a producer because it filled the
+    // stage itself then, a group because it read the stage then, or has since read one that the same producer filled
+    // later.
+    if (stages % producers != 0 || (k_groups % producers != 0 && stages % k_groups != 0)) return TileFault::rounds;
+    if (producers > 1 && persistent()) return TileFault::persistent;
+    if (split_k && cluster_k > 1) return TileFault::split_twice;
+    if (stream_k && !persistent()) return TileFault::stream_k;
+    if ((tma || tma_variant) && producers > 1) return TileFault::tma;
+    const TileFault variant = tma_variant ? tma_tile().fault() : TileFault::none;
+    return variant == TileFault::none && wide_stages > 0 ? wide_tma_tile().fault() : variant;
+  }
+  constexpr TileName name() const { return TileName(BM, BN).shared("k", k_groups).shared("c", cluster_k); }
+};
+
+// clang-format off
+// As many rows and columns as the registers of a multiprocessor allow; one block on each.
+inline constexpr PipelinedTile strict_128x256{
+    .BM = 128, .BN = 256, .BK = 32, .TM = 8, .TN = 16, .warps_m = 2, .warps_n = 4,
+    .stages = 4, .stream_k = true, .tma_variant = true};
+inline constexpr PipelinedTile strict_192x192{
+    .BM = 192, .BN = 192, .BK = 32, .TM = 12, .TN = 12, .warps_m = 2, .warps_n = 4,
+    .stages = 4};
+inline constexpr PipelinedTile strict_128x128{
+    .BM = 128, .BN = 128, .BK = 32, .TM = 8, .TN = 8, .warps_m = 2, .warps_n = 4,
+    .stages = 6, .split_k = true, .stream_k = true};
+
+// Small enough to give every multiprocessor one from 500 to 1500 rows and columns.
+inline constexpr PipelinedTile strict_64x64k4c2{
+    .BM = 64, .BN = 64, .BK = 32, .TM = 8, .TN = 8, .warps_m = 1, .warps_n = 2,
+    .k_groups = 4, .cluster_k = 2, .stages = 12, .tma_variant = true, .wide_stages = 6};
+inline constexpr PipelinedTile strict_96x96k4c2{
+    .BM = 96, .BN = 96, .BK = 32, .TM = 12, .TN = 12, .warps_m = 1, .warps_n = 2,
+    .k_groups = 4, .cluster_k = 2, .stages = 7, .tma_variant = true, .wide_stages = 6};
+inline constexpr PipelinedTile strict_64x128k4{
+    .BM = 64, .BN = 128, .BK = 32, .TM = 8, .TN = 16, .warps_m = 1, .warps_n = 2,
+    .k_groups = 4, .stages = 9, .split_k = true, .tma_variant = true, .wide_stages = 6};
+inline constexpr PipelinedTile strict_96x192k2{
+    .BM = 96, .BN = 192, .BK = 32, .TM = 12, .TN = 12, .warps_m = 1, .warps_n = 4,
+    .k_groups = 2, .stages = 6, .split_k = true, .tma_variant = true};
+
+// For 17 to 100 rows or columns, and for few tiles of any other size.
+inline constexpr PipelinedTile strict_64x32k8{
+    .BM = 64, .BN = 32, .BK = 16, .TM = 8, .TN = 8, .warps_m = 1, .warps_n = 1,
+    .k_groups = 8, .stages = 32, .producers = 4, .split_k = true};
+inline constexpr PipelinedTile strict_64x48k8{
+    .BM = 64, .BN = 48, .BK = 32, .TM = 8, .TN = 12, .warps_m = 1, .warps_n = 1,
+    .k_groups = 8, .stages = 12, .producers = 4, .split_k = true};
+inline constexpr PipelinedTile strict_32x96k8{
+    .BM = 32, .BN = 96, .BK = 32, .TM = 4, .TN = 24, .warps_m = 1, .warps_n = 1,
+    .k_groups = 8, .stages = 12, .producers = 4, .split_k = true};
+inline constexpr PipelinedTile strict_64x64k4{
+    .BM = 64, .BN = 64, .BK = 32, .TM = 8, .TN = 8, .warps_m = 1, .warps_n = 2,
+    .k_groups = 4, .stages = 12, .producers = 4, .split_k = true};
+// clang-format on
+
+// ---------------------------------------------------------------- a range of k for each warp (cluster_split_k.cuh)
+// Each of k_groups warps of cluster_k blocks multiplies the whole tile over a range of k of its own, through a pipeline
+// of its own.
+struct ClusterSplitKTile {
+  int BM, BN;
+  int k_groups = 8, cluster_k;
+  int stages = 3, tma_stages = 4;  // of a warp, and where tiles are full and come by TMA
+
+  static constexpr int BK = 16;
+  constexpr int TM() const { return BM / 8; }
+  constexpr int TN() const { return BN / 4; }
+  constexpr int threads() const { return 32 * k_groups; }
+  constexpr int ranges() const { return k_groups * cluster_k; }
+  constexpr int step() const { return BK * k_groups; }  // of a block
+  constexpr int tile_bytes() const { return BM * BN * 4; }
+
+  // Shared memory in bytes: the warps' pipelines, what blocks send each other and its barrier, and with TMA a barrier a
+  // stage. A warp's sums take the place of its pipeline.
+  constexpr int a_bytes(bool tma) const { return tma ? BM * BK * 4 : padded_bytes(BM, BK); }
+  constexpr int b_bytes(bool tma) const { return tma ? BK * BN * 4 : padded_bytes(BK, BN); }
+  constexpr int stage_bytes(bool tma) const { return a_bytes(tma) + b_bytes(tma); }
+  constexpr int pipeline_bytes(bool tma) const { return (tma ? tma_stages : stages) * stage_bytes(tma); }
+  constexpr int inbox(bool tma) const { return k_groups * pipeline_bytes(tma); }
+  constexpr int barriers(bool tma) const { return inbox(tma) + tile_bytes() + 16; }
+  constexpr int shared_bytes(bool tma) const { return barriers(tma) + (tma ? k_groups * tma_stages * 8 : 0); }
+
+  constexpr TileFault fault() const {
+    if (BM % 8 != 0 || BN % 16 != 0) return TileFault::cover;
+    for (const bool tma : {false, true}) {
+      // One block to a multiprocessor: with room for two, both blocks of a cluster seem to go to the same one.
+      if (2 * shared_bytes(tma) <= BLOCK_SHARED || shared_bytes(tma) > BLOCK_SHARED) return TileFault::shared_memory;
+      if (tile_bytes() + (tma ? 0 : STAGING_BYTES) > pipeline_bytes(tma)) return TileFault::reduction;
+    }
+    if (stage_bytes(true) % 1024 != 0 || a_bytes(true) % 512 != 0) return TileFault::tma;
+    return TileFault::none;
+  }
+  constexpr TileName name() const { return TileName(BM, BN).shared("k", k_groups).shared("c", cluster_k); }
+};
+
+inline constexpr ClusterSplitKTile strict_32x32k8c4{.BM = 32, .BN = 32, .cluster_k = 4};
+inline constexpr ClusterSplitKTile strict_32x32k8c2{.BM = 32, .BN = 32, .cluster_k = 2};
+inline constexpr ClusterSplitKTile strict_48x32k8c4{.BM = 48, .BN = 32, .cluster_k = 4};
+inline constexpr ClusterSplitKTile strict_48x48k8c2{.BM = 48, .BN = 48, .cluster_k = 2};
+
+// ---------------------------------------------------------------- interleaved (sgemm_strict_interleaved.cu)
+// Eight warps copy and multiply, in groups of which each takes every k_groups-th line of every step.
+struct InterleavedTile {
+  int BM, BN, TM, TN;
+  int k_groups;
+  int stages = 3;
+  int blocks = 3;  // on a multiprocessor at a time
+
+  static constexpr int BK = 32, THREADS = 256;
+  constexpr int warps_n() const { return BN / (4 * TN); }
+  constexpr int group_threads() const { return BM / (8 * TM) * warps_n() * 32; }
+  constexpr int stage_bytes() const { return padded_bytes(BK, BM) + padded_bytes(BK, BN); }
+  constexpr int pipeline_bytes() const { return stages * stage_bytes(); }
+  constexpr int sums_bytes() const { return padded_bytes(BM, BN); }  // of a group, in the place of the pipeline
+  constexpr int shared_bytes() const {
+    return pipeline_bytes() > k_groups * sums_bytes() ? pipeline_bytes() : k_groups * sums_bytes();
+  }
+
+  constexpr TileFault fault() const {
+    if (BM % (8 * TM) != 0 || BN % (4 * TN) != 0 || BN % 32 != 0) return TileFault::cover;
+    if (TM % 4 != 0 || TN % 4 != 0) return TileFault::fours;
+    if (BK % k_groups != 0) return TileFault::step;
+    if (group_threads() * k_groups != THREADS) return TileFault::threads;
+    if (blocks < 2 || blocks * (shared_bytes() + SYSTEM_SHARED) > SM_SHARED) return TileFault::shared_memory;
+    return TileFault::none;
+  }
+  constexpr TileName name() const { return TileName(BM, BN).shared("i", k_groups); }
+};
+
+inline constexpr InterleavedTile strict_32x32i4{.BM = 32, .BN = 32, .TM = 4, .TN = 4, .k_groups = 4};
+inline constexpr InterleavedTile strict_32x64i4{.BM = 32, .BN = 64, .TM = 4, .TN = 8, .k_groups = 4};
+inline constexpr InterleavedTile strict_64x64i2{.BM = 64, .BN = 64, .TM = 8, .TN = 4, .k_groups = 2};
+inline constexpr InterleavedTile strict_64x128i2{.BM = 64, .BN = 128, .TM = 8, .TN = 8, .k_groups = 2, .blocks = 2};
+
+// ---------------------------------------------------------------- a warp to a tile (sgemm_strict_warp_tiles.cu)
+struct WarpTile {
+  int BM, BN, BK;
+  int stages;      // of a warp
+  int warps;       // of a block, each with a tile of its own
+  int blocks = 3;  // on a multiprocessor at a time
+
+  constexpr int TM() const { return BM / 8; }
+  constexpr int TN() const { return BN / 4; }
+  constexpr int threads() const { return 32 * warps; }
+  constexpr int warps_per_sm() const { return warps * blocks; }
+  constexpr int stage_bytes() const { return padded_bytes(BM, BK) + padded_bytes(BK, BN); }
+  constexpr int pipeline_bytes() const { return stages * stage_bytes(); }
+  constexpr int shared_bytes() const { return warps * (pipeline_bytes() + STAGING_BYTES); }
+
+  constexpr TileFault fault() const {
+    if (BM % 8 != 0 || BN % 16 != 0) return TileFault::cover;
+    if (BK % 4 != 0) return TileFault::step;
+    if (blocks * (shared_bytes() + SYSTEM_SHARED) > SM_SHARED) return TileFault::shared_memory;
+    return TileFault::none;
+  }
+  constexpr TileName name() const { return TileName(BM, BN).text("w"); }
+};
+
+inline constexpr WarpTile strict_64x32w{.BM = 64, .BN = 32, .BK = 16, .stages = 2, .warps = 4};
+inline constexpr WarpTile strict_32x32w{.BM = 32, .BN = 32, .BK = 32, .stages = 2, .warps = 4};
+inline constexpr WarpTile strict_16x16w{.BM = 16, .BN = 16, .BK = 16, .stages = 3, .warps = 8};
+
+// ---------------------------------------------------------------- short k (sgemm_strict_short_k.cu)
+// A warp owns TM rows of a tile; its lanes stand side by side along n. One kernel with three tiles.
+struct ShortKTile {
+  int BM, BN;
+  int stages;
+  int blocks;  // on a multiprocessor at a time
+
+  static constexpr int BK = 32, TM = 8;
+  constexpr int TN() const { return BN / 32; }
+  constexpr int threads() const { return 32 * (BM / TM); }
+  constexpr int stage_bytes() const { return padded_bytes(BK, BM) + padded_bytes(BK, BN); }
+  constexpr int shared_bytes() const { return stages * stage_bytes(); }
+
+  constexpr TileFault fault() const {
+    if (BM % TM != 0 || BN % 32 != 0) return TileFault::cover;
+    if (blocks * (shared_bytes() + SYSTEM_SHARED) > SM_SHARED) return TileFault::shared_memory;
+    return TileFault::none;
+  }
+};
+
+inline constexpr ShortKTile short_k_large{.BM = 64, .BN = 128, .stages = 2, .blocks = 4};
+inline constexpr ShortKTile short_k_small{.BM = 32, .BN = 64, .stages = 2, .blocks = 8};
+inline constexpr ShortKTile short_k_few{.BM = 32, .BN = 64, .stages = 4, .blocks = 4};  // of the small tiles
+
+// ---------------------------------------------------------------- the rules in words
+// To be called with every tile that a kernel is made for.
+template <auto TILE>
+consteval bool must_be_sound() {
+  constexpr TileFault fault = TILE.fault();
+  static_assert(fault != TileFault::cover, "the outputs of all lanes and warps of a group are the block's BM x BN");
+  static_assert(fault != TileFault::fours, "a thread's rows and columns come in fours: TM and TN are multiples of 4");
+  static_assert(fault != TileFault::step, "a step along k is whole lines of every group, and whole rounds of copies");
+  static_assert(fault != TileFault::threads, "eight warps multiply");
+  static_assert(fault != TileFault::shared_memory,
+                "the blocks meant for a multiprocessor have room there, and no more");
+  static_assert(fault != TileFault::reduction, "the sums, and staging for C, fit in the place of the pipeline");
+  static_assert(fault != TileFault::stages, "every group and every producer has a stage");
+  static_assert(fault != TileFault::rounds, "a stage belongs to one producer, and each group can tell its rounds");
+  static_assert(fault != TileFault::persistent, "a persistent kernel has one producer");
+  static_assert(fault != TileFault::split_twice, "k is split over the grid or over a cluster, not both");
+  static_assert(fault != TileFault::stream_k, "stream-K shares out the tiles of a persistent kernel");
+  static_assert(fault != TileFault::tma, "TMA needs whole swizzles in a stage, and one producer that sees all stages");
+  return fault == TileFault::none;
+}
+
+}  // namespace fl

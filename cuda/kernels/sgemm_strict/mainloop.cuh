@@ -1,0 +1,196 @@
+// The main loop of pipelined.cuh: its sizes, the stages, who works on what when, and what the multiplying warps do.
+#pragma once
+
+#include "cuda/kernels/sgemm_strict/tile_copy.cuh"
+#include "cuda/kernels/sgemm_strict/tile_epilogue.cuh"
+#include "plan/strict_plan.h"
+
+namespace fl {
+
+// A tile as a kernel sees it.
+// C16: rows of C are aligned for 16-byte stores. The code for others is as long as all the rest, and beside the main
+// loop of a persistent kernel it cost up to 3 %; there it is a kernel of its own.
+// STREAM_K: the last tiles are shared out. Another kernel as well: whatever stands beside the main loop changes the
+// compiler's choice of registers in it, here by up to 2 % of the time.
+// TMA: all tiles and steps are full, A lies with k contiguous, B and C with n in aligned rows, and there is one batch.
+// B arrives in boxes then. Half as long a kernel: see TileCopy.
+template <PipelinedTile TILE, bool ALIGNED = true, bool STREAM = false>
+struct Pipelined {
+  static_assert(must_be_sound<TILE>());
+  static constexpr bool C16 = ALIGNED, STREAM_K = STREAM, TMA = TILE.tma, SPLIT_K = TILE.split_k,
+                        PERSISTENT = TILE.persistent();
+  static constexpr int BM = TILE.BM, BN = TILE.BN, BK = TILE.BK, TM = TILE.TM, TN = TILE.TN;
+  static constexpr int WARPS_N = TILE.warps_n, LANE_ROWS = TILE.lane_rows, LANE_COLS = TILE.lane_cols();
+  static constexpr int K_GROUPS = TILE.k_groups, CLUSTER_K = TILE.cluster_k, STAGES = TILE.stages,
+                       PRODUCERS = TILE.producers;
+  static constexpr int GROUP_THREADS = TILE.group_threads(), MATH_THREADS = TILE.math_threads(),
+                       THREADS = TILE.threads(), PRODUCER_THREADS = TILE.PRODUCER_THREADS / PRODUCERS;
+  static constexpr int THREAD_QUADS = TM * TN / 4, QUADS = BM * BN / 4;
+  static constexpr int A_ROW = padded_row(BM), B_ROW = TILE.b_row(), A_BYTES = TILE.a_bytes(),
+                       STAGE_BYTES = TILE.stage_bytes();
+  static constexpr int INBOX = TILE.inbox(), BARRIERS = TILE.barriers(), STAGING = TILE.staging(),
+                       SHARED_BYTES = TILE.shared_bytes();
+  static constexpr int MATH_REGISTERS = 224, COPY_REGISTERS = 56;
+
+  // The groups start one after the other, as their first tiles arrive. Of four, the first and the last share the issue
+  // slots of one half of the multiprocessor and the other two those of the other half: both halves end together.
+  static __device__ __forceinline__ int group_of(int t) {
+    const int group = t / GROUP_THREADS;
+    return K_GROUPS == 4 ? group ^ group / 2 : group;
+  }
+};
+
+// Stream-K: how the tiles go to the blocks of a persistent kernel (stream_k.cuh).
+struct StreamK {
+  unsigned tiles, waves;  // that go to them whole, block by block
+  unsigned steps;         // along k of the tiles behind these, which are shared evenly; 0 if there are none
+  float4* sums;           // of parts of tiles, one for each block
+  unsigned* saved;        // for each warp of each block, whether they are there
+};
+
+struct PipelinedPlan {
+  Operand a, b;
+  unsigned tile_rows, tile_cols, tiles;
+  int steps, tail;  // BK of k each, the last of them `tail`
+  bool c_by16;
+  float one;             // 1.0f, as a number that the compiler does not know
+  unsigned splits;       // ranges of k, each a part of the grid; 1 unless split_k
+  int64_t split_stride;  // from the sums of one to those of the next
+  StreamK stream_k;
+};
+
+__device__ __forceinline__ Tile rasterize(const PipelinedPlan& plan, unsigned tile) {
+  const unsigned per_batch = plan.tile_rows * plan.tile_cols;
+  const auto corner = banded_tile(tile % per_batch, plan.tile_rows, plan.tile_cols, 8u);
+  return {tile / per_batch, corner.row, corner.col};
+}
+
+// Where somebody is in the stages, and two barriers of each: it is full, and it has been read.
+template <class T>
+struct PipelineState {
+  uint32_t shared;
+  int stage;
+  uint32_t phase;
+  __device__ __forceinline__ uint32_t tiles() const { return shared + stage * T::STAGE_BYTES; }
+  __device__ __forceinline__ uint32_t full() const { return shared + T::BARRIERS + stage * 16; }
+  __device__ __forceinline__ uint32_t empty() const { return full() + 8; }
+  template <int BY>
+  __device__ __forceinline__ void advance() {
+    stage += BY;
+    if (stage >= T::STAGES) stage -= T::STAGES, phase ^= 1;
+  }
+};
+
+// The steps along k of a block: its part of the cluster's work, or of the grid's.
+struct Steps {
+  int first, count;
+  template <class T>
+  static __device__ __forceinline__ Steps of(const PipelinedPlan& plan, int rank, unsigned block) {
+    if constexpr (T::CLUSTER_K > 1) return part(plan.steps, rank, T::CLUSTER_K);
+    else if constexpr (T::SPLIT_K) return part(plan.steps, block % plan.splits, plan.splits);
+    else return {0, plan.steps};
+  }
+
+ private:
+  static __device__ __forceinline__ Steps part(int all, int number, int parts) {
+    const int each = (all + parts - 1) / parts, first = min(each * number, all);
+    return {first, min(each, all - first)};
+  }
+};
+
+// The tile that a number of the grid stands for.
+template <class T>
+__device__ __forceinline__ Tile tile_of(const PipelinedPlan& plan, unsigned block) {
+  return rasterize(plan, T::SPLIT_K ? block / plan.splits : block);
+}
+
+// A warp's sums. Its fragments have one buffer: those of the next k are loaded one by one as soon as the last FMA that
+// needs the old ones has been issued, across the border of two steps as well. Two buffers take 24 registers more and
+// were 0.7 % slower.
+template <class T>
+struct WarpMath {
+  static constexpr int A_ROW = T::A_ROW * 4, B_ROW = T::B_ROW * 4;
+  PipelineState<T> pipeline;
+  uint32_t a_offset, b_offset;  // of the lane's fragments in a stage
+  float acc[T::TM][T::TN];
+  float a_frag[T::TM], b_frag[T::TN];
+
+  __device__ __forceinline__ void load(uint32_t a, uint32_t b) {
+#pragma unroll
+    for (int i = 0; i < T::TM; i += 4) unpack(&a_frag[i], ptx::load4(a + i * T::LANE_ROWS * 4));
+#pragma unroll
+    for (int j = 0; j < T::TN; j += 4) unpack(&b_frag[j], ptx::load4(b + j * T::LANE_COLS * 4));
+  }
+
+  // One k. A row's fragment of a is free after its four rows, b's after the last row; that one runs in the same
+  // direction as the first row of the next k, so that the fragment which is loaded first is needed first.
+  template <bool NEXT>
+  __device__ __forceinline__ void rotate(uint32_t a_next, uint32_t b_next) {
+#pragma unroll
+    for (int i = 0; i < T::TM; ++i) {
+#pragma unroll
+      for (int step = 0; step < T::TN; ++step) {
+        const int j = i % 2 && i + 1 < T::TM ? T::TN - 1 - step : step;
+        acc[i][j] = fmaf(a_frag[i], b_frag[j], acc[i][j]);
+        if (NEXT && i + 1 == T::TM && j % 4 == 3)
+          unpack(&b_frag[j - 3], ptx::load4(b_next + (j - 3) * T::LANE_COLS * 4));
+      }
+      if (NEXT && i % 4 == 3) unpack(&a_frag[i - 3], ptx::load4(a_next + (i - 3) * T::LANE_ROWS * 4));
+    }
+  }
+
+  __device__ __forceinline__ void zero() {
+#pragma unroll
+    for (int i = 0; i < T::TM; ++i)
+#pragma unroll
+      for (int j = 0; j < T::TN; ++j) acc[i][j] = 0.0f;
+  }
+
+  // acc += the sum over the group's steps of one tile.
+  __device__ __forceinline__ void multiply(const PipelinedPlan& plan, const Steps& steps, int group) {
+    if (group >= steps.count) return;
+    ptx::barrier_wait(pipeline.full(), pipeline.phase);
+    uint32_t a = pipeline.tiles() + a_offset, b = pipeline.tiles() + b_offset;
+    load(a, b);
+    // Behind the end of k there is padding whose products change nothing, so that k comes in pairs, two or more.
+    const int tail = T::TMA ? T::BK : max((plan.tail + 1) / 2 * 2, 4);
+    for (int step = group; step < steps.count; step += T::K_GROUPS) {
+      const uint32_t last_pair = a + ((!T::TMA && steps.first + step + 1 == plan.steps ? tail : T::BK) - 2) * A_ROW;
+#pragma unroll 1
+      do {
+        rotate<true>(a + A_ROW, b + B_ROW);
+        a += 2 * A_ROW;
+        b += 2 * B_ROW;
+        asm volatile("" : "+r"(a), "+r"(b));
+        rotate<true>(a, b);
+      } while (a != last_pair);
+      rotate<true>(a + A_ROW, b + B_ROW);
+      release();
+      if (step + T::K_GROUPS < steps.count) {
+        ptx::barrier_wait(pipeline.full(), pipeline.phase);
+        a = pipeline.tiles() + a_offset;
+        b = pipeline.tiles() + b_offset;
+        rotate<true>(a, b);
+      } else {
+        rotate<false>(a, b);
+      }
+    }
+  }
+
+  // Every lane says that it is done with the stage. One per warp would be enough, but a race checker that follows each
+  // thread by itself wants all, and that costs nothing that can be measured.
+  __device__ __forceinline__ void release() {
+    ptx::barrier_arrive(pipeline.empty());
+    pipeline.template advance<T::K_GROUPS>();
+  }
+
+  __device__ __forceinline__ float4 quad(int q) const {  // q counts rows of the thread tile, four columns at a time
+    const float* four = &acc[q / (T::TN / 4)][q % (T::TN / 4) * 4];
+    return {four[0], four[1], four[2], four[3]};
+  }
+  __device__ __forceinline__ void set_quad(int q, float4 sums) {
+    unpack(&acc[q / (T::TN / 4)][q % (T::TN / 4) * 4], sums);
+  }
+};
+
+}  // namespace fl

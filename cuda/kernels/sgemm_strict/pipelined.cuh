@@ -1,0 +1,228 @@
+// Strict SGEMM for Hopper from 500 rows and columns up: warp-specialised. Four warps copy (producers), eight
+// multiply (consumers), and a pipeline of stages with two barriers each lies between them.
+//
+// Why the roles are split: an FMA takes an issue slot of its own, so whatever else the multiplying warps issue is lost.
+// They issue fragment loads and FMAs only. setmaxnreg moves the copying warps' registers to them: 168 each at the
+// start, then 56 and 224.
+//
+// Sliced-K: the eight warps form k_groups groups of warps_m x warps_n warps; each group takes every k_groups-th step of
+// BK along k for the whole tile, and the groups' sums are added in shared memory in the order of the groups. cluster_k
+// blocks of a cluster may share k as well, in contiguous ranges. With neither, every output is one chain of FMAs in
+// ascending k, and the grid is persistent: copies for the next tile start while this one is stored.
+//
+// What bounds it: a 16-byte read of shared memory costs the issuing partition about as many cycles as it writes
+// registers, so a TM x TN thread tile can reach TM*TN / (TM*TN + TM + TN) of peak: 84.2 % at 8 x 16, 85.7 % at 12 x 12.
+// A is stored with m contiguous because a fragment along k keeps its register's parity through a whole k step, which
+// costs bank conflicts in the register file (in a prototype 48 instead of 52 TFLOP/s).
+#pragma once
+
+#include <algorithm>
+
+#include "cuda/kernels/common/split_k.cuh"
+#include "cuda/kernels/common/tensor_map.cuh"
+#include "cuda/kernels/sgemm_strict/stream_k.cuh"
+
+namespace fl {
+
+// Each producer fills every PRODUCERS-th stage. What a stage costs beside its copies is paid by one of them; where
+// tiles are narrow that is what bounds the copies, since the scheduler lets multiplying warps go first.
+template <class T>
+__device__ __forceinline__ void produce(const SgemmArgs& p, const PipelinedPlan& plan, const CUtensorMap* b_map,
+                                        uint32_t shared, int rank, int t) {
+  const int producer = T::PRODUCERS > 1 ? t / T::PRODUCER_THREADS : 0;
+  if constexpr (T::PRODUCERS > 1) t %= T::PRODUCER_THREADS;
+  if (T::TMA && t == 0) ptx::prefetch_map(b_map);
+  PipelineState<T> pipeline{shared, producer, 1};
+  for (unsigned number = first_unit<T>(); number < end_of_units<T>(plan); number += to_next_unit<T>()) {
+    const WorkUnit unit = work_unit<T>(plan, rank, number);
+    if (!unit.exists) continue;
+    const Steps steps = unit.steps;
+    const Tile tile = tile_of<T>(plan, unit.tile);
+    const int64_t row = tile.row * T::BM, col = tile.col * T::BN, k = int64_t{steps.first + producer} * T::BK;
+    TileCopy<T::BK, T::BM, T::PRODUCER_THREADS, Tail::of_lines, T::PRODUCERS, T::TMA> a(
+        plan.a, first_of(plan.a, tile.batch, k, row), minus_zeros, t);
+    TileCopy<T::BK, T::BN, T::PRODUCER_THREADS, Tail::of_lines, T::PRODUCERS> b(
+        plan.b, first_of(plan.b, tile.batch, k, col), plus_zeros, t);
+    a.length = static_cast<int>(min(p.m - row, int64_t{T::BM}));
+    b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
+    pdl_wait();  // not sooner: all that comes before it overlaps the end of the kernel before
+#pragma unroll 1
+    for (int step = steps.count - producer; step > 0; step -= T::PRODUCERS) {
+      if (!T::TMA && step == 1 && steps.first + steps.count == plan.steps) a.lines = b.lines = plan.tail;
+      ptx::barrier_wait(pipeline.empty(), pipeline.phase);
+      if constexpr (T::TMA) {
+        if (t == step % 4 * 32) {  // the warps take turns: to start a box takes one about 100 cycles
+          ptx::barrier_expect_more(pipeline.full(), T::BK * T::BN * 4);
+          ptx::load_box(pipeline.tiles() + T::A_BYTES, b_map, static_cast<int>(col),
+                        (steps.first + steps.count - step) * T::BK, pipeline.full());
+        }
+      } else {
+        b(pipeline.tiles() + T::A_BYTES);
+        b.next_lines(T::PRODUCERS);
+      }
+      a(pipeline.tiles());
+      a.next_lines(T::PRODUCERS);
+      ptx::barrier_arrive_after_copies(pipeline.full());
+      pipeline.template advance<T::PRODUCERS>();
+    }
+  }
+}
+
+template <class T>
+__device__ __forceinline__ void consume(const SgemmArgs& p, const PipelinedPlan& plan, uint32_t shared, int rank,
+                                        int t) {
+  const int warp = t % T::GROUP_THREADS / 32, group = T::group_of(t);
+  const Lane lane = lane_of<T>(t % 32);
+  WarpMath<T> math;
+  math.pipeline = {shared, group, 0};
+  math.a_offset = (warp / T::WARPS_N * T::LANE_ROWS * T::TM + lane.row * 4) * 4;
+  math.b_offset = T::A_BYTES + (warp % T::WARPS_N * T::LANE_COLS * T::TN + lane.col * 4) * 4;
+  for (unsigned number = first_unit<T>(); number < end_of_units<T>(plan); number += to_next_unit<T>()) {
+    const WorkUnit unit = work_unit<T>(plan, rank, number);
+    if (!unit.exists) continue;
+    if (T::STREAM_K && unit.upper) StreamKSums<T>::load(plan, math);
+    else math.zero();
+    math.multiply(plan, unit.steps, group);
+    if (T::STREAM_K && unit.lower) {
+      StreamKSums<T>::save(plan, math);
+      continue;
+    }
+    const Tile tile = tile_of<T>(plan, unit.tile);
+    Corner at = corner(p, tile.batch, tile.row * T::BM, tile.col * T::BN);
+    if constexpr (T::SPLIT_K) at.c += unit.tile % plan.splits * plan.split_stride;
+    if constexpr (T::PERSISTENT) store<T>(p, math, at);
+    else sum_and_store<T>(p, plan, math, at, rank, t);
+  }
+}
+
+template <class T>
+__device__ __forceinline__ void pipelined_block(const SgemmArgs& p, const PipelinedPlan& plan,
+                                                const CUtensorMap* b_map) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  const uint32_t shared = ptx::shared_address(memory);
+  const int t = threadIdx.x, rank = static_cast<int>(blockIdx.x % T::CLUSTER_K);
+  if (t < T::STAGES) {
+    ptx::barrier_init(shared + T::BARRIERS + t * 16, T::PRODUCER_THREADS);
+    ptx::barrier_init(shared + T::BARRIERS + t * 16 + 8, T::GROUP_THREADS);
+    ptx::barrier_init_fence();
+  }
+  __syncthreads();
+  pdl_launch_next();
+  if constexpr (T::CLUSTER_K > 1) ptx::cluster_arrive();
+  if (t >= T::MATH_THREADS) {
+    ptx::registers_down<T::COPY_REGISTERS>();
+    produce<T>(p, plan, b_map, shared, rank, t - T::MATH_THREADS);
+    ptx::wait_copies<0>();
+    if constexpr (T::CLUSTER_K > 1) {
+      ptx::cluster_wait();
+      ptx::cluster_arrive();
+      ptx::cluster_wait();
+    }
+  } else {
+    ptx::registers_up<T::MATH_REGISTERS>();
+    pdl_wait();
+    consume<T>(p, plan, shared, rank, t);
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, 1)
+    strict_pipelined_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ PipelinedPlan plan) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  pipelined_block<T>(p, plan, nullptr);
+#else
+  not_for_this_target();
+#endif
+}
+
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, 1)
+    strict_pipelined_tma_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ PipelinedPlan plan,
+                                const __grid_constant__ CUtensorMap b_map) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  pipelined_block<T>(p, plan, &b_map);
+#else
+  not_for_this_target();
+#endif
+}
+
+template <class T>
+void count_tiles(const SgemmArgs& p, PipelinedPlan& plan) {
+  plan.tile_rows = static_cast<unsigned>(ceil_div(p.m, T::BM));
+  plan.tile_cols = static_cast<unsigned>(ceil_div(p.n, T::BN));
+  plan.tiles = plan.tile_rows * plan.tile_cols * static_cast<unsigned>(p.batch) * plan.splits;
+}
+
+template <class T>
+PipelinedPlan pipelined_plan(const SgemmArgs& p, const SplitKPlan& split_k) {
+  PipelinedPlan plan{operand(p.a, p.a.cs, p.a.rs), operand(p.b, p.b.rs, p.b.cs)};
+  plan.splits = static_cast<unsigned>(split_k.splits);
+  plan.split_stride = p.batch * p.m * split_k.ld;
+  count_tiles<T>(p, plan);
+  plan.steps = static_cast<int>(ceil_div(p.k, T::BK));
+  plan.tail = static_cast<int>(p.k - int64_t{plan.steps - 1} * T::BK);
+  plan.c_by16 = aligned16(p.c);
+  plan.one = 1.0f;
+  return plan;
+}
+
+// Whether the TMA variant computes it, with the map of B if so. The copy engine counts elements in 32 bits with a sign,
+// and its rows follow one another: those of a broadcast or a reversed operand do not.
+template <class T>
+bool full_tiles(const SgemmArgs& p, const PipelinedPlan& plan, CUtensorMap& b_map) {
+  constexpr int64_t most = 1 << 30;
+  return p.batch == 1 && p.m % T::BM == 0 && p.n % T::BN == 0 && p.k % (T::BK * T::CLUSTER_K) == 0 && p.k > 0 &&
+         std::max({p.m, p.n, p.k}) < most && plan.a.path == CopyPath::transposed && plan.b.path == CopyPath::by16 &&
+         plan.b.ld >= p.n && plan.c_by16 &&
+         tensor_map(b_map, p.b.data, p.k, p.n, plan.b.ld, T::BK, T::BN, CU_TENSOR_MAP_SWIZZLE_NONE);
+}
+
+template <class T>
+void launch_pipelined(const SgemmArgs& part, const PipelinedPlan& plan, unsigned blocks, const Context& ctx) {
+  launch_kernel<strict_pipelined_kernel<T>>({blocks, T::THREADS, T::SHARED_BYTES, T::CLUSTER_K}, ctx, part, plan);
+}
+
+// False where not all tiles are full.
+template <class T>
+bool launch_tma(const SgemmArgs& part, PipelinedPlan plan, const Context& ctx) {
+  static_assert(T::TMA);
+  CUtensorMap b_map;
+  if (!full_tiles<T>(part, plan, b_map)) return false;
+  count_tiles<T>(part, plan);
+  const unsigned all = plan.tiles * T::CLUSTER_K, most = static_cast<unsigned>(ctx.sm_count);
+  launch_kernel<strict_pipelined_tma_kernel<T>>(
+      {T::PERSISTENT ? min(all, most) : all, T::THREADS, T::SHARED_BYTES, T::CLUSTER_K}, ctx, part, plan, b_map);
+  return true;
+}
+
+template <PipelinedTile TILE, bool ALIGNED>
+void launch_pipelined(const SgemmArgs& part, PipelinedPlan plan, const Context& ctx) {
+  using T = Pipelined<TILE, ALIGNED>;
+  unsigned blocks = plan.tiles * T::CLUSTER_K;
+  if constexpr (T::PERSISTENT) blocks = min(plan.tiles, static_cast<unsigned>(ctx.sm_count));
+  if constexpr (TILE.stream_k) {
+    if (schedule_stream_k<T>(part, TILE, plan, blocks, ctx))
+      return launch_pipelined<Pipelined<TILE, ALIGNED, true>>(part, plan, blocks, ctx);
+  }
+  if constexpr (ALIGNED && TILE.tma_variant) {
+    if constexpr (TILE.wide_stages > 0)
+      if (launch_tma<Pipelined<TILE.wide_tma_tile()>>(part, plan, ctx)) return;
+    if (launch_tma<Pipelined<TILE.tma_tile()>>(part, plan, ctx)) return;
+  }
+  launch_pipelined<T>(part, plan, blocks, ctx);
+}
+
+template <PipelinedTile TILE>
+void strict_pipelined(const SgemmArgs& p, const Context& ctx) {
+  constexpr bool persistent = TILE.persistent();
+  const SplitKPlan split_k = split_k_plan(p, TILE);
+  SgemmArgs part = p;
+  float* sums = static_cast<float*>(ctx.workspace);
+  if (split_k.splits > 1) part.alpha = 1.0f, part.beta = 0.0f, part.c = {sums, split_k.ld, 1, p.m * split_k.ld};
+  const PipelinedPlan plan = pipelined_plan<Pipelined<TILE>>(part, split_k);
+  if (plan.c_by16 || !persistent) launch_pipelined<TILE, true>(part, plan, ctx);
+  else launch_pipelined<TILE, !persistent>(part, plan, ctx);
+  if (split_k.splits > 1) reduce_split_k(p, split_k.splits, sums, split_k.ld, ctx);
+}
+
+}  // namespace fl

@@ -1,0 +1,160 @@
+// Strict SGEMM for batches of products of 16 or 32 rows and columns: a warp to a tile, and when it is done, to another.
+//
+// Such a product is a few kilobytes and a microsecond of work for a warp. What counts is that the loads of the next one
+// are under way meanwhile: every warp copies its operands into a pipeline of its own, across the border of two tiles,
+// and waits for nobody. Every output is one chain of FMAs in ascending k.
+//
+//   row       thread tile   k of a stage   warps on a multiprocessor   bytes in flight there
+//   16x16w       2 x 4           16                  24                     96 KiB
+//   32x32w       4 x 8           32                  12                     96 KiB
+//   64x32w       8 x 8           16                  12                     72 KiB
+//
+// Bound: memory, 12 bytes an element of three square matrices.
+#include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/sgemm_strict/tile_copy.cuh"
+#include "cuda/kernels/sgemm_strict/tile_epilogue.cuh"
+
+namespace fl {
+namespace {
+
+// C16: rows of C are aligned for 16-byte stores.
+template <WarpTile TILE, bool ALIGNED>
+struct TileOfAWarp {
+  static_assert(must_be_sound<TILE>());
+  static constexpr bool C16 = ALIGNED;
+  static constexpr int BM = TILE.BM, BN = TILE.BN, BK = TILE.BK, TM = TILE.TM(), TN = TILE.TN();
+  static constexpr int STAGES = TILE.stages, WARPS = TILE.warps, BLOCKS = TILE.blocks, THREADS = TILE.threads();
+  using CopyA = TileCopy<BM, BK, 32, Tail::of_columns>;
+  using CopyB = TileCopy<BK, BN, 32, Tail::of_lines, 1, false, true>;  // all tiles of a tall product have one B
+  static constexpr int STAGE_BYTES = TILE.stage_bytes(), PIPELINE_BYTES = TILE.pipeline_bytes(),
+                       SHARED_BYTES = TILE.shared_bytes();
+};
+
+struct WarpTilePlan {
+  Operand a, b;
+  TileGrid grid;
+};
+
+// A warp's way through its tiles, and along k in each.
+template <class T>
+struct WarpWalk {
+  unsigned tile, by;
+  int64_t k = 0;
+
+  __device__ __forceinline__ void next(const SgemmArgs& p) {
+    k += T::BK;
+    if (k >= p.k) k = 0, tile += by;
+  }
+};
+
+// Starts the copies of one stage; behind the last tile an empty group keeps the count of groups right.
+template <class T>
+__device__ __forceinline__ void copy_stage(const SgemmArgs& p, const WarpTilePlan& plan, WarpWalk<T>& walk,
+                                           uint32_t stage, int lane) {
+  if (walk.tile < plan.grid.total) {
+    const Tile tile = plan.grid.tile(walk.tile);
+    const int64_t row = tile.row * T::BM, col = tile.col * T::BN;
+    typename T::CopyA a(plan.a, first_of(plan.a, tile.batch, row, walk.k), minus_zeros, lane);
+    typename T::CopyB b(plan.b, first_of(plan.b, tile.batch, walk.k, col), plus_zeros, lane);
+    a.lines = static_cast<int>(min(p.m - row, int64_t{T::BM}));
+    b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
+    a.length = b.lines = k_left(p.k - walk.k, T::BK);
+    a(stage);
+    b(stage + T::CopyA::BYTES);
+    walk.next(p);
+  }
+  ptx::commit_copies();
+}
+
+// acc += the product of the stage's tiles, in ascending k.
+template <class T>
+__device__ __forceinline__ void multiply_stage(float (&acc)[T::TM][T::TN], uint32_t stage, Lane lane) {
+  constexpr int A_ROW = T::CopyA::LD * 4, B_ROW = T::CopyB::LD * 4;
+  uint32_t a = stage + lane.row * A_ROW, b = stage + T::CopyA::BYTES + lane.col * 16;
+#pragma unroll
+  for (int k = 0; k < T::BK; k += 4, a += 16, b += 4 * B_ROW) {
+    float4 a_rows[T::TM];
+#pragma unroll
+    for (int i = 0; i < T::TM; ++i) a_rows[i] = ptx::load4(a + i * 8 * A_ROW);
+#pragma unroll
+    for (int l = 0; l < 4; ++l) {
+      float a_frag[T::TM], b_frag[T::TN];
+#pragma unroll
+      for (int i = 0; i < T::TM; ++i) a_frag[i] = component(a_rows[i], l);
+#pragma unroll
+      for (int j = 0; j < T::TN; j += 4) unpack(&b_frag[j], ptx::load4(b + l * B_ROW + j * 16));
+      outer_product(acc, a_frag, b_frag);
+    }
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
+    strict_warp_tile_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ WarpTilePlan plan) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ __align__(128) unsigned char memory[];
+  const int warp = threadIdx.x / 32, lane_id = threadIdx.x % 32;
+  const Lane lane(lane_id);
+  const uint32_t shared = ptx::shared_address(memory), pipeline = shared + warp * T::PIPELINE_BYTES;
+  const WarpStaging staging{shared + T::WARPS * T::PIPELINE_BYTES + warp * STAGING_BYTES};
+  WarpWalk<T> walk{p.k > 0 ? blockIdx.x * T::WARPS + warp : plan.grid.total, gridDim.x * T::WARPS};
+  pdl_wait();
+  int into = 0, from = 0;
+  auto copy_next = [&] {
+    copy_stage<T>(p, plan, walk, pipeline + into * T::STAGE_BYTES, lane_id);
+    into = into + 1 == T::STAGES ? 0 : into + 1;
+  };
+#pragma unroll
+  for (int s = 0; s < T::STAGES - 1; ++s) copy_next();
+#pragma unroll 1
+  for (unsigned number = blockIdx.x * T::WARPS + warp; number < plan.grid.total; number += gridDim.x * T::WARPS) {
+    float acc[T::TM][T::TN] = {};
+#pragma unroll 1
+    for (int64_t k = 0; k < p.k; k += T::BK) {
+      __syncwarp();  // all lanes have read the stage that is filled next
+      copy_next();
+      ptx::wait_copies<T::STAGES - 1>();
+      __syncwarp();  // all lanes' copies have arrived
+      multiply_stage<T>(acc, pipeline + from * T::STAGE_BYTES, lane);
+      from = from + 1 == T::STAGES ? 0 : from + 1;
+    }
+    const Tile tile = plan.grid.tile(number);
+    const Corner at = corner(p, tile.batch, tile.row * T::BM, tile.col * T::BN);
+#pragma unroll
+    for (int i = 0; i < T::TM; ++i) {
+      float* row = at.c + (i * 8 + lane.row) * p.c.rs + lane.col * 4;
+      const int exist = i * 8 + lane.row < at.rows ? at.cols - lane.col * 4 : 0;
+#pragma unroll
+      for (int j = 0; j < T::TN; j += 4) {
+        const float4 sum = {acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]};
+        if constexpr (T::C16) put4(p, row + j * 4, exist - j * 4, sum);
+        else staging.put(p, at, i * 8, 1, j * 4, lane_id, sum);
+      }
+    }
+  }
+#else
+  not_for_this_target();
+#endif
+}
+
+template <class T>
+void launch(const SgemmArgs& p, const Context& ctx) {
+  const WarpTilePlan plan{operand(p.a, p.a.rs, p.a.cs), operand(p.b, p.b.rs, p.b.cs),
+                          TileGrid(p.m, p.n, p.batch, T::BM, T::BN)};
+  const int64_t wanted = ceil_div(int64_t{plan.grid.blocks()}, T::WARPS), most = T::BLOCKS * int64_t{ctx.sm_count};
+  launch_kernel<strict_warp_tile_kernel<T>>({unsigned(wanted < most ? wanted : most), T::THREADS, T::SHARED_BYTES}, ctx,
+                                            p, plan);
+}
+
+template <WarpTile TILE>
+void strict_warp_tiles(const SgemmArgs& p, const Context& ctx) {
+  aligned16(p.c) ? launch<TileOfAWarp<TILE, true>>(p, ctx) : launch<TileOfAWarp<TILE, false>>(p, ctx);
+}
+
+}  // namespace
+
+void sgemm_strict_16x16w(const SgemmArgs& p, const Context& ctx) { strict_warp_tiles<strict_16x16w>(p, ctx); }
+void sgemm_strict_32x32w(const SgemmArgs& p, const Context& ctx) { strict_warp_tiles<strict_32x32w>(p, ctx); }
+void sgemm_strict_64x32w(const SgemmArgs& p, const Context& ctx) { strict_warp_tiles<strict_64x32w>(p, ctx); }
+
+}  // namespace fl
