@@ -27,7 +27,7 @@ double tall_skinny_cost(const SgemmArgs& p) {
   const TallSkinnyPlan plan = tall_skinny_plan(left);
   if (plan.panels > 4) return 1e6;
   const double bytes = 4.0 * double(left.m) * double(p.k) * double(p.batch) * double(plan.panels);
-  const double blocks = double(plan.strips) * double(plan.panels) * double(p.batch) * plan.splits;
+  const double blocks = double(plan.row_blocks) * double(plan.panels) * double(p.batch) * plan.splits;
   const int resident = plan.resident_warps(), each = plan.rows_of_warp();
   const double waves = std::ceil(blocks / double(h200_spec().multiprocessors * (resident / plan.warps)));
   const double block_us = double(std::min(plan.split_k, p.k)) * (plan.rows ? each * plan.warps : 16 * each) * resident /

@@ -64,8 +64,9 @@ TallSkinnyPlan tall_skinny_plan(const SgemmArgs& p) {
   // there is too little work for all multiprocessors and what counts is the time from the first load to the last sum.
   const bool fills = double(p.m) * double(p.k) * double(p.batch) >= 8e6;
   for (plan.warps = plan.rows ? rows_warps(p, resident) : resident;; plan.warps /= 2) {
-    plan.strips = ceil_div(p.m, plan.rows ? each * plan.warps : 16 * each);
-    const int64_t blocks = plan.strips * plan.panels * p.batch, slots = PLAN_MULTIPROCESSORS * (resident / plan.warps);
+    plan.row_blocks = ceil_div(p.m, plan.rows ? each * plan.warps : 16 * each);
+    const int64_t blocks = plan.row_blocks * plan.panels * p.batch,
+                  slots = PLAN_MULTIPROCESSORS * (resident / plan.warps);
     const int64_t splits = std::max(ceil_div(p.k, int64_t{1} << 30), count_splits(blocks, slots, p.k));
     plan.split_k = std::max<int64_t>(ceil_div(ceil_div(p.k, splits), range) * range, range);
     plan.splits = static_cast<int>(std::max<int64_t>(ceil_div(p.k, plan.split_k), 1));

@@ -18,11 +18,11 @@ struct TallSkinnyPlan {
   bool rows;    // k is contiguous in the left operand, else the outputs are
   int columns;  // of a panel of the right operand: 2, 4, 8 or 16
   bool wide;
-  int warps;        // per block. They share the rows of a block (8 or 16 each), or k where the outputs are contiguous
-  int64_t strips;   // of rows, one per block
-  int64_t panels;   // one unless there are more than 16 columns
-  int splits;       // ranges of k
-  int64_t split_k;  // in each range but the last
+  int warps;  // per block. They share the rows of a block (8 or 16 each), or k where the outputs are contiguous
+  int64_t row_blocks;  // of rows, one per block
+  int64_t panels;      // one unless there are more than 16 columns
+  int splits;          // ranges of k
+  int64_t split_k;     // in each range but the last
 
   int resident_warps() const { return wide ? 8 : 16; }  // on a multiprocessor
   int rows_of_warp() const { return 128 / resident_warps(); }

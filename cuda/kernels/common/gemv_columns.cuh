@@ -93,7 +93,8 @@ void launch(const SgemvArgs& p, const Context& ctx) {
 
 }  // namespace columns
 
-// V is 4 if A's columns may be read as float4. The widest block that still fills three quarters of the device.
+// V is 4 if A's columns may be read as float4. The widest block that still fills three quarters of the device. This
+// decides the order of a sum by the number of multiprocessors: bits may differ between devices that differ in it.
 template <int V>
 void gemv_columns(const SgemvArgs& p, const Context& ctx) {
   const auto fills = [&](int outputs) { return 4 * ceil_div(p.m, outputs) * p.batch >= 3 * int64_t(ctx.sm_count); };

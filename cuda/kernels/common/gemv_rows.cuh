@@ -52,6 +52,7 @@ inline int warps_per_block(const SgemvArgs& p, int rows_per_warp) {
 inline bool x_is_vector(const SgemvArgs& p) { return p.x.inc == 1 && aligned<4>(p.x.data, p.x.bs); }
 
 // Fewer rows than warps to keep the device busy, and long ones: a block of 32 warps then shares each row.
+// Decides the order of a sum by the number of multiprocessors: bits may differ between devices that differ in it.
 inline bool few_long_rows(const SgemvArgs& p, const Context& ctx) {
   return p.n >= 4096 && p.m * p.batch <= 8 * int64_t(ctx.sm_count);
 }

@@ -42,10 +42,10 @@ __device__ __forceinline__ float4 load4_once(const float* from) {  // ld.global.
                : "l"(from));
   return v;
 }
-// Loads with the policy leave this share of the lines in L2 as other loads do; the rest is the first to be replaced.
-__device__ __forceinline__ uint64_t share_policy(float share) {  // createpolicy.fractional (sm_80)
+// Loads with the policy leave this fraction of the lines in L2 as other loads do; the rest is the first to be replaced.
+__device__ __forceinline__ uint64_t l2_fraction_policy(float fraction) {  // createpolicy.fractional (sm_80)
   uint64_t policy;
-  asm("createpolicy.fractional.L2::evict_normal.L2::evict_first.b64 %0, %1;" : "=l"(policy) : "f"(share));
+  asm("createpolicy.fractional.L2::evict_normal.L2::evict_first.b64 %0, %1;" : "=l"(policy) : "f"(fraction));
   return policy;
 }
 __device__ __forceinline__ float4 load4_once(const float* from, uint64_t policy) {  // with .L2::cache_hint

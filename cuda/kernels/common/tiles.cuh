@@ -24,12 +24,12 @@ constexpr float A_OUTSIDE = -0.0f, B_OUTSIDE = 0.0f;
 // time leaves one stride of each operand to run time.
 template <class Launch>
 void by_order(const SgemmArgs& p, Launch launch) {
-  constexpr std::true_type turned;
+  constexpr std::true_type transposed;
   constexpr std::false_type straight;
   const bool ta = p.a.cs != 1, tb = p.b.cs != 1;
-  if (ta && tb) return launch(turned, turned);
-  if (ta) return launch(turned, straight);
-  if (tb) return launch(straight, turned);
+  if (ta && tb) return launch(transposed, transposed);
+  if (ta) return launch(transposed, straight);
+  if (tb) return launch(straight, transposed);
   launch(straight, straight);
 }
 
@@ -59,21 +59,22 @@ __device__ __forceinline__ BlockTile block_tile(const SgemmArgs& p, const TileGr
 // How many of the next BK steps along k exist; zero or less behind the last one.
 __device__ __forceinline__ int k_left(int64_t left, int BK) { return static_cast<int>(min(left, int64_t{BK})); }
 
-// Which elements of a ROWS x COLS tile thread t moves: VEC of them, neighbours in memory. Lines of the operand become
-// rows of the tile, or, TURNED, its columns.
+// Which elements of a ROWS x COLS tile thread t loads: VEC of them, neighbours in memory. A line is what is contiguous
+// of the operand, a row or a column; lines become rows of the tile, or, TRANSPOSED, its columns.
 //  - Straight: neighbouring threads walk along the line and then to the next.
-//  - Turned: neighbouring threads share a 32-byte sector of a line and then step across the lines. If rows of the tile
-//    are 4 (mod 32) floats long, the stores of a warp into its columns hit 32 different banks: 8 x 4 threads storing
-//    single floats hit banks 4 * row + col, 2 x 16 threads storing the same one of their four hit 16 * (row / 4) + col.
-template <int ROWS, int COLS, bool TURNED, int VEC>
-struct Share {
-  static constexpr unsigned ALONG = TURNED ? ROWS : COLS, ACROSS = TURNED ? COLS : ROWS;
-  static constexpr unsigned LANES = TURNED ? 8 / VEC : ALONG / VEC;
+//  - Transposed: neighbouring threads share a 32-byte sector of a line and then step across the lines. If rows of the
+//    tile are 4 (mod 32) floats long, the stores of a warp into its columns hit 32 different banks: 8 x 4 threads
+//    storing single floats hit banks 4 * row + col, 2 x 16 threads storing the same one of their four hit 16 * (row /
+//    4) + col.
+template <int ROWS, int COLS, bool TRANSPOSED, int VEC>
+struct TileLoader {
+  static constexpr unsigned ALONG = TRANSPOSED ? ROWS : COLS, ACROSS = TRANSPOSED ? COLS : ROWS;
+  static constexpr unsigned LANES = TRANSPOSED ? 8 / VEC : ALONG / VEC;
   int along, across;
-  __device__ __forceinline__ explicit Share(unsigned t)
+  __device__ __forceinline__ explicit TileLoader(unsigned t)
       : along((t % LANES + t / LANES / ACROSS * LANES) * VEC), across(t / LANES % ACROSS) {}
-  __device__ __forceinline__ int row() const { return TURNED ? along : across; }
-  __device__ __forceinline__ int col() const { return TURNED ? across : along; }
+  __device__ __forceinline__ int row() const { return TRANSPOSED ? along : across; }
+  __device__ __forceinline__ int col() const { return TRANSPOSED ? across : along; }
   __device__ __forceinline__ int64_t offset(int64_t ld) const { return across * ld + along; }
 };
 
@@ -86,9 +87,9 @@ __device__ __forceinline__ unsigned thread_again() {
 
 // The elements of a tile that a thread moves one by one, the same column of every STEP-th row, in the two halves of the
 // way: memory to registers, registers to tile. Both operands are fetched before either is stored: the waits overlap.
-template <int ROWS, int COLS, bool TURNED, int THREADS>
-struct Share1 : Share<ROWS, COLS, TURNED, 1> {
-  using Share<ROWS, COLS, TURNED, 1>::Share;
+template <int ROWS, int COLS, bool TRANSPOSED, int THREADS>
+struct TileLoader1 : TileLoader<ROWS, COLS, TRANSPOSED, 1> {
+  using TileLoader<ROWS, COLS, TRANSPOSED, 1>::TileLoader;
   static constexpr int STEP = THREADS / COLS, COUNT = ROWS / STEP;
   struct Values {
     float of[COUNT];
@@ -96,13 +97,13 @@ struct Share1 : Share<ROWS, COLS, TURNED, 1> {
 
   __device__ __forceinline__ Values fetch(const float* from, int64_t ld, bool whole, int rows, int cols,
                                           float outside) const {
-    const int64_t step = STEP * (TURNED ? 1 : ld);
+    const int64_t step = STEP * (TRANSPOSED ? 1 : ld);
     Values values;
     if (whole) {
 #pragma unroll
       for (int i = 0; i < COUNT; ++i) values.of[i] = from[i * step];
     } else {
-      const Share1 at(thread_again());
+      const TileLoader1 at(thread_again());
 #pragma unroll
       for (int i = 0; i < COUNT; ++i)
         values.of[i] = at.row() + i * STEP < rows && at.col() < cols ? from[i * step] : outside;
@@ -118,14 +119,14 @@ struct Share1 : Share<ROWS, COLS, TURNED, 1> {
 };
 
 // The same for the one float4 of a tile that a thread moves in the kernels with 128-bit access.
-template <int ROWS, int COLS, bool TURNED>
-struct Share4 : Share<ROWS, COLS, TURNED, 4> {
-  using Share<ROWS, COLS, TURNED, 4>::Share;
+template <int ROWS, int COLS, bool TRANSPOSED>
+struct TileLoader4 : TileLoader<ROWS, COLS, TRANSPOSED, 4> {
+  using TileLoader<ROWS, COLS, TRANSPOSED, 4>::TileLoader;
 
   __device__ __forceinline__ float4 fetch(const float* from, bool whole, int rows, int cols, float outside) const {
     if (whole) return *reinterpret_cast<const float4*>(from);
-    const int lines = TURNED ? cols : rows, length = TURNED ? rows : cols;
-    const Share4 at(thread_again());
+    const int lines = TRANSPOSED ? cols : rows, length = TRANSPOSED ? rows : cols;
+    const TileLoader4 at(thread_again());
     const int exist = at.across < lines ? length - at.along : 0;
     return {exist > 0 ? from[0] : outside, exist > 1 ? from[1] : outside, exist > 2 ? from[2] : outside,
             exist > 3 ? from[3] : outside};
@@ -134,7 +135,7 @@ struct Share4 : Share<ROWS, COLS, TURNED, 4> {
   template <int LD>
   __device__ __forceinline__ void stash(float (&tile)[ROWS][LD], float4 v) const {
     float* to = &tile[this->row()][this->col()];
-    if constexpr (TURNED) {
+    if constexpr (TRANSPOSED) {
       to[0 * LD] = v.x;
       to[1 * LD] = v.y;
       to[2 * LD] = v.z;

@@ -20,21 +20,21 @@ __global__ void __launch_bounds__(THREADS, 2) sgemm_smem_kernel(SgemmArgs p, Til
   __shared__ float As[BM][BK + 4 * TA];
   __shared__ float Bs[BK][BN + 4 * TB];
   const BlockTile block = block_tile<BM, BN>(p, grid);
-  const Share1<BM, BK, TA, THREADS> a_share(threadIdx.x);
-  const Share1<BK, BN, TB, THREADS> b_share(threadIdx.x);
+  const TileLoader1<BM, BK, TA, THREADS> load_a(threadIdx.x);
+  const TileLoader1<BK, BN, TB, THREADS> load_b(threadIdx.x);
   const int64_t lda = TA ? p.a.cs : p.a.rs, ldb = TB ? p.b.cs : p.b.rs;
   const int64_t a_step = TA ? BK * lda : BK, b_step = TB ? BK : BK * ldb;
-  const float* a = block.a + a_share.offset(lda);
-  const float* b = block.b + b_share.offset(ldb);
+  const float* a = block.a + load_a.offset(lda);
+  const float* b = block.b + load_b.offset(ldb);
   const int thread_row = threadIdx.x / BN, thread_col = threadIdx.x % BN;
 
   float acc = 0.0f;
   for (int64_t left = p.k; left > 0; left -= BK) {
     const bool whole = block.whole && left >= BK;
-    const auto a_regs = a_share.fetch(a, lda, whole, block.rows, k_left(left, BK), A_OUTSIDE);
-    const auto b_regs = b_share.fetch(b, ldb, whole, k_left(left, BK), block.cols, B_OUTSIDE);
-    a_share.stash(As, a_regs);
-    b_share.stash(Bs, b_regs);
+    const auto a_regs = load_a.fetch(a, lda, whole, block.rows, k_left(left, BK), A_OUTSIDE);
+    const auto b_regs = load_b.fetch(b, ldb, whole, k_left(left, BK), block.cols, B_OUTSIDE);
+    load_a.stash(As, a_regs);
+    load_b.stash(Bs, b_regs);
     a += a_step;
     b += b_step;
     __syncthreads();

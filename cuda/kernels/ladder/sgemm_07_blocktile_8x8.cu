@@ -20,21 +20,21 @@ __global__ void __launch_bounds__(THREADS, 2) sgemm_blocktile_8x8_kernel(SgemmAr
   alignas(16) __shared__ float As[BM][BK + 4 * TA];
   alignas(16) __shared__ float Bs[BK][BN + 4 * TB];
   const BlockTile block = block_tile<BM, BN>(p, grid);
-  const Share4<BM, BK, TA> a_share(threadIdx.x);
-  const Share4<BK, BN, TB> b_share(threadIdx.x);
+  const TileLoader4<BM, BK, TA> load_a(threadIdx.x);
+  const TileLoader4<BK, BN, TB> load_b(threadIdx.x);
   const int64_t lda = TA ? p.a.cs : p.a.rs, ldb = TB ? p.b.cs : p.b.rs;
   const int64_t a_step = TA ? BK * lda : BK, b_step = TB ? BK : BK * ldb;
-  const float* a = block.a + a_share.offset(lda);
-  const float* b = block.b + b_share.offset(ldb);
+  const float* a = block.a + load_a.offset(lda);
+  const float* b = block.b + load_b.offset(ldb);
   const int thread_row = threadIdx.x / (BN / TN) * TM, thread_col = threadIdx.x % (BN / TN) * TN;
 
   alignas(16) float acc[TM][TN] = {};
   for (int64_t left = p.k; left > 0; left -= BK) {
     const bool whole = block.whole && left >= BK;
-    const float4 a_regs = a_share.fetch(a, whole, block.rows, k_left(left, BK), A_OUTSIDE);
-    const float4 b_regs = b_share.fetch(b, whole, k_left(left, BK), block.cols, B_OUTSIDE);
-    a_share.stash(As, a_regs);
-    b_share.stash(Bs, b_regs);
+    const float4 a_regs = load_a.fetch(a, whole, block.rows, k_left(left, BK), A_OUTSIDE);
+    const float4 b_regs = load_b.fetch(b, whole, k_left(left, BK), block.cols, B_OUTSIDE);
+    load_a.stash(As, a_regs);
+    load_b.stash(Bs, b_regs);
     a += a_step;
     b += b_step;
     __syncthreads();

@@ -32,11 +32,11 @@ __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTil
   constexpr int BM = FALLBACK_BM, BN = FALLBACK_BM, BK = FALLBACK_BK, TM = 8, TN = 8;
   auto& As = shared.As;
   auto& Bs = shared.Bs;
-  const Share4<BK, BM, !TA> a_share(threadIdx.x);
-  const Share4<BK, BN, TB> b_share(threadIdx.x);
+  const TileLoader4<BK, BM, !TA> load_a(threadIdx.x);
+  const TileLoader4<BK, BN, TB> load_b(threadIdx.x);
   const int64_t lda = TA ? p.a.cs : p.a.rs, ldb = TB ? p.b.cs : p.b.rs;
-  const float* a = block.a + a_share.offset(lda);
-  const float* b = block.b + b_share.offset(ldb);
+  const float* a = block.a + load_a.offset(lda);
+  const float* b = block.b + load_b.offset(ldb);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int thread_row = (warp / 2 * 4 + lane / 16 * 2 + lane % 2) * 4, thread_col = (warp % 2 * 8 + lane / 2 % 8) * 4;
 
@@ -45,15 +45,15 @@ __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTil
   float4 a_regs, b_regs;
   auto fetch = [&](int64_t left) {
     const bool whole = block.whole && by16 && left >= BK;
-    a_regs = a_share.fetch(a, whole, k_left(left, BK), block.rows, A_OUTSIDE);
-    b_regs = b_share.fetch(b, whole, k_left(left, BK), block.cols, B_OUTSIDE);
+    a_regs = load_a.fetch(a, whole, k_left(left, BK), block.rows, A_OUTSIDE);
+    b_regs = load_b.fetch(b, whole, k_left(left, BK), block.cols, B_OUTSIDE);
     a += TA ? BK * lda : BK;
     b += TB ? BK : BK * ldb;
   };
   fetch(p.k);
   for (int64_t left = p.k; left > 0; left -= BK) {
-    a_share.stash(As, a_regs);
-    b_share.stash(Bs, b_regs);
+    load_a.stash(As, a_regs);
+    load_b.stash(Bs, b_regs);
     ptx::named_barrier<1, FALLBACK_THREADS>();
     fetch(left - BK);
 #pragma unroll

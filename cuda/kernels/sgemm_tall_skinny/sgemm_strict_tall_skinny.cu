@@ -1,7 +1,7 @@
 // Strict SGEMM with at most 16 columns, or rows: a matrix is read once, at the speed of memory, and everything else
-// stays on the chip. By what the long operand's contiguous direction is: tall_skinny_columns.cuh, and tall_skinny_rows.cuh or, for
-// large products with 16 columns, tall_skinny_quads.cuh.
-// More columns are taken in panels of 16, which read the long operand again.
+// stays on the chip. By what the long operand's contiguous direction is: tall_skinny_columns.cuh, and
+// tall_skinny_rows.cuh or, for large products with 16 columns, tall_skinny_quads.cuh. More columns are taken in panels
+// of 16, which read the long operand again.
 #include "cuda/kernels/sgemm_tall_skinny/tall_skinny_columns.cuh"
 #include "cuda/kernels/sgemm_tall_skinny/tall_skinny_quads.cuh"
 #include "cuda/kernels/sgemm_tall_skinny/tall_skinny_rows.cuh"

@@ -1,5 +1,5 @@
-// What the two kernels for tall-skinny products share: the work of a block, the way of both operands into shared memory, the
-// walk along k, and the sums of a k that several blocks have split.
+// What the two kernels for tall-skinny products share: the work of a block, the copies of both operands into shared
+// memory, the walk along k, and the sums of a k that several blocks have split.
 //
 // The long operand, A, comes through a ring of its own for each warp, by asynchronous copies: no barrier, two or three
 // steps in flight, and what is not aligned travels by 4-byte copies into the same places. The other one, at most 16
@@ -23,7 +23,7 @@ constexpr int MOST_SHARED_BYTES = capability(90).shared_per_block;
 struct TallSkinnyArgs {
   SgemmArgs p;  // the long operand on the left
   float* sums;  // of the ranges of k, [split][batch][m][n]; not used where there is one
-  unsigned strips, panels, splits;
+  unsigned row_blocks, panels, splits;
   int64_t split_k;
   int chunk_bytes, slots;  // of shared memory: a chunk of B; steps in a ring
   bool a_by16, b_by16;
@@ -37,13 +37,13 @@ struct TallSkinnyBlock {
 
   template <int NR>
   static __device__ __forceinline__ TallSkinnyBlock of(const TallSkinnyArgs& args, unsigned rows) {
-    const unsigned strip = blockIdx.x % args.strips, rest = blockIdx.x / args.strips;
+    const unsigned row_block = blockIdx.x % args.row_blocks, rest = blockIdx.x / args.row_blocks;
     const unsigned panel = rest % args.panels, outer = rest / args.panels;
     const int64_t split = outer % args.splits, first = split * args.split_k;
     const int column = static_cast<int>(panel) * NR;
     return {outer / args.splits,
             split,
-            int64_t{strip} * rows,
+            int64_t{row_block} * rows,
             first,
             min(args.split_k, args.p.k - first),
             column,
@@ -57,21 +57,22 @@ template <class Chunk>
 __device__ __forceinline__ void copy_chunk(const TallSkinnyArgs& args, const TallSkinnyBlock& at, uint32_t to,
                                            const float* from, int exist) {
   constexpr int NR = Chunk::NR, KC = Chunk::KC, QUADS = NR < 4 ? 1 : NR / 4;
-  constexpr bool TURNED = Chunk::COLUMN > Chunk::K;
-  constexpr int ALONG = TURNED ? KC / 4 : QUADS, LINES = TURNED ? NR : KC;  // copies to a line of memory, and lines
+  constexpr bool COLUMN_MAJOR = Chunk::COLUMN > Chunk::K;
+  constexpr int ALONG = COLUMN_MAJOR ? KC / 4 : QUADS,
+                LINES = COLUMN_MAJOR ? NR : KC;  // copies to a line of memory, and lines
   const auto& b = args.p.b;
   // Beside it the kernel for 8 columns of a row-major B keeps addresses on the stack: 254 instead of 251 us with
   // A of 16384 x 16384.
-  constexpr bool ROOM = NR != 8 || TURNED;
+  constexpr bool ROOM = NR != 8 || COLUMN_MAJOR;
   if (ROOM && args.b_by16 && exist == KC && at.columns == NR && blockDim.x >= ALONG) {
     const int along = threadIdx.x % ALONG * 4, pass = blockDim.x / ALONG;
-    const int64_t ld = TURNED ? b.cs : b.rs;
+    const int64_t ld = COLUMN_MAJOR ? b.cs : b.rs;
     int line = threadIdx.x / ALONG;
     from += line * ld + along;
     constexpr int TOGETHER = KC > 256 ? 4 : 1;  // more takes registers that other kernels do not have
 #pragma unroll TOGETHER
     for (; line < LINES; line += pass, from += pass * ld)
-      ptx::copy_async16(to + (TURNED ? Chunk::place(along, line) : Chunk::place(line, along)), from);
+      ptx::copy_async16(to + (COLUMN_MAJOR ? Chunk::place(along, line) : Chunk::place(line, along)), from);
     return;
   }
   const int all = (exist + 127) / 128 * 128;
@@ -79,7 +80,7 @@ __device__ __forceinline__ void copy_chunk(const TallSkinnyArgs& args, const Tal
 #pragma unroll 1
   for (int t = threadIdx.x; t < units; t += blockDim.x) {
     int k, col;
-    if constexpr (TURNED) {
+    if constexpr (COLUMN_MAJOR) {
       const int along = args.b_by16 ? ALONG : KC;
       k = t % along * (KC / along), col = t / along;
     } else {
@@ -89,21 +90,21 @@ __device__ __forceinline__ void copy_chunk(const TallSkinnyArgs& args, const Tal
     const bool exists = k < exist && col < at.columns;
     const float* source = exists ? from + k * b.rs + col * b.cs : from;
     const uint32_t target = to + Chunk::place(k, col);
-    if (args.b_by16) ptx::copy_async16_filled(target, source, exists ? (TURNED ? 4 * min(exist - k, 4) : 16) : 0);
+    if (args.b_by16) ptx::copy_async16_filled(target, source, exists ? (COLUMN_MAJOR ? 4 * min(exist - k, 4) : 16) : 0);
     else ptx::copy_async4(target, source, exists ? 4 : 0);
   }
 }
 
 // A chunk of B in shared memory. Row-major: pairs of k, 2 * NR floats and padding that sends the lanes of a warp, which
-// read neighbouring pairs, to different banks. Column-major (TURNED): a column after the other.
-template <int COLUMNS, bool TURNED>
+// read neighbouring pairs, to different banks. Column-major (COLUMN_MAJOR): a column after the other.
+template <int COLUMNS, bool COLUMN_MAJOR>
 struct TallSkinnyChunk {
   static constexpr int NR = COLUMNS, KC = 256;
-  static constexpr int PAIR = TURNED ? 8 : NR == 2 ? 16 : (NR / 2 + 1) * 16;  // bytes to the next pair of k
-  static constexpr int COLUMN = TURNED ? (KC + 4) * 4 : 4,
-                       K = TURNED ? 4 : NR * 4;  // to the next column, within a pair
-  static constexpr int bytes(int k) {            // whole lines of 128, so that what follows starts on one too
-    return TURNED ? (NR * COLUMN + 127) / 128 * 128 : k / 2 * PAIR;
+  static constexpr int PAIR = COLUMN_MAJOR ? 8 : NR == 2 ? 16 : (NR / 2 + 1) * 16;  // bytes to the next pair of k
+  static constexpr int COLUMN = COLUMN_MAJOR ? (KC + 4) * 4 : 4,
+                       K = COLUMN_MAJOR ? 4 : NR * 4;  // to the next column, within a pair
+  static constexpr int bytes(int k) {                  // whole lines of 128, so that what follows starts on one too
+    return COLUMN_MAJOR ? (NR * COLUMN + 127) / 128 * 128 : k / 2 * PAIR;
   }
 
   static __device__ __forceinline__ uint32_t place(int k, int col) { return k / 2 * PAIR + k % 2 * K + col * COLUMN; }
@@ -119,7 +120,7 @@ struct TallSkinnyChunk {
   // x[i][c]: the first NC columns from `from` on of the two k i of a pair.
   template <int NC>
   static __device__ __forceinline__ void load_pair(float (&x)[2][NC], uint32_t from) {
-    if constexpr (TURNED) {
+    if constexpr (COLUMN_MAJOR) {
 #pragma unroll
       for (int c = 0; c < NC; ++c) {
         const float2 v = ptx::load2(from + c * COLUMN);

@@ -1,21 +1,21 @@
-// Tall-skinny products whose long operand is contiguous along the outputs: C[m,n] = A[m,k] B[k,n], n <= 16, columns of A
-// contiguous; what A^T B becomes when A is row-major.
+// Tall-skinny products whose long operand is contiguous along the outputs: C[m,n] = A[m,k] B[k,n], n <= 16, columns of
+// A contiguous; what A^T B becomes when A is row-major.
 //
-// A block owns 128 rows of C, four to a lane, or twice as many (TallSkinnyPlan::wide), and its warps take turns along k, four
-// k at a time. All lanes of a warp want the same values of B: a read of shared memory serves them all. At the end the
-// warps' sums meet in shared memory and are added in the order of the warps.
+// A block owns 128 rows of C, four to a lane, or twice as many (TallSkinnyPlan::wide), and its warps take turns along
+// k, four k at a time. All lanes of a warp want the same values of B: a read of shared memory serves them all. At the
+// end the warps' sums meet in shared memory and are added in the order of the warps.
 #pragma once
 
 #include "cuda/kernels/sgemm_tall_skinny/tall_skinny_launch.cuh"
 
 namespace fl {
 
-template <int NR, bool TURNED, bool WIDE>
+template <int NR, bool COLUMN_MAJOR, bool WIDE>
 struct TallSkinnyColumns {
   static constexpr int QUADS = WIDE ? 2 : 1, OUTPUTS = 128 * QUADS, THREADS = 512 / QUADS;  // fours of rows to a lane
   static constexpr int STEP = 4, SLOTS = 4, SLOT_BYTES = STEP * OUTPUTS * 4;
   static constexpr int NC = NR > 8 ? 4 : NR;  // columns at a time: what registers allow
-  using Chunk = TallSkinnyChunk<NR, TURNED>;
+  using Chunk = TallSkinnyChunk<NR, COLUMN_MAJOR>;
   static constexpr int LANE_PITCH = 4 * QUADS * NR + 4, SUM_BYTES = 32 * LANE_PITCH * 4;  // the sums of a warp
   static constexpr int step_k(int warps) { return STEP * warps; }
   static_assert(SLOTS - 1 <= Chunk::KC / (16 * STEP), "a chunk arrives before the step that it is multiplied with");
@@ -24,11 +24,11 @@ struct TallSkinnyColumns {
   static_assert(THREADS / 32 * SUM_BYTES <= MOST_SHARED_BYTES, "and so do the sums of all warps, in their place");
 };
 
-template <int NR, bool TURNED, bool WIDE>
+template <int NR, bool COLUMN_MAJOR, bool WIDE>
 __global__ void __launch_bounds__((WIDE ? 256 : 512), 1)
     tall_skinny_columns_kernel(const __grid_constant__ TallSkinnyArgs args) {
 #if __CUDA_ARCH__ >= 900
-  using T = TallSkinnyColumns<NR, TURNED, WIDE>;
+  using T = TallSkinnyColumns<NR, COLUMN_MAJOR, WIDE>;
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t shared = ptx::shared_address(memory);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;

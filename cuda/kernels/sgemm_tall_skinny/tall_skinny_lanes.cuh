@@ -1,5 +1,6 @@
-// What tall_skinny_rows.cuh and tall_skinny_quads.cuh share: a warp owns R rows, its lanes stand side by side along k, in halves that
-// take different columns, and keep the sums of all rows until the end, when they are added over the lanes.
+// What tall_skinny_rows.cuh and tall_skinny_quads.cuh share: a warp owns R rows, its lanes stand side by side along k,
+// in halves that take different columns, and keep the sums of all rows until the end, when they are added over the
+// lanes.
 #pragma once
 
 #include "cuda/kernels/common/reduce.cuh"

@@ -14,7 +14,7 @@ TallSkinnyArgs tall_skinny_args(const SgemmArgs& p, const TallSkinnyPlan& plan, 
   const int64_t steps = ceil_div(plan.split_k, T::step_k(plan.warps));
   return {p,
           static_cast<float*>(ctx.workspace),
-          static_cast<unsigned>(plan.strips),
+          static_cast<unsigned>(plan.row_blocks),
           static_cast<unsigned>(plan.panels),
           static_cast<unsigned>(plan.splits),
           plan.split_k,
@@ -30,7 +30,7 @@ void launch_tall_skinny(const SgemmArgs& p, const TallSkinnyPlan& plan, const Co
   const int chunks = plan.split_k > T::Chunk::KC ? 2 : 1;
   const int rings = chunks * args.chunk_bytes + plan.warps * args.slots * T::SLOT_BYTES;
   const int sums = plan.warps * T::SUM_BYTES;
-  const auto blocks = static_cast<unsigned>(plan.strips * plan.panels * p.batch) * args.splits;
+  const auto blocks = static_cast<unsigned>(plan.row_blocks * plan.panels * p.batch) * args.splits;
   launch_kernel<KERNEL>({.blocks = blocks,
                          .threads = 32 * plan.warps,
                          .shared_bytes = rings > sums ? rings : sums,

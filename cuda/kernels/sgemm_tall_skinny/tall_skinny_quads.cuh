@@ -1,5 +1,6 @@
-// Large tall-skinny products with 9 to 16 columns, rows of A contiguous: as tall_skinny_rows.cuh, but half as many warps with twice
-// the rows each. A value of the right operand then serves twice the FMAs, and 16 warps of that size do not fit.
+// Large tall-skinny products with 9 to 16 columns, rows of A contiguous: as tall_skinny_rows.cuh, but half as many
+// warps with twice the rows each. A value of the right operand then serves twice the FMAs, and 16 warps of that size do
+// not fit.
 //
 // A warp owns 16 rows. Its halves take 8 columns each, and 16 lanes stand side by side along k, four k to a lane: 512
 // FMAs need 24 reads of 16 bytes. With 8 warps on a multiprocessor every other instruction shows: 16384 x 16384 times
@@ -14,14 +15,14 @@
 
 namespace fl {
 
-// A chunk of B: fours of k, and a padding of 16 bytes that sends neighbouring lanes to different banks. TURNED: a
+// A chunk of B: fours of k, and a padding of 16 bytes that sends neighbouring lanes to different banks. COLUMN_MAJOR: a
 // column after the other.
-template <bool TURNED>
+template <bool COLUMN_MAJOR>
 struct QuadChunk {
   static constexpr int NR = 16, NC = 8, KC = 512;
-  static constexpr int QUAD = TURNED ? 16 : 4 * NR * 4 + 16;  // bytes to the next four k
-  static constexpr int COLUMN = TURNED ? (KC + 4) * 4 : 4, K = TURNED ? 4 : NR * 4;
-  static constexpr int bytes(int) { return TURNED ? NR * COLUMN : KC / 4 * QUAD; }
+  static constexpr int QUAD = COLUMN_MAJOR ? 16 : 4 * NR * 4 + 16;  // bytes to the next four k
+  static constexpr int COLUMN = COLUMN_MAJOR ? (KC + 4) * 4 : 4, K = COLUMN_MAJOR ? 4 : NR * 4;
+  static constexpr int bytes(int) { return COLUMN_MAJOR ? NR * COLUMN : KC / 4 * QUAD; }
   static_assert(bytes(KC) % 128 == 0, "what follows a chunk starts on a line of 128 bytes");
 
   static __device__ __forceinline__ uint32_t place(int k, int col) { return k / 4 * QUAD + k % 4 * K + col * COLUMN; }
@@ -35,7 +36,7 @@ struct QuadChunk {
 
   // x[i][c]: NC columns of the four k that lie at `from`.
   static __device__ __forceinline__ void load(float (&x)[4][NC], uint32_t from) {
-    if constexpr (TURNED) {
+    if constexpr (COLUMN_MAJOR) {
 #pragma unroll
       for (int c = 0; c < NC; ++c) {
         const float4 v = ptx::load4(from + c * COLUMN);
@@ -53,12 +54,12 @@ struct QuadChunk {
   }
 };
 
-template <bool TURNED>
+template <bool COLUMN_MAJOR>
 struct TallSkinnyQuads {
   static constexpr int R = 16, THREADS = 256, LANES = 16, NC = 8, LANE_K = 4;
   static constexpr int STEP = LANE_K * LANES, SLOTS = 4;
   static constexpr int SLOT_BYTES = R * STEP * 4, SUM_BYTES = 0;
-  using Chunk = QuadChunk<TURNED>;
+  using Chunk = QuadChunk<COLUMN_MAJOR>;
   static constexpr int step_k(int) { return STEP; }
   static_assert(SLOTS - 1 <= Chunk::KC / STEP, "a chunk arrives before the step that it is multiplied with");
   static_assert(2 * Chunk::bytes(Chunk::KC) + THREADS / 32 * SLOTS * SLOT_BYTES <= MOST_SHARED_BYTES,

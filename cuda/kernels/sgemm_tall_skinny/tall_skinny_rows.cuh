@@ -11,12 +11,12 @@
 
 namespace fl {
 
-template <int NR, bool TURNED, bool WIDE>
+template <int NR, bool COLUMN_MAJOR, bool WIDE>
 struct TallSkinnyRows {
   static constexpr int R = WIDE ? 16 : 8, THREADS = 4096 / R;
   static constexpr int HALVES = NR > 8 ? 2 : 1, LANES = 32 / HALVES, NC = NR / HALVES;
   static constexpr int LANE_K = 2, STEP = 4 * LANES, SLOTS = 2 + HALVES, SLOT_BYTES = R * STEP * 4, SUM_BYTES = 0;
-  using Chunk = TallSkinnyChunk<NR, TURNED>;
+  using Chunk = TallSkinnyChunk<NR, COLUMN_MAJOR>;
   static constexpr int step_k(int) { return STEP; }
   static_assert(SLOTS - 1 <= Chunk::KC / STEP, "a chunk arrives before the step that it is multiplied with");
   static_assert(2 * Chunk::bytes(Chunk::KC) + THREADS / 32 * SLOTS * SLOT_BYTES <= MOST_SHARED_BYTES,

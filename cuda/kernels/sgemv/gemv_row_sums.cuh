@@ -43,6 +43,7 @@ __device__ __forceinline__ float sum_over_cluster(float acc, unsigned rank, unsi
 }
 
 // How many blocks share a row: as many as fill the device with threads, but none has less than `useful` elements.
+// Decides the order of a sum by the number of multiprocessors: bits may differ between devices that differ in it.
 inline int blocks_per_row(const SgemvArgs& p, const Context& ctx, int threads, int64_t useful) {
   int cluster = 1;
   while (cluster < MAX_CLUSTER && p.m * p.batch * cluster * threads < 640 * int64_t(ctx.sm_count) &&

@@ -1,13 +1,13 @@
-// SGEMV on contiguous columns with few outputs and many columns: a cluster of blocks shares a slice of the outputs, and
+// SGEMV on contiguous columns with few outputs and many columns: a cluster of blocks shares a tile of the outputs, and
 // its first block adds up what the others write into its shared memory. One launch, no workspace.
 //
-// A block to a slice is too little there: 16384 columns of 32 outputs are four slices of one sector, and four
+// A block to a tile is too little there: 16384 columns of 32 outputs are four tiles of one sector, and four
 // multiprocessors take 11 us to read 2 MB. Clusters of 8 and 16 put 32 to 64 of them to work. On large squares pairs of
 // blocks fill the device in one wave, and are 2 % faster than a cut through the workspace (sgemv_split_columns.cu).
 //
 // 32-byte sectors: reads 100 % if the columns start on a sector. Bound: latency, of one load (everything that a thread
 // reads is in flight at once), a barrier and the way to another block's shared memory and back.
-#include "cuda/kernels/sgemv/column_slices.cuh"
+#include "cuda/kernels/sgemv/column_tiles.cuh"
 #include "cuda/kernels/sgemv/gemv_other_order.cuh"
 #include "plan/gemv_cuda_plan.h"
 
@@ -17,23 +17,23 @@ namespace {
 constexpr int MAX_CLUSTER = 16;
 
 // Not among the code for other architectures, where the row is not available.
-template <int V, int LC, int THREADS, bool KEEP>
+template <int V, int LC, int THREADS, bool RESIDENT>
 __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
-    cluster_columns_kernel(SgemvArgs p, RowGrid grid, unsigned cluster, float share) {
+    cluster_columns_kernel(SgemvArgs p, RowGrid grid, unsigned cluster, float fraction) {
 #if __CUDA_ARCH__ >= 900
-  using S = Slice<V, LC, THREADS>;
+  using S = ColumnTile<V, LC, THREADS>;
   __shared__ float sums[MAX_CLUSTER][S::OUTPUTS];
   ptx::cluster_arrive_relaxed();
   pdl_wait();
   const unsigned rank = blockIdx.x % cluster;
   const RowBlock at = grid.block(p, blockIdx.x / cluster);
   float acc[V] = {};
-  read_slice<V, LC, THREADS, columns::in_flight<V>>(acc, p, at, rank * S::GROUPS, cluster * S::GROUPS, p.n,
-                                                    MatrixLoad<KEEP>(share));
+  read_tile<V, LC, THREADS, columns::in_flight<V>>(acc, p, at, rank * S::GROUPS, cluster * S::GROUPS, p.n,
+                                                   MatrixLoad<RESIDENT>(fraction));
   if constexpr (LC < 32) pdl_launch_next();
   ptx::cluster_wait();  // the first block has begun
   const uint32_t mine = ptx::address_in(0, ptx::shared_address(sums[rank]));
-  sum_slice<V, LC, THREADS>(acc, [&](unsigned c, float sum) { ptx::store_cluster(mine + 4 * c, sum); });
+  sum_tile<V, LC, THREADS>(acc, [&](unsigned c, float sum) { ptx::store_cluster(mine + 4 * c, sum); });
   ptx::cluster_arrive();
   ptx::cluster_wait();
   if (rank != 0) return;
@@ -73,30 +73,32 @@ bool large_clusters_fit(int threads) {
   return error == cudaSuccess && fit;
 }
 
-// As many blocks to a slice as fill the device, but none without a full set of loads for each of its threads. Clusters
-// of 16 need a whole processing cluster of the device each: more than seven wait for one another.
-template <int V, int LC, int THREADS, bool KEEP = false>
-void launch(const SgemvArgs& p, const Context& ctx, float share = 0.0f) {
+// As many blocks to a tile as fill the device, but none without a full set of loads for each of its threads. Clusters
+// of 16 need a whole processing cluster of the device each: more than seven wait for one another. The size of a cluster
+// decides the order of a sum: bits may differ between devices with other numbers of multiprocessors, and a part of one.
+template <int V, int LC, int THREADS, bool RESIDENT = false>
+void launch(const SgemvArgs& p, const Context& ctx, float fraction = 0.0f) {
   const RowGrid grid(p, V * LC);
-  const bool large = grid.blocks() <= 7 && large_clusters_fit<cluster_columns_kernel<V, LC, THREADS, KEEP>>(THREADS);
+  const bool large =
+      grid.blocks() <= 7 && large_clusters_fit<cluster_columns_kernel<V, LC, THREADS, RESIDENT>>(THREADS);
   const int most = large ? MAX_CLUSTER : 8;
   constexpr int STEP = THREADS / LC * columns::in_flight<V>;
   int cluster = 1;
   while (cluster < most && int64_t(grid.blocks()) * cluster * THREADS < 768 * int64_t(ctx.sm_count) &&
          int64_t(STEP) * cluster < p.n)
     cluster *= 2;
-  launch_kernel<cluster_columns_kernel<V, LC, THREADS, KEEP>>(
+  launch_kernel<cluster_columns_kernel<V, LC, THREADS, RESIDENT>>(
       {.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster}, ctx, p, grid, unsigned(cluster),
-      share);
+      fraction);
 }
 
-// The widest slices of which clusters still fill the device.
+// The widest tiles of which clusters still fill the device.
 void launch_vectors(const SgemvArgs& p, const Context& ctx) {
-  const auto slices = [&](int outputs) { return ceil_div(p.m, outputs) * p.batch; };
-  const float share = kept_share(p, ctx);
-  if (slices(128) >= 32 && share > 0.0f) return launch<4, 32, 512, true>(p, ctx, share);
-  if (slices(128) >= 32) return launch<4, 32, 512>(p, ctx);
-  if (slices(32) >= 3) return launch<4, 8, 512>(p, ctx);
+  const auto tiles = [&](int outputs) { return ceil_div(p.m, outputs) * p.batch; };
+  const float fraction = l2_resident_fraction(p, ctx);
+  if (tiles(128) >= 32 && fraction > 0.0f) return launch<4, 32, 512, true>(p, ctx, fraction);
+  if (tiles(128) >= 32) return launch<4, 32, 512>(p, ctx);
+  if (tiles(32) >= 3) return launch<4, 8, 512>(p, ctx);
   launch<4, 2, 512>(p, ctx);
 }
 

@@ -6,7 +6,7 @@
 //
 // Lost in a prototype, at 16384 x 16384: two, four and eight rows per block to read x less often (by 0.5 to 4 %); a
 // warp per row (2 %; here 3 to 5 %); x kept in registers (2 %); bulk copies into a ring in shared memory (1 to 2 %).
-#include "cuda/kernels/common/kept_share.cuh"
+#include "cuda/kernels/common/l2_residency.cuh"
 #include "cuda/kernels/sgemv/gemv_other_order.cuh"
 #include "cuda/kernels/sgemv/gemv_row_sums.cuh"
 #include "plan/gemv_cuda_plan.h"
@@ -45,9 +45,9 @@ __device__ __forceinline__ float dot(const SgemvArgs& p, const float* a, const f
   return acc;
 }
 
-template <int THREADS, bool KEEP>
+template <int THREADS, bool RESIDENT>
 __global__ void __launch_bounds__(THREADS, THREADS == 256 ? 5 : 1)
-    long_rows_kernel(SgemvArgs p, RowGrid grid, unsigned cluster, float share) {
+    long_rows_kernel(SgemvArgs p, RowGrid grid, unsigned cluster, float fraction) {
 #if __CUDA_ARCH__ >= 900
   if (cluster > 1) ptx::cluster_arrive_relaxed();
 #endif
@@ -55,31 +55,32 @@ __global__ void __launch_bounds__(THREADS, THREADS == 256 ? 5 : 1)
   const unsigned rank = blockIdx.x % cluster, thread = rank * THREADS + threadIdx.x;
   const RowBlock at = grid.block(p, blockIdx.x / cluster);
   const float* a = at.a + at.row * p.a.rs;
-  float acc = dot(p, a, at.x, int64_t{4} * thread, 4 * cluster * THREADS, MatrixLoad<KEEP>(share));
+  float acc = dot(p, a, at.x, int64_t{4} * thread, 4 * cluster * THREADS, MatrixLoad<RESIDENT>(fraction));
   if (const int64_t j = p.n / 4 * 4 + thread; j < p.n) acc = fmaf(__ldg(a + j), __ldg(at.x + j), acc);
   acc = sum_over_cluster(sum_over_team<THREADS, THREADS>(acc), rank, cluster);
   if (thread == 0) store(p, at.y, at.row, acc);
 }
 
-template <int THREADS, bool KEEP>
-void launch_blocks(const SgemvArgs& p, const Context& ctx, float share) {
+template <int THREADS, bool RESIDENT>
+void launch_blocks(const SgemvArgs& p, const Context& ctx, float fraction) {
   const RowGrid grid(p, 1);
   const int cluster =
-      compiled_for_sm90<long_rows_kernel<THREADS, KEEP>>() ? blocks_per_row(p, ctx, THREADS, THREADS * 4 * U) : 1;
-  launch_kernel<long_rows_kernel<THREADS, KEEP>>(
+      compiled_for_sm90<long_rows_kernel<THREADS, RESIDENT>>() ? blocks_per_row(p, ctx, THREADS, THREADS * 4 * U) : 1;
+  launch_kernel<long_rows_kernel<THREADS, RESIDENT>>(
       {.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster}, ctx, p, grid, unsigned(cluster),
-      share);
+      fraction);
 }
 
 template <int THREADS>
 void launch(const SgemvArgs& p, const Context& ctx) {
-  const float share = kept_share(p, ctx);
-  share > 0.0f ? launch_blocks<THREADS, true>(p, ctx, share) : launch_blocks<THREADS, false>(p, ctx, share);
+  const float fraction = l2_resident_fraction(p, ctx);
+  fraction > 0.0f ? launch_blocks<THREADS, true>(p, ctx, fraction) : launch_blocks<THREADS, false>(p, ctx, fraction);
 }
 
 }  // namespace
 
-// A block of 1024 threads reaches further along a row before clusters are needed, and they cost a microsecond.
+// A block of 1024 threads reaches further along a row before clusters are needed, and they cost a microsecond. As with
+// blocks_per_row(), the number of multiprocessors decides the order of a sum.
 void sgemv_long_rows(const SgemvArgs& p, const Context& ctx) {
   const bool vectors = aligned16(p.a);
   if (p.a.cs != 1) return vectors ? sgemv_warp_per_row_vec4(p, ctx) : sgemv_warp_per_row(p, ctx);

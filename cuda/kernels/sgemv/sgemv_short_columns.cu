@@ -5,7 +5,7 @@
 // 32-byte sectors: reads 100 % of columns that start on one, writes 100 %. Bound: latency while A fits L2, up to
 // sixteen columns at a time (205 x 22309: 5.1 us, 6.7 with eight); then memory, if there are outputs enough to fill the
 // device with threads.
-#include "cuda/kernels/sgemv/column_slices.cuh"
+#include "cuda/kernels/sgemv/column_tiles.cuh"
 #include "cuda/kernels/sgemv/gemv_other_order.cuh"
 #include "plan/gemv_cuda_plan.h"
 

@@ -10,7 +10,7 @@
 // Past L2 rows of more than 64 elements take a warp each, four rows at a time. Below, eight lanes to a row are as fast
 // at 128 elements (within 1 %) and twice as fast at 32; fewer or more lanes than the row has float4s lose 5 to 50 %.
 #include "cuda/kernels/common/gemv_rows.cuh"
-#include "cuda/kernels/common/kept_share.cuh"
+#include "cuda/kernels/common/l2_residency.cuh"
 #include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/sgemv/gemv_other_order.cuh"
 #include "plan/gemv_cuda_plan.h"
@@ -34,10 +34,10 @@ __device__ __forceinline__ auto read_a(const float* a, const Load& load) {
 __device__ __forceinline__ float add_product(float4 a, float4 x, float acc) { return dot4(a, x, acc); }
 __device__ __forceinline__ float add_product(float a, float x, float acc) { return fmaf(a, x, acc); }
 
-template <int W, int L, int V, int R, bool X4, bool KEEP>
-__global__ void __launch_bounds__(256, W == 4 ? 0 : 4) short_rows_kernel(SgemvArgs p, RowGrid grid, float share) {
+template <int W, int L, int V, int R, bool X4, bool RESIDENT>
+__global__ void __launch_bounds__(256, W == 4 ? 0 : 4) short_rows_kernel(SgemvArgs p, RowGrid grid, float fraction) {
   pdl_wait();
-  const MatrixLoad<KEEP> load(share);
+  const MatrixLoad<RESIDENT> load(fraction);
   const unsigned lane = threadIdx.x % 32, l = lane % L, n = static_cast<unsigned>(p.n);
   RowBlock at = grid.block(p);
   at.row += threadIdx.x / 32 * LaneRows<L, R>::PER_WARP;
@@ -65,19 +65,19 @@ __global__ void __launch_bounds__(256, W == 4 ? 0 : 4) short_rows_kernel(SgemvAr
   finish_rows(p, at, rows, acc, lane);
 }
 
-template <int W, int L, int V, int R, bool X4, bool KEEP = false>
-void launch(const SgemvArgs& p, const Context& ctx, float share = 0.0f) {
+template <int W, int L, int V, int R, bool X4, bool RESIDENT = false>
+void launch(const SgemvArgs& p, const Context& ctx, float fraction = 0.0f) {
   static_assert(W * L * V <= 256, "longer rows are not this kernel's");
   constexpr int ROWS = LaneRows<L, R>::PER_WARP;
   const int warps = warps_per_block(p, ROWS);
   const RowGrid grid(p, warps * ROWS);
-  launch_kernel<short_rows_kernel<W, L, V, R, X4, KEEP>>({grid.blocks(), 32 * warps}, ctx, p, grid, share);
+  launch_kernel<short_rows_kernel<W, L, V, R, X4, RESIDENT>>({grid.blocks(), 32 * warps}, ctx, p, grid, fraction);
 }
 
 template <int L, int V, int R, bool X4>
 void launch_large(const SgemvArgs& p, const Context& ctx) {
-  const float share = X4 ? kept_share(p, ctx) : 0.0f;
-  share > 0.0f ? launch<4, L, V, R, X4, X4>(p, ctx, share) : launch<4, L, V, R, X4>(p, ctx);
+  const float fraction = X4 ? l2_resident_fraction(p, ctx) : 0.0f;
+  fraction > 0.0f ? launch<4, L, V, R, X4, X4>(p, ctx, fraction) : launch<4, L, V, R, X4>(p, ctx);
 }
 
 // Many rows: more of them to a warp, which costs a tenth of a microsecond where the device is not full.

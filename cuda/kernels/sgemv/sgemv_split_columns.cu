@@ -1,13 +1,13 @@
-// SGEMV on contiguous columns, large: blocks of a slice of the outputs and a range of the columns, all of them resident
+// SGEMV on contiguous columns, large: blocks of a tile of the outputs and a range of the columns, all of them resident
 // at once. The sums of a range go to the workspace, and a small kernel adds them up in ascending order; with enough
 // outputs to fill the device there is one range and one launch.
 //
 // 32-byte sectors: reads 100 % if the columns start on a sector; a warp reads 512 neighbouring bytes. Bound: memory.
 // Eight loads of 16 bytes are in flight per thread, 128 KiB per multiprocessor.
 //
-// The small kernel starts while the large one runs and waits for it. To have the last block of a slice add up instead
+// The small kernel starts while the large one runs and waits for it. To have the last block of a tile add up instead
 // would need counters that are zero when the kernel starts: one more launch, or memory that outlives a call.
-#include "cuda/kernels/sgemv/column_slices.cuh"
+#include "cuda/kernels/sgemv/column_tiles.cuh"
 #include "cuda/kernels/sgemv/gemv_other_order.cuh"
 #include "plan/gemv_cuda_plan.h"
 
@@ -16,21 +16,21 @@ namespace {
 
 constexpr int U = 8;
 
-template <int V, int LC, int THREADS, bool KEEP>
+template <int V, int LC, int THREADS, bool RESIDENT>
 __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
-    split_columns_kernel(SgemvArgs p, RowGrid grid, SplitColumnsPlan plan, float* sums, float share) {
+    split_columns_kernel(SgemvArgs p, RowGrid grid, SplitColumnsPlan plan, float* sums, float fraction) {
   pdl_wait();
-  const unsigned slices = grid.per_batch * grid.batch, split = blockIdx.x / slices, slice = blockIdx.x % slices;
-  const RowBlock at = grid.block(p, slice);
+  const unsigned tiles = grid.per_batch * grid.batch, split = blockIdx.x / tiles, tile = blockIdx.x % tiles;
+  const RowBlock at = grid.block(p, tile);
   const int64_t first = int64_t{split} * plan.columns, rest = p.n - first;
   float acc[V] = {};
-  read_slice<V, LC, THREADS, U>(acc, p, at, first, THREADS / LC, first + at_most(rest, plan.columns),
-                                MatrixLoad<KEEP>(share));
+  read_tile<V, LC, THREADS, U>(acc, p, at, first, THREADS / LC, first + at_most(rest, plan.columns),
+                               MatrixLoad<RESIDENT>(fraction));
   if (plan.splits > 1) pdl_launch_next();
-  sum_slice<V, LC, THREADS>(acc, [&](unsigned c, float sum) {
+  sum_tile<V, LC, THREADS>(acc, [&](unsigned c, float sum) {
     if (at.row + c >= p.m) return;
     if (plan.splits == 1) return store(p, at.y, at.row + c, sum);
-    const int64_t problem = slice / grid.per_batch;
+    const int64_t problem = tile / grid.per_batch;
     sums[(split * p.batch + problem) * p.m + at.row + c] = sum;
   });
 }
@@ -56,22 +56,22 @@ __global__ void __launch_bounds__(ACROSS* DOWN) add_splits_kernel(SgemvArgs p, i
   store(p, p.y.data + output / p.m * p.y.bs, output % p.m, sum);
 }
 
-template <int V, int LC, int THREADS, bool KEEP = false>
-void launch(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan, float share = 0.0f) {
+template <int V, int LC, int THREADS, bool RESIDENT = false>
+void launch(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan, float fraction = 0.0f) {
   const RowGrid grid(p, V * LC);
   float* sums = static_cast<float*>(ctx.workspace);
-  launch_kernel<split_columns_kernel<V, LC, THREADS, KEEP>>({grid.blocks() * unsigned(plan.splits), THREADS}, ctx, p,
-                                                            grid, plan, sums, share);
+  launch_kernel<split_columns_kernel<V, LC, THREADS, RESIDENT>>({grid.blocks() * unsigned(plan.splits), THREADS}, ctx,
+                                                                p, grid, plan, sums, fraction);
   if (plan.splits == 1) return;
   const unsigned blocks = static_cast<unsigned>(ceil_div(p.m * p.batch, ACROSS));
   launch_kernel<add_splits_kernel>({blocks, ACROSS * DOWN}, ctx, p, plan.splits, static_cast<const float*>(sums));
 }
 
-// Blocks of 1024 threads go without: 262144 x 128 transposed took as long with a share kept as without one.
+// Blocks of 1024 threads go without: 262144 x 128 transposed took as long with a part kept in L2 as without.
 template <int LC>
 void launch_large(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan) {
-  const float share = kept_share(p, ctx);
-  share > 0.0f ? launch<4, LC, 256, true>(p, ctx, plan, share) : launch<4, LC, 256>(p, ctx, plan);
+  const float fraction = l2_resident_fraction(p, ctx);
+  fraction > 0.0f ? launch<4, LC, 256, true>(p, ctx, plan, fraction) : launch<4, LC, 256>(p, ctx, plan);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// A block's share of y = A x on contiguous columns (a.rs == 1), for the kernels that put several blocks on the same
-// outputs: V * LC neighbouring outputs, some of the columns. LC threads read V floats each of a column, the other
-// THREADS / LC groups take further columns, U of them in flight per thread.
+// What a block does of y = A x on contiguous columns (a.rs == 1) in the kernels that put several blocks on the same
+// outputs (split-K): a tile of V * LC neighbouring outputs, some of the columns. LC threads read V floats each of a
+// column, the other THREADS / LC groups take further columns, U of them in flight per thread.
 //
 // The sums meet in a fixed order: lanes of a warp by shuffles, warps through shared memory, Q neighbouring lanes to an
 // output. A row of partial sums is 32 / Q words longer than it need be: what a warp reads at a time then lies in 32
@@ -8,13 +8,13 @@
 #pragma once
 
 #include "cuda/kernels/common/gemv_columns.cuh"
-#include "cuda/kernels/common/kept_share.cuh"
+#include "cuda/kernels/common/l2_residency.cuh"
 #include "cuda/kernels/common/launch.cuh"
 
 namespace fl {
 
 template <int V, int LC, int THREADS>
-struct Slice {
+struct ColumnTile {
   static constexpr int OUTPUTS = V * LC, GROUPS = THREADS / LC;
   static constexpr int LANES = LC < 32 ? LC : 32, DOWN = 32 / LANES;  // of a warp: across the outputs, down the columns
   static constexpr int ACROSS = LC / LANES, WARP_ROWS = THREADS / 32 / ACROSS;
@@ -57,9 +57,9 @@ __device__ __forceinline__ int64_t accumulate_whole(float (&acc)[V], const Sgemv
 
 // What a thread reads: columns first, first + step, ... below end for the block's first group, and so on.
 template <int V, int LC, int THREADS, int U, class Load>
-__device__ __forceinline__ void read_slice(float (&acc)[V], const SgemvArgs& p, const RowBlock& at, int64_t first,
-                                           unsigned step, int64_t end, const Load& load) {
-  using S = Slice<V, LC, THREADS>;
+__device__ __forceinline__ void read_tile(float (&acc)[V], const SgemvArgs& p, const RowBlock& at, int64_t first,
+                                          unsigned step, int64_t end, const Load& load) {
+  using S = ColumnTile<V, LC, THREADS>;
   int64_t j = first + threadIdx.x / LC;
   const int64_t output = at.row + threadIdx.x % LC * V;
   const float* a = at.a + output;
@@ -71,10 +71,10 @@ __device__ __forceinline__ void read_slice(float (&acc)[V], const SgemvArgs& p, 
   }
 }
 
-// Calls consume(c, sum) once for each output c of the slice, in different threads; c may lie past the end of y.
+// Calls consume(c, sum) once for each output c of the tile, in different threads; c may lie past the end of y.
 template <int V, int LC, int THREADS, class Consume>
-__device__ __forceinline__ void sum_slice(float (&acc)[V], const Consume& consume) {
-  using S = Slice<V, LC, THREADS>;
+__device__ __forceinline__ void sum_tile(float (&acc)[V], const Consume& consume) {
+  using S = ColumnTile<V, LC, THREADS>;
   using Sum = GroupSum<S::DOWN, V>;
   __shared__ float partial[S::WARP_ROWS][S::PITCH];
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, down = lane / S::LANES;
