@@ -1,4 +1,4 @@
-"""Marks and the rule for hardware that is not there: skip with the reason, unless FASTLINALG_REQUIRE lists it."""
+"""Fixtures, and the rule for hardware that is not there: skip with the reason, unless FASTLINALG_REQUIRE lists it."""
 
 from __future__ import annotations
 
@@ -13,26 +13,15 @@ import pytest
 os.environ["FASTLINALG_TUNE"] = "off"  # a table of this user's would change which kernels answer
 
 import fastlinalg as fl
-from rows import OPERATIONS
+from support.device_libraries import LIBRARIES, WRITABLE, Cupy, Torch
+from support.requirements import known, missing, required
 
-ALIASES = {"avx2": "avx2_fma", "avx512": "avx512f"}
 HUGE_DEVICE_MEMORY = 40 * 2**30
 
 
-def required() -> frozenset[str]:
-    names = (name.strip() for name in os.environ.get("FASTLINALG_REQUIRE", "").split(","))
-    return frozenset(ALIASES.get(name, name) for name in names if name)
-
-
 def pytest_configure(config):
-    config.addinivalue_line("markers", "gpu: needs a CUDA device")
-    config.addinivalue_line("markers", "gpu2: needs two CUDA devices; FASTLINALG_REQUIRE=cuda2 demands them")
-    config.addinivalue_line("markers", "huge: needs a CUDA device with 40 GiB of free memory")
-    known = {"avx2_fma", "avx512f", "cuda", "cuda2", "simulated", "sm_80", "sm_90a"} | {
-        row.needs for op in OPERATIONS for row in fl.kernels(op)
-    }
-    if unknown := required() - known:
-        raise pytest.UsageError(f"FASTLINALG_REQUIRE lists {sorted(unknown)}; known are {sorted(known)}")
+    if unknown := required() - known():
+        raise pytest.UsageError(f"FASTLINALG_REQUIRE lists {sorted(unknown)}; known are {sorted(known())}")
 
 
 def pytest_report_header(config):
@@ -42,13 +31,6 @@ def pytest_report_header(config):
         f"fastlinalg {fl.__version__} from {Path(fl.__file__).parent}; cpu {cpu['isa']}, {cpu['threads']} threads",
         f"cuda: {'available' if cuda['available'] else cuda['message']}; required: {', '.join(required()) or 'none'}",
     ]
-
-
-def missing(needs: str, reason: str) -> None:
-    """Skip, or fail where the missing thing was required."""
-    if needs in required() or (needs.startswith("sm_") and "cuda" in required() and not fl.cuda.is_available()):
-        pytest.fail(f"FASTLINALG_REQUIRE lists it, but: {reason}", pytrace=False)
-    pytest.skip(reason)
 
 
 def pytest_runtest_setup(item):
@@ -95,3 +77,51 @@ def environment(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "fastlinalg").mkdir()
     return dict(os.environ), tmp_path / "fastlinalg" / "tuning.json"
+
+
+# ---------------------------------------------------------------- on the device
+@pytest.fixture
+def limit():
+    """Set the memory limit of the device for one test, with pools that hold nothing from earlier calls."""
+
+    def set_limit(nbytes: int) -> None:
+        fl.cuda.trim()
+        fl.cuda.set_memory_limit(nbytes)
+
+    yield set_limit
+    fl.cuda.set_memory_limit(0)
+
+
+@pytest.fixture(params=LIBRARIES)
+def library(request, monkeypatch):
+    """Every library whose arrays lie in device memory."""
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    return LIBRARIES[request.param]()
+
+
+@pytest.fixture(params=[name for name in LIBRARIES if name != "jax"])
+def writable(request):
+    """Those whose arrays can be results."""
+    return LIBRARIES[request.param]()
+
+
+@pytest.fixture(params=WRITABLE)
+def producer(request):
+    """The same and two made-up ones, whose arrays are known by an interface alone."""
+    return WRITABLE[request.param]()
+
+
+@pytest.fixture(params=["torch", "cupy"])
+def views(request):
+    """A library whose arrays can be views of others."""
+    return LIBRARIES[request.param]()
+
+
+@pytest.fixture
+def torch():
+    return Torch().lib
+
+
+@pytest.fixture
+def cupy():
+    return Cupy().lib

@@ -2,48 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
-import os
 
 import numpy as np
 import pytest
 
 import fastlinalg as fl
-from accuracy import assert_product
+from support.accuracy import assert_product
+from support.device_libraries import ENOUGH, WITH_WORKSPACE
+from support.operands import normal
+from support.pinned import check_products_of_pinned_operands
+from support.simulated import Unordered, capture
 
 F32 = np.float32
 put = fl.DeviceArray.from_numpy
-
-
-def simulated_device():
-    """The functions of control.cpp, from the library that the package uses."""
-    library = ctypes.CDLL(os.path.join(os.environ["LD_LIBRARY_PATH"], "libfastlinalg.so.0.1"))
-    library.simulated_stream.restype = library.simulated_end_capture.restype = ctypes.c_void_p
-    for name in ("begin_capture", "end_capture", "destroy_stream"):
-        getattr(library, f"simulated_{name}").argtypes = [ctypes.c_void_p]
-    library.simulated_launch.argtypes = [ctypes.c_void_p] * 2
-    library.simulated_refuse_graphs.argtypes = [ctypes.c_bool] * 2
-    library.simulated_pinned.restype = ctypes.POINTER(ctypes.c_float)
-    library.simulated_pinned.argtypes = [ctypes.c_size_t]
-    return library
-
-
-device = pytest.fixture(scope="module")(simulated_device)
-
-
-def capture(device, stream, calls):
-    device.simulated_synchronize()
-    assert device.simulated_begin_capture(stream) == 0
-    try:
-        calls()
-    finally:
-        graph = device.simulated_end_capture(stream)
-    return graph
-
-
-def normal(rng, *shape):
-    return rng.standard_normal(shape, dtype=F32)
 
 
 def test_chains_over_streams(device, rng):
@@ -129,46 +101,19 @@ def test_a_call_on_host_arrays_is_not_captured(device, rng):
     device.simulated_end_capture(stream)
 
 
-def test_pinned_operands_are_used_where_they_are(device, rng):
+def test_pinned_operands_are_used_where_they_are(device, limit, rng):
     def pinned(values):
         memory = np.ctypeslib.as_array(device.simulated_pinned(values.nbytes), values.shape)
         memory[...] = values
         return memory
 
+    check_products_of_pinned_operands(pinned, 400, rng)
     a, b, c = normal(rng, 1200, 400), normal(rng, 400, 1300), normal(rng, 1200, 1300)
-    out = pinned(c)
-    assert_product(fl.sgemm(pinned(a), pinned(b), out=out, device="cuda"), a, b)
-    assert_product(fl.sgemm(pinned(a)[:, 5:305], b[:300], device="cuda"), a[:, 5:305], b[:300])
-    frame = pinned(np.full((1210, 1310), 7, F32))
-    fl.sgemm(a, pinned(np.asfortranarray(b).T).T, out=frame[3:1203, 4:1304], device="cuda")
-    assert_product(frame[3:1203, 4:1304], a, b)
-    frame[3:1203, 4:1304] = 7
-    assert (frame == 7).all()
-    out[...] = c
-    assert_product(fl.sgemm(pinned(a), b, out, beta=0.5, out=out, device="cuda"), a, b, c, beta=0.5)
-    fl.cuda.set_memory_limit(3 << 20)
-    try:
-        assert_product(fl.sgemm(pinned(a), pinned(b), out, beta=0.5, out=pinned(c), device="cuda"), a, b, out, beta=0.5)
-    finally:
-        fl.cuda.set_memory_limit(0)
+    limit(3 << 20)
+    assert_product(fl.sgemm(pinned(a), pinned(b), c, beta=0.5, out=pinned(c), device="cuda"), a, b, c, beta=0.5)
 
 
 # ---------------------------------------------------------------- plans
-ENOUGH = 8  # executions: the last of them start a graph that one of the first has recorded
-WITH_WORKSPACE = 1024
-
-
-class Unordered:
-    """A device array of a library whose streams nobody knows."""
-
-    def __init__(self, x):
-        self.owner = x
-
-    @property
-    def __cuda_array_interface__(self):
-        return self.owner.__cuda_array_interface__ | {"stream": None}
-
-
 def test_executions_in_a_chain_over_streams(device, rng):
     streams = [None, 0, 1, 2, *(device.simulated_stream() for _ in range(3))]
     for _ in range(5):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from caller_streams import ENOUGH, Unordered, capture, normal, put, simulated_device
 
 import fastlinalg as fl
-from accuracy import assert_product
+from support.accuracy import assert_product
+from support.device_libraries import ENOUGH
+from support.operands import normal
+from support.simulated import Unordered, capture
 
-device = pytest.fixture(scope="module")(simulated_device)
+put = fl.DeviceArray.from_numpy
 
 
 @pytest.mark.parametrize("constant", ["a", "b"])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from caller_streams import ENOUGH, F32, normal, put, simulated_device
 
 import fastlinalg as fl
-from accuracy import assert_product
+from support.accuracy import assert_product
+from support.device_libraries import ENOUGH, F32
+from support.operands import normal
 
-device = pytest.fixture(scope="module")(simulated_device)
+put = fl.DeviceArray.from_numpy
 
 
 def test_repeated_calls_over_streams(device, rng):

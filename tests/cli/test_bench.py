@@ -1,0 +1,204 @@
+"""``python -m fastlinalg bench``: what it measures, prints and writes."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+import math
+
+import pytest
+
+import fastlinalg as fl
+from support.command import command, needs_bench, needs_plot
+from support.rows import OPERATIONS
+
+SMALL = {"sgemm": "33x34x35,64x64x64", "sgemv": "100x32,64x17", "transpose": "64x48,33x65"}
+
+
+@needs_bench
+@pytest.mark.parametrize("op", OPERATIONS)
+def test_bench_files(op, tmp_path):
+    line = f"bench {op} --quick --device cpu --shapes {SMALL[op]} --repeats 3 --json o.json --csv o.csv"
+    text = command(line, cwd=tmp_path).stdout
+    names = [row.name for row in fl.kernels(op) if row.device == "cpu" and row.available]
+    assert all(name in text for name in names)
+
+    data = json.loads((tmp_path / "o.json").read_text())
+    assert data["op"] == op and data["version"] == fl.__version__ and data["machine"]["peak_gflops"] > 0
+    assert {row["kernel"] for row in data["rows"]} >= set(names)
+    for row in data["rows"]:
+        assert 0 < row["min_us"] <= row["mean_us"] <= row["max_us"] and row["min_us"] == min(row["samples_us"])
+        assert row["error"] is None or row["error"]["ok"]
+        if op == "sgemm":
+            m, n, k = (row["shape"][letter] for letter in "mnk")
+            assert row["gflops_mean"] == pytest.approx(2e-3 * m * n * k / row["mean_us"])
+            assert row["percent_of_peak_best"] > 0
+
+    with open(tmp_path / "o.csv", newline="") as file:
+        table = list(csv.DictReader(file))
+    assert len(table) == len(data["rows"])
+    assert [row["kernel"] for row in table] == [row["kernel"] for row in data["rows"]]
+    assert all(float(row["mean_us"]) > 0 for row in table)
+
+
+@needs_bench
+@needs_plot
+def test_bench_plot_is_a_png(tmp_path):
+    line = f"bench sgemm --quick --device cpu --shapes {SMALL['sgemm']} --repeats 3 --kernels reference,dispatch"
+    command(f"{line} --plot o.png", cwd=tmp_path)
+    pictures = list(tmp_path.glob("*.png"))
+    assert pictures
+    for picture in pictures:
+        data = picture.read_bytes()
+        assert data.startswith(b"\x89PNG\r\n\x1a\n") and data.rstrip().endswith(b"IEND\xaeB`\x82") and len(data) > 5000
+
+
+@needs_bench
+def test_bench_against_numpy(tmp_path):
+    command(
+        "bench sgemm --quick --device cpu --shapes 64x64x64 --repeats 3 --against numpy --json o.json", cwd=tmp_path
+    )
+    rows = json.loads((tmp_path / "o.json").read_text())["rows"]
+    assert {row["kernel"]: row["peer"] for row in rows}["numpy"] is True
+    assert all("numpy" in row["ratios"] for row in rows if not row["peer"])
+
+
+@needs_bench
+def test_bench_after_pauses(tmp_path):
+    line = "bench sgemm --quick --device cpu --shapes 64x64x64 --repeats 3 --kernels dispatch --pause 2.5 --json o.json"
+    command(line, cwd=tmp_path)
+    (row,) = json.loads((tmp_path / "o.json").read_text())["rows"]
+    assert row["method"] == "single calls after 2.5 ms" and len(row["samples_us"]) == 3
+
+
+@needs_bench
+def test_bench_of_random_shapes(tmp_path):
+    """The same seed draws the same shapes, and the summary is that of the rows."""
+    line = "bench sgemv --quick --device cpu --random 4 --repeats 2 --kernels dispatch --against numpy --json o.json"
+    documents = []
+    for seed in (1, 1, 2):
+        text = command(f"{line} --seed {seed}", cwd=tmp_path).stdout
+        documents.append(json.loads((tmp_path / "o.json").read_text()))
+    shapes = [[(row["shape"], row["trans"], row["row_pads"], row["offsets"]) for row in d["rows"]] for d in documents]
+    assert shapes[0] == shapes[1] != shapes[2] and len(shapes[0]) == 8
+
+    (summary,) = documents[2]["summary"]
+    ratios = [row["ratios"]["numpy"] for row in documents[2]["rows"] if not row["peer"]]
+    assert summary["shapes"] == len(ratios) == 4 and summary["minimum"] == min(ratios)
+    assert summary["geometric_mean"] == pytest.approx(math.prod(ratios) ** 0.25)
+    assert f"geometric mean {summary['geometric_mean']:.3f}" in text
+
+
+@needs_bench
+@needs_plot
+def test_bench_plots_many_shapes(tmp_path):
+    command("bench sgemm --quick --device cpu --random 21 --repeats 1 --kernels dispatch --plot o.png", cwd=tmp_path)
+    assert (tmp_path / "o.png").read_bytes().startswith(b"\x89PNG")
+
+
+@needs_bench
+def test_bench_against_strict(tmp_path):
+    line = "bench sgemm --quick --device cpu --shapes 40x30x20*3:NT,33x20x10:TT --repeats 2 --kernels dispatch"
+    command(f"{line} --against strict,numpy --json o.json", cwd=tmp_path)
+    rows = json.loads((tmp_path / "o.json").read_text())["rows"]
+    assert [row["kernel"] for row in rows] == 2 * ["dispatch", "strict", "numpy"]
+    assert {row["trans"]: row["batch"] for row in rows} == {"NT": 3, "TT": 1}
+    assert all("strict" in row["ratios"] for row in rows if row["kernel"] != "strict")
+    assert all(row["error"]["ok"] for row in rows)
+
+
+HOST_MODES = {(result, pause) for result in ("fresh", "reused", "out") for pause in (0.0, 2.0)}
+
+
+@needs_bench
+@needs_plot
+def test_bench_host(tmp_path):
+    """Each contender in each mode, checked; a large result without pauses."""
+    line = "bench host --quick --device cpu --shapes 40,33x20x10:F,21x22x23:strided,4096x4096x8 --repeats 2"
+    text = command(f"{line} --against numpy --json o.json --csv o.csv --plot o.png", cwd=tmp_path).stdout
+    assert "WRONG" not in text and "x numpy" in text
+    data = json.loads((tmp_path / "o.json").read_text())
+    seen: dict[tuple[str, str], set] = {}
+    for row in data["rows"]:
+        assert row["op"] == "host" and row["error"]["ok"] and row["link_us"] is None
+        assert ("numpy" in row["ratios"]) != row["peer"]
+        shape = "x".join(str(row["shape"][letter]) for letter in "mnk")
+        seen.setdefault((f"{shape} {row['layout']}", row["kernel"]), set()).add((row["result"], row["pause_ms"]))
+    assert {contender for _, contender in seen} == {"accurate", "strict", "numpy"}
+    for (shape, _), modes in seen.items():
+        assert modes == ({m for m in HOST_MODES if not m[1]} if "4096" in shape else HOST_MODES)
+    assert {shape for shape, _ in seen} == {"40x40x40 C", "33x20x10 F", "21x22x23 strided", "4096x4096x8 C"}
+    assert {line["kernel"] for line in data["summary"]} == {
+        f"{p}, {r}" for p in ("accurate", "strict") for r in ("fresh", "out")
+    }
+    assert (tmp_path / "o.png").read_bytes().startswith(b"\x89PNG") and (tmp_path / "o.csv").stat().st_size > 1000
+
+
+@needs_bench
+def test_bench_host_notices_a_fault(python):
+    """A contender whose results are wrong in one mode only."""
+    program = (
+        "import fastlinalg as fl, sys\n"
+        "from fastlinalg.cli import main\n"
+        "matmul = fl.matmul\n"
+        "def faulty(a, b, out=None, **options):\n"
+        "    result = matmul(a, b, out, **options)\n"
+        "    if out is not None: result[-1:] = 1\n"
+        "    return result\n"
+        "fl.matmul = faulty\n"
+        "sys.exit(main('bench host --quick --device cpu --shapes 16 --repeats 1'.split()))\n"
+    )
+    assert "WRONG" in python(program, status=1)
+
+
+@needs_bench
+@pytest.mark.gpu
+def test_bench_host_on_the_gpu(tmp_path):
+    peers = [name for name in ("torch", "cupy") if importlib.util.find_spec(name)]
+    line = f"bench host --quick --shapes 100,256x300x200:strided --repeats 2 --against {','.join(['numpy', *peers])}"
+    command(f"{line} --json o.json", cwd=tmp_path)
+    data = json.loads((tmp_path / "o.json").read_text())
+    assert {row["kernel"] for row in data["rows"]} == {
+        "accurate",
+        "strict",
+        "accurate cuda",
+        "strict cuda",
+        "numpy",
+        *peers,
+    }
+    assert all(row["error"]["ok"] and row["link_us"] > 0 for row in data["rows"])
+    assert len(data["link"]) == 2 and all(line["both_us"] > 0 for line in data["link"])
+
+
+@needs_bench
+@pytest.mark.gpu
+def test_bench_of_random_shapes_on_the_gpu(tmp_path):
+    """Rows apart and unaligned operands, ours and the peers'."""
+    peers = [name for name in ("torch", "cupy") if importlib.util.find_spec(name)]
+    peers += ["cublas"] if peers else []  # they bring it
+    for op in OPERATIONS:
+        line = f"bench {op} --quick --device cuda --random 6 --repeats 2 --kernels dispatch --json o.json"
+        command(f"{line} --against {','.join(['strict', *peers])}", cwd=tmp_path)
+        rows = json.loads((tmp_path / "o.json").read_text())["rows"]
+        assert all(row["error"]["ok"] for row in rows if row["error"])
+        assert {row["kernel"] for row in rows} >= {"dispatch", *peers}
+
+
+@needs_bench
+@pytest.mark.gpu
+def test_bench_of_strict_rows_on_the_gpu(tmp_path):
+    line = "bench sgemm --quick --device cuda --precision strict --shapes 256x256x128 --repeats 2 --json o.json"
+    command(line, cwd=tmp_path)
+    measured = {row["kernel"] for row in json.loads((tmp_path / "o.json").read_text())["rows"]}
+    rows = [row for row in fl.kernels("sgemm") if row.device == "cuda" and row.available]
+    assert measured == {"dispatch"} | {row.name for row in rows if row.strict}
+
+
+@needs_bench
+@pytest.mark.gpu
+def test_bench_on_the_gpu(tmp_path):
+    command("bench sgemm --quick --device cuda --shapes 256x256x128 --repeats 3 --json o.json", cwd=tmp_path)
+    rows = json.loads((tmp_path / "o.json").read_text())["rows"]
+    available = {row.name for row in fl.kernels("sgemm") if row.device == "cuda" and row.available}
+    assert {row["kernel"] for row in rows} >= available

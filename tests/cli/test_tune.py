@@ -1,0 +1,151 @@
+"""``fastlinalg tune``: the fit, and the command."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+from fastlinalg import _core
+from fastlinalg.bench import tuning
+from support.command import command
+from support.tuning_tables import interchangeable, table, write
+
+
+# ---------------------------------------------------------------- the fit
+def synthetic(truth, shapes=40, noise=0.02, seed=3):
+    """Problems on which three rows take `truth[row]` times what their rules say."""
+    rng = np.random.default_rng(seed)
+    groups = []
+    for _ in range(shapes):
+        size = 10 ** rng.uniform(0, 4)
+        rules = {"a": size, "b": size * rng.uniform(0.8, 1.3), "c": size * rng.uniform(0.9, 2.0)}
+        groups.append(
+            [
+                tuning.Sample(r, us, us * truth[r](us) * math.exp(rng.normal(0, noise)), r != "c")
+                for r, us in rules.items()
+            ]
+        )
+    return groups
+
+
+def test_the_fit_finds_what_is_there():
+    found = tuning.judge(
+        "sgemm", synthetic({"a": lambda us: 2.0 if us > 100 else 1.0, "b": lambda us: 1.0, "c": lambda us: 0.7})
+    )
+    assert found.before > 1.1 and found.after < 1.03
+    assert tuning.corrected(found.factors["a"], 3.0) == pytest.approx(3.0, rel=0.05)
+    assert tuning.corrected(found.factors["a"], 2000.0) == pytest.approx(4000.0, rel=0.05)
+    assert tuning.corrected(found.factors["c"], 30.0) == pytest.approx(21.0, rel=0.05)
+
+
+def test_noise_is_not_taken_for_a_difference():
+    found = tuning.judge("sgemm", synthetic(dict.fromkeys("abc", lambda us: 1.0), noise=0.3))
+    assert found.factors == {}
+
+
+def test_outliers_and_absurd_ratios():
+    groups = synthetic(dict.fromkeys("abc", lambda us: 1.0))
+    groups[3] = [tuning.Sample(s.kernel, s.rule_us, s.us * 1000.0, s.strict) for s in groups[3]]
+    assert all(0.9 < factor < 1.1 for knots in tuning.fit(groups).values() for _, factor in knots)
+    wild = tuning.fit([[tuning.Sample("a", 1.0, 1e6)] for _ in range(5)])
+    assert [factor for _, factor in wild["a"]] == [tuning.CLAMP]
+    assert tuning.judge("sgemm", groups[:4]).factors == {}
+
+
+def test_the_problems_are_the_same_everywhere():
+    for device, operations in tuning.SHAPES.items():
+        for op, wanted in operations.items():
+            todo = tuning.problems(op, device)
+            assert len(todo) == wanted and todo == tuning.problems(op, device)
+            assert all(problem.work <= tuning.MOST_WORK[device][op] for problem in todo)
+
+
+# ---------------------------------------------------------------- the command
+def test_tune_show_reset(environment, monkeypatch):
+    """Three shapes an operation, so that it takes a second."""
+    _, path = environment
+    assert "no table at" in command("tune --show").stdout
+    assert "no table at" in command("tune --reset").stdout
+    code = "import sys; from fastlinalg.bench import tuning; tuning.SHAPES['cpu'] = {'sgemm': 8, 'transpose': 6};"
+    code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--device', 'cpu']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0 and f"written to {path}" in done.stdout, done.stdout + done.stderr
+    content = json.loads(path.read_text())
+    assert content["version"] == fl.__version__ and content["devices"][0]["name"] == _core.cpu_name()
+    assert [found["op"] for found in content["devices"][0]["found"]] == ["sgemm", "transpose"]
+    shown = command("tune --show").stdout
+    assert str(path) in shown and _core.cpu_name() in shown and "sgemm: " in shown
+    assert list(path.parent.iterdir()) == [path], "a temporary file is left"
+    assert f"removed {path}" in command("tune --reset").stdout
+    assert not path.exists()
+
+
+def test_other_devices_stay_in_the_file(environment):
+    _, path = environment
+    other = table(device={"kind": "cuda", "name": "some GPU", "factors": {}})
+    write(path, other)
+    code = "import sys; from fastlinalg.bench import tuning; tuning.SHAPES['cpu'] = {};"
+    code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--device', 'cpu']))"
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=120)
+    assert [d["name"] for d in json.loads(path.read_text())["devices"]] == ["some GPU", _core.cpu_name()]
+
+
+def test_show_prints_the_factors_and_what_is_wrong(environment):
+    _, path = environment
+    write(path, table())
+    text = command("tune --show").stdout
+    assert interchangeable()[0] in text and "1.100 by the rules, 1.020 tuned; used" in text
+    write(path, "{")
+    assert "is not used: it is not JSON" in command("tune --show", 1).stderr
+
+
+def test_a_table_that_cannot_be_written_leaves_nothing(environment):
+    _, path = environment
+    path.mkdir()
+    code = "import sys; from fastlinalg.bench import tuning; tuning.SHAPES['cpu'] = {};"
+    code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--device', 'cpu']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 1 and f"error: {path}: " in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_show_of_a_table_that_only_the_library_can_read(environment):
+    _, path = environment
+    least = table()
+    del least["devices"][0]["measured"]
+    write(path, least)
+    assert "cannot be shown: this command did not write it" in command("tune --show", 1).stderr
+    path.write_bytes(json.dumps(table() | {"more": "MORE"}).encode().replace(b"MORE", b"\xff"))
+    assert "cannot be shown: 'utf-8' codec" in command("tune --show", 1).stderr
+
+
+def test_errors_of_the_command(environment, monkeypatch):
+    _, path = environment
+    if not fl.cuda.is_available():
+        assert "--device cuda: " in command("tune --device cuda", 1).stderr
+    command("tune --show --reset", 2)
+    monkeypatch.setenv("FASTLINALG_TUNE", "off")
+    assert "FASTLINALG_TUNE=off" in command("tune", 2).stderr
+    monkeypatch.setenv("FASTLINALG_TUNE", str(write(path.with_name("a file"), "")) + "/below")
+    assert "error: " in command("tune --device cpu", 1).stderr
+
+
+@pytest.mark.gpu
+def test_tune_on_the_gpu(environment):
+    _, path = environment
+    code = "import sys; from fastlinalg.bench import tuning;"
+    code += "tuning.SHAPES['cuda'] = dict.fromkeys(tuning.SHAPES['cuda'], 8);"
+    code += "tuning.MOST_WORK['cuda'] = dict.fromkeys(tuning.SHAPES['cuda'], 1e5);"
+    code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--device', 'cuda']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0 and f"written to {path}" in done.stdout, done.stdout + done.stderr
+    (device,) = json.loads(path.read_text())["devices"]
+    assert (device["kind"], device["name"]) == ("cuda", fl.devices()[0]["name"])
+    assert [found["op"] for found in device["found"]] == ["sgemm", "sgemv", "transpose"]

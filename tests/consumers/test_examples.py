@@ -1,0 +1,61 @@
+"""The examples run, and their results are right: each checks its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import fastlinalg as fl
+from support.source_tree import ROOT, needs_source_tree
+
+EXAMPLES = ROOT / "examples"
+NEEDS = {"digits_neighbours": ("sklearn",), "image_transpose": ("sklearn", "PIL")}
+pytestmark = needs_source_tree
+
+
+def run(name: str, *arguments: str) -> str:
+    command = [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("name", NEEDS)
+def test_host_examples(name, device, tmp_path):
+    for module in NEEDS[name]:
+        pytest.importorskip(module)
+    folder = ("--to", str(tmp_path)) if name == "image_transpose" else ()
+    assert run(name, "--device", device, *folder)
+
+
+@pytest.mark.gpu
+def test_a_graph_of_calls_with_cuda_core():
+    pytest.importorskip("cuda.core")
+    assert "results agree with NumPy" in run("cuda_graph")
+
+
+def test_the_graph_example_where_there_is_no_device():
+    if fl.cuda.is_available():
+        pytest.skip("there is one")
+    assert "no CUDA device" in run("cuda_graph")
+
+
+@pytest.mark.gpu
+def test_the_fall_backs_of_accurate_products():
+    said = run("fall_backs").splitlines()
+    answers = [line.split("computed by ")[1] for line in said if "computed by" in line]
+    assert answers == [
+        "two fp16 slices",
+        "three bf16 slices because of the range of the operands",
+        "plain float32 because of the range of the operands",
+        "plain float32 because of NaN or infinite numbers",
+    ]
+
+
+def test_the_fall_backs_where_there_is_no_device():
+    if fl.cuda.is_available():
+        pytest.skip("there is one")
+    assert "does not run here" in run("fall_backs")

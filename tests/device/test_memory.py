@@ -1,0 +1,190 @@
+"""Memory on the device and pinned memory: nothing is lost, limits hold, running out of it ends no process."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+from fastlinalg import _core
+from support.accuracy import assert_product, assert_same_bits
+from support.operands import normal
+from support.threads import in_threads
+
+pytestmark = pytest.mark.gpu
+
+F32 = np.float32
+MIB = 2**20
+
+
+def resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+# ---------------------------------------------------------------- nothing is lost
+def device_calls(rng):
+    """Asynchronous calls of all operations, with a workspace and without, on operands in device memory."""
+    values = normal(rng, 64, 64)
+    a, b, c = (_core.DeviceBuffer(values.nbytes) for _ in range(3))
+    a.upload(values)
+    b.upload(values)
+
+    def sgemm(n, precision, kernel=None):
+        _core.device_sgemm(kernel, n, n, n, 1.0, a.ptr, 64, 1, b.ptr, 64, 1, 0.0, c.ptr, 64, precision=precision)
+
+    yield lambda: sgemm(32, "strict")
+    yield lambda: sgemm(64, "accurate", "fp16x2")
+    yield lambda: _core.device_sgemv(None, 64, 64, 1.0, a.ptr, 64, 1, b.ptr, 1, 0.0, c.ptr, 1)
+    yield lambda: _core.device_transpose(None, 64, 64, a.ptr, 64, c.ptr, 64)
+
+
+def host_calls(rng):
+    a, b, c = normal(rng, 48, 40), normal(rng, 40, 56), normal(rng, 48, 56)
+    plan = fl.Matmul(a, b, c, beta=1.0, device="cuda")
+    yield lambda: fl.matmul(a, b, device="cuda")
+    yield lambda: fl.sgemm(a, b, c, beta=2.0, out=c, device="cuda")
+    yield lambda: fl.sgemm(np.asfortranarray(a)[::2], b, precision="strict", device="cuda")
+    yield lambda: fl.sgemv(a, b[:, 0], device="cuda")
+    yield lambda: fl.transpose(a, device="cuda")
+    yield plan.execute
+    yield lambda: plan.reset_operands(a, b, c)
+    yield lambda: fl.Matmul(a, b, device="cuda").plan()
+
+
+@pytest.mark.parametrize(("calls", "times"), [(device_calls, 25_000), (host_calls, 2_500)])
+def test_nothing_is_lost_in_many_calls(rng, calls, times):
+    """With the two parameters, 10^5 calls in device memory and 2 * 10^4 that also stage."""
+    for call in calls(rng):
+        for _ in range(200):
+            call()
+        fl.cuda.memory_info()
+        gc.collect()
+        before, host = fl.cuda.memory_info(), resident()
+        for _ in range(times):
+            call()
+        gc.collect()
+        after = fl.cuda.memory_info()
+        assert after["used"] == before["used"]
+        assert after["pinned"] <= before["pinned"]
+        assert after["reserved"] <= before["reserved"] + 4 * MIB
+        assert resident() - host < 8 * MIB, f"{(resident() - host) / times:.1f} bytes of host memory a call"
+
+
+def test_pinned_memory_is_bounded_while_four_threads_call(rng):
+    a = normal(rng, 1500, 1400)
+    fl.cuda.trim()
+    want = fl.matmul(a.T, a, device="cuda", precision="strict")
+    one_call = fl.cuda.memory_info()["pinned"]
+    most = [one_call]
+
+    def work(_):
+        for _ in range(6):
+            assert_same_bits(fl.matmul(a.T, a, device="cuda", precision="strict"), want)
+            most.append(fl.cuda.memory_info()["pinned"])
+
+    for _ in range(2):
+        in_threads(work, range(4))
+    assert max(most) <= 4 * one_call
+    fl.cuda.trim()
+    assert fl.cuda.memory_info()["pinned"] == 0
+
+
+def test_trim_gives_everything_back(rng):
+    a = normal(rng, 2000, 2000)
+    fl.matmul(a, a, device="cuda")
+    assert fl.cuda.memory_info()["reserved"] > 0
+    fl.cuda.trim()
+    info = fl.cuda.memory_info()
+    assert (info["used"], info["pinned"]) == (0, 0) and info["reserved"] <= 2 * MIB
+    assert_product(fl.matmul(a, a, device="cuda"), a, a)
+
+
+# ---------------------------------------------------------------- limits
+def test_the_limit_is_named_and_the_next_call_works(rng, limit):
+    limit(8 * MIB)
+    assert fl.cuda.memory_info()["limit"] == 8 * MIB
+    with pytest.raises(MemoryError, match=rf"limit of cuda:0.*{16 * MIB} bytes.*8\.0 MiB"):
+        _core.DeviceBuffer(16 * MIB)
+    a = normal(rng, 200, 200)
+    assert_product(fl.matmul(a, a, device="cuda"), a, a)
+    limit(0)
+    assert _core.DeviceBuffer(16 * MIB).nbytes == 16 * MIB
+
+
+def test_out_of_memory_has_sizes_and_the_next_call_works(rng):
+    total = fl.cuda.memory_info()["total"]
+    for nbytes in (2 * total, total - MIB):
+        with pytest.raises(MemoryError, match=rf"cuda:0 is out of memory: {nbytes} bytes .* asked for.*free"):
+            _core.DeviceBuffer(nbytes)
+    a = normal(rng, 200, 200)
+    assert_product(fl.matmul(a, a, device="cuda"), a, a)
+
+
+def test_memory_that_the_pool_holds_is_given_back_for_another_allocation():
+    """Allocations of this process that the pool does not serve compete with what it keeps."""
+    fl.cuda.trim()
+    free = fl.cuda.memory_info()["free"]
+    if free < 2 * 2**30:
+        pytest.skip("needs 2 GiB of free device memory")
+    first = _core.DeviceBuffer(int(0.6 * free))
+    del first
+    second = [_core.DeviceBuffer(int(0.3 * free)) for _ in range(3)]
+    del second
+    fl.cuda.trim()
+
+
+def test_accurate_does_without_a_workspace_that_does_not_fit(rng, limit):
+    n = 2048
+    a, b = normal(rng, n, n), normal(rng, n, n)
+    limit(3 * 4 * n * n + 8 * MIB)  # the operands, and half of what two fp16 slices of one of them take
+    buffers = [_core.DeviceBuffer(a.nbytes) for _ in range(3)]
+    x, y, z = (buffer.ptr for buffer in buffers)
+    buffers[0].upload(a)
+    buffers[1].upload(b)
+
+    def product(**keywords):
+        got = np.full((n, n), np.nan, F32)
+        buffers[2].upload(got)
+        keywords = {"kernel": None, "precision": "accurate"} | keywords
+        a, b, c = {"a": x, "a_rs": n, "a_cs": 1}, {"b": y, "b_rs": n, "b_cs": 1}, {"c": z, "ldc": n}
+        _core.device_sgemm(m=n, n=n, k=n, alpha=1, beta=0, **a, **b, **c, **keywords)
+        buffers[2].download(got)
+        return got
+
+    want = product(precision="strict")
+    assert_same_bits(product(), want)
+    with pytest.raises(MemoryError, match="limit of cuda:0"):
+        product(kernel="fp16x2")
+    fl.cuda.set_memory_limit(0)
+    assert not np.array_equal(product(), want), "this size takes a kernel with a workspace"
+
+
+# ---------------------------------------------------------------- errors of others
+TORCH_ASSERT = """
+import time, numpy as np, torch, fastlinalg as fl
+a = np.ones((64, 64), np.float32)
+assert fl.matmul(a, a, device="cuda")[0, 0] == 64
+x, i = torch.zeros(4, device="cuda"), torch.tensor([1000], device="cuda")
+{provoke}
+reports, until = 0, time.monotonic() + 20  # the kernel that fails runs beside ours, and may end after the first of them
+while reports < 2 and time.monotonic() < until:
+    try:
+        fl.matmul(a, a, device="cuda")
+        assert not reports, "the error was swallowed"
+    except fl.CudaError as error:
+        reports += 1
+        assert error.name == "cudaErrorAssert" and error.code == 710, error
+        assert "device-side assert" in str(error) and "has to be restarted" in str(error), error
+assert reports == 2, "the error was swallowed"
+assert fl.matmul(a, a, device="cpu")[0, 0] == 64
+import os; os._exit(7)
+"""
+
+
+@pytest.mark.parametrize("provoke", ["x[i]", "try: x[i]; torch.cuda.synchronize()\nexcept RuntimeError: pass"])
+def test_an_error_of_another_library_is_reported(python, provoke):
+    pytest.importorskip("torch")
+    python(TORCH_ASSERT.format(provoke=provoke), status=7)

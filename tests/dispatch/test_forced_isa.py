@@ -1,0 +1,40 @@
+"""The tests that leave the choice of a kernel to the library, once more with each lower instruction set.
+
+The rows themselves are tested by name elsewhere; on a processor with AVX-512 nothing else would ask what a call does
+on one without.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import fastlinalg as fl
+from support.source_tree import ROOT, TESTS
+
+FILES = ("api/test_calls.py", "api/test_properties.py", "kernels/test_exact.py", "process/test_threads.py")
+LEVELS = {"baseline": "avx2_fma", "avx2": "avx512f"}  # what each forbids
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_suite_with_a_lower_instruction_set(level):
+    if not any(row.available and row.needs == LEVELS[level] for row in fl.kernels("sgemm")):
+        pytest.skip(f"this processor has no {LEVELS[level]}: the other tests ran at {level} or below")
+    environment = {key: value for key, value in os.environ.items() if key != "FASTLINALG_REQUIRE"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not gpu and not huge"]
+        + [str(TESTS / name) for name in FILES],
+        env=environment | {"FASTLINALG_CPU": level},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed and int(passed[1]) > 100, "hardly any test ran:\n" + done.stdout[-2000:]

@@ -1,0 +1,261 @@
+"""The table of `fastlinalg tune`: what it may change, when it is read, and what is ignored."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+from fastlinalg import _core
+from fastlinalg.bench import tuning
+from support.accuracy import assert_product, assert_same_bits
+from support.tuning_tables import favour, interchangeable, table, write
+
+F32 = np.float32
+
+
+@pytest.fixture(autouse=True)
+def untuned():
+    _core.clear_tuning()
+    yield
+    _core.clear_tuning()
+
+
+def chosen(a, b, **keywords):
+    with fl.Matmul(a, b, device="cpu", **keywords) as plan:
+        plan.plan()
+        return plan.kernel
+
+
+# ---------------------------------------------------------------- what a table does
+def test_a_table_moves_calls_between_its_rows(rng):
+    for m, n, k in ((5, 7, 9), (40, 50, 60), (200, 190, 210), (700, 600, 500)):
+        a, b = rng.standard_normal((m, k), dtype=F32), rng.standard_normal((k, n), dtype=F32)
+        want = fl.matmul(a, b, device="cpu")
+        for fast in interchangeable():
+            _core.set_tuning("cpu", "", favour(fast))
+            assert chosen(a, b) == fast, "a choice made without the table is remembered"
+            assert_same_bits(fl.matmul(a, b, device="cpu"), want)
+            assert_same_bits(fl.matmul(a, b, device="cpu", precision="strict"), want)
+
+
+def test_rows_without_a_factor_are_left_alone(rng):
+    a, b = rng.standard_normal((64, 64), dtype=F32), rng.standard_normal((64, 64), dtype=F32)
+    first = chosen(a, b)
+    _core.set_tuning("cpu", "", [("sgemm", "reference", [(1.0, 1e-6)])])
+    assert chosen(a, b) == first
+    assert chosen(a, b[:, :1]) != "reference"
+
+
+def test_the_bits_do_not_depend_on_threads_or_tables(rng):
+    a, b = rng.standard_normal((130, 300), dtype=F32), rng.standard_normal((300, 170), dtype=F32)
+    results = set()
+    for fast in interchangeable():
+        _core.set_tuning("cpu", "", favour(fast))
+        for threads in (1, 2, 3):
+            with fl.num_threads(threads):
+                results.add(fl.matmul(a, b, device="cpu").tobytes())
+    assert len(results) == 1
+
+
+def test_short_calls_follow_a_new_table(rng):
+    """Calls of a microsecond skip the decision: not across tables."""
+    a, b = rng.standard_normal((6, 6), dtype=F32), rng.standard_normal((6, 6), dtype=F32)
+    want = fl.matmul(a, b)
+    for name in interchangeable():
+        _core.set_tuning("cpu", "", favour(name))
+        for _ in range(3):
+            assert_same_bits(fl.matmul(a, b), want)
+        assert chosen(a, b) == name
+
+
+@pytest.mark.gpu
+def test_a_table_of_a_gpu_is_used_for_gpus_of_its_name(rng):
+    a, b = rng.standard_normal((300, 200), dtype=F32), rng.standard_normal((200, 100), dtype=F32)
+
+    def on_device(**keywords):
+        with fl.Matmul(a, b, device="cuda", **keywords) as plan:
+            plan.plan()
+            return plan.kernel
+
+    rows = [row.name for row in fl.kernels("sgemm") if row.device == "cuda" and row.available]
+    before = on_device(), on_device(precision="strict")
+    knots = [("sgemm", name, [(1.0, 1e-4 if name == "double_buffered" else 1.0)]) for name in rows]
+    _core.set_tuning("cuda", fl.devices()[0]["name"], knots)
+    assert on_device() == on_device(precision="strict") == "double_buffered"
+    assert_product(fl.sgemm(a, b, device="cuda"), a, b)
+    loose = [row.name for row in fl.kernels("sgemm") if row.device == "cuda" and row.available and not row.strict]
+    if loose:  # however fast it is said to be
+        _core.set_tuning(
+            "cuda", fl.devices()[0]["name"], [("sgemm", r, [(1.0, 1e-4 if r in loose else 1.0)]) for r in rows]
+        )
+        assert on_device() in loose and on_device(precision="strict") not in loose
+    _core.set_tuning("cuda", "another GPU", knots)
+    assert (on_device(), on_device(precision="strict")) == before
+
+
+def test_factors_between_the_knots():
+    """Python's copy of the rule and the library's are one."""
+    packed = interchangeable()[0]
+    knots = [(1.0, 0.5), (10.0, 2.0), (1000.0, 1.0)]
+    assert tuning.corrected(knots, 0.1) == pytest.approx(0.05)
+    assert tuning.corrected(knots, 1e6) == pytest.approx(1e6)
+    assert tuning.corrected(knots, math.sqrt(10.0)) == pytest.approx(math.sqrt(10.0))
+    _core.set_tuning("cpu", "", [("sgemm", packed, knots)])
+
+
+@pytest.mark.parametrize(
+    "rows, message",
+    [
+        ([("sgemm", "no such row", [(1.0, 1.0)])], "unknown sgemm kernel 'no such row'"),
+        ([("dgemm", "reference", [(1.0, 1.0)])], "no operation 'dgemm'"),
+        ([("sgemm", "naive", [(1.0, 1.0)])], "does not run on the device"),
+        ([("sgemm", "reference", [])], "pairs of positive numbers"),
+        ([("sgemm", "reference", [(1.0, 0.0)])], "pairs of positive numbers"),
+        ([("sgemm", "reference", [(1.0, float("nan"))])], "pairs of positive numbers"),
+        ([("sgemm", "reference", [(5.0, 1.0), (1.0, 1.0)])], "ascending"),
+        ([("sgemm", "reference", [(5.0, 1.0), (5.0, 2.0)])], "ascending"),
+    ],
+)
+def test_wrong_factors_are_refused(rows, message):
+    with pytest.raises(ValueError, match=message):
+        _core.set_tuning("cpu", "", rows)
+
+
+# ---------------------------------------------------------------- the file
+def test_a_file_is_used(tmp_path, rng):
+    a, b = rng.standard_normal((40, 50), dtype=F32), rng.standard_normal((50, 60), dtype=F32)
+    packed = interchangeable()[0]
+    assert _core.load_tuning(write(tmp_path / "t.json", table())) == ""
+    assert chosen(a, b) == packed
+    assert _core.load_tuning(str(tmp_path / "missing.json")) == ""
+    untuned = chosen(a, b)
+    assert _core.load_tuning(write(tmp_path / "t.json", table(device={"name": "another CPU"}))) == ""
+    assert chosen(a, b) == untuned
+
+
+DEEP = "[" * 100_000
+BROKEN = {
+    "empty": "",
+    "no JSON": "tuned!",
+    "cut": json.dumps({"format": 1, "version": fl.__version__})[:-4],
+    "deep": DEEP,
+    "bytes": "\x00\x01",
+    "more behind it": json.dumps({"format": 1}) + "x",
+    "another format": {"format": 2, "version": fl.__version__, "devices": []},
+    "another version": {"format": 1, "version": "0.0.9", "devices": []},
+    "no devices": {"format": 1, "version": fl.__version__},
+    "devices no list": {"format": 1, "version": fl.__version__, "devices": {}},
+    "a list": [],
+    "no name": {"format": 1, "version": fl.__version__, "devices": [{"kind": "cpu", "factors": {}}]},
+    "a kind": lambda: table(device={"kind": "tpu"}),
+    "a row": lambda: table(device={"factors": {"sgemm": {"no such row": [[1, 1]]}}}),
+    "an operation": lambda: table(device={"factors": {"dgemm": {"reference": [[1, 1]]}}}),
+    "a negative factor": lambda: table(device={"factors": {"sgemm": {"reference": [[1, -1]]}}}),
+    "a huge number": lambda: json.dumps(table()).replace("1.0,", "1e999,"),
+    "no pair": lambda: table(device={"factors": {"sgemm": {"reference": [[1, 1, 1]]}}}),
+    "no number": lambda: table(device={"factors": {"sgemm": {"reference": [["1", 1]]}}}),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_files_change_nothing(name, tmp_path, rng):
+    a, b = rng.standard_normal((40, 50), dtype=F32), rng.standard_normal((50, 60), dtype=F32)
+    before = chosen(a, b)
+    content = BROKEN[name]
+    path = write(tmp_path / "t.json", content() if callable(content) else content)
+    complaint = _core.load_tuning(path)
+    assert complaint.startswith(f"tuning table {path} is not used: ") and "\n" not in complaint
+    assert chosen(a, b) == before
+
+
+@pytest.mark.parametrize("name", [b"\xff", b"two\nlines", b"x" * 100_000], ids=["bytes", "newline", "long"])
+def test_what_a_file_says_fits_in_one_line(name, tmp_path):
+    content = json.dumps(table(device={"kind": "KIND"})).encode().replace(b"KIND", name)
+    (tmp_path / "t.json").write_bytes(content)
+    complaint = _core.load_tuning(str(tmp_path / "t.json"))
+    assert "there is no kind of device" in complaint and complaint.isprintable() and len(complaint) < 2000
+
+
+def test_unreadable_files(tmp_path):
+    (tmp_path / "folder").mkdir()
+    assert "cannot be read" in _core.load_tuning(str(tmp_path / "folder"))
+    assert "larger than 1 MiB" in _core.load_tuning(write(tmp_path / "t.json", " " * (2 << 20)))
+    assert _core.load_tuning(str(tmp_path / "t.json" / "below a file")) == ""
+
+
+# ---------------------------------------------------------------- reading it at the first call
+def first_call(env, code="", tmp_path=None):
+    script = textwrap.dedent(f"""
+        import logging
+        logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
+        import numpy as np, fastlinalg as fl
+        a = np.ones((40, 50), np.float32); b = np.ones((50, 60), np.float32)
+        {code}
+        for _ in range(2):
+            assert (fl.matmul(a, b, device="cpu") == 50).all()
+        with fl.Matmul(a, b, device="cpu") as plan:
+            plan.plan()
+            print(plan.kernel)
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip(), done.stderr.strip().splitlines()
+
+
+def test_the_users_table_is_read_once_at_the_first_call(environment):
+    env, path = environment
+    packed = interchangeable()[0]
+    untuned, lines = first_call(env)
+    assert lines == []
+    write(path, table())
+    assert first_call(env) == (packed, [])
+    assert first_call(env | {"FASTLINALG_TUNE": "off"}) == (untuned, [])
+    elsewhere = path.rename(path.with_name("elsewhere.json"))
+    assert first_call(env) == (untuned, [])
+    assert first_call(env | {"FASTLINALG_TUNE": str(elsewhere)}) == (packed, [])
+    # Not at import, and not again: the file appears or goes after the first call.
+    code = f"fl.matmul(a, b, device='cpu'); import shutil; shutil.copy({str(elsewhere)!r}, {str(path)!r})"
+    assert first_call(env, code) == (untuned, [])
+    code = f"import os; os.remove({str(path)!r})"
+    assert first_call(env, code) == (untuned, [])
+
+
+def test_a_broken_table_is_one_line_in_the_log(environment):
+    env, path = environment
+    write(path, '{"format": 1, "version": "0.0.1", "devices": []}')
+    _, lines = first_call(env)
+    assert len(lines) == 1 and lines[0].startswith("WARNING tuning table ") and "made by version 0.0.1" in lines[0]
+
+
+def test_no_byte_of_a_table_or_its_name_fails_a_product(environment):
+    env, path = environment
+    path.write_bytes(json.dumps(table(device={"kind": "KIND"})).encode().replace(b"KIND", b"\xff"))
+    _, lines = first_call(env)
+    assert len(lines) == 1 and "there is no kind of device '?'" in lines[0]
+    odd = os.fsencode(path.parent) + b"/\xff.json"
+    path.rename(os.fsdecode(odd))
+    _, lines = first_call(env | {"FASTLINALG_TUNE": os.fsdecode(odd)})
+    assert len(lines) == 1 and "\\ufffd.json is not used" in lines[0].encode("ascii", "backslashreplace").decode()
+
+
+def test_where_the_file_is(monkeypatch, tmp_path):
+    monkeypatch.setenv("FASTLINALG_TUNE", "off")
+    assert _core.tuning_path() == ""
+    monkeypatch.delenv("FASTLINALG_TUNE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert _core.tuning_path() == str(tmp_path / "fastlinalg" / "tuning.json")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", "/nowhere")
+    assert _core.tuning_path() == "/nowhere/.cache/fastlinalg/tuning.json"
+    monkeypatch.delenv("HOME")
+    assert _core.tuning_path() == ""

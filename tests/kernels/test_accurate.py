@@ -1,0 +1,248 @@
+"""Rows that serve ``precision="accurate"`` alone: the bound of docs/accuracy.md on data made to break it."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from itertools import product
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+from support.accuracy import assert_product, assert_same_bits
+from support.device import on_device
+from support.hard_products import KINDS, TILED, data
+from support.rows import rows
+
+pytestmark = pytest.mark.gpu
+accurate_row = pytest.mark.parametrize("row", rows("sgemm", strict=False))
+SHAPES = ((70, 66, 256), (129, 200, 512), (33, 140, 1100), (260, 140, 2049))
+
+
+@accurate_row
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_bound_holds_on_any_finite_data(row, kind):
+    for (m, n, k), (trans_a, trans_b) in product(SHAPES, product((False, True), repeat=2)):
+        a, b = data(kind, m, n, k)
+        sgemm = functools.partial(fl.sgemm, trans_a=trans_a, trans_b=trans_b, kernel=row.name)
+        left, right = np.ascontiguousarray(a.T) if trans_a else a, np.ascontiguousarray(b.T) if trans_b else b
+        got = sgemm(left, right)
+        assert_product(got, a, b, context=f"{kind} {(m, n, k)} {trans_a}, {trans_b}")
+        assert_same_bits(sgemm(left, right), got, f"{kind} {(m, n, k)}: a second run")
+
+
+LARGE = (2048, 2052, 4096)  # from here on three slices stand by for two
+DISPATCHED = (1040, 1156, 1300)  # dispatch takes two slices for this
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_bound_holds_for_what_dispatch_takes(kind, caplog):
+    caplog.set_level(logging.DEBUG, "fastlinalg")
+    a, b = data(kind, *DISPATCHED)
+    got = fl.sgemm(*on_device(a, b)).numpy()
+    chosen = [message for message in caplog.messages if "1040x1156x1300" in message]
+    assert all("-> cuda:0 fp16x2" in message for message in chosen), chosen  # once a shape: there may be none
+    assert_product(got, a, b, context=kind)
+    assert_same_bits(fl.matmul(*on_device(a, b)).numpy(), got, kind)
+
+
+def assert_special_as_strict(left, right, context, **options):
+    """NaN, Inf and -Inf in the same places as a strict product has them, and only there."""
+    operands = on_device(left, right)
+    if options.get("c") is not None:
+        (options["c"],) = on_device(options["c"])
+    want = fl.sgemm(*operands, precision="strict", **{**options, "kernel": None}).numpy()
+    got = fl.sgemm(*operands, **options).numpy()
+    special = ~np.isfinite(want)
+    np.testing.assert_array_equal(got[special], want[special], err_msg=context)
+    assert np.isfinite(got[~special]).all(), context
+    return special
+
+
+accurate_choice = pytest.mark.parametrize(
+    "kernel", [None, *(row.name for row in fl.kernels("sgemm") if not row.strict)]
+)
+
+
+@accurate_choice
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_special_values_are_where_strict_puts_them(kernel, value, rng):
+    for m, n, k in (*SHAPES, DISPATCHED, LARGE):
+        a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+        a[m // 2, k - 1], b[k // 3, n - 1], b[k // 3, 0] = value, value, 0.0
+        special = assert_special_as_strict(a, b, f"{(m, n, k)}", kernel=kernel)
+        assert special[m // 2].all() and special[:, n - 1].all()
+        assert special.sum() == m + n - 1
+
+
+@accurate_choice
+def test_many_special_values(kernel, rng):
+    """Inf times zero, Inf less Inf, and NaN, in either operand."""
+    values = np.array([np.nan, np.inf, -np.inf], np.float32)
+    for m, n, k in (*SHAPES, DISPATCHED):
+        a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+        a[rng.random(a.shape) < 0.1], b[rng.random(b.shape) < 0.1] = 0.0, 0.0
+        for x in (a, b):
+            where = rng.integers(0, x.shape[0], 6), rng.integers(0, x.shape[1], 6)
+            x[where] = rng.choice(values, 6)
+        assert assert_special_as_strict(a, b, f"{(m, n, k)}", kernel=kernel).any()
+
+
+@accurate_choice
+def test_sums_beyond_the_largest_float(kernel, rng):
+    """Finite operands whose products overflow, in every order of summation, in some rows and columns."""
+    for m, n, k in (*SHAPES, DISPATCHED):
+        a, b = rng.random((m, k), np.float32) + 0.5, rng.random((k, n), np.float32) + 0.5
+        a[::3] *= np.float32(2.0**70)
+        a[::6] *= np.float32(-1.0)
+        b[:, 1::2] *= np.float32(2.0**60)
+        special = assert_special_as_strict(a, b, f"{(m, n, k)}", kernel=kernel)
+        assert special[::3, 1::2].all() and special.sum() == special[::3, 1::2].size
+
+
+@accurate_choice
+def test_special_alpha_and_beta(kernel, rng):
+    m, n, k = SHAPES[1]
+    a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+    c = rng.standard_normal((m, n), np.float32)
+    c[0, 0], c[1, 1], c[2, 2] = np.nan, np.inf, 0.0
+    for alpha, beta in ((np.nan, 0.0), (np.inf, 1.0), (-np.inf, 0.0), (1.0, np.nan), (1.0, np.inf), (0.0, 2.0)):
+        for old in (c, None) if beta == 0.0 else (c,):
+            assert_special_as_strict(a, b, f"{alpha}, {beta}", kernel=kernel, c=old, alpha=alpha, beta=beta)
+    a[3, 4] = np.inf
+    for beta in (0.0, -1.0):
+        assert_special_as_strict(a, b, f"{beta}", kernel=kernel, c=c, alpha=2.0, beta=beta)
+
+
+@accurate_row
+def test_finite_data_after_special_values(row, rng):
+    """The workspace of a call that fell back is the next one's."""
+    a, b = rng.standard_normal((150, 300), np.float32), rng.standard_normal((300, 170), np.float32)
+    bad = a.copy()
+    bad[3, 4] = np.nan
+    fl.sgemm(bad, b, kernel=row.name)
+    assert_product(fl.sgemm(a, b, kernel=row.name), a, b)
+
+
+@accurate_row
+def test_strict_is_refused(row):
+    one = np.ones((4, 4), np.float32)
+    with pytest.raises(ValueError, match="needs precision='accurate'"):
+        fl.sgemm(one, one, kernel=row.name, precision="strict")
+
+
+@pytest.mark.parametrize("values", ["normal", "uniform", "graded", "twelve_decades", "tiny_lines", "subnormal"])
+@pytest.mark.parametrize("k", [256, 1000, 1300])
+def test_three_slices_are_exact_for_the_identity(values, k):
+    a, _ = data(values, 200, 8, k)
+    eye = np.eye(k, dtype=np.float32)
+    np.testing.assert_array_equal(fl.sgemm(a, eye, kernel="bf16x6"), a)
+    np.testing.assert_array_equal(fl.sgemm(eye, np.ascontiguousarray(a.T), kernel="bf16x6"), a.T)
+
+
+@pytest.mark.parametrize(
+    ("kind", "answers"),
+    [
+        *((kind, "fp16x2") for kind in ("normal", "uniform", "integers", "the_largest", "cancelling")),
+        *((kind, "fp16x2") for kind in ("late_start", "late_start_of_b", "one_late_line", "late_and_huge")),
+        *((kind, "bf16x6") for kind in ("graded", "twelve_decades", "hundred_octaves", "tiny_lines", "growing")),
+        ("many_octaves", "strict"),
+    ],
+)
+def test_which_slices_answer_is_decided_by_the_data(kind, answers):
+    """Each scheme has bits of its own: who answered shows in the result."""
+    a, b = data(kind, *LARGE)
+    whole = on_device(a, b)
+    got = {name: fl.sgemm(*whole, kernel=name).numpy() for name in ("fp16x2", "bf16x6")}
+    if answers == "fp16x2":
+        assert (got["fp16x2"] != got["bf16x6"]).any()
+    else:
+        assert_same_bits(got["fp16x2"], got["bf16x6"], kind)
+    assert_product(got["fp16x2"], a, b, context=kind)
+    assert_product(got["bf16x6"], a, b, context=kind)
+
+
+# Kind of data, kernel, m, who computes. Each m is another one, since a shape is logged once in a row.
+FALL_BACKS = [
+    ("normal", "fp16x2", 2055, "two fp16 slices"),
+    ("graded", "fp16x2", 2049, "three bf16 slices because of the range of the operands"),
+    ("many_octaves", "fp16x2", 2050, "plain float32 because of the range of the operands"),
+    ("nan", "fp16x2", 2051, "plain float32 because of NaN or infinite numbers"),
+    ("graded", "fp16x2", 200, "plain float32 because of the range of the operands"),  # too small for bf16x6 to stand by
+    ("normal", "fp16x2_mma", 2058, "two fp16 slices"),
+    ("graded", "fp16x2_mma", 2056, "plain float32 because of the range of the operands"),
+    ("nan", "fp16x2_mma", 2057, "plain float32 because of NaN or infinite numbers"),
+    ("graded", "bf16x6", 2052, "three bf16 slices"),
+    ("many_octaves", "bf16x6", 2053, "plain float32 because of the range of the operands"),
+    ("nan", "bf16x6", 2054, "plain float32 because of NaN or infinite numbers"),
+]
+
+
+@pytest.mark.parametrize(("kind", "kernel", "m", "who"), FALL_BACKS)
+def test_the_log_says_who_computed(kind, kernel, m, who, caplog):
+    _, n, k = LARGE
+    a, b = data("normal" if kind == "nan" else kind, m, n, k)
+    if kind == "nan":
+        a[3, 5] = np.nan
+    operands = on_device(a, b)
+    caplog.set_level(logging.DEBUG, "fastlinalg")
+    got = fl.sgemm(*operands, kernel=kernel)
+    (line,) = [message for message in caplog.messages if "computed by" in message]
+    assert line == f"sgemm {m}x{n}x{k} -> cuda:0 {kernel}, computed by {who}"
+    assert np.isfinite(got.numpy()[4:]).all()
+
+
+@accurate_row
+@pytest.mark.parametrize("pad", [0, 1])
+def test_many_tiles_with_beta_in_place(row, pad):
+    """More tiles than multiprocessors: the old C of one is read while the one before is stored."""
+    rng = np.random.default_rng(pad)
+    m, n, k = 2100, 4200 + pad, 300
+    a, b, c = (rng.standard_normal(shape, np.float32) for shape in ((m, k), (k, n), (m, n)))
+    got = fl.sgemm(*on_device(a, b, c), alpha=-1.5, beta=0.5, kernel=row.name).numpy()
+    assert_product(got, a, b, c, -1.5, 0.5, context=row.name)
+
+
+@accurate_row
+@pytest.mark.parametrize("shape", TILED, ids=lambda shape: "x".join(map(str, shape)))
+@pytest.mark.parametrize("pad", [0, 1])
+def test_every_tile(row, shape, pad):
+    """With old values of C or without, in rows that start at multiples of 16 bytes or do not."""
+    m, n, k = shape
+    rng = np.random.default_rng(n + pad)
+    a, b, c = (rng.standard_normal(size, np.float32) for size in ((m, k), (k, n + pad), (m, n + pad)))
+    rows = np.unique(np.append(rng.integers(0, m, 60), [0, m - 1]))
+    for beta in (0.0, 0.5):
+        operands = on_device(a, b, c) if beta else on_device(a, b)
+        got = fl.sgemm(*operands, alpha=-1.5, beta=beta, kernel=row.name).numpy()
+        assert_product(got[rows], a[rows], b, c[rows], -1.5, beta, context=f"{row.name} {shape} beta {beta}")
+        again = fl.sgemm(*operands, alpha=-1.5, beta=beta, kernel=row.name).numpy()
+        assert_same_bits(again, got, f"{row.name} {shape}: a second run")
+
+
+@accurate_row
+@pytest.mark.parametrize("shape", TILED[:4], ids=lambda shape: "x".join(map(str, shape)))
+@pytest.mark.parametrize("trans", list(product((False, True), repeat=2)), ids=str)
+def test_what_stands_by_for_every_tile(row, shape, trans):
+    """Data that slices cannot hold, in products for which the plain kernel runs in the same launch."""
+    m, n, k = shape
+    a, b = data("many_octaves", m, n, k)
+    left, right = np.ascontiguousarray(a.T) if trans[0] else a, np.ascontiguousarray(b.T) if trans[1] else b
+    got = fl.sgemm(*on_device(left, right), trans_a=trans[0], trans_b=trans[1], kernel=row.name).numpy()
+    rows = np.arange(0, m, 17)
+    assert_product(got[rows], a[rows], b, context=f"{row.name} {shape}")
+
+
+@pytest.mark.parametrize("shape", [(760, 750, 520), (760, 746, 1100), (1530, 1500, 260), (1536, 1488, 1400)], ids=str)
+def test_strips_of_as_many_columns_as_a_tile_has(shape):
+    """Tiles of 96 columns: the split pass packs B for them, in one piece of k or several. Slices, and so bits, do not
+    depend on the order of the operands."""
+    a, b = data("normal", *shape)
+    rows = np.arange(0, shape[0], 37)
+    want = fl.sgemm(*on_device(a, b), kernel="fp16x2").numpy()
+    assert_product(want[rows], a[rows], b, context=str(shape))
+    for trans_a, trans_b in product((False, True), repeat=2):
+        left, right = np.ascontiguousarray(a.T) if trans_a else a, np.ascontiguousarray(b.T) if trans_b else b
+        got = fl.sgemm(*on_device(left, right), trans_a=trans_a, trans_b=trans_b, kernel="fp16x2").numpy()
+        assert_same_bits(got, want, f"{shape} {trans_a}, {trans_b}")

@@ -1,0 +1,257 @@
+"""Every GPU row on operands in device memory: leading dimensions and alignments that NumPy operands never bring."""
+
+from __future__ import annotations
+
+import functools
+from itertools import product
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+from fastlinalg import _core
+from support.accuracy import assert_same_bits, assert_within, oracle
+from support.device import PLACEMENTS, DeviceMatrix, place
+from support.rows import OPERATIONS, best_precision, refused, rows
+
+pytestmark = pytest.mark.gpu
+SIZES = (
+    (1, 1, 1),
+    (5, 7, 3),
+    (8, 4, 12),
+    (33, 31, 17),
+    (64, 64, 32),
+    (65, 130, 33),
+    (129, 127, 40),
+    (128, 256, 8),
+    (70, 36, 0),
+    (65, 130, 300),
+    (132, 68, 1100),
+)
+
+
+@functools.cache
+def stacks(m, n, k, batch=1):
+    rng = np.random.default_rng([m, n, k, batch])
+    draw = functools.partial(rng.standard_normal, dtype=np.float32)
+    return draw((batch, m, k)), draw((batch, k, n)), draw((batch, m, n))
+
+
+@functools.cache
+def answer(m, n, k, batch, alpha, beta):
+    return oracle(*stacks(m, n, k, batch), alpha, beta)
+
+
+def must_take(placement, *sizes):
+    """Aligned operands suit every row. A dimension of size 1 has no leading dimension that could be aligned."""
+    return placement.startswith("aligned") and 1 not in sizes
+
+
+def attempt(row, call, must):
+    """Whether the row took the operands; ValueError is the only other answer, and only where it may refuse."""
+    try:
+        call()
+    except ValueError as error:
+        assert refused(row, error) and not must, str(error)
+        return False
+    return True
+
+
+def sgemm(row, a, b, c, alpha, beta, must, precision="strict"):
+    batch, m, n = c.shape
+    k = a.shape[1] if a.transposed else a.shape[2]
+    call = functools.partial(
+        _core.device_sgemm, row.name, m, n, k, alpha, a.ptr, *a.strides, b.ptr, *b.strides, beta, c.ptr, c.ld,
+        batch, a.bs, b.bs, c.bs, precision,
+    )  # fmt: skip
+    return attempt(row, call, must)
+
+
+@pytest.mark.parametrize("row", rows("sgemm", "cuda"))
+def test_sgemm_placements(row):
+    precision = best_precision(row)
+    ran = 0
+    for (m, n, k), placement, (trans_a, trans_b) in product(SIZES, PLACEMENTS, product((False, True), repeat=2)):
+        for alpha, beta in ((1.0, 0.0), (-0.5, 2.0)):
+            a_values, b_values, c_values = stacks(m, n, k)
+            a, b = place(a_values, placement, trans_a), place(b_values, placement, trans_b)
+            c = place(c_values if beta else np.full_like(c_values, np.nan), placement)
+            context = f"{(m, n, k)} {placement} trans {trans_a}, {trans_b} alpha {alpha} beta {beta}"
+            if sgemm(row, a, b, c, alpha, beta, must_take(placement, m, n, k), precision):
+                assert_within(c.download(context), *answer(m, n, k, 1, alpha, beta), context)
+                ran += 1
+            else:
+                assert_same_bits(c.download(context), c.view(c.host), f"{context}: refused, but written")
+    assert ran
+
+
+@pytest.mark.parametrize("row", rows("sgemm", "cuda"))
+def test_sgemm_mixed_placements(row):
+    """Each operand on its own off a boundary: a kernel that checks only one of them faults here."""
+    precision = best_precision(row)
+    m, n, k = 65, 68, 36
+    a_values, b_values, c_values = stacks(m, n, k)
+    for odd, (trans_a, trans_b) in product(("a", "b", "c"), product((False, True), repeat=2)):
+        for bad in ("odd", "shifted", "shifted_two"):
+            where = {name: bad if name == odd else "aligned" for name in "abc"}
+            a, b, c = (
+                place(a_values, where["a"], trans_a),
+                place(b_values, where["b"], trans_b),
+                place(c_values, where["c"]),
+            )
+            context = f"{odd} is {bad}, trans {trans_a}, {trans_b}"
+            if sgemm(row, a, b, c, 1.0, 0.0, False, precision):
+                assert_within(c.download(context), *answer(m, n, k, 1, 1.0, 0.0), context)
+
+
+@pytest.mark.parametrize("row", rows("sgemm", "cuda"))
+def test_sgemm_batches(row):
+    precision = best_precision(row)
+    for (m, n, k), gap in product(((5, 7, 3), (33, 36, 20), (128, 130, 9)), (0, 4, 5)):
+        a_values, b_values, c_values = stacks(m, n, k, 3)
+        a, b, c = (place(x, "aligned", gap=gap) for x in (a_values, b_values, c_values))
+        if sgemm(row, a, b, c, 1.0, -1.0, gap % 4 == 0, precision):
+            assert_within(c.download(), *answer(m, n, k, 3, 1.0, -1.0), f"{(m, n, k)} gap {gap}")
+
+
+def test_dispatch_takes_any_placement():
+    for (m, n, k), placement, trans in product(SIZES, PLACEMENTS, (False, True)):
+        a_values, b_values, c_values = stacks(m, n, k)
+        a, b, c = place(a_values, placement, trans), place(b_values, placement, trans), place(c_values, placement)
+        _core.device_sgemm(None, m, n, k, 1.0, a.ptr, *a.strides, b.ptr, *b.strides, 1.0, c.ptr, c.ld)
+        assert_within(c.download(placement), *answer(m, n, k, 1, 1.0, 1.0), f"{(m, n, k)} {placement} trans {trans}")
+
+
+# ---------------------------------------------------------------- sgemv
+@pytest.mark.parametrize("row", rows("sgemv", "cuda"))
+def test_sgemv_placements(row):
+    ran = 0
+    sizes = ((1, 1), (3, 5), (9, 4), (33, 16), (70, 32), (129, 33), (40, 128), (7, 1030), (300, 17), (5, 0))
+    for (m, n), placement, trans, inc in product(sizes, PLACEMENTS, (False, True), (1, 3, -2)):
+        a_values, x_values, y_values = stacks(m, 1, n)
+        a = place(a_values, placement, trans)
+        shift = PLACEMENTS[placement][1]
+        x, y = strided_vector(x_values[0, :, 0], inc, shift), strided_vector(y_values[0, :, 0], abs(inc), shift)
+        for alpha, beta in ((1.0, 0.0), (-0.5, 2.0)):
+            y.buffer.upload(y.host)  # the call before has overwritten it
+            call = functools.partial(
+                _core.device_sgemv,
+                row.name,
+                m,
+                n,
+                alpha,
+                a.ptr,
+                *a.strides,
+                x_address(x, n, inc),
+                inc,
+                beta,
+                y.ptr,
+                abs(inc),
+            )
+            context = f"{(m, n)} {placement} trans {trans} inc {inc} alpha {alpha} beta {beta}"
+            if attempt(row, call, must_take(placement, m, n) and inc == 1):
+                want, bound = answer(m, 1, n, 1, alpha, beta)
+                assert_within(y.download(context)[..., 0], want[..., 0], bound[..., 0], context)
+                ran += 1
+    assert ran
+
+
+def strided_vector(values, inc, shift):
+    """A vector with an increment: a one-column matrix whose leading dimension is the increment."""
+    ordered = values[::-1] if inc < 0 else values
+    return DeviceMatrix(ordered[None, :, None], abs(inc) - 1, shift)
+
+
+def x_address(x, n, inc):
+    return x.ptr if inc > 0 else x.ptr + 4 * max(n - 1, 0) * -inc
+
+
+@pytest.mark.parametrize("row", rows("sgemv", "cuda"))
+def test_sgemv_batches(row):
+    for (m, n), trans in product(((5, 7), (33, 32), (130, 20)), (False, True)):
+        a_values, x_values, y_values = stacks(m, 1, n, 3)
+        a, x, y = place(a_values, "aligned", trans), place(x_values, "tight"), place(y_values, "tight")
+        call = functools.partial(
+            _core.device_sgemv, row.name, m, n, 2.0, a.ptr, *a.strides, x.ptr, 1, -1.0, y.ptr, 1, 3, a.bs, x.bs, y.bs
+        )
+        if attempt(row, call, a.bs % 4 == 0):
+            assert_within(y.download(), *answer(m, 1, n, 3, 2.0, -1.0), f"{(m, n)} trans {trans}")
+
+
+ROWS_OF_EVERY_TEAM = ((1600, 300), (1500, 2047), (760, 1100), (700, 1000), (5, 5003), (2, 40000))
+
+
+@pytest.mark.parametrize("shape", ROWS_OF_EVERY_TEAM, ids=lambda shape: "x".join(map(str, shape)))
+@pytest.mark.parametrize("kernel", ["any_rows", None])
+def test_rows_and_x_begin_anywhere(kernel, shape):
+    """Pieces of four begin where A's rows are aligned, and x is somewhere else then."""
+    m, n = shape
+    a_values, x_values, y_values = stacks(m, 1, n)
+    want, bound = answer(m, 1, n, 1, 1.0, 0.0)
+    for shift, x_shift, pad, inc in product(range(4), range(4), (0, 1), (1, 2)):
+        a, x = DeviceMatrix(a_values, pad, shift), strided_vector(x_values[0, :, 0], inc, x_shift)
+        y = strided_vector(np.full_like(y_values[0, :, 0], np.nan), 1, 0)
+        _core.device_sgemv(kernel, m, n, 1.0, a.ptr, *a.strides, x.ptr, inc, 0.0, y.ptr, 1)
+        context = f"{shape}: A {shift} floats off, x {x_shift}, pad {pad}, inc {inc}"
+        assert_within(y.download(context)[..., 0], want[..., 0], bound[..., 0], context)
+
+
+# ---------------------------------------------------------------- transpose
+@pytest.mark.parametrize("row", rows("transpose", "cuda"))
+def test_transpose_placements(row):
+    ran = 0
+    sizes = ((1, 1), (3, 5), (4, 4), (8, 12), (33, 31), (64, 64), (65, 130), (2, 257), (257, 2), (128, 36))
+    for (m, n), placement, batch in product(sizes, PLACEMENTS, (1, 3)):
+        values = np.arange(1, batch * m * n + 1, dtype=np.uint32).view(np.float32).reshape(batch, m, n)
+        a = place(values, placement)
+        b = place(np.full((batch, n, m), np.nan, np.float32), placement)
+        call = functools.partial(_core.device_transpose, row.name, m, n, a.ptr, a.ld, b.ptr, b.ld, batch, a.bs, b.bs)
+        context = f"{(m, n)} {placement} batch {batch}"
+        if attempt(row, call, must_take(placement, m, n)):
+            assert_same_bits(b.download(context), values.swapaxes(-1, -2), context)
+            ran += 1
+    assert ran
+
+
+# ---------------------------------------------------------------- refusals
+def call_on_squares(op, row, a, b, c, n):
+    if op == "sgemm":
+        _core.device_sgemm(
+            row.name, n, n, n, 1.0, a.ptr, *a.strides, b.ptr, *b.strides, 0.0, c.ptr, c.ld,
+            precision=best_precision(row),
+        )  # fmt: skip
+    elif op == "sgemv":
+        _core.device_sgemv(row.name, n, n, 1.0, a.ptr, *a.strides, b.ptr, 1, 0.0, c.ptr, 1)
+    else:
+        _core.device_transpose(row.name, n, n, a.ptr, a.ld, b.ptr, b.ld)
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+def test_some_rows_refuse_unaligned_operands_and_say_what_they_need(op):
+    """The 128-bit kernels: if none refuses, the alignment check is gone."""
+    refusals = 0
+    for row in (row for row in fl.kernels(op) if row.device == "cuda" and row.available):
+        a, b, c = (place(np.ones((1, 32, 32), np.float32), "shifted") for _ in range(3))
+        try:
+            call_on_squares(op, row, a, b, c, 32)
+        except ValueError as error:
+            refusals += 1
+            assert refused(row, error) and "aligned" in str(error), str(error)
+    assert refusals
+
+
+def test_a_buffer_checks_its_bounds():
+    buffer = _core.DeviceBuffer(64)
+    assert buffer.nbytes == 64 and buffer.ptr % 256 == 0
+    for call in (buffer.upload, buffer.download):
+        for array, offset in (
+            (np.zeros(17, np.float32), 0),
+            (np.zeros(1, np.float32), 64),
+            (np.zeros(16, np.float32), 4),
+        ):
+            with pytest.raises(ValueError):
+                call(array, offset)
+    with pytest.raises(TypeError):
+        buffer.upload(np.zeros(4))
+    with pytest.raises(ValueError):
+        buffer.upload(np.zeros((4, 4), np.float32)[:, ::2])

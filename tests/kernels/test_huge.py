@@ -1,0 +1,123 @@
+"""GPU operands of more than 2^31 elements, checked on sampled rows: every index has to be 64 bits wide."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+from fastlinalg import _core
+from support.accuracy import assert_same_bits, assert_within, oracle
+from support.rows import best_precision, rows
+
+pytestmark = [pytest.mark.gpu, pytest.mark.huge]
+SIDE = 46344  # SIDE * SIDE is just above 2^31, and a multiple of four for the vector kernels
+SAMPLED = (0, 1, SIDE // 2, 46340, SIDE - 1)
+THIN = 8
+
+
+class HugeMatrix:
+    """A SIDE x SIDE matrix whose every row is known: row i is a pattern, rotated by i."""
+
+    def __init__(self):
+        self.pattern = np.random.default_rng(1).standard_normal(SIDE, np.float32)
+        self.buffer = _core.DeviceBuffer(4 * SIDE * SIDE)
+        twice, step = np.concatenate([self.pattern, self.pattern]), 512
+        windows = np.lib.stride_tricks.sliding_window_view(twice, SIDE)
+        for first in range(0, SIDE, step):
+            block = np.ascontiguousarray(windows[first : min(first + step, SIDE)])
+            self.buffer.upload(block, 4 * SIDE * first)
+
+    def rows(self, index):
+        return np.stack([np.roll(self.pattern, -i) for i in index])
+
+    def columns(self, index):
+        return np.stack([self.pattern[(np.arange(SIDE) + j) % SIDE] for j in index], 1)
+
+
+@pytest.fixture(scope="module")
+def huge():
+    matrix = HugeMatrix()
+    yield matrix
+    del matrix.buffer
+    fl.cuda.trim()
+
+
+@pytest.fixture(scope="module")
+def target():
+    buffer = _core.DeviceBuffer(4 * SIDE * SIDE)
+    yield buffer
+    del buffer
+    fl.cuda.trim()
+
+
+def uploaded(values):
+    buffer = _core.DeviceBuffer(values.nbytes)
+    buffer.upload(np.ascontiguousarray(values))
+    return buffer
+
+
+def downloaded(buffer, shape, offset=0):
+    values = np.empty(shape, np.float32)
+    buffer.download(values, offset)
+    return values
+
+
+@pytest.mark.parametrize("row", rows("sgemm", "cuda"))
+def test_huge_a(row, huge, rng):
+    b = rng.standard_normal((SIDE, THIN), np.float32)
+    device_b, device_c = uploaded(b), _core.DeviceBuffer(4 * SIDE * THIN)
+    for trans in (False, True):
+        strides = (1, SIDE) if trans else (SIDE, 1)
+        _core.device_sgemm(
+            row.name, SIDE, THIN, SIDE, 1.0, huge.buffer.ptr, *strides, device_b.ptr, THIN, 1, 0.0, device_c.ptr, THIN,
+            precision=best_precision(row),
+        )  # fmt: skip
+        got = downloaded(device_c, (SIDE, THIN))[list(SAMPLED)]
+        a = huge.columns(SAMPLED).T if trans else huge.rows(SAMPLED)
+        assert_within(got, *oracle(a, b), f"trans {trans}")
+
+
+@pytest.mark.parametrize("row", rows("sgemm", "cuda"))
+def test_huge_b(row, huge, rng):
+    a = rng.standard_normal((THIN, SIDE), np.float32)
+    device_a, device_c = uploaded(a), _core.DeviceBuffer(4 * SIDE * THIN)
+    for trans in (False, True):
+        strides = (1, SIDE) if trans else (SIDE, 1)
+        _core.device_sgemm(
+            row.name, THIN, SIDE, SIDE, 1.0, device_a.ptr, SIDE, 1, huge.buffer.ptr, *strides, 0.0, device_c.ptr, SIDE,
+            precision=best_precision(row),
+        )  # fmt: skip
+        got = downloaded(device_c, (THIN, SIDE))[:, list(SAMPLED)]
+        b = huge.rows(SAMPLED).T if trans else huge.columns(SAMPLED)
+        assert_within(got, *oracle(a, b), f"trans {trans}")
+
+
+@pytest.mark.parametrize("row", rows("sgemm", "cuda"))
+def test_huge_c(row, target, rng):
+    a, b = rng.standard_normal((SIDE, THIN), np.float32), rng.standard_normal((THIN, SIDE), np.float32)
+    device_a, device_b = uploaded(a), uploaded(b)
+    _core.device_sgemm(
+        row.name, SIDE, SIDE, THIN, 1.0, device_a.ptr, THIN, 1, device_b.ptr, SIDE, 1, 0.0, target.ptr, SIDE,
+        precision=best_precision(row),
+    )  # fmt: skip
+    for i in SAMPLED:
+        assert_within(downloaded(target, (1, SIDE), 4 * SIDE * i), *oracle(a[i : i + 1], b), f"row {i}")
+
+
+@pytest.mark.parametrize("row", rows("sgemv", "cuda"))
+def test_huge_sgemv(row, huge, rng):
+    x = rng.standard_normal(SIDE, np.float32)
+    device_x, device_y = uploaded(x), _core.DeviceBuffer(4 * SIDE)
+    for trans in (False, True):
+        strides = (1, SIDE) if trans else (SIDE, 1)
+        _core.device_sgemv(row.name, SIDE, SIDE, 1.0, huge.buffer.ptr, *strides, device_x.ptr, 1, 0.0, device_y.ptr, 1)
+        a = huge.columns(SAMPLED).T if trans else huge.rows(SAMPLED)
+        assert_within(downloaded(device_y, SIDE)[list(SAMPLED)], *oracle(a, x), f"trans {trans}")
+
+
+@pytest.mark.parametrize("row", rows("transpose", "cuda"))
+def test_huge_transpose(row, huge, target):
+    _core.device_transpose(row.name, SIDE, SIDE, huge.buffer.ptr, SIDE, target.ptr, SIDE)
+    for j in SAMPLED:
+        assert_same_bits(downloaded(target, SIDE, 4 * SIDE * j), huge.columns([j])[:, 0], f"row {j} of the result")

@@ -1,0 +1,109 @@
+"""Every row of the transpose table, by name: a copy, so every bit pattern has to arrive."""
+
+from __future__ import annotations
+
+import functools
+from itertools import product
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+from support.accuracy import assert_same_bits
+from support.layouts import BROADCAST_LAYOUTS, MATRIX_LAYOUTS, contiguous_like_blas, matrix_input, result
+from support.rows import attempt, rows
+from support.shapes import TRANSPOSE, TRANSPOSE_FEW
+
+every_row = pytest.mark.parametrize("row", rows("transpose"))
+
+
+@functools.cache
+def numbered(*shape):
+    """Every element another bit pattern, so that a misplaced one cannot hide; NaN and infinities are among them."""
+    count = int(np.prod(shape))
+    return (np.arange(count, dtype=np.uint32) * np.uint32(2654435761)).view(np.float32).reshape(shape)
+
+
+@every_row
+def test_shapes(row):
+    for shape in TRANSPOSE:
+        a = numbered(*shape)
+        got = fl.transpose(a, kernel=row.name)
+        assert got.flags.c_contiguous
+        assert_same_bits(got, a.T, f"{shape}")
+
+
+@every_row
+def test_layouts(row):
+    inputs, outputs = (*MATRIX_LAYOUTS, *BROADCAST_LAYOUTS), tuple(MATRIX_LAYOUTS)
+    for (m, n), a_layout, out_layout in product(((13, 17), (33, 64), (1, 6), (6, 1), (1, 1)), inputs, outputs):
+        a, out = matrix_input(numbered(m, n), a_layout), result((n, m), out_layout)
+        context = f"{(m, n)} a {a_layout}, out {out_layout}"
+        must = a_layout in ("C", "shifted") and out_layout in ("C", "shifted") and contiguous_like_blas(a_layout)
+        got = attempt(row, functools.partial(fl.transpose, a, out=out.array, kernel=row.name), must and 1 not in (m, n))
+        out.assert_intact(context)
+        if got is not None:
+            assert got is out.array
+            assert_same_bits(got, np.array(a).T, context)
+
+
+@every_row
+def test_nothing_beside_the_result_is_written(row):
+    for shape in TRANSPOSE_FEW:
+        for layout in ("C", "padded_rows"):
+            out = result(shape[::-1], layout)
+            fl.transpose(matrix_input(numbered(*shape), "padded_rows"), out=out.array, kernel=row.name)
+            out.assert_intact(f"{shape} {layout}")
+            assert_same_bits(out.array, numbered(*shape).T, f"{shape} {layout}")
+
+
+@every_row
+def test_batches(row):
+    for lead, shape in product(((3,), (2, 3), (0,), (1, 2, 1), (2, 0)), TRANSPOSE_FEW):
+        a = numbered(*lead, *shape)
+        assert_same_bits(fl.transpose(a, kernel=row.name), a.swapaxes(-1, -2), f"{lead} of {shape}")
+
+
+@every_row
+def test_batch_layouts(row):
+    stack = numbered(3, 4, 9, 10)
+    for a in (stack.swapaxes(0, 1), stack[::-1], stack[:, ::2], np.broadcast_to(stack[:1], stack.shape)):
+        assert_same_bits(fl.transpose(a, kernel=row.name), a.swapaxes(-1, -2))
+
+
+@every_row
+def test_more_batches_than_a_grid_axis_has_blocks(row):
+    a = numbered(70001, 2, 3)
+    assert_same_bits(fl.transpose(a, kernel=row.name), a.swapaxes(-1, -2))
+
+
+@every_row
+def test_more_rows_than_a_grid_axis_has_blocks(row):
+    for shape in ((65535 * 32 + 5, 2), (2, 65535 * 32 + 5), (65535 * 8 + 1, 8)):
+        a = numbered(*shape)
+        assert_same_bits(fl.transpose(a, kernel=row.name), a.T, f"{shape}")
+
+
+@every_row
+def test_larger_than_the_caches(row):
+    """Large results may be written past the caches: edges, odd alignments, and a column-major source."""
+    m, n = 2053, 2111
+    a = numbered(m, n)
+    for source in (a, np.asfortranarray(a)):
+        for layout in ("C", "shifted", "padded_rows", "F"):
+            out = result((n, m), layout)
+            if (
+                attempt(row, functools.partial(fl.transpose, source, out=out.array, kernel=row.name), layout == "C")
+                is not None
+            ):
+                assert_same_bits(out.array, a.T, layout)
+            out.assert_intact(layout)
+
+
+@every_row
+def test_signalling_nan_payloads_survive(row):
+    payloads = np.array([0x7F800001, 0xFFBFFFFF, 0x7FC0DEAD, 0x00000001, 0x80000000, 0x807FFFFF], np.uint32).view(
+        np.float32
+    )
+    a = np.resize(payloads, (37, 41))
+    assert_same_bits(fl.transpose(a, kernel=row.name), a.T)

@@ -1,0 +1,35 @@
+"""Each request for memory or a thread fails once: a call says so or does without, and the next one works."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import fastlinalg as fl
+from support.requirements import missing
+from support.source_tree import ROOT
+
+SOURCE = Path(__file__).parent / "allocation_failures.cpp"
+HEADERS = ROOT / "cpp" / "include"
+
+
+def loaded_library() -> Path:
+    """The libfastlinalg.so of this process, wherever the package comes from."""
+    with open("/proc/self/maps") as lines:
+        return next(Path(line.split(maxsplit=5)[5].strip()) for line in lines if "/libfastlinalg.so" in line)
+
+
+def test_every_request_that_can_fail(tmp_path):
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    headers = next((folder for folder in (HEADERS, Path(fl.get_include())) if folder.exists()), None)
+    if not compiler or not headers:
+        missing("simulated", f"needs a C++ compiler and the headers: {compiler}, {headers}")
+    library, program = loaded_library(), tmp_path / "failures"
+    command = [compiler, "-std=c++17", "-rdynamic", f"-I{headers}", str(SOURCE), str(library), "-ldl"]
+    command += [f"-Wl,-rpath,{library.parent}", "-o", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run([program], capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr

@@ -1,0 +1,92 @@
+"""Large results lie in memory of the library's own: huge pages, and freed blocks that are handed out again."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+from support.threads import in_threads
+
+HUGE_PAGE = 2 << 20
+KEPT_MOST = 256 << 20
+
+
+def address(array):
+    return array.__array_interface__["data"][0]
+
+
+def make(rows, cols=1024):
+    return fl.transpose(np.ones((cols, rows), np.float32), device="cpu")
+
+
+def test_a_large_result_is_an_ordinary_array():
+    c = make(2048)
+    assert type(c) is np.ndarray and c.flags.c_contiguous and c.flags.writeable and c.flags.aligned
+    assert address(c) % HUGE_PAGE == 0
+    for other in (copy.deepcopy(c), pickle.loads(pickle.dumps(c)), c.copy()):
+        assert (other == c).all()
+    row = c[5]
+    del c
+    assert (row == 1).all(), "a view keeps the memory"
+
+
+def test_a_freed_block_is_handed_out_again():
+    c = make(2048)
+    before = address(c)
+    del c
+    c = make(2048)
+    assert address(c) == before
+    other = make(2048)
+    assert address(other) != before and (c == 1).all() and (other == 1).all()
+
+
+def test_what_is_kept_is_bounded():
+    if not sys.platform.startswith("linux"):
+        pytest.skip("reads /proc")
+
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+
+    base = resident()
+    held = [make(4096) for _ in range(40)]  # 16 MiB each
+    assert resident() > base + 40 * (16 << 20) - (32 << 20)
+    held.clear()
+    bound = base + KEPT_MOST + (64 << 20)
+    assert resident() < bound
+    for rows in range(600, 9000, 600):
+        make(rows)
+    assert resident() < bound
+    c = make(9000)
+    before = address(c)
+    del c
+    assert address(make(9000)) == before, "the blocks of other sizes have given way"
+    c = make(80_000)  # more than is kept
+    assert resident() < bound + 2 * c.nbytes
+    del c
+    assert resident() < bound
+
+
+def test_threads_never_share_a_block():
+    def churn(value):
+        for i in range(60):
+            c = make(600 + 600 * (i % 3))
+            c[...] = value
+            assert (c == value).all()
+
+    in_threads(churn, range(4))
+
+
+def test_no_memory_is_a_memory_error():
+    a, b = np.ones((1 << 22, 1), np.float32), np.ones((1, 1 << 22), np.float32)
+    with pytest.raises(MemoryError, match="70368744177664 bytes"):
+        fl.matmul(a, b)
+    wide = np.broadcast_to(np.float32(1), (1 << 33, 1))
+    with pytest.raises((MemoryError, ValueError)):
+        fl.matmul(wide, wide.T)
+    assert (make(2048) == 1).all()

@@ -1,0 +1,247 @@
+"""The number of CPU threads: the setting, the context manager, the environment, and what else the environment sets."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from itertools import product
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+from support.accuracy import assert_product
+
+
+@pytest.fixture(autouse=True)
+def restored():
+    before = fl.get_num_threads()
+    yield
+    fl.set_num_threads(before)
+
+
+def test_set_and_get():
+    for n in (1, 2, 5, 64):
+        fl.set_num_threads(n)
+        assert fl.get_num_threads() == n and fl.info()["cpu"]["threads"] == n
+
+
+def test_wrong_numbers():
+    fl.set_num_threads(2)
+    for n in (0, -1):
+        with pytest.raises(ValueError, match=f"at least 1, got {n}"):
+            fl.set_num_threads(n)
+        with pytest.raises(ValueError, match="at least 1"), fl.num_threads(n):
+            pass
+    for n in (1.5, "2", None, 2**40):
+        with pytest.raises(TypeError):
+            fl.set_num_threads(n)
+    assert fl.get_num_threads() == 2
+
+
+def test_context_manager():
+    fl.set_num_threads(2)
+    with fl.num_threads(3):
+        assert fl.get_num_threads() == 3
+        with fl.num_threads(1):
+            assert fl.get_num_threads() == 1
+        assert fl.get_num_threads() == 3
+    with pytest.raises(KeyError), fl.num_threads(4):
+        raise KeyError
+    assert fl.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 16, 64])
+def test_products_with_any_number_of_threads(threads, rng):
+    with fl.num_threads(threads):
+        for m, n, k in ((1, 1, 1), (2, 300, 40), (300, 2, 40), (257, 255, 129), (5, 7, 20000)):
+            a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+            assert_product(fl.matmul(a, b), a, b, context=f"{threads} threads, {(m, n, k)}")
+            assert_product(fl.sgemv(a, b[:, 0].copy())[:, None], a, b[:, :1], context=f"sgemv, {threads} threads")
+            assert np.array_equal(fl.transpose(a), a.T)
+
+
+def test_dispatched_results_do_not_depend_on_the_thread_count(rng):
+    """The choice of a kernel may not change with the threads, unless both give the same bits."""
+    different = []
+    for m, n, k in product((1, 4, 16, 33, 100, 256), (8, 33, 129, 400), (16, 129, 300, 700)):
+        a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+        answers = set()
+        for count in (1, 2, 16):
+            with fl.num_threads(count):
+                answers.add((fl.matmul(a, b, device="cpu").tobytes(), fl.matmul(a, b[:, 0], device="cpu").tobytes()))
+        if len(answers) > 1:
+            different.append((m, n, k))
+    assert not different
+
+
+# rows and columns shared, B kept packed or not, groups of columns for less and for more than one thread, batches
+SHARED = [(257, 700, 300), (1001, 70, 900), (40, 3000, 500), (130, 66, 20000), (3, 90, 130, 257), (40, 33, 70, 65)]
+
+
+@pytest.mark.parametrize("name", [k.name for k in fl.kernels("sgemm") if k.device == "cpu" and k.available])
+@pytest.mark.parametrize("shape", SHARED, ids=str)
+def test_bits_do_not_depend_on_how_threads_share_the_work(name, shape, rng):
+    *batch, m, n, k = shape
+    if name == "reference" and m * n * k > 1e8:
+        pytest.skip("takes seconds")
+    a, b = rng.standard_normal((*batch, m, k), np.float32), rng.standard_normal((*batch, k, n), np.float32)
+    c = rng.standard_normal((*batch, m, n), np.float32)
+    for transposed in (False, True):
+        right = np.ascontiguousarray(b.swapaxes(-1, -2)).swapaxes(-1, -2) if transposed else b
+        with fl.num_threads(1):
+            want = fl.sgemm(a, right, c, alpha=0.5, beta=2.0, kernel=name)
+        for threads in (2, 3, 7, 16, 40):
+            with fl.num_threads(threads):
+                got = fl.sgemm(a, right, c, alpha=0.5, beta=2.0, kernel=name)
+            assert got.tobytes() == want.tobytes(), f"{threads} threads"
+
+
+def test_calls_after_pauses(rng):
+    """Workers look for work for a while, then sleep: calls that meet them anywhere between give the same bits."""
+    a, b = rng.standard_normal((90, 300), np.float32), rng.standard_normal((300, 140), np.float32)
+    want = fl.matmul(a, b, device="cpu").tobytes()
+    for turn in range(150):
+        time.sleep(turn % 5 * 25e-6)
+        with fl.num_threads(2 + turn % 6):
+            assert fl.matmul(a, b, device="cpu").tobytes() == want
+
+
+def test_the_setting_may_change_during_calls(rng):
+    """Buffers are sized for a number of threads: a call keeps the one it began with."""
+    a, b = rng.standard_normal((300, 200), np.float32), rng.standard_normal((200, 310), np.float32)
+    names = [row.name for row in fl.kernels("sgemm") if row.device == "cpu" and row.available]
+    want = {name: fl.sgemm(a, b, kernel=name) for name in names}
+    stop = threading.Event()
+
+    def toggle():
+        while not stop.is_set():
+            for n in (1, 16, 2, 64):
+                fl.set_num_threads(n)
+
+    thread = threading.Thread(target=toggle)
+    thread.start()
+    try:
+        for turn in range(120):
+            name = names[turn % len(names)]
+            np.testing.assert_array_equal(fl.sgemm(a, b, kernel=name), want[name], name)
+    finally:
+        stop.set()
+        thread.join()
+
+
+PRINT = "import fastlinalg as fl; print(fl.get_num_threads())"
+
+
+def test_environment(python):
+    assert python(PRINT, FASTLINALG_NUM_THREADS="3").strip() == "3"
+    assert python(PRINT, OMP_NUM_THREADS="5").strip() == "5"
+    assert python(PRINT, FASTLINALG_NUM_THREADS="3", OMP_NUM_THREADS="5").strip() == "3"
+
+
+def test_lists_of_numbers_in_the_environment(python):
+    """What OpenMP has for nested regions: the first is that of the outermost."""
+    for text in ("4,2", " 4", "4 ", "+4"):
+        assert python(PRINT, OMP_NUM_THREADS=text).strip() == "4"
+
+
+def test_far_more_threads_than_a_call_can_use(rng):
+    """They have no workspaces, and there is nothing to measure with them."""
+    a = rng.standard_normal((300, 300), np.float32)
+    want = fl.matmul(a, a, device="cpu"), fl.sgemv(a, a[0], device="cpu"), fl.transpose(a, device="cpu")
+    with fl.num_threads(2**31 - 1):
+        assert fl.get_num_threads() == 2**31 - 1
+        got = fl.matmul(a, a, device="cpu"), fl.sgemv(a, a[0], device="cpu"), fl.transpose(a, device="cpu")
+        with fl.Matmul(a, a, device="cpu") as plan:
+            assert plan.execute().tobytes() == want[0].tobytes()
+    assert all(x.tobytes() == y.tobytes() for x, y in zip(got, want, strict=True))
+
+
+def test_nonsense_in_the_environment_is_ignored(python):
+    allowed = python(PRINT, OMP_NUM_THREADS="").strip()
+    for text in ("", "many", "-2", "0", "3abc", "1e9", "0x10", "4294967297", "99999999999999"):
+        assert python(PRINT, FASTLINALG_NUM_THREADS=text, OMP_NUM_THREADS="").strip() == allowed
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity masks here")
+def test_default_is_what_the_affinity_mask_allows(python):
+    program = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); " + PRINT
+    assert python(program, OMP_NUM_THREADS="").strip() == "1"
+
+
+# ---------------------------------------------------------------- other settings of the environment
+@pytest.mark.parametrize("cap, forbidden", [("baseline", {"avx2_fma", "avx512f"}), ("avx2", {"avx512f"})])
+def test_instruction_sets_can_be_capped(python, cap, forbidden):
+    program = (
+        "import fastlinalg as fl, numpy as np\n"
+        "for op in ('sgemm', 'sgemv', 'transpose'):\n"
+        "    for row in fl.kernels(op):\n"
+        "        if row.available: print(row.needs)\n"
+        "        else: assert row.reason\n"
+        "a = np.random.default_rng(0).standard_normal((70, 70)).astype('f4')\n"
+        "np.testing.assert_allclose(fl.matmul(a, a), a.astype(float) @ a, atol=1e-4)\n"
+        "print(fl.info()['cpu']['isa'])\n"
+    )
+    assert not set(python(program, FASTLINALG_CPU=cap).split()) & forbidden
+
+
+def test_forced_device(python):
+    program = (
+        "import fastlinalg as fl, numpy as np\n"
+        "a = np.ones((3, 3), 'f4')\n"
+        "try: print(fl.matmul(a, a)[0, 0])\n"
+        "except fl.CudaError: print('CudaError')\n"
+        "except ValueError as error: print(error)\n"
+    )
+    assert python(program, FASTLINALG_DEVICE="cpu").strip() == "3.0"
+    assert python(program, FASTLINALG_DEVICE="cuda").strip() == ("3.0" if fl.cuda.is_available() else "CudaError")
+    for text in ("tpu", "CPU", "cpu ", "\udcff"):
+        message = python(program, FASTLINALG_DEVICE=text)
+        assert message.startswith("FASTLINALG_DEVICE: device must be") and "'cuda:N'" in message
+
+
+def test_no_visible_device_is_a_normal_state(python):
+    program = (
+        "import fastlinalg as fl, numpy as np\n"
+        "a = np.ones((3, 3), 'f4')\n"
+        "assert not fl.cuda.is_available() and fl.devices() == [] and fl.info()['cuda']['message']\n"
+        "print(fl.matmul(a, a)[0, 0])\n"
+    )
+    assert python(program, CUDA_VISIBLE_DEVICES="").strip() == "3.0"
+
+
+# ---------------------------------------------------------------- threadpoolctl
+LIMITS = """
+from threadpoolctl import threadpool_info, threadpool_limits
+def ours():
+    return [x for x in threadpool_info() if x["internal_api"] == "fastlinalg"]
+fl.set_num_threads(3)
+(found,) = ours()
+assert found["user_api"] == "blas" and found["num_threads"] == 3 and found["version"] == fl.__version__, found
+for limits in (1, {"libfastlinalg": 1}, {"blas": 1}):
+    user_api = None if isinstance(limits, dict) else "blas"
+    with threadpool_limits(limits, user_api=user_api):
+        assert fl.get_num_threads() == 1 and ours()[0]["num_threads"] == 1, limits
+    assert fl.get_num_threads() == 3, limits
+with threadpool_limits(1, user_api="openmp"):
+    assert fl.get_num_threads() == 3
+with threadpool_limits(2):
+    assert fl.get_num_threads() == 2
+print("governed")
+"""
+
+
+@pytest.mark.parametrize("imports", ["threadpoolctl, fastlinalg as fl", "fastlinalg as fl, fastlinalg.threadpoolctl"])
+def test_threadpoolctl_governs_the_threads(python, imports):
+    pytest.importorskip("threadpoolctl")
+    assert python(f"import {imports}\n{LIMITS}").strip() == "governed"
+
+
+def test_an_old_threadpoolctl_is_left_alone(python):
+    for module in ("types.ModuleType('threadpoolctl')", "None"):
+        python(f"import sys, types; sys.modules['threadpoolctl'] = {module}; import fastlinalg")
+
+
+def test_threadpoolctl_is_no_dependency(python):
+    assert python("import sys, fastlinalg; print('threadpoolctl' in sys.modules)").strip() == "False"

@@ -1,0 +1,22 @@
+"""The simulated device that these tests run on."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def device():
+    """The functions of control.cpp, from the library that the package uses."""
+    library = ctypes.CDLL(os.path.join(os.environ["LD_LIBRARY_PATH"], "libfastlinalg.so.0.1"))
+    library.simulated_stream.restype = library.simulated_end_capture.restype = ctypes.c_void_p
+    for name in ("begin_capture", "end_capture", "destroy_stream"):
+        getattr(library, f"simulated_{name}").argtypes = [ctypes.c_void_p]
+    library.simulated_launch.argtypes = [ctypes.c_void_p] * 2
+    library.simulated_refuse_graphs.argtypes = [ctypes.c_bool] * 2
+    library.simulated_pinned.restype = ctypes.POINTER(ctypes.c_float)
+    library.simulated_pinned.argtypes = [ctypes.c_size_t]
+    return library

@@ -1,0 +1,249 @@
+"""The host layer of the GPU on a simulated device (scheduler.h), so that it is tested where there is no GPU.
+
+The library is built once, with a C++ compiler and the headers of CUDA, and tests marked `gpu` run with it in processes
+of their own, each with another order of the device's work. FASTLINALG_REQUIRE=simulated demands it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fastlinalg as fl
+from support.loaded_code import PROGRAM, answers
+from support.requirements import missing
+from support.source_tree import IS_THERE, ROOT, TESTS
+
+SOURCE = TESTS / "simulated"
+# Left out: what takes a CPU too long, what needs a real device's memory, and tests of other libraries.
+RUNS = {
+    "host calls": ("host/test_host_calls.py", "not share and not same_bits and not batches and not memory", (1,)),
+    "threads": ("host/test_host_calls.py", "(same_bits and strict) or input_may_change", (2,)),
+    "calls": ("host/test_host_calls.py", "test_layouts or empty_sum or (shapes_and_orders and 513)", (3,)),
+    "tiles": (
+        "host/test_tiles.py",
+        "scalars or batches or what_others or nothing_fits or log or (strict and 257)",
+        (1,),
+    ),
+    "tiles again": ("host/test_tiles.py", "scalars or what_others", (2,)),
+    "memory": ("device/test_memory.py", "not many_calls and not four", (1,)),
+    "device arrays": (
+        "device/test_device_arrays.py device/test_device_arrays_errors.py "
+        "api/test_malformed_arrays.py plans/test_plans.py dispatch/test_dispatch.py",
+        "",
+        (1, 2),
+    ),
+    "repeats": ("device/test_repeated_calls.py", "", (1, 2)),
+    "fork": ("process/test_fork.py", "child_of_fork", (1,)),
+    "tuning": ("dispatch/test_tuning.py cli/test_tune.py", "", (1,)),
+    "in place": ("kernels/test_transpose_in_place.py", "", (1,)),
+    "plans": ("plans/test_plans_device.py plans/test_plans_streams.py", "", (1, 2, 3)),
+    "constant operands": (
+        "plans/test_constant_operands.py",
+        "not bf16x6 and not mma and not 1536 and not 2000",
+        (1, 2),
+    ),
+    "shared splits": ("host/test_host_calls.py", "share and split and not bf16x6 and not mma", (1, 2, 3)),
+    "streams": ("simulated/caller_streams.py simulated/kept_splits.py simulated/repeated_calls.py", "", (1, 2, 3, 4)),
+}
+
+
+def headers() -> Path | None:
+    """Where cuda_runtime_api.h is: the Python packages, then a toolkit."""
+    try:
+        package = importlib.util.find_spec("nvidia.cu13")
+    except ModuleNotFoundError:
+        package = None
+    roots = [*(package.submodule_search_locations or () if package else ())]
+    roots += [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    if nvcc := shutil.which("nvcc"):
+        roots.append(str(Path(nvcc).resolve().parent.parent))
+    wanted = ("cuda.h", "cuda_runtime_api.h", "crt/host_defines.h")
+    for folder in (Path(root) / "include" for root in [*roots, "/usr/local/cuda"]):
+        if all((folder / name).exists() for name in wanted):
+            return folder
+    return None
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory) -> Path:
+    """The folder of a libfastlinalg.so with the simulated device."""
+    if not IS_THERE:
+        missing("simulated", "needs the source tree")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    tools = {tool: shutil.which(tool, path=path) for tool in ("cmake", "ninja", os.environ.get("CXX", "c++"))}
+    include = headers()
+    if not include or not all(tools.values()):
+        missing("simulated", f"needs a C++ compiler, CMake, Ninja and CUDA's headers: {tools}, headers in {include}")
+    build = tmp_path_factory.mktemp("simulated")
+    options = {"CUDA_INCLUDE": include, "FASTLINALG_VERSION": fl.__version__, "CMAKE_MAKE_PROGRAM": tools["ninja"]}
+    configure = [tools["cmake"], "-S", SOURCE, "-B", build, "-G", "Ninja", *(f"-D{k}={v}" for k, v in options.items())]
+    for command in (configure, [tools["cmake"], "--build", build, "-j2"]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    for name in (".0", ".0.1"):  # what the module asks for depends on how it was built
+        (build / f"libfastlinalg.so{name}").symlink_to("libfastlinalg.so")
+    return build
+
+
+def run(library: Path, arguments: list[str], seed: int = 1, **variables: str) -> str:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("FASTLINALG_", "PYTEST_"))}
+    environment |= {
+        "LD_LIBRARY_PATH": str(library),
+        "FASTLINALG_SIMULATED_SEED": str(seed),
+        "FASTLINALG_REQUIRE": "cuda,sm_90a",
+    } | variables
+    done = subprocess.run(
+        [sys.executable, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True, check=False,
+        timeout=300,
+    )  # fmt: skip
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, f"seed {seed}: exit status {done.returncode}\n{output[-6000:]}"
+    return output
+
+
+def test_the_package_uses_the_simulated_device(library):
+    assert "simulated" in run(library, ["-c", "import fastlinalg as fl; print(fl.devices())"])
+
+
+CHOSEN = """
+import sys, numpy as np, fastlinalg as fl
+from fastlinalg import _core
+if "tuned" in sys.argv:
+    rows = [("sgemm", name, [(1.0, 1.0)]) for name in ("fp16x2_mma", "double_buffered")]
+    _core.set_tuning("cuda", "simulated", rows)
+for m, n, k in ((512, 512, 512), (2000, 3000, 1000), (4096, 4096, 4096), (512, 512, 200)):
+    a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
+    for precision in ("accurate", "strict"):
+        with fl.Matmul(a, b, precision=precision, device="cuda") as product:
+            product.plan()
+            print(product.kernel, end=" ")
+"""
+
+
+@pytest.mark.parametrize(("compute_capability", "pays"), [(80, True), (89, False), (90, False), (120, False)])
+def test_tensor_cores_before_hopper_are_chosen_where_they_pay(library, compute_capability, pays):
+    chosen = run(library, ["-c", CHOSEN], FASTLINALG_SIMULATED_CC=str(compute_capability)).split()
+    assert [name == "fp16x2_mma" for name in chosen] == [pays, False] * 3 + [False, False], chosen
+
+
+def test_tensor_cores_are_chosen_where_they_were_measured_to_be_faster(library):
+    chosen = run(library, ["-c", CHOSEN, "tuned"], FASTLINALG_SIMULATED_CC="89").split()
+    assert chosen[4] == "fp16x2_mma" and "fp16x2_mma" not in chosen[1::2], chosen  # 4096 cubed, and all that are strict
+
+
+# ---------------------------------------------------------------- a device and a binary that do not match
+# The driver's choice, and a phrase of the reason: foreseen from the environment, or against what was expected.
+UNFIT = {
+    "ptx by force": ({"CUDA_FORCE_PTX_JIT": "1"}, "CUDA_FORCE_PTX_JIT is set"),
+    "code for 8.0": ({"FASTLINALG_SIMULATED_CODE": "80"}, "cuda:0 runs code for compute capability 8.0"),
+    "code for 9.0": ({"FASTLINALG_SIMULATED_CODE": "90"}, "cuda:0 runs code for compute capability 9.0"),
+}
+
+
+@pytest.mark.parametrize("unfit", UNFIT)
+def test_calls_are_right_where_kernels_are_missing(library, unfit):
+    variables, phrase = UNFIT[unfit]
+    found = answers(run(library, ["-c", PROGRAM], **variables))
+    assert found["cuda"] == found["sm_80"] == (True, "")
+    assert not found["sm_90a"][0] and phrase in found["sm_90a"][1] and "'90a-real 80-virtual'" in found["sm_90a"][1]
+    assert found["info"] == (True, found["sm_90a"][1])
+
+
+def test_all_kernels_are_there_where_the_code_fits(library):
+    assert set(answers(run(library, ["-c", PROGRAM])).values()) == {(True, "")}
+
+
+@pytest.mark.parametrize("unfit", UNFIT)
+def test_the_command_line_says_which_code_is_missing(library, unfit):
+    variables, phrase = UNFIT[unfit]
+    program = (
+        "import numpy as np, fastlinalg as fl; from fastlinalg.cli import main\n"
+        "fl.transpose(np.ones((2, 3), 'f4'), device='cuda')\nmain(['info'])"
+    )
+    lines = run(library, ["-c", program], **variables).splitlines()
+    assert [line for line in lines if "not here: " in line and phrase in line], lines
+
+
+def test_tensor_cores_of_other_code_take_over_from_hoppers_rows(library):
+    chosen = run(library, ["-c", CHOSEN], CUDA_FORCE_PTX_JIT="1").split()
+    assert [name == "fp16x2_mma" for name in chosen] == [True, False] * 3 + [False, False], chosen
+
+
+# The first call decides by what is expected, and the driver has chosen otherwise.
+FIRST = """
+import numpy as np, fastlinalg as fl
+assert all(row.available for row in fl.kernels("sgemm") if row.device == "cuda")
+a = np.random.default_rng(1).standard_normal((2000, 2000), dtype=np.float32)
+for _ in range(2): assert np.allclose(fl.matmul(a, a), a.astype(float) @ a, rtol=0, atol=2e-3)
+assert not all(row.available for row in fl.kernels("sgemm") if row.device == "cuda"), "not on the device"
+"""
+
+
+def test_what_the_driver_chose_replaces_what_was_expected(library):
+    run(library, ["-c", FIRST], FASTLINALG_SIMULATED_CODE="80")
+
+
+NO_CODE = """
+import numpy as np, fastlinalg as fl
+a = np.ones((2000, 2000), np.float32)
+assert (fl.matmul(a, a) == 2000).all()
+def error(call):
+    try: call()
+    except fl.CudaError as problem: return problem
+d = fl.DeviceArray.from_numpy(a)
+for call in (lambda: fl.matmul(a, a, device="cuda"), lambda: fl.sgemm(a, a, kernel="naive"), lambda: fl.transpose(d),
+             lambda: fl.sgemv(d, fl.DeviceArray.from_numpy(a[0])), lambda: fl.transpose(a, kernel="smem")):
+    problem = error(call)
+    assert "cudaErrorNoKernelImageForDevice" in (getattr(problem, "name", ""), str(problem)), repr(problem)
+    assert "FASTLINALG_CUDA_ARCHITECTURES was '90a-real 80-virtual'" in str(problem), problem
+for op in ("sgemm", "sgemv", "transpose"):
+    assert all(row.reason and not row.available for row in fl.kernels(op) if row.device == "cuda")
+assert fl.info()["cuda"]["missing_code"]
+"""
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"FASTLINALG_SIMULATED_CODE": "none"}, {"FASTLINALG_SIMULATED_CC": "75", "FASTLINALG_SIMULATED_CODE": "none"}],
+    ids=["against what was expected", "as expected"],
+)
+def test_a_device_that_can_run_no_code(library, variables):
+    """Left to itself fastlinalg computes on the CPU; the device asked for is an error that says why."""
+    run(library, ["-c", NO_CODE], **variables)
+
+
+CONTEXT = """
+import ctypes, numpy as np, fastlinalg as fl
+library = ctypes.CDLL("libfastlinalg.so")
+library.simulated_context_made.restype = ctypes.c_bool
+assert fl.cuda.is_available() and fl.devices() and fl.info() and fl.kernels("sgemm")
+a = np.ones((64, 64), np.float32)
+fl.matmul(a, a)
+assert not library.simulated_context_made()
+fl.matmul(a, a, device="cuda")
+assert library.simulated_context_made()
+"""
+
+
+def test_only_a_call_on_the_device_makes_its_context(library):
+    run(library, ["-c", CONTEXT])
+
+
+@pytest.mark.parametrize(("name", "seed"), [(name, seed) for name, (_, _, seeds) in RUNS.items() for seed in seeds])
+def test_host_layer(library, name, seed):
+    files, chosen, _ = RUNS[name]
+    paths = [str(TESTS / file) for file in files.split()]
+    marked = [] if name == "streams" else ["-m", "gpu"]
+    output = run(
+        library,
+        ["-m", "pytest", "-q", "-s", "-x", "-p", "no:cacheprovider", *marked, "-k", chosen, *paths],
+        seed,
+    )
+    assert " passed" in output

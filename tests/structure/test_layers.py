@@ -1,0 +1,130 @@
+"""Who may include what: layers of folders, and what each layer has no business with."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from support.source_tree import KERNEL_FILES, ROOT, SOURCES, TESTS, code, label, needs_source_tree
+
+pytestmark = needs_source_tree
+
+# A folder is a layer. Files include headers of their own folder and of those before it in this list.
+LAYERS = (
+    "cpp/core",
+    "cpp/runtime",
+    "cpp/plan",
+    "cpp/cost",
+    "cpp/table",
+    "cpp/transfer",
+    "cpp/device",
+    "cuda/runtime",
+    "cuda/launch",
+    "cuda/pipeline",
+    "cpp/dispatch",
+    "cpp/run",
+    "cpp/bindings/arrays",
+    "cpp/bindings/calls",
+    "cpp/bindings",
+)
+# Kernels stand beside that list: each family sees what they have in common, and the first three layers.
+SEEN_BY_KERNELS = ("cpp/core", "cpp/runtime", "cpp/plan")
+MOST_FILES_OF_A_FOLDER = 25
+
+
+def layer(path: Path) -> str:
+    """The folder; CPU kernels are one layer, whatever instruction set a folder of theirs is for."""
+    folder = path.parent.relative_to(ROOT).as_posix()
+    return next((top for top in ("cpp/kernels", "cpp/include") if folder.startswith(top)), folder)
+
+
+def is_kernel(folder: str) -> bool:
+    return folder.startswith(("cpp/kernels", "cuda/kernels"))
+
+
+# Traits are to say which kernels split operands.
+EXCEPTIONS = {("cpp/cost", "cpp/table")}
+
+
+def may_include(folder: str, other: str) -> bool:
+    if folder == other or (folder, other) in EXCEPTIONS:
+        return True
+    if is_kernel(folder):
+        return other in SEEN_BY_KERNELS or (other == "cuda/kernels/common" and folder.startswith("cuda/"))
+    if other == "cpp/include":
+        return folder == "cpp/run"
+    return not is_kernel(other) and LAYERS.index(other) < LAYERS.index(folder)
+
+
+def includes(path: Path):
+    """The project's own headers that a file includes."""
+    for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.MULTILINE):
+        candidates = [path.parent / name, *(ROOT / folder / name for folder in ("cpp", "cpp/include", "."))]
+        found = [c.resolve() for c in candidates if c.exists()]
+        assert found, f"{path.relative_to(ROOT)} includes {name}, which is nowhere"
+        yield found[0]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=label)
+def test_includes_point_one_way(path):
+    own = layer(path)
+    for header in includes(path):
+        assert may_include(own, layer(header)), f"{label(path)} includes {label(header)}"
+
+
+def test_folders_are_rooms():
+    """No folder has so many files that one no longer sees what is in it."""
+    counts = Counter(path.parent for path in (*SOURCES, *TESTS.rglob("*.py")))
+    crowded = {label(folder): count for folder, count in counts.items() if count > MOST_FILES_OF_A_FOLDER}
+    assert not crowded, crowded
+
+
+def test_tests_lie_in_folders():
+    """A test lies with those of the same feature; what several have in common is in tests/support."""
+    assert [path.name for path in TESTS.glob("*.py")] == ["conftest.py"]
+    names = Counter(path.name for path in TESTS.rglob("test_*.py"))
+    assert not [name for name, count in names.items() if count > 1], "a file is found by its name alone"
+
+
+def test_no_include_cycles():
+    graph = {path.resolve(): list(includes(path)) for path in SOURCES}
+    done: set[Path] = set()
+
+    def visit(path: Path, trail: tuple[Path, ...]) -> None:
+        assert path not in trail, " -> ".join(label(p) for p in (*trail, path))
+        if path not in done:
+            for header in graph.get(path, []):
+                visit(header, (*trail, path))
+            done.add(path)
+
+    for path in graph:
+        visit(path, ())
+
+
+@pytest.mark.parametrize("path", KERNEL_FILES, ids=label)
+def test_kernels_do_not_allocate_throw_or_look_around(path):
+    header = re.search(r'#\s*include\s+"(core/errors|runtime/threading)\.h"', path.read_text())
+    assert not header, f"{label(path)} includes {header and header[1]}.h"
+    word = re.search(
+        r"\b(throw|try|catch|new|malloc|calloc|aligned_alloc|getenv|secure_getenv|cudaMalloc\w*|cudaSetDevice"
+        r"|std::vector|std::string|Py_\w+|PyObject|numpy)\b",
+        code(path),
+    )
+    assert not word, f"{label(path)}: kernels have no business with '{word and word[0]}'"
+
+
+def test_only_the_bindings_know_python():
+    for path in SOURCES:
+        if "bindings" not in path.parts and not path.name.startswith("bindings"):
+            assert not re.search(r"nanobind|Python\.h|PyObject", code(path)), label(path)
+
+
+def test_public_headers_need_no_cuda_and_no_other_headers():
+    for path in (ROOT / "cpp" / "include").rglob("*.h*"):
+        for name in re.findall(r'#\s*include\s+[<"]([^>"]+)[>"]', path.read_text()):
+            assert name.startswith("fastlinalg/") or "." not in name or name in ("stddef.h", "stdint.h"), (
+                f"{label(path)}: {name}"
+            )

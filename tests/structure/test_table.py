@@ -1,0 +1,71 @@
+"""One table of kernels, cpp/table/kernels.def: what is derived from it is in step with it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+import fastlinalg as fl
+from support.rows import OPERATIONS
+from support.source_tree import KERNEL_FILES, ROOT, label, needs_source_tree
+
+pytestmark = needs_source_tree
+
+ROW = re.compile(r"^(CUDA_|STRICT_)?(SGEMM|SGEMV|TRANSPOSE)\(\s*(\w+)\s*,\s*(\w+)\s*,", re.MULTILINE)
+DEFINITION = re.compile(
+    r"^void (sgemm|sgemv|transpose)_(\w+)\(const \w+& ?\w*, const Context& ?\w*\)\s*\{", re.MULTILINE
+)
+
+
+def table():
+    """(operation, name) -> (device, needs), in the order of kernels.def."""
+    rows = ROW.findall((ROOT / "cpp" / "table" / "kernels.def").read_text())
+    listed = {(op.lower(), name): ("cuda" if cuda else "cpu", needs) for cuda, op, name, needs in rows}
+    assert len(listed) == len(rows), "a row is listed twice"
+    return listed
+
+
+def test_kernels_lists_the_table():
+    shown = {(op, row.name): (row.device, row.needs) for op in OPERATIONS for row in fl.kernels(op)}
+    for key, value in shown.items():
+        assert table().get(key) == value, f"{key}: kernels() says {value}, kernels.def says {table().get(key)}"
+    missing = {key: value for key, value in table().items() if key not in shown}
+    # Rows for the instruction sets of another processor are left out of a build.
+    assert all(needs in ("avx2_fma", "avx512f") for _, needs in missing.values()), missing
+
+
+def test_rows_are_complete():
+    for op in OPERATIONS:
+        rows = fl.kernels(op)
+        assert rows[-1].name == "reference" or any(row.name == "reference" for row in rows)
+        for row in rows:
+            assert row.op == op and str(row) == row.name and re.fullmatch(r"[a-z][a-z0-9_]*", row.name)
+            assert row.blurb and "\n" not in row.blurb and len(row.blurb) < 160
+            assert row.available == (not row.reason)
+            assert (row.device == "cpu") == (row.needs in ("baseline", "avx2_fma", "avx512f"))
+            with pytest.raises(AttributeError):
+                row.name = "other"
+        assert all(row.available for row in rows if row.needs == "baseline")
+
+
+def test_every_kernel_file_has_its_rows_and_every_row_its_function():
+    defined = {}
+    for path in KERNEL_FILES:
+        if path.suffix not in (".cpp", ".cu"):
+            continue
+        found = [(op, name) for op, name in DEFINITION.findall(path.read_text())]
+        assert found or path.name == "peak.cpp", f"{label(path)} defines no kernel of the table"
+        for key in found:
+            assert key not in defined, f"{key} is defined in {label(path)} and in {defined[key]}"
+            defined[key] = label(path)
+    assert set(defined) - set(table()) == set(), "functions without a row"
+    assert set(table()) - set(defined) == set(), "rows without a function"
+
+
+def test_docs_table_is_in_step():
+    tool = ROOT / "tools" / "gen_kernel_table.py"
+    done = subprocess.run([sys.executable, str(tool), "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,132 @@
+"""The text of every file: functions and lines of a size that one can read, and no leftovers."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.source_tree import ROOT, TESTS, label, needs_source_tree
+
+pytestmark = needs_source_tree
+
+
+def tracked():
+    try:
+        listing = subprocess.run(
+            ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("needs git and a work tree")
+    names = listing.stdout.splitlines()
+    environments = {name.split("/")[0] for name in names if name.endswith("/pyvenv.cfg")}  # somebody's, under any name
+    for name in names:
+        path = ROOT / name
+        if (
+            name.split("/")[0] not in environments
+            and path.is_file()
+            and path.suffix not in (".png", ".npz", ".jpg", ".svg", ".json", ".csv")
+        ):
+            yield path
+
+
+LONGEST_FUNCTION = 60
+LONGER_FUNCTIONS = {
+    "multiply_tile": "the micro-kernel of the CPU: one register tile, whose loops and stores share all its constants",
+    "direct_tile": "the same without packing",
+    "sum_and_store": "two cases of one epilogue, which share its constants and the places of its sums",
+    "tall_skinny_columns_kernel": "one loop over k with its prologue and its end, which share all registers",
+}
+
+
+def cpp_functions(path: Path):
+    """(first line, lines of the body, its head) of functions and methods, as clang-format lays them out."""
+    lines = path.read_text().splitlines()
+    head = re.compile(r" *(?!namespace|struct|class|enum|union|if |for |while |switch |else|do |try|\}).*[\w)>] \{$")
+    for last, line in enumerate(lines):
+        if not head.match(line):
+            continue
+        first = last  # of a head of several lines, of which all but the first stand farther in
+        while first and re.match(r" {3,}\S", lines[first]) and not re.match(r"$|#|.*[{};]$", lines[first - 1]):
+            first -= 1
+        margin = re.match(" *", lines[first])[0]
+        if len(margin) <= 2 and not re.match(r" *(for|if|while|switch) ", lines[first]):
+            end = next((i for i in range(last + 1, len(lines)) if lines[i].startswith(margin + "}")), last)
+            yield first + 1, end - last - 1, " ".join(text.strip() for text in lines[first : last + 1])
+
+
+def python_functions(path: Path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            documented = len((ast.get_docstring(node, clean=False) or "").splitlines())
+            yield node.lineno, (node.end_lineno or node.lineno) - node.lineno - documented, node.name
+
+
+def test_functions_stay_small():
+    long = []
+    for path in tracked():
+        functions = {".py": python_functions}.get(
+            path.suffix, cpp_functions if path.suffix in (".h", ".hpp", ".cpp", ".cu", ".cuh") else lambda _: ()
+        )
+        for line, length, head in functions(path):
+            if length > LONGEST_FUNCTION and not any(name in head for name in LONGER_FUNCTIONS):
+                long.append(f"{label(path)}:{line}: {length} lines: {head.strip()}")
+    assert not long, "\n".join(long)
+
+
+def test_lines_stay_short():
+    """120 columns, but for rows of tables: those of Markdown and of kernels.def."""
+    row = re.compile(r"\s*\||(CUDA_|STRICT_)?(SGEMM|SGEMV|TRANSPOSE)\(")
+    long = [
+        f"{label(path)}:{number}: {len(line)} columns"
+        for path in tracked()
+        if path.name != "LICENSE"
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+        if len(line) > 120 and not (path.suffix in (".md", ".def") and row.match(line))
+    ]
+    assert not long, "\n".join(long)
+
+
+def test_no_leftovers():
+    """No disabled code, no notes to do something later, no paths of the machine where a file was written."""
+    roots = "|".join(("wo" + "rk", "ro" + "ot", "t" + "mp", "ho" + "me"))
+    paths = re.compile(rf"(?<![\w.$}}/-])/({roots})/[\w.-]")
+    notes = re.compile("|".join((r"#\s*if " + r"0\b", r"\bTO" + r"DO\b", r"\bFIX" + r"ME\b", r"\bX" + r"XX\b")))
+    registry = re.compile("|".join((r"py" + r"pi\.org", r"python" + r"hosted")))
+    found = []
+    for path in tracked():
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            if paths.search(line) or notes.search(line) or registry.search(line):
+                found.append(f"{label(path)}:{number}: {line.strip()}")
+    assert not found, "\n".join(found)
+
+
+def test_tests_that_are_named_exist():
+    """In documents, comments and tools: a file of a test that has moved is named by its new place."""
+    there = [label(path) for path in TESTS.rglob("test_*.py")]
+    lost = [
+        f"{label(path)}: {name}"
+        for path in tracked()
+        for name in re.findall(r"(?:\w+/)*test_\w+\.py\b", path.read_text(errors="replace"))
+        if not any(f"/{known}".endswith(f"/{name}") for known in there)
+    ]
+    assert not lost, "\n".join(lost)
+
+
+def test_extras_are_used():
+    """By an import or a command somewhere; a package may have another name as a module."""
+    section = re.search(r"optional-dependencies\]\n(.*?)\n\[", (ROOT / "pyproject.toml").read_text(), re.DOTALL)[1]
+    modules = {"cuda-bindings": r"cuda\.core", "cuda-core": r"cuda\.core", "nvidia-ml-py": "pynvml", "pillow": "PIL"}
+    modules |= {"scikit-learn": "sklearn", "asv": "asv_bench"}
+    left_out = (Path(__file__), ROOT / "pyproject.toml", ROOT / "CHANGELOG.md")
+    text = "\n".join(path.read_text(errors="replace") for path in tracked() if path not in left_out)
+    names = re.findall(r'^\s*(?:\w+ = \[)?"([\w-]+)|, "([\w-]+)', section, re.MULTILINE)
+    unused = [name for name in map("".join, names) if not re.search(rf"\b{modules.get(name, name)}\b", text)]
+    assert len(names) > 20 and not unused

@@ -1,0 +1,24 @@
+"""Operands in pinned host memory, whoever has pinned it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import fastlinalg as fl
+from support.accuracy import assert_product
+from support.operands import normal
+
+
+def check_products_of_pinned_operands(pinned, k, rng):
+    """Whole arrays, slices and the inside of a frame; `pinned` gives a copy of an array in such memory."""
+    a, b, c = normal(rng, 1200, k), normal(rng, k, 1300), normal(rng, 1200, 1300)
+    out, part = pinned(c), k - 100
+    assert_product(fl.sgemm(pinned(a), pinned(b), out=out, device="cuda"), a, b)
+    assert_product(fl.sgemm(pinned(a)[:, 5 : 5 + part], b[:part], device="cuda"), a[:, 5 : 5 + part], b[:part])
+    frame = pinned(np.full((1210, 1310), 7, np.float32))
+    fl.sgemm(a, pinned(np.asfortranarray(b).T).T, out=frame[3:1203, 4:1304], device="cuda")
+    assert_product(frame[3:1203, 4:1304], a, b)
+    frame[3:1203, 4:1304] = 7
+    assert (frame == 7).all()
+    out[...] = c
+    assert_product(fl.sgemm(pinned(a), b, out, beta=0.5, out=out, device="cuda"), a, b, c, beta=0.5)

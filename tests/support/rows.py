@@ -1,0 +1,94 @@
+"""The kernel table as pytest parameters: a new row is tested by every test that takes a row."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import pytest
+
+import fastlinalg as fl
+from fastlinalg import _core
+
+OPERATIONS = ("sgemm", "sgemv", "transpose")
+
+# What kernels() does not say of a row yet, as lists and rules on names: all of them are here.
+#
+# Strict GPU rows with a shorter twin for whole tiles: the tile, and the step along k of all blocks that share one.
+FULL_TILES = {
+    "strict_32x32k8c4": (32, 32, 512),
+    "strict_32x32k8c2": (32, 32, 256),
+    "strict_48x32k8c4": (48, 32, 512),
+    "strict_48x48k8c2": (48, 48, 256),
+    "strict_64x64k4c2": (64, 64, 64),
+    "strict_96x96k4c2": (96, 96, 64),
+    "strict_64x128k4": (64, 128, 32),
+    "strict_96x192k2": (96, 192, 32),
+    "strict_128x256": (128, 256, 32),
+    "strict_192x192": (192, 192, 32),
+}
+# Every warp of a cluster has a slice of k, which an accurate product adds up in runs.
+CLUSTER_SPLIT_K = ("strict_32x32k8c4", "strict_32x32k8c2", "strict_48x32k8c4", "strict_48x48k8c2")
+# As many blocks as the device takes at a time go from tile to tile, and add in ascending k.
+PERSISTENT = ("strict_128x256", "strict_192x192", "strict_128x128")
+TALL_SKINNY = ("strict_tall_skinny",)
+# Tensor cores with k cut over the grid where tiles are few, and with a plain kernel in the same launch.
+ACCURATE_SPLIT_K = ("fp16x2", "bf16x6")
+
+
+def same_bits(row) -> bool:
+    """Whether the row is one of those of this CPU that give the same bits."""
+    return re.fullmatch(r"avx\w+_(\d+x\d+|small|rows)", row.name) is not None
+
+
+def one_dot_product_each(row) -> bool:
+    """Whether an element of the product is one long sum: a matrix-vector product for each column."""
+    return row.name == "reference" or row.name.endswith("_column")
+
+
+# ---------------------------------------------------------------- parameters
+def rows(op: str, device: str | None = None, strict: bool | None = None, names=None):
+    """One parameter for each row of an operation, GPU rows with the mark ``gpu``."""
+    return [
+        pytest.param(row, id=f"{op}-{row.name}", marks=[pytest.mark.gpu] if row.device == "cuda" else [])
+        for row in fl.kernels(op)
+        if device in (None, row.device) and strict in (None, row.strict) and (names is None or row.name in names)
+    ]
+
+
+def best_precision(row) -> str:
+    return "strict" if row.strict else "accurate"
+
+
+def refused(row, error: ValueError) -> bool:
+    """Whether the error is the row's own statement that it cannot take the operands."""
+    return f"kernel '{row.name}' needs" in str(error)
+
+
+def attempt(row, call, must: bool):
+    """Return ``call()``, or None where the row refuses the operands and may: GPU rows never, they get padded copies."""
+    try:
+        return call()
+    except ValueError as error:
+        if must or row.device == "cuda" or not refused(row, error):
+            raise
+        return None
+
+
+# ---------------------------------------------------------------- what the rules say
+def accumulation_depth(row, m, n, k, precision="strict"):
+    """The most additions that one product of aligned operands goes through; None where the row does not say."""
+    return _core.sgemm_rules(m, n, k, precision)[1][row.name][1]
+
+
+def adds_in_the_same_order(row, *shapes) -> bool:
+    """Whether the row splits k alike in products of these shapes: CPU rows always do."""
+    depths = {accumulation_depth(row, m, -(-n // 4) * 4, -(-k // 4) * 4) for m, n, k in shapes if row.device == "cuda"}
+    return None not in depths and len(depths) <= 1
+
+
+@functools.cache
+def split_k() -> frozenset[str]:
+    """GPU rows that split k over the grid, into as many ranges as it takes to fill the device."""
+    few, many = (_core.sgemm_rules(size, size, 2**16, "strict")[1] for size in (64, 4096))
+    return frozenset(name for name, (_, depth) in few.items() if depth is not None and depth < many[name][1])

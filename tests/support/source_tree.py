@@ -1,0 +1,31 @@
+"""Where the sources are, for tests of more than an installed package."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TESTS = ROOT / "tests"
+IS_THERE = (ROOT / "cpp" / "table" / "kernels.def").exists()
+needs_source_tree = pytest.mark.skipif(not IS_THERE, reason="needs the source tree")
+
+SOURCES = sorted(
+    p
+    for folder in ("cpp", "cuda")
+    for p in (ROOT / folder).rglob("*")
+    if p.suffix in (".h", ".hpp", ".cpp", ".cu", ".cuh")
+)
+KERNEL_FILES = [p for p in SOURCES if "kernels" in p.parts]
+
+
+def label(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def code(path: Path) -> str:
+    """The text without comments and strings."""
+    text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)
+    return re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', re.sub(r"//[^\n]*", "", text))
