@@ -18,17 +18,21 @@ pytestmark = pytest.mark.gpu
 accurate_row = pytest.mark.parametrize("row", rows("sgemm", strict=False))
 
 
+def norms_of_errors(row, a, b):
+    """Of the row, and of one chain of float32."""
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    return (
+        np.linalg.norm(fl.sgemm(a, b, kernel=name, device="cuda", precision=precision) - exact)
+        for name, precision in ((row.name, "accurate"), ("naive", "strict"))
+    )
+
+
 @accurate_row
 @pytest.mark.parametrize("k", [256, 1024, 8192])
 @pytest.mark.parametrize("kind", ["normal", "uniform", "exp_normal", "twelve_decades"])
 def test_no_less_accurate_in_norm_than_a_chain_of_float32(row, kind, k):
-    a, b = data(kind, 256, 256, k)
-    exact = a.astype(np.float64) @ b.astype(np.float64)
-    accurate, strict = (
-        np.linalg.norm(fl.sgemm(a, b, kernel=name, device="cuda", precision=precision) - exact)
-        for name, precision in ((row.name, "accurate"), ("naive", "strict"))
-    )
-    assert accurate <= 1.01 * strict
+    accurate, chain = norms_of_errors(row, *data(kind, 256, 256, k))
+    assert accurate <= 1.01 * chain
 
 
 ERRORS = ROOT / "benchmarks" / "accuracy.py"
@@ -51,12 +55,7 @@ def test_no_less_accurate_in_norm_than_cublas(k):
 @pytest.mark.parametrize("k", [1024, 4096, 20000])
 def test_what_stands_by_cuts_long_sums(row, k):
     """cuBLAS does so where there are few tiles: 512 x 512 x 1024 has a third of the error of one chain there."""
-    a, b = data("positive_twelve_decades", 200, 136, k)
-    exact = a.astype(np.float64) @ b.astype(np.float64)
-    accurate, chain = (
-        np.linalg.norm(fl.sgemm(a, b, kernel=name, device="cuda", precision=precision) - exact)
-        for name, precision in ((row.name, "accurate"), ("naive", "strict"))
-    )
+    accurate, chain = norms_of_errors(row, *data("positive_twelve_decades", 200, 136, k))
     assert accurate <= 0.5 * chain
 
 

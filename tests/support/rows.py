@@ -49,6 +49,8 @@ def one_dot_product_each(row) -> bool:
 # ---------------------------------------------------------------- parameters
 def rows(op: str, device: str | None = None, strict: bool | None = None, names=None):
     """One parameter for each row of an operation, GPU rows with the mark ``gpu``."""
+    unknown = set(names or ()) - {row.name for row in fl.kernels(op)}
+    assert not unknown, f"the table has no rows {sorted(unknown)}: a list of names is out of date"
     return [
         pytest.param(row, id=f"{op}-{row.name}", marks=[pytest.mark.gpu] if row.device == "cuda" else [])
         for row in fl.kernels(op)
