@@ -27,7 +27,7 @@ def test_accurate_products_have_rows_whose_chains_are_short_enough(m, n, k):
     limit, table = _core.sgemm_rules(m, n, k)
     assert 64 < limit < k / 8
     assert table["naive"][1] == k
-    short = [name for name, (_, chain) in table.items() if chain is not None and chain <= limit]
+    short = [name for name, (_, chain, _) in table.items() if chain is not None and chain <= limit]
     assert split_k() & set(short), short
     if k > 4096:
         assert split_k() <= set(short), short

@@ -145,14 +145,15 @@ SgemmArgs product_layout(int64_t m, int64_t n, int64_t k, int64_t batch, bool on
 }
 
 // What dispatch asks about a product of aligned operands in device memory, for the tests: the longest chain it allows,
-// or none, and for each GPU row its estimate and its chain, or none.
+// or none, and for each GPU row its estimate, its chain, or none, and the bytes of its workspace.
 nb::tuple sgemm_rules(int64_t m, int64_t n, int64_t k, const char* precision) {
   SgemmArgs p = product_layout(m, n, k, 1, false, false, 0.0f);
   p.precision = parse_precision(precision);
   nb::dict rows;
   for (const auto& row : kernels<SgemmArgs>()) {
     if (!on_cuda(row.needs) || row.legal(p)) continue;
-    rows[row.name] = nb::make_tuple(row.cost(p), row.chain ? nb::cast(row.chain(p)) : nb::none());
+    rows[row.name] =
+        nb::make_tuple(row.cost(p), row.chain ? nb::cast(row.chain(p)) : nb::none(), row.workspace(p));
   }
   const int64_t limit = longest_chain(p);
   return nb::make_tuple(limit == any_length ? nb::none() : nb::cast(limit), rows);
