@@ -10,6 +10,7 @@
 #pragma once
 
 #include "core/device_spec.h"
+#include "core/layout.h"
 #include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/ptx.cuh"
 #include "cuda/kernels/common/tiles.cuh"
