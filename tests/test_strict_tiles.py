@@ -1,0 +1,68 @@
+"""Tiles of the strict kernels that break a rule do not compile, and the compiler says which rule."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+CPP = Path(__file__).parent.parent / "cpp"
+pytestmark = pytest.mark.skipif(not (CPP / "plan" / "strict_tiles.h").exists(), reason="needs the source tree")
+
+# What is changed in a tile, and what the compiler says then.
+BROKEN = {
+    ("strict_64x64k4", "tile.BM = 128"): "the outputs of all lanes and warps",
+    ("strict_64x64k4", "tile.TM = 2, tile.BM = 16"): "come in fours",
+    ("strict_64x64k4", "tile.BK = 24"): "a step along k is whole lines",
+    ("strict_64x64k4", "tile.k_groups = 2"): "eight warps multiply",
+    ("strict_64x64k4", "tile.stages = 16"): "have room there",
+    ("strict_64x64k4", "tile.stages = 4"): "fit in the place of the pipeline",
+    ("strict_64x64k4", "tile.stages = 10"): "a stage belongs to one producer",
+    ("strict_128x256", "tile.stages = 3, tile.producers = 4"): "every group and every producer has a stage",
+    ("strict_128x256", "tile.producers = 2"): "a persistent kernel has one producer",
+    ("strict_64x64k4c2", "tile.split_k = true"): "over the grid or over a cluster, not both",
+    ("strict_64x64k4", "tile.stream_k = true"): "stream-K shares out the tiles of a persistent kernel",
+    ("strict_64x64k4", "tile.tma_variant = true"): "one producer that sees all stages",
+    ("strict_64x128k4", "tile.wide_stages = 8"): "have room there",
+    ("strict_48x48k8c2", "tile.BM = 44"): "the outputs of all lanes and warps",
+    ("strict_48x48k8c2", "tile.k_groups = 2"): "have room there",
+    ("strict_64x64i2", "tile.k_groups = 4"): "eight warps multiply",
+    ("strict_32x32w", "tile.blocks = 4"): "have room there",
+    ("short_k_few", "tile.blocks = 5"): "have room there",
+}
+
+
+def compiled(source: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    compiler = next(filter(None, map(shutil.which, ("c++", "g++", "clang++"))), None)
+    if not compiler:
+        pytest.skip("needs a C++ compiler")
+    path = folder / "tiles.cpp"
+    path.write_text(f'#include "plan/strict_tiles.h"\nusing namespace fl;\n{source}')
+    command = [compiler, "-std=c++20", "-fsyntax-only", f"-I{CPP}", str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def changed(tile: str, change: str) -> str:
+    return f"[] {{ auto tile = {tile}; {change}; return tile; }}()"
+
+
+def test_a_broken_tile_does_not_compile_and_says_why(tmp_path):
+    done = compiled("\n".join(f"static_assert(must_be_sound<{changed(*broken)}>());" for broken in BROKEN), tmp_path)
+    errors = [line for line in done.stderr.splitlines() if "error: static" in line]
+    said = {message: sum(message in line for line in errors) for message in set(BROKEN.values())}
+    assert said == Counter(BROKEN.values()), done.stderr
+
+
+def test_names_follow_from_tiles(tmp_path):
+    lines = [
+        'static_assert(strict_64x64k4c2.name() == "strict_64x64k4c2");',
+        'static_assert(strict_64x64i2.name() == "strict_64x64i2");',
+        'static_assert(strict_16x16w.name() == "strict_16x16w");',
+        f'static_assert({changed("strict_64x64k4", "tile.cluster_k = 2")}.name() == "strict_64x64k4c2");',
+        'static_assert(!(strict_64x64k4.name() == "strict_64x64k4c2"));',
+    ]
+    done = compiled("\n".join(lines), tmp_path)
+    assert done.returncode == 0, done.stderr
