@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Draw what happens when in a product of NumPy arrays on the GPU: docs/host_timeline.png.
 
-tools/host_timeline.py record stamps.json    on a machine with a GPU: the fastest of some calls per size
-tools/host_timeline.py draw stamps.json docs/host_timeline.png
+tools/host_timeline.py record trace.json    on a machine with a GPU: the fastest of some calls per size
+tools/host_timeline.py draw trace.json docs/host_timeline.png
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 SIZES = (1024, 2048, 8192)
-# what begins, what ends it, and which stamp before it names what it needs, by the stamp of its arrival
+# what begins, what ends it, and which event before it names what it needs, by the event of its arrival
 LANES = (
     ("copies in", "sent", "arrived", ("", "")),
     ("products", "queued", "computed", ("sent", "arrived")),
@@ -33,18 +33,18 @@ def record(path: Path) -> None:
         operands = [rng.standard_normal((2, n, n), dtype=np.float32) for _ in range(4)]
         out = np.zeros((n, n), np.float32)
         for a, b in operands * 4:
-            stamps = _core.host_call_stamps(lambda a=a, b=b, out=out: fl.matmul(a, b, out=out, device="cuda"))
-            if str(n) not in best or stamps[-1][2] < best[str(n)][-1][2]:
-                best[str(n)] = stamps
+            events = _core.host_call_trace(lambda a=a, b=b, out=out: fl.matmul(a, b, out=out, device="cuda"))
+            if str(n) not in best or events[-1][2] < best[str(n)][-1][2]:
+                best[str(n)] = events
     path.write_text(json.dumps(best))
 
 
-def bars(stamps: list[Any], begin: str, end: str, needs: tuple[str, str]) -> list[tuple[float, float]]:
+def bars(events: list[Any], begin: str, end: str, needs: tuple[str, str]) -> list[tuple[float, float]]:
     """Start and length of each: it begins when it is queued, what it needs is there and the one before is done."""
-    done = {index: us for what, index, us in stamps if what == end}
-    there = {index: us for what, index, us in stamps if what == needs[1]}
+    done = {index: us for what, index, us in events if what == end}
+    there = {index: us for what, index, us in events if what == needs[1]}
     result, needed, last = [], 0.0, 0.0
-    for what, index, us in stamps:
+    for what, index, us in events:
         if what == needs[0]:
             needed = there.get(index, 0.0)
         if what == begin:
@@ -62,31 +62,31 @@ def draw(source: Path, target: Path) -> None:
 
     calls = json.loads(source.read_text())
     figure, axes = pyplot.subplots(len(calls), 1, figsize=(9, 1.7 * len(calls)), layout="constrained")
-    for axis, (n, stamps) in zip(axes, calls.items(), strict=True):
+    for axis, (n, events) in zip(axes, calls.items(), strict=True):
         for lane, (_, begin, end, needs) in enumerate(LANES):
             axis.broken_barh(
-                bars(stamps, begin, end, needs), (lane - 0.4, 0.8), facecolors=f"C{lane}", edgecolors="white"
+                bars(events, begin, end, needs), (lane - 0.4, 0.8), facecolors=f"C{lane}", edgecolors="white"
             )
         axis.set_yticks(range(len(LANES)), [lane[0] for lane in LANES])
         axis.invert_yaxis()
-        axis.set_xlim(0, stamps[-1][2])
+        axis.set_xlim(0, events[-1][2])
         axis.set_xlabel("microseconds")
-        axis.set_title(f"{n} x {n} x {n}, {stamps[-1][2] / 1e3:.2f} ms", loc="left", fontsize="medium")
+        axis.set_title(f"{n} x {n} x {n}, {events[-1][2] / 1e3:.2f} ms", loc="left", fontsize="medium")
     figure.savefig(target, dpi=110)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, files in (("record", ["stamps"]), ("draw", ["stamps", "picture"])):
+    for name, files in (("record", ["events"]), ("draw", ["events", "picture"])):
         command = commands.add_parser(name)
         for file in files:
             command.add_argument(file, type=Path)
     options = parser.parse_args()
     if options.command == "record":
-        record(options.stamps)
+        record(options.events)
     else:
-        draw(options.stamps, options.picture)
+        draw(options.events, options.picture)
 
 
 if __name__ == "__main__":

@@ -43,6 +43,9 @@ _core.__prefix__:
 ^_core\.(info|cuda_memory_info|time_link)$:
     def \1(*args: Any) -> dict[str, Any]: ...
 
+^_core\.operations$:
+    def operations() -> tuple[str, ...]: ...
+
 ^_core\.(kernels|devices)$:
     def \1(*args: Any) -> list[dict[str, Any]]: ...
 
@@ -51,8 +54,8 @@ _core.__prefix__:
     def \1(*args: Any, **options: Any) -> tuple[Any, ...]: ...
 
 # The generator knows the type of a function object, not of its arguments.
-^_core\.host_call_stamps$:
-    def host_call_stamps(call: Callable[[], object]) -> list[tuple[str, int, float]]: ...
+^_core\.host_call_trace$:
+    def host_call_trace(call: Callable[[], object]) -> list[tuple[str, int, float]]: ...
 
 ^_core\.time_in_graph$:
     \from collections.abc import Callable

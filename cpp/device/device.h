@@ -78,39 +78,21 @@ HostLink host_link(int device, int threads);
 
 // The strides that a call's operands get on the device, with null pointers: contiguous rows padded to 16 bytes, in the
 // operand's own order (C or F) where the kernels take it. Dispatch chooses a kernel for this, not for the host strides.
-SgemmArgs device_layout(const SgemmArgs& host);
-SgemvArgs device_layout(const SgemvArgs& host);
-TransposeArgs device_layout(const TransposeArgs& host);
+template <class Args>
+Args device_layout(const Args& host);
 
-// What a plan keeps on a device: its row's workspace, the splits of operands, and a run recorded as a CUDA graph, which
-// starts in half the time of a launch. Runs on several streams wait for each other on the device. Those that are
-// captured in another graph do not, and need the plan until that graph has gone.
-class KeptRun {
- public:
-  using Launch = std::function<void(void* stream, void* workspace, const KeptSplits& splits)>;
-  KeptRun(std::size_t workspace_bytes, const KeptSplits& splits, int device);  // the splits' memory is not there yet
-  ~KeptRun();
-  void run(void* stream, const Launch& launch);
-  void forget();         // the next run launches something else
-  void forget_splits();  // the next run makes them anew
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
-
-// What a row has left at the start of its workspace.
+// What a kernel has left at the start of its workspace.
 struct FirstWords {
   unsigned words[2] = {};
   bool read = false;  // not during a capture, nor if there is no workspace
 };
 
-// Runs one row on operands in device memory, asynchronously on `stream`; null is the library's own stream of the
-// device, on which calls run in order, DeviceBuffer's copies included. Where nothing is kept the workspace comes from
-// the pool; with `left` the call waits for the row and reads what it has left there.
+// Runs one kernel on operands in device memory, asynchronously on `stream`; null is the library's own stream of the
+// device, on which calls run in order, DeviceBuffer's copies included. The workspace comes from the pool; with `left`
+// the call waits for the kernel and reads what it has left there.
 template <class Args>
 void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int device, void* stream,
-                            KeptRun* kept = nullptr, FirstWords* left = nullptr);
+                            FirstWords* left = nullptr);
 
 // The kernels of the products take matrices in C or F order whose lines follow one another. For other operands in
 // device memory: the layout for dispatch, in which each operand that has to be copied first is a null pointer with the
@@ -118,10 +100,28 @@ void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int de
 template <class Args>
 std::optional<Args> packed_layout(const Args& args);
 
-// Packs what `layout` says on the stream, calls run(operands to use) and brings a packed result back.
+// The same on packed copies of the operands that `layout` says, made and brought back on the stream.
 template <class Args>
-void run_on_packed_operands(const Args& args, const Args& layout, int device, void* stream,
-                            const std::function<void(const Args&)>& run);
+void run_on_packed_operands(const Kernel<Args>& kernel, const Args& args, const Args& layout, int device, void* stream,
+                            FirstWords* left = nullptr);
+
+// What a plan keeps on a device: its kernel's workspace, the splits of operands, and a run recorded as a CUDA graph,
+// which starts in half the time of a launch. Runs on several streams wait for each other on the device. Those that are
+// captured in another graph do not, and need the plan until that graph has gone.
+class CapturedRun {
+ public:
+  CapturedRun(std::size_t workspace_bytes, const KeptSplits& splits, int device);  // the splits' memory comes later
+  ~CapturedRun();
+  // As run_on_device_operands(), and the same each time until forget().
+  template <class Args>
+  void run(const Kernel<Args>& kernel, const Args& args, void* stream);
+  void forget();         // the next run launches something else
+  void forget_splits();  // the next run makes them anew
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // ---- streams and memory of device arrays. A stream is a cudaStream_t; 1 and 2 are the runtime's own names for the
 // legacy and the per-thread default stream.
@@ -133,12 +133,12 @@ FL_EXPORT bool capturing(int device, void* stream);
 FL_EXPORT bool order_after(int device, void* later, void* earlier);
 
 // The work that is on a stream now. Nothing is recorded of work that goes into a graph.
-class FL_EXPORT Mark {
+class FL_EXPORT StreamEvent {
  public:
-  Mark(int device, void* stream);
-  ~Mark();
-  Mark(Mark&& other) noexcept : device_(other.device_), event_(std::exchange(other.event_, nullptr)) {}
-  Mark& operator=(Mark&& other) noexcept {
+  StreamEvent(int device, void* stream);
+  ~StreamEvent();
+  StreamEvent(StreamEvent&& other) noexcept : device_(other.device_), event_(std::exchange(other.event_, nullptr)) {}
+  StreamEvent& operator=(StreamEvent&& other) noexcept {
     std::swap(device_, other.device_), std::swap(event_, other.event_);
     return *this;
   }
@@ -180,12 +180,12 @@ class FL_EXPORT DeviceBuffer {  // device memory of the library's pool
 // What the driving thread of a pipeline has seen, and how many microseconds after its begin: a load "sent" or
 // "arrived", a step "queued", "computed" or "awaited" by the stores that follow, a store "fetched", "filled" or
 // "emptied" (docs/host_pipeline.md), the "end" of the call.
-struct Stamp {
+struct TraceEvent {
   const char* what;
   std::size_t index;
   double us;
 };
-FL_EXPORT std::vector<Stamp> stamps_of(const std::function<void()>& call);
+FL_EXPORT std::vector<TraceEvent> trace_of(const std::function<void()>& call);
 
 // Captures `launches` calls of work(stream) into a CUDA graph, replays it `replays` times after a warm-up and returns
 // the microseconds per call of each replay, from CUDA events.

@@ -1,5 +1,6 @@
 // The CUDA side of a build without CUDA: there are no devices, and asking for one says why.
 #include "core/errors.h"
+#include "core/operations.h"
 #include "device/device.h"
 #include "runtime/lazy.h"
 
@@ -25,38 +26,42 @@ void require_device(int) { refuse(); }
 MemoryInfo memory_info(int) { refuse(); }
 void trim(int) { refuse(); }
 void set_memory_limit(int, std::size_t) { refuse(); }
-SgemmArgs device_layout(const SgemmArgs&) { refuse(); }
-SgemvArgs device_layout(const SgemvArgs&) { refuse(); }
-TransposeArgs device_layout(const TransposeArgs&) { refuse(); }
+template <class Args>
+Args device_layout(const Args&) {
+  refuse();
+}
 template <class Args>
 void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*, const Log*) {
   refuse();
 }
 HostLink host_link(int, int) { refuse(); }
 template <class Args>
-void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptRun*, FirstWords*) {
+void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, FirstWords*) {
   refuse();
 }
-struct KeptRun::State {};
-KeptRun::KeptRun(std::size_t, const KeptSplits&, int) { refuse(); }
-KeptRun::~KeptRun() = default;
-void KeptRun::run(void*, const Launch&) { refuse(); }
-void KeptRun::forget() {}
-void KeptRun::forget_splits() {}
 template <class Args>
 std::optional<Args> packed_layout(const Args&) {
   refuse();
 }
 template <class Args>
-void run_on_packed_operands(const Args&, const Args&, int, void*, const std::function<void(const Args&)>&) {
+void run_on_packed_operands(const Kernel<Args>&, const Args&, const Args&, int, void*, FirstWords*) {
   refuse();
 }
+struct CapturedRun::State {};
+CapturedRun::CapturedRun(std::size_t, const KeptSplits&, int) { refuse(); }
+CapturedRun::~CapturedRun() = default;
+template <class Args>
+void CapturedRun::run(const Kernel<Args>&, const Args&, void*) {
+  refuse();
+}
+void CapturedRun::forget() {}
+void CapturedRun::forget_splits() {}
 void* own_stream(int) { refuse(); }
 bool capturing(int, void*) { refuse(); }
 bool order_after(int, void*, void*) { refuse(); }
-Mark::Mark(int, void*) { refuse(); }
-Mark::~Mark() = default;
-bool Mark::passed() const { return true; }
+StreamEvent::StreamEvent(int, void*) { refuse(); }
+StreamEvent::~StreamEvent() = default;
+bool StreamEvent::passed() const { return true; }
 std::shared_ptr<void> allocate(int, std::size_t, void*) { refuse(); }
 void copy(int, void*, const void*, std::size_t) { refuse(); }
 int device_of(const void*) { return -1; }
@@ -64,18 +69,18 @@ DeviceBuffer::DeviceBuffer(std::size_t, int) { refuse(); }
 DeviceBuffer::~DeviceBuffer() = default;
 void DeviceBuffer::upload(const void*, std::size_t, std::size_t) { refuse(); }
 void DeviceBuffer::download(void*, std::size_t, std::size_t) const { refuse(); }
-std::vector<Stamp> stamps_of(const std::function<void()>&) { refuse(); }
+std::vector<TraceEvent> trace_of(const std::function<void()>&) { refuse(); }
 std::vector<double> time_in_graph(int, int, int, const std::function<void(void*)>&) { refuse(); }
 LinkTimes time_link(int, std::size_t, std::size_t, int) { refuse(); }
 
 #define FL_INSTANTIATE(Args)                                                                                    \
+  template Args device_layout(const Args&);                                                                     \
   template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*, const Log*); \
-  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptRun*, FirstWords*);    \
+  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, FirstWords*);              \
   template std::optional<Args> packed_layout(const Args&);                                                      \
-  template void run_on_packed_operands(const Args&, const Args&, int, void*, const std::function<void(const Args&)>&);
-FL_INSTANTIATE(SgemmArgs)
-FL_INSTANTIATE(SgemvArgs)
-FL_INSTANTIATE(TransposeArgs)
+  template void run_on_packed_operands(const Kernel<Args>&, const Args&, const Args&, int, void*, FirstWords*); \
+  template void CapturedRun::run(const Kernel<Args>&, const Args&, void*);
+FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 
 }  // namespace fl::cuda

@@ -4,25 +4,10 @@
 #include <string>
 #include <string_view>
 
-#include "device/loaded_code.h"
+#include "core/call_device.h"
 #include "table/registry.h"
 
 namespace fl {
-
-// Where a call runs. `automatic` lets run.cpp decide by the estimated cost, transfers included.
-struct Device {
-  enum Kind { automatic, cpu, cuda } kind = automatic;
-  int ordinal = 0;
-  bool operator==(const Device&) const = default;
-};
-FL_EXPORT Device parse_device(std::string_view text);  // "auto", "cpu", "cuda", "cuda:1"; throws InvalidValue
-
-// The code that choices on a device go by (device.h): they are remembered with it. None on the CPU.
-LoadedCode code_on(Device device);
-
-// The named row; throws InvalidValue with the list of names if there is none.
-template <class Args>
-FL_EXPORT const Kernel<Args>& find(std::string_view name);
 
 // The cheapest available and legal row of one kind of device. With a name, that row or an error that says why not.
 template <class Args>

@@ -1,11 +1,14 @@
 #include "dispatch/tuning.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 
 #include "core/errors.h"
+#include "core/operations.h"
 #include "device/device.h"
+#include "table/registry.h"
 
 namespace fl {
 namespace {
@@ -13,7 +16,7 @@ namespace {
 struct Corrections {
   Device::Kind kind;
   std::string name;
-  std::vector<Curve> sgemm, sgemv, transpose;  // empty: none of the operation
+  std::array<Curves, operation_count> curves;  // of an operation, by its index; empty: none
 };
 using Table = std::vector<Corrections>;
 
@@ -33,7 +36,7 @@ void check(const TunedRow& row) {
 }
 
 template <class Args>
-void add(const TunedRow& row, Device::Kind kind, std::vector<Curve>& curves) {
+void add(const TunedRow& row, Device::Kind kind, Curves& curves) {
   const auto rows = kernels<Args>();
   const auto& kernel = find<Args>(row.kernel);
   if (on_cuda(kernel.needs) != (kind == Device::cuda))
@@ -43,13 +46,10 @@ void add(const TunedRow& row, Device::Kind kind, std::vector<Curve>& curves) {
 }
 
 Corrections corrections(const TunedDevice& device) {
-  Corrections result{.kind = device.kind, .name = device.name, .sgemm = {}, .sgemv = {}, .transpose = {}};
+  Corrections result{.kind = device.kind, .name = device.name, .curves = {}};
   for (const TunedRow& row : device.rows) {
     check(row);
-    if (row.op == op_name<SgemmArgs>()) add<SgemmArgs>(row, device.kind, result.sgemm);
-    else if (row.op == op_name<SgemvArgs>()) add<SgemvArgs>(row, device.kind, result.sgemv);
-    else if (row.op == op_name<TransposeArgs>()) add<TransposeArgs>(row, device.kind, result.transpose);
-    else throw InvalidValue("there is no operation '" + row.op + "'");
+    with_operation(row.op, [&]<class Args>() { add<Args>(row, device.kind, result.curves[operation_index<Args>()]); });
   }
   return result;
 }
@@ -63,8 +63,6 @@ const Corrections* of_device(Device device) {
   }
   return nullptr;
 }
-
-const std::vector<Curve>* known(const std::vector<Curve>& curves) { return curves.empty() ? nullptr : &curves; }
 
 }  // namespace
 
@@ -93,20 +91,16 @@ void set_tuning(const std::vector<TunedDevice>& devices) {
 
 unsigned tuning_generation() { return generation.load(std::memory_order_acquire); }
 
-template <>
-const Curves<SgemmArgs>* tuned_rows<SgemmArgs>(Device device) {
+template <class Args>
+const Curves* tuned_rows(Device device) {
   const Corrections* found = of_device(device);
-  return found ? known(found->sgemm) : nullptr;
+  if (!found) return nullptr;
+  const Curves& curves = found->curves[operation_index<Args>()];
+  return curves.empty() ? nullptr : &curves;
 }
-template <>
-const Curves<SgemvArgs>* tuned_rows<SgemvArgs>(Device device) {
-  const Corrections* found = of_device(device);
-  return found ? known(found->sgemv) : nullptr;
-}
-template <>
-const Curves<TransposeArgs>* tuned_rows<TransposeArgs>(Device device) {
-  const Corrections* found = of_device(device);
-  return found ? known(found->transpose) : nullptr;
-}
+
+#define FL_INSTANTIATE(Args) template const Curves* tuned_rows<Args>(Device);
+FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
+#undef FL_INSTANTIATE
 
 }  // namespace fl

@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "dispatch/dispatch.h"
+#include "core/call_device.h"
+#include "core/export.h"
 
 namespace fl {
 
@@ -42,9 +43,8 @@ struct TunedDevice {
 FL_EXPORT void set_tuning(const std::vector<TunedDevice>& devices);
 unsigned tuning_generation();  // another one after each set_tuning()
 
-template <class Args>
 using Curves = std::vector<Curve>;  // in the order of kernels<Args>()
 template <class Args>
-const Curves<Args>* tuned_rows(Device device);  // null where nothing is tuned; lives as long as the process
+const Curves* tuned_rows(Device device);  // null where nothing is tuned; lives as long as the process
 
 }  // namespace fl

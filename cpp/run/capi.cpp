@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/operations.h"
 #include "device/device.h"
 #include "device/hardware.h"
 #include "dispatch/tuning_file.h"
@@ -183,15 +184,30 @@ const char* keep(const std::string& text) {
   return kept.texts.insert(text).first->c_str();
 }
 
+// body.operator()<Args>() of an operation, if there is one with that number.
+template <class Body>
+bool with_op(fl_op op, Body&& body) {
+  bool found = false;
+  for_each_operation([&]<class Args>() {
+    if (std::size_t(op) != operation_index<Args>()) return;
+    found = true;
+    body.template operator()<Args>();
+  });
+  return found;
+}
+static_assert(FL_SGEMM == operation_index<SgemmArgs>() && FL_SGEMV == operation_index<SgemvArgs>() &&
+                  FL_TRANSPOSE == operation_index<TransposeArgs>(),
+              "fl_op counts the operations in the order of operations.h");
+
 template <class Args>
-void describe(const Check& check, int index, fl_kernel_info* info) {
-  const auto rows = kernels<Args>();
-  if (index < 0 || index >= int(rows.size()))
-    check.refuse("index must be in [0, " + std::to_string(rows.size()) + "), got " + std::to_string(index));
-  const auto& row = rows[size_t(index)];
-  const std::string reason = row.run ? why_not(row.needs) : cuda::unavailable().message;
-  *info = {sizeof *info, row.name, on_cuda(row.needs) ? "cuda" : "cpu", needs_name(row.needs), reason.empty(),
-           keep(reason), row.blurb};
+void describe_kernel(const Check& check, int index, fl_kernel_info* info) {
+  const auto all = kernels<Args>();
+  if (index < 0 || index >= int(all.size()))
+    check.refuse("index must be in [0, " + std::to_string(all.size()) + "), got " + std::to_string(index));
+  const auto& kernel = all[size_t(index)];
+  const std::string reason = kernel.run ? why_not(kernel.needs) : cuda::unavailable().message;
+  *info = {sizeof *info, kernel.name, on_cuda(kernel.needs) ? "cuda" : "cpu", needs_name(kernel.needs), reason.empty(),
+           keep(reason), kernel.blurb};
 }
 
 }  // namespace
@@ -232,13 +248,10 @@ fl_status fl_transpose(int64_t m, int64_t n, const float* a, int64_t lda, float*
 }
 
 int fl_kernel_count(fl_op op) {
-  switch (op) {
-    case FL_SGEMM: return int(fl::kernels<fl::SgemmArgs>().size());
-    case FL_SGEMV: return int(fl::kernels<fl::SgemvArgs>().size());
-    case FL_TRANSPOSE: return int(fl::kernels<fl::TransposeArgs>().size());
-  }
-  fl::fail(FL_INVALID_VALUE, "fl_kernel_count: op must be FL_SGEMM, FL_SGEMV or FL_TRANSPOSE");
-  return -1;
+  int count = -1;
+  if (!fl::with_op(op, [&]<class Args>() { count = int(fl::kernels<Args>().size()); }))
+    fl::fail(FL_INVALID_VALUE, "fl_kernel_count: op must be FL_SGEMM, FL_SGEMV or FL_TRANSPOSE");
+  return count;
 }
 
 fl_status fl_kernel_at(fl_op op, int index, fl_kernel_info* info) {
@@ -248,12 +261,8 @@ fl_status fl_kernel_at(fl_op op, int index, fl_kernel_info* info) {
     if (info->struct_size != sizeof *info)
       check.refuse("info->struct_size is " + std::to_string(info->struct_size) + ", this library knows " +
                    std::to_string(sizeof *info) + "; start from FL_KERNEL_INFO_INIT");
-    switch (op) {
-      case FL_SGEMM: return fl::describe<fl::SgemmArgs>(check, index, info);
-      case FL_SGEMV: return fl::describe<fl::SgemvArgs>(check, index, info);
-      case FL_TRANSPOSE: return fl::describe<fl::TransposeArgs>(check, index, info);
-    }
-    check.refuse("op must be FL_SGEMM, FL_SGEMV or FL_TRANSPOSE, got " + std::to_string(int(op)));
+    if (!fl::with_op(op, [&]<class Args>() { fl::describe_kernel<Args>(check, index, info); }))
+      check.refuse("op must be FL_SGEMM, FL_SGEMV or FL_TRANSPOSE, got " + std::to_string(int(op)));
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/errors.h"
 #include "core/normalise.h"
+#include "core/operations.h"
 #include "runtime/threading.h"
 
 namespace fl {
@@ -25,7 +26,7 @@ template <class Args>
 Plan<Args>::Plan(const Args& args, const CallOptions& options) : given_(args), options_(options) {
   const ThreadCount threads;
   prepare();
-  options_.device = decision_.row ? decision_.device : options.device;  // "auto" is answered once
+  options_.device = decision_.kernel ? decision_.device : options.device;  // "auto" is answered once
   options_.log = nullptr;
 }
 template <class Args>
@@ -35,7 +36,7 @@ Plan<Args>::Plan(Plan&&) noexcept = default;
 
 template <class Args>
 const char* Plan<Args>::kernel() const {
-  return decision_.row ? decision_.row->name : "";
+  return decision_.kernel ? decision_.kernel->name : "";
 }
 
 // On the calling thread's ThreadCount.
@@ -44,7 +45,7 @@ void Plan<Args>::prepare() {
   decision_ = decide(given_, options_);
   threads_ = num_threads();
   workspace_bytes_ = kept_bytes_ = 0;
-  if (!decision_.row) return;
+  if (!decision_.kernel) return;
   try {
     get_workspace();
   } catch (const OutOfMemory&) {
@@ -57,10 +58,10 @@ void Plan<Args>::prepare() {
 template <class Args>
 void Plan<Args>::get_workspace() {
   host_workspace_.reset();
-  device_run_.reset();
-  workspace_bytes_ = decision_.row->workspace(seen_by_row(decision_, options_));
+  captured_run_.reset();
+  workspace_bytes_ = decision_.kernel->workspace(seen_by_kernel(decision_, options_));
   if (decision_.device.kind == Device::cpu) host_workspace_ = std::make_unique<HostWorkspace>(workspace_bytes_);
-  else if (options_.device_memory && !decision_.packed) get_device_run();
+  else if (options_.device_memory && !decision_.packed) get_captured_run();
 }
 
 template <class Args>
@@ -69,19 +70,19 @@ KeptSplits Plan<Args>::splits_to_keep() const {
   if constexpr (std::is_same_v<Args, SgemmArgs>) {
     if (!options_.constant) return splits;
     const bool is_a = (*options_.constant == Side::a) != swaps_operands(given_);
-    (is_a ? splits.a : splits.b) = split_to_keep(*decision_.row, decision_.args, is_a ? Side::a : Side::b);
+    (is_a ? splits.a : splits.b) = split_to_keep(*decision_.kernel, decision_.args, is_a ? Side::a : Side::b);
   }
   return splits;
 }
 
 // What is kept only saves time: where there is no room for it, each execution splits both operands.
 template <class Args>
-void Plan<Args>::get_device_run() {
+void Plan<Args>::get_captured_run() {
   const int device = decision_.device.ordinal;
   const KeptSplits splits = splits_to_keep();
   kept_bytes_ = splits.a.bytes + splits.b.bytes;
   if (kept_bytes_ > 0) try {
-      device_run_ = std::make_unique<cuda::KeptRun>(workspace_bytes_, splits, device);
+      captured_run_ = std::make_unique<cuda::CapturedRun>(workspace_bytes_, splits, device);
       return;
     } catch (const OutOfMemory&) {
       if (options_.log)
@@ -89,12 +90,12 @@ void Plan<Args>::get_device_run() {
                         " bytes to keep the split of the constant operand");
       kept_bytes_ = 0;
     }
-  device_run_ = std::make_unique<cuda::KeptRun>(workspace_bytes_, KeptSplits{}, device);
+  captured_run_ = std::make_unique<cuda::CapturedRun>(workspace_bytes_, KeptSplits{}, device);
 }
 
 template <class Args>
 void Plan<Args>::renew_constant() {
-  if (device_run_) device_run_->forget_splits();
+  if (captured_run_) captured_run_->forget_splits();
 }
 
 template <class Args>
@@ -102,14 +103,14 @@ void Plan<Args>::rebind(const Args& args) {
   if (args == given_) return;
   if (options_.constant && constant_moves(given_, args, *options_.constant)) renew_constant();
   given_ = args;
-  if (!decision_.row) return;
-  if (device_run_) device_run_->forget();
+  if (!decision_.kernel) return;
+  if (captured_run_) captured_run_->forget();
   decision_.args = args;
   normalise(decision_.args);
   if (decision_.packed) decision_.layout = *cuda::packed_layout(decision_.args);  // the addresses of what is not copied
-  // A row may cut its work by the alignment of its operands, and then need more room than before.
-  const Args& seen = seen_by_row(decision_, options_);
-  if (decision_.row->legal(seen) == nullptr && decision_.row->workspace(seen) <= workspace_bytes_) return;
+  // A kernel may cut its work by the alignment of its operands, and then need more room than before.
+  const Args& seen = seen_by_kernel(decision_, options_);
+  if (decision_.kernel->legal(seen) == nullptr && decision_.kernel->workspace(seen) <= workspace_bytes_) return;
   const ThreadCount threads;
   prepare();
 }
@@ -118,14 +119,12 @@ template <class Args>
 void Plan<Args>::run_on_cpu() {
   const ThreadCount threads;
   if (threads.count() != threads_) prepare();
-  decision_.row->run(decision_.args, Context{.workspace = host_workspace_->data(), .threads = threads_});
+  decision_.kernel->run(decision_.args, Context{.workspace = host_workspace_->data(), .threads = threads_});
 }
 
 template <class Args>
 void Plan<Args>::run_on_device(void* stream) {
-  if (device_run_)
-    return cuda::run_on_device_operands(*decision_.row, decision_.args, decision_.device.ordinal, stream,
-                                        device_run_.get());
+  if (captured_run_) return captured_run_->run(*decision_.kernel, decision_.args, stream);
   options_.stream = stream;
   try {
     fl::execute(decision_, options_);
@@ -138,13 +137,13 @@ void Plan<Args>::run_on_device(void* stream) {
 
 template <class Args>
 void Plan<Args>::execute(void* stream) {
-  if (!decision_.row) return;
+  if (!decision_.kernel) return;
   if (decision_.device.kind == Device::cpu) run_on_cpu();
   else run_on_device(stream);
 }
 
-template class Plan<SgemmArgs>;
-template class Plan<SgemvArgs>;
-template class Plan<TransposeArgs>;
+#define FL_INSTANTIATE(Args) template class Plan<Args>;
+FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
+#undef FL_INSTANTIATE
 
 }  // namespace fl

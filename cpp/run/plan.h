@@ -9,7 +9,7 @@
 
 namespace fl {
 
-// Keeps the chosen row, the arguments in their one form, the row's workspace and what it can of a constant operand. One
+// Keeps the chosen kernel, the arguments in their one form, the kernel's workspace and what it can of a constant operand. One
 // thread at a time may use a plan, and none after one of its functions has thrown OutOfMemory.
 template <class Args>
 class FL_EXPORT Plan {
@@ -18,7 +18,7 @@ class FL_EXPORT Plan {
   ~Plan();
   Plan(Plan&&) noexcept;
 
-  // Other addresses for the operands; everything else is as it was. The row stays unless the new addresses rule it out.
+  // Other addresses for the operands; everything else is as it was. The kernel stays unless the new addresses rule it out.
   void rebind(const Args& args);
   // The values of the constant operand have changed, or its address.
   void renew_constant();
@@ -33,7 +33,7 @@ class FL_EXPORT Plan {
  private:
   void prepare();
   void get_workspace();
-  void get_device_run();
+  void get_captured_run();
   KeptSplits splits_to_keep() const;
   void run_on_cpu();
   void run_on_device(void* stream);
@@ -41,10 +41,10 @@ class FL_EXPORT Plan {
   Args given_;
   CallOptions options_;
   Decision<Args> decision_;
-  std::size_t workspace_bytes_ = 0, kept_bytes_ = 0;  // of the row, and of what is kept of the constant operand
-  int threads_ = 0;                                   // that the row was chosen for and its workspace is made for
+  std::size_t workspace_bytes_ = 0, kept_bytes_ = 0;  // of the kernel, and of what is kept of the constant operand
+  int threads_ = 0;                                   // that the kernel was chosen for and its workspace is made for
   std::unique_ptr<HostWorkspace> host_workspace_;
-  std::unique_ptr<cuda::KeptRun> device_run_;
+  std::unique_ptr<cuda::CapturedRun> captured_run_;
 };
 
 }  // namespace fl

@@ -1,8 +1,6 @@
 #include "run/run.h"
 
-#include <array>
 #include <cmath>
-#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -10,13 +8,14 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/call_cache.h"
 #include "core/errors.h"
 #include "core/normalise.h"
+#include "core/operations.h"
 #include "cost/cpu_rules.h"
 #include "device/device.h"
 #include "device/hardware.h"
-#include "dispatch/alike.h"
-#include "dispatch/tuning.h"
+#include "dispatch/call_key.h"
 #include "plan/sliced_plan.h"
 #include "runtime/host_workspace.h"
 #include "runtime/lazy.h"
@@ -26,6 +25,7 @@
 namespace fl {
 namespace {
 
+// ---------------------------------------------------------------- place
 std::optional<Device> device_override() {
   static constinit Lazy<std::optional<Device>> device;
   return device.get([]() -> std::optional<Device> {
@@ -39,245 +39,223 @@ std::optional<Device> device_override() {
   });
 }
 
+// A call that must not copy is not worth two copies over the link.
+bool stays_on_host(const TransposeArgs& p) { return p.in_place; }
+template <class Args>
+bool stays_on_host(const Args&) {
+  return false;
+}
+
+// The device that the call names, its kernel or the environment; `automatic` leaves it to the costs.
+template <class Args>
+Device named_device(const Args& args, const CallOptions& options) {
+  if (options.device_memory || options.device.kind != Device::automatic) return options.device;
+  if (!options.kernel.empty())
+    return on_cuda(find<Args>(options.kernel).needs) ? Device{Device::cuda, 0} : Device{Device::cpu, 0};
+  const Device device = device_override().value_or(Device{});
+  return device.kind == Device::automatic && stays_on_host(args) ? Device{Device::cpu, 0} : device;
+}
+
+template <class Args>
+Decision<Args> placed(const Args& args, Device device, const CallOptions& options) {
+  Decision<Args> decision{.args = args, .layout = {}, .device = device};
+  if (device.kind != Device::cuda) return decision;
+  cuda::require_device(device.ordinal);
+  require_code(device.ordinal);
+  if (!options.device_memory) {
+    decision.layout = cuda::device_layout(args);
+  } else if (const std::optional<Args> layout = cuda::packed_layout(args)) {
+    decision.layout = *layout;
+    decision.packed = true;
+  }
+  return decision;
+}
+
+// ---------------------------------------------------------------- choose
 template <class Args>
 using SharedPlan = std::shared_ptr<const PanelPlan<Args>>;
 
-// The plan of a call on host operands, with the row of the table for each of its steps. Making one asks the table about
-// every shape among the blocks of every plan that is compared: 0.06 ms for 1024 cubed, 0.24 for 4096 (a Zen 4), a sixth
-// and a twelfth of the calls. So each thread keeps its last few.
+// The plan of a call on host operands, with the kernel of each of its steps. Making one asks the table about every
+// shape among the blocks of every plan that is compared: 0.06 ms for 1024 cubed, 0.24 for 4096 (a Zen 4), a sixth and a
+// twelfth of the calls. So each thread keeps its last few. None depends on the number of threads.
 template <class Args>
-class RecentPlans {
- public:
-  SharedPlan<Args> plan(const Args& layout, Device device, std::string_view kernel) {
-    const unsigned tuning = tuning_generation();
-    const LoadedCode code = code_on(device);
-    for (const Entry& entry : entries_)
-      if (entry.plan && entry.layout == layout && entry.device == device && entry.kernel == kernel &&
-          entry.tuning == tuning && entry.code == code)
-        return entry.plan;
-    Entry entry{layout, device, std::string(kernel), tuning, code, make(layout, device, std::string(kernel))};
-    entries_[next_] = std::move(entry);
-    return entries_[std::exchange(next_, (next_ + 1) % entries_.size())].plan;
-  }
-
- private:
-  struct Entry {
-    Args layout{};
-    Device device;
-    std::string kernel;
-    unsigned tuning = 0;
-    LoadedCode code;
-    SharedPlan<Args> plan;
+SharedPlan<Args> plan_for(const Args& layout, Device device, std::string_view name) {
+  thread_local CallCache<CallKey<Args>, SharedPlan<Args>, 8> recent;
+  const Kernel<Args>* const asked = name.empty() ? nullptr : &find<Args>(name);
+  const CallKey<Args> key(layout, device, 0, asked);
+  if (const SharedPlan<Args>* known = recent.find(key)) return *known;
+  const KernelFor<Args> kernel_for = [device, asked](const Args& sub) -> const Kernel<Args>& {
+    return choose(sub, device, asked ? asked->name : std::string_view());
   };
-  static SharedPlan<Args> make(const Args& layout, Device device, std::string kernel) {
-    const RowFor<Args> row_for = [device, kernel = std::move(kernel)](const Args& sub) -> const Kernel<Args>& {
-      return choose(sub, device, kernel);
-    };
-    PanelPlan<Args> plan = plan_panels<Args>(layout, row_for);
-    plan.row_for = row_for;
-    return std::make_shared<const PanelPlan<Args>>(std::move(plan));
-  }
-
-  std::array<Entry, 8> entries_;
-  std::size_t next_ = 0;
-};
+  PanelPlan<Args> plan = plan_panels<Args>(layout, kernel_for);
+  plan.kernel_for = kernel_for;
+  return recent.keep(key, std::make_shared<const PanelPlan<Args>>(std::move(plan)));
+}
 
 template <class Args>
-SharedPlan<Args> plan_for(const Args& layout, Device device, std::string_view kernel) {
-  static thread_local RecentPlans<Args> recent;
-  return recent.plan(layout, device, kernel);
+void choose_kernel(Decision<Args>& decision, const CallOptions& options) {
+  if (decision.device.kind == Device::cuda && !options.device_memory) {
+    decision.panels = plan_for(decision.layout, decision.device, options.kernel);
+    decision.kernel = largest_step(*decision.panels).kernel;
+  } else {
+    decision.kernel = &choose(seen_by_kernel(decision, options), decision.device, options.kernel);
+  }
+}
+
+template <class Args>
+Decision<Args> decide_on(Device device, const Args& args, const CallOptions& options) {
+  Decision<Args> decision = placed(args, device, options);
+  choose_kernel(decision, options);
+  return decision;
 }
 
 // No call on the GPU is faster, so most small ones need no plan to be told from those that are.
 constexpr double fastest_gpu_call_us = 25;
 
 template <class Args>
-Device cheaper_device(const Args& args) {
+Decision<Args> decide_by_cost(const Args& args, const CallOptions& options) {
   const Device cpu{Device::cpu, 0}, gpu{Device::cuda, 0};
-  if (cuda::device_count() == 0 || !available_on(Needs::cuda, gpu.ordinal)) return cpu;
-  const double cpu_us = estimate_us(choose(args, cpu), args, cpu);
-  if (cpu_us < fastest_gpu_call_us) return cpu;
+  Decision<Args> on_cpu = decide_on(cpu, args, options);
+  if (cuda::device_count() == 0 || !available_on(Needs::cuda, gpu.ordinal)) return on_cpu;
+  const double cpu_us = estimate_us(*on_cpu.kernel, args, cpu);
+  if (cpu_us < fastest_gpu_call_us) return on_cpu;
   const HostLink link = cuda::host_link(gpu.ordinal, num_threads());
-  if (estimate_us(*plan_for(cuda::device_layout(args), gpu, {}), link) >= cpu_us) return cpu;
-  cuda::load_code(gpu.ordinal);
-  return available_on(Needs::cuda, gpu.ordinal) ? gpu : cpu;
-}
-
-// A call that must not copy is not worth two copies over the link.
-bool stays_on_host(const SgemmArgs&) { return false; }
-bool stays_on_host(const SgemvArgs&) { return false; }
-bool stays_on_host(const TransposeArgs& p) { return p.in_place; }
-
-template <class Args>
-Device resolve(const Args& args, const CallOptions& options) {
-  Device device = options.device;
-  if (device.kind == Device::automatic && !options.kernel.empty())
-    return on_cuda(find<Args>(options.kernel).needs) ? Device{Device::cuda, 0} : Device{Device::cpu, 0};
-  if (device.kind == Device::automatic) device = device_override().value_or(device);
-  if (device.kind == Device::automatic) device = stays_on_host(args) ? Device{Device::cpu, 0} : cheaper_device(args);
-  return device;
+  if (estimate_us(*plan_for(cuda::device_layout(args), gpu, {}), link) >= cpu_us) return on_cpu;
+  cuda::load_code(gpu.ordinal);  // the estimate went by the code that is expected
+  return available_on(Needs::cuda, gpu.ordinal) ? decide_on(gpu, args, options) : on_cpu;
 }
 
 template <class Args>
-void log_choice(const CallOptions& options, const Args& args, Device device, const Kernel<Args>& row) {
+void log_choice(const Decision<Args>& decision, const CallOptions& options) {
+  if (!options.log || !options.log_choice) return;
+  const Device device = decision.device;
+  Args args = seen_by_kernel(decision, options);
+  if (decision.panels) args = sub_problem(args, largest_step(*decision.panels).block);
   const std::string where = device.kind == Device::cpu ? "cpu" : "cuda:" + std::to_string(device.ordinal);
-  (*options.log)(where + " " + explain(args, device, row));
+  (*options.log)(where + " " + explain(args, device, *decision.kernel));
 }
 
-// The rows that serve precision="accurate" alone decide on the device who computes. The log says it afterwards.
+// Only precision="accurate" allows another kernel: the strict ones have to give the same bits every time.
+bool make_strict(SgemmArgs& p) { return std::exchange(p.precision, Precision::strict) != Precision::strict; }
 template <class Args>
-void run_on_device(const Kernel<Args>& row, const Args& args, int device, const CallOptions& options) {
+bool make_strict(Args&) {
+  return false;
+}
+
+// ---------------------------------------------------------------- launch
+template <class Args>
+void run_on_cpu(const Kernel<Args>& kernel, const Args& args, std::size_t workspace_bytes, int threads) {
+  const HostWorkspace workspace(workspace_bytes);
+  kernel.run(args, Context{.workspace = workspace.data(), .threads = threads});
+}
+
+// The kernels that serve precision="accurate" alone decide on the device who computes. The log says it afterwards.
+template <class Args>
+std::optional<Slices> answers_later(const Decision<Args>& decision, const CallOptions& options) {
+  if constexpr (std::is_same_v<Args, SgemmArgs>)
+    if (options.log && options.log_choice && std::isfinite(decision.args.alpha)) return slices_of(*decision.kernel);
+  return std::nullopt;
+}
+
+template <class Args>
+void log_answer(Slices slices, const Decision<Args>& decision, const CallOptions& options, const unsigned* verdicts) {
   if constexpr (std::is_same_v<Args, SgemmArgs>) {
-    const std::optional<Slices> slices = slices_of(row);
-    if (slices && options.log && options.log_choice && std::isfinite(args.alpha)) {
-      cuda::FirstWords left;
-      cuda::run_on_device_operands(row, args, device, options.stream, nullptr, &left);
-      if (left.read)
-        (*options.log)(
-            "cuda:" + std::to_string(device) + " " + row.name + ", computed by " +
-            sliced_answer(*slices, row.workspace == fp16x2_workspace && bf16x6_stands_by(args), args, left.words));
-      return;
-    }
+    const Args& args = seen_by_kernel(decision, options);
+    const bool three_stand_by = decision.kernel->workspace == fp16x2_workspace && bf16x6_stands_by(args);
+    (*options.log)("cuda:" + std::to_string(decision.device.ordinal) + " " + decision.kernel->name + ", computed by " +
+                   sliced_answer(slices, three_stand_by, args, verdicts));
   }
-  cuda::run_on_device_operands(row, args, device, options.stream);
 }
 
 template <class Args>
-void choose_row(Decision<Args>& decision, const CallOptions& options) {
-  Args args = seen_by_row(decision, options);
-  if (decision.device.kind == Device::cuda && !options.device_memory) {
-    decision.panels = plan_for(decision.layout, decision.device, options.kernel);
-    const auto& step = largest_step(*decision.panels);
-    args = sub_problem(decision.layout, step.block);
-    decision.row = step.row;
-  } else {
-    decision.row = &choose(args, decision.device, options.kernel);
-  }
-  if (options.log && options.log_choice) log_choice(options, args, decision.device, *decision.row);
+void run_on_device(const Decision<Args>& decision, const CallOptions& options) {
+  const std::optional<Slices> slices = answers_later(decision, options);
+  cuda::FirstWords left;
+  cuda::FirstWords* const wanted = slices ? &left : nullptr;
+  const int device = decision.device.ordinal;
+  if (decision.packed)
+    cuda::run_on_packed_operands(*decision.kernel, decision.args, decision.layout, device, options.stream, wanted);
+  else cuda::run_on_device_operands(*decision.kernel, decision.args, device, options.stream, wanted);
+  if (left.read) log_answer(*slices, decision, options, left.words);
 }
-
-// Only precision="accurate" allows another row: the strict ones have to give the same bits every time.
-bool make_strict(SgemmArgs& p) {
-  if (p.precision == Precision::strict) return false;
-  p.precision = Precision::strict;
-  return true;
-}
-bool make_strict(SgemvArgs&) { return false; }
-bool make_strict(TransposeArgs&) { return false; }
 
 // ---------------------------------------------------------------- the shortest calls
-// An 8x8 product takes 25 ns, what surrounds it took 80. So each thread keeps the rows of its last calls that are done
-// before another thread would wake: their choice depends neither on the number of threads nor on other devices, and
-// they run on the calling thread.
-template <class Args>
-class ShortCalls {
- public:
-  bool run(const Args& args, const CallOptions& options) const {
-    if (!options.kernel.empty() || options.device_memory || (options.log && options.log_choice)) return false;
-    const unsigned tuning = tuning_generation();
-    for (const Call& call : calls_)
-      if (call.row && call.tuning == tuning && call.device == options.device.kind && alike(call.args, args)) {
-        const HostWorkspace workspace(call.workspace);
-        call.row->run(args, Context{.workspace = workspace.data()});
-        return true;
-      }
-    return false;
-  }
-  void keep(const Decision<Args>& decision, const CallOptions& options) {
-    const auto& row = *decision.row;
-    if (!options.kernel.empty() || decision.device.kind != Device::cpu) return;
-    if (row.cost(decision.args) > alone_us) return;
-    calls_[next_] = {decision.args, options.device.kind, &row, row.workspace(decision.args), tuning_generation()};
-    next_ = (next_ + 1) % calls_.size();
-  }
+// An 8x8 product takes 25 ns, what surrounds it took 80. So each thread keeps the kernels of its last calls that are
+// done before another thread would wake: their choice depends neither on the number of threads nor on other devices,
+// and they run on the calling thread.
+constexpr int alone = 1;  // threads
 
- private:
-  struct Call {
-    Args args;
-    Device::Kind device = Device::automatic;
-    const Kernel<Args>* row = nullptr;
-    std::size_t workspace = 0;
-    unsigned tuning = 0;
-  };
-  std::array<Call, 8> calls_{};
-  std::size_t next_ = 0;
+template <class Args>
+struct ShortCall {
+  const Kernel<Args>* kernel = nullptr;
+  std::size_t workspace_bytes = 0;
 };
 template <class Args>
-thread_local ShortCalls<Args> short_calls;
+constinit thread_local CallCache<CallKey<Args>, ShortCall<Args>, 8> short_calls;
+
+template <class Args>
+void keep_short(const Args& args, const Decision<Args>& decision, const CallOptions& options) {
+  const auto& kernel = *decision.kernel;
+  if (!options.kernel.empty() || decision.device.kind != Device::cpu || kernel.cost(decision.args) > alone_us) return;
+  short_calls<Args>.keep({args, options.device, alone}, {&kernel, kernel.workspace(decision.args)});
+}
 
 }  // namespace
 
 template <class Args>
 bool run_short(const Args& args, const CallOptions& options) {
+  if (!options.kernel.empty() || options.device_memory || (options.log && options.log_choice)) return false;
+  const ShortCall<Args>* const known = short_calls<Args>.find({args, options.device, alone});
+  if (!known) return false;
   Args plain = args;
-  return normalise(plain) && short_calls<Args>.run(plain, options);
+  normalise(plain);
+  run_on_cpu(*known->kernel, plain, known->workspace_bytes, alone);
+  return true;
 }
 
 template <class Args>
 Decision<Args> decide(const Args& args, const CallOptions& options) {
   if (!options.kernel.empty()) find<Args>(options.kernel);  // an unknown name is an error for an empty call too
   if (options.device.kind == Device::cuda) cuda::require_device(options.device.ordinal);
-  Decision<Args> decision{.args = args, .layout = {}};
-  if (!normalise(decision.args)) return decision;
-  decision.device = options.device_memory ? options.device : resolve(decision.args, options);
-  if (decision.device.kind == Device::cuda) {
-    cuda::require_device(decision.device.ordinal);
-    require_code(decision.device.ordinal);
-    if (!options.device_memory) {
-      decision.layout = cuda::device_layout(decision.args);
-    } else if (const std::optional<Args> layout = cuda::packed_layout(decision.args)) {
-      decision.layout = *layout;
-      decision.packed = true;
-    }
-  }
-  choose_row(decision, options);
+  Args plain = args;
+  if (!normalise(plain)) return {.args = plain, .layout = {}};
+  const Device device = named_device(plain, options);
+  Decision<Args> decision =
+      device.kind == Device::automatic ? decide_by_cost(plain, options) : decide_on(device, plain, options);
+  log_choice(decision, options);
   return decision;
-}
-
-bool transposes_in_place(const TransposeArgs& args, const CallOptions& options) {
-  TransposeArgs p = args;
-  p.in_place = true;
-  if (p.m != p.n || !normalise(p)) return false;
-  const Device device = options.device_memory ? options.device : resolve(p, options);
-  if (device.kind == Device::cuda && !options.device_memory) return false;
-  return serves(p, device, options.kernel);
 }
 
 template <class Args>
 bool do_without_workspace(Decision<Args>& decision, const CallOptions& options) {
   if (!options.kernel.empty() || decision.device.kind != Device::cuda) return false;
-  const std::size_t bytes = decision.row->workspace(seen_by_row(decision, options));
+  const std::size_t bytes = decision.kernel->workspace(seen_by_kernel(decision, options));
   if (bytes == 0 || !make_strict(decision.args)) return false;
   make_strict(decision.layout);
   if (options.log)
     (*options.log)("cuda:" + std::to_string(decision.device.ordinal) + " has no " + std::to_string(bytes) +
-                   " bytes for the workspace of " + decision.row->name + ": strict precision instead");
-  choose_row(decision, options);
+                   " bytes for the workspace of " + decision.kernel->name + ": strict precision instead");
+  choose_kernel(decision, options);
+  log_choice(decision, options);
   return true;
 }
 
 template <class Args>
 void execute(const Decision<Args>& decision, const CallOptions& options) {
-  const auto& row = *decision.row;
-  if (decision.device.kind == Device::cpu) {
-    const HostWorkspace workspace(row.workspace(decision.args));
-    return row.run(decision.args, Context{.workspace = workspace.data(), .threads = num_threads()});
-  }
-  const int device = decision.device.ordinal;
-  if (decision.packed)
-    return cuda::run_on_packed_operands<Args>(decision.args, decision.layout, device, options.stream,
-                                              [&](const Args& packed) { run_on_device(row, packed, device, options); });
-  if (options.device_memory) return run_on_device(row, decision.args, device, options);
-  cuda::run_on_host_operands(*decision.panels, decision.args, decision.layout, device, options.stream, options.log);
+  if (decision.device.kind == Device::cpu)
+    run_on_cpu(*decision.kernel, decision.args, decision.kernel->workspace(decision.args), num_threads());
+  else if (decision.panels)
+    cuda::run_on_host_operands(*decision.panels, decision.args, decision.layout, decision.device.ordinal,
+                               options.stream, options.log);
+  else run_on_device(decision, options);
 }
 
 template <class Args>
-void run(const Args& args, const CallOptions& options) {
-  if (run_short(args, options)) return;
+void decide_and_run(const Args& args, const CallOptions& options) {
   const ThreadCount threads;  // one figure for the rules and the kernel, whatever other threads set meanwhile
   Decision<Args> decision = decide(args, options);
-  if (!decision.row) return;
-  short_calls<Args>.keep(decision, options);
+  if (!decision.kernel) return;
+  keep_short(args, decision, options);
   try {
     execute(decision, options);
   } catch (const OutOfMemory&) {
@@ -286,15 +264,22 @@ void run(const Args& args, const CallOptions& options) {
   }
 }
 
+bool transposes_in_place(const TransposeArgs& args, const CallOptions& options) {
+  TransposeArgs p = args;
+  p.in_place = true;
+  if (p.m != p.n || !normalise(p)) return false;
+  const Device device = named_device(p, options);
+  if (device.kind == Device::cuda && !options.device_memory) return false;
+  return serves(p, device, options.kernel);
+}
+
 #define FL_INSTANTIATE(Args)                                        \
-  template void run(const Args&, const CallOptions&);               \
   template bool run_short(const Args&, const CallOptions&);         \
+  template void decide_and_run(const Args&, const CallOptions&);    \
   template Decision<Args> decide(const Args&, const CallOptions&);  \
   template void execute(const Decision<Args>&, const CallOptions&); \
   template bool do_without_workspace(Decision<Args>&, const CallOptions&);
-FL_INSTANTIATE(SgemmArgs)
-FL_INSTANTIATE(SgemvArgs)
-FL_INSTANTIATE(TransposeArgs)
+FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 
 }  // namespace fl

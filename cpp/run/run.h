@@ -1,4 +1,6 @@
-// A whole call on operands in host or device memory: normalise, pick a device and a row, run it.
+// A whole call on operands in host or device memory. Its way down: bring it to one form (normalise.h), place it on a
+// device, choose a kernel, then launch that or carry out a plan of many launches. decide() does the first three,
+// execute() the last. What repeats keeps a Decision, or the part of one that it needs.
 #pragma once
 
 #include <functional>
@@ -23,34 +25,23 @@ struct CallOptions {
   std::optional<Side> constant = {};  // of a plan: the operand that has the same values in every execution
 };
 
-template <class Args>
-FL_EXPORT void run(const Args& args, const CallOptions& options);
-
-// If the call is like one of this thread's last that took less than alone_us on the CPU, does it and returns true.
-template <class Args>
-FL_EXPORT bool run_short(const Args& args, const CallOptions& options);
-
-// What run() settles before it computes.
+// What is settled before anything is computed.
 template <class Args>
 struct Decision {
   Args args;            // in the one form of normalise.h
   Args layout;          // the strides on the device of operands that move: from host memory, or into packed copies
   bool packed = false;  // operands in device memory move
   Device device = {};
-  const Kernel<Args>* row = nullptr;  // null: nothing is left to compute
-  // Of operands in host memory that go to a GPU; `row` is that of its largest step.
+  const Kernel<Args>* kernel = nullptr;  // null: nothing is left to compute
+  // Of operands in host memory that go to a GPU; `kernel` is that of its largest step.
   std::shared_ptr<const PanelPlan<Args>> panels = nullptr;
 };
 template <class Args>
 Decision<Args> decide(const Args& args, const CallOptions& options);
 
-// Whether a transpose may have its operand as its result (args.in_place). Not in host memory on the way to a GPU, and
-// only if some row, or the one asked for, exchanges views like these.
-FL_EXPORT bool transposes_in_place(const TransposeArgs& args, const CallOptions& options);
-
-// What the row gets to see.
+// What the kernel gets to see.
 template <class Args>
-const Args& seen_by_row(const Decision<Args>& decision, const CallOptions& options) {
+const Args& seen_by_kernel(const Decision<Args>& decision, const CallOptions& options) {
   const bool moves = decision.packed || !options.device_memory;
   return decision.device.kind == Device::cuda && moves ? decision.layout : decision.args;
 }
@@ -59,9 +50,25 @@ const Args& seen_by_row(const Decision<Args>& decision, const CallOptions& optio
 template <class Args>
 void execute(const Decision<Args>& decision, const CallOptions& options);
 
-// For a call whose row could not get its workspace: another row that needs none. False if there is none, or the row was
-// asked for by name.
+// For a call whose kernel could not get its workspace: another kernel that needs none. False if there is none, or the
+// kernel was asked for by name.
 template <class Args>
 bool do_without_workspace(Decision<Args>& decision, const CallOptions& options);
+
+// If this thread has just decided a call like this one, which takes less than alone_us on the CPU: computes it and
+// returns true.
+template <class Args>
+FL_EXPORT bool run_short(const Args& args, const CallOptions& options);
+// decide() and execute(). What it decides run_short() may find again.
+template <class Args>
+FL_EXPORT void decide_and_run(const Args& args, const CallOptions& options);
+template <class Args>
+void run(const Args& args, const CallOptions& options) {
+  if (!run_short(args, options)) decide_and_run(args, options);
+}
+
+// Whether a transpose may have its operand as its result (args.in_place). Not in host memory on the way to a GPU, and
+// only if some kernel, or the one asked for, exchanges views like these.
+FL_EXPORT bool transposes_in_place(const TransposeArgs& args, const CallOptions& options);
 
 }  // namespace fl

@@ -1,5 +1,9 @@
 #include "table/registry.h"
 
+#include <string>
+
+#include "core/errors.h"
+#include "core/operations.h"
 #include "cost/cpu_rules.h"
 #include "cost/gemv_cuda_cost.h"
 #include "cost/rules.h"
@@ -72,5 +76,20 @@ template <>
 std::span<const Kernel<TransposeArgs>> kernels() {
   return transpose_rows;
 }
+
+template <class Args>
+const Kernel<Args>& find(std::string_view name) {
+  std::string names;
+  for (const auto& kernel : kernels<Args>()) {
+    if (name == kernel.name) return kernel;
+    names += (names.empty() ? "" : ", ") + std::string(kernel.name);
+  }
+  throw InvalidValue("unknown " + std::string(Operation<Args>::name) + " kernel '" + std::string(name) +
+                     "'; there are: " + names);
+}
+
+#define FL_INSTANTIATE(Args) template const Kernel<Args>& find(std::string_view);
+FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
+#undef FL_INSTANTIATE
 
 }  // namespace fl

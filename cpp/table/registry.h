@@ -37,19 +37,8 @@ FL_EXPORT std::span<const Kernel<SgemvArgs>> kernels();
 template <>
 FL_EXPORT std::span<const Kernel<TransposeArgs>> kernels();
 
+// The named kernel; throws InvalidValue with the list of names if there is none.
 template <class Args>
-constexpr const char* op_name();
-template <>
-constexpr const char* op_name<SgemmArgs>() {
-  return "sgemm";
-}
-template <>
-constexpr const char* op_name<SgemvArgs>() {
-  return "sgemv";
-}
-template <>
-constexpr const char* op_name<TransposeArgs>() {
-  return "transpose";
-}
+FL_EXPORT const Kernel<Args>& find(std::string_view name);
 
 }  // namespace fl

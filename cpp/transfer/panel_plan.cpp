@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/operations.h"
+
 namespace fl {
 namespace {
 
@@ -33,24 +35,24 @@ T* advance(T* data, int64_t offset) {
 }
 
 // ---------------------------------------------------------------- the pieces of a plan
-// Chooses rows of the table for blocks, most of which have one of a few shapes.
+// Chooses kernels for blocks, most of which have one of a few shapes.
 template <class Args>
-class Rows {
+class Kernels {
  public:
-  Rows(const Args& layout, const RowFor<Args>& row_for) : layout_(layout), row_for_(row_for) {}
+  Kernels(const Args& layout, const KernelFor<Args>& kernel_for) : layout_(layout), kernel_for_(kernel_for) {}
   PanelStep<Args> step(const Block& block, std::size_t loads) {
     for (const PanelStep<Args>& known : known_)
       if (known.block.rows == block.rows && known.block.cols == block.cols && known.block.problems == block.problems)
-        return {block, loads, known.row, known.us};
+        return {block, loads, known.kernel, known.us};
     const Args sub = sub_problem(layout_, block);
-    const Kernel<Args>& row = row_for_(sub);
-    known_.push_back({block, loads, &row, row.cost(sub)});
+    const Kernel<Args>& kernel = kernel_for_(sub);
+    known_.push_back({block, loads, &kernel, kernel.cost(sub)});
     return known_.back();
   }
 
  private:
   const Args& layout_;
-  const RowFor<Args>& row_for_;
+  const KernelFor<Args>& kernel_for_;
   std::vector<PanelStep<Args>> known_;
 };
 
@@ -73,7 +75,7 @@ bool worth_cutting(int64_t total, int64_t cuts) { return cuts == 1 || total >= c
 // Panels of A and of B arrive in turns, and what they span of C grows as a rectangle: what is new of it is computed at
 // once. With B in one piece, B comes first and then one panel of A after the other. `first` is the first problem of the
 // plan: operands that all problems share come with it.
-void add_rectangle(const SgemmArgs& p, int64_t problem, int64_t row_cuts, int64_t col_cuts, Rows<SgemmArgs>& rows,
+void add_rectangle(const SgemmArgs& p, int64_t problem, int64_t row_cuts, int64_t col_cuts, Kernels<SgemmArgs>& kernels,
                    PanelPlan<SgemmArgs>& plan) {
   const auto row_panels = panels(p.m, row_cuts), col_panels = panels(p.n, col_cuts);
   const bool load_a = problem == 0 || p.a.bs != 0, load_b = problem == 0 || p.b.bs != 0;
@@ -83,7 +85,7 @@ void add_rectangle(const SgemmArgs& p, int64_t problem, int64_t row_cuts, int64_
     const Block block{problem, 1, row, row_count, col, col_count};
     const int64_t piece = line(col_count, p.n, p.c.cs);
     if (p.beta != 0.0f) plan.loads.push_back({OperandRole::c, block, piece});
-    plan.steps.push_back(rows.step(block, plan.loads.size()));
+    plan.steps.push_back(kernels.step(block, plan.loads.size()));
     plan.steps.back().line = piece;
   };
   std::size_t i = 0, j = 0;
@@ -107,9 +109,9 @@ void add_rectangle(const SgemmArgs& p, int64_t problem, int64_t row_cuts, int64_
   }
 }
 
-PanelPlan<SgemmArgs> rectangle(const SgemmArgs& p, int64_t row_cuts, int64_t col_cuts, Rows<SgemmArgs>& rows) {
+PanelPlan<SgemmArgs> rectangle(const SgemmArgs& p, int64_t row_cuts, int64_t col_cuts, Kernels<SgemmArgs>& kernels) {
   PanelPlan<SgemmArgs> plan;
-  for (int64_t problem = 0; problem < p.batch; ++problem) add_rectangle(p, problem, row_cuts, col_cuts, rows, plan);
+  for (int64_t problem = 0; problem < p.batch; ++problem) add_rectangle(p, problem, row_cuts, col_cuts, kernels, plan);
   return plan;
 }
 
@@ -142,7 +144,7 @@ WholeCall whole(const TransposeArgs& p) {
 
 // Whole problems, several to a step.
 template <class Args>
-PanelPlan<Args> groups(const Args& p, Rows<Args>& rows) {
+PanelPlan<Args> groups(const Args& p, Kernels<Args>& kernels) {
   const WholeCall call = whole(p);
   double total = bytes(call.result) * double(p.batch);
   for (const Whole& input : call.inputs) total += bytes(input.load.block) * (input.shared ? 1.0 : double(p.batch));
@@ -160,7 +162,7 @@ PanelPlan<Args> groups(const Args& p, Rows<Args>& rows) {
     }
     Block result = call.result;
     result.problem = problem, result.problems = problems;
-    plan.steps.push_back(rows.step(result, plan.loads.size()));
+    plan.steps.push_back(kernels.step(result, plan.loads.size()));
   }
   return plan;
 }
@@ -209,15 +211,15 @@ TransposeArgs sub_problem(const TransposeArgs& p, const Block& b) {
 // The plan of those below that is expected to end first: B before the rows of A, A before the columns of B, or both in
 // turns. Where the link binds the first two are good, where the arithmetic does the third is, and the estimate knows.
 template <>
-PanelPlan<SgemmArgs> plan_panels(const SgemmArgs& p, const RowFor<SgemmArgs>& row_for) {
-  Rows<SgemmArgs> rows(p, row_for);
-  if (p.batch > 1 && problem_bytes(p) < double(large_problem_bytes)) return groups(p, rows);
-  PanelPlan<SgemmArgs> best = p.batch > 1 ? rectangle(p, 1, 1, rows) : groups(p, rows);
+PanelPlan<SgemmArgs> plan_panels(const SgemmArgs& p, const KernelFor<SgemmArgs>& kernel_for) {
+  Kernels<SgemmArgs> kernels(p, kernel_for);
+  if (p.batch > 1 && problem_bytes(p) < double(large_problem_bytes)) return groups(p, kernels);
+  PanelPlan<SgemmArgs> best = p.batch > 1 ? rectangle(p, 1, 1, kernels) : groups(p, kernels);
   if (problem_bytes(p) < double(smallest_cut_bytes)) return best;
   double best_us = estimate_us(best, nominal);
   const auto consider = [&](int64_t row_cuts, int64_t col_cuts) {
     if (!worth_cutting(p.m, row_cuts) || !worth_cutting(p.n, col_cuts)) return;
-    PanelPlan<SgemmArgs> plan = rectangle(p, row_cuts, col_cuts, rows);
+    PanelPlan<SgemmArgs> plan = rectangle(p, row_cuts, col_cuts, kernels);
     const double us = estimate_us(plan, nominal);
     if (us < worthwhile * best_us) best = std::move(plan), best_us = us;
   };
@@ -231,20 +233,20 @@ PanelPlan<SgemmArgs> plan_panels(const SgemmArgs& p, const RowFor<SgemmArgs>& ro
 
 // The link always binds: nothing is gained by cutting a problem up.
 template <>
-PanelPlan<SgemvArgs> plan_panels(const SgemvArgs& p, const RowFor<SgemvArgs>& row_for) {
-  Rows<SgemvArgs> rows(p, row_for);
-  return groups(p, rows);
+PanelPlan<SgemvArgs> plan_panels(const SgemvArgs& p, const KernelFor<SgemvArgs>& kernel_for) {
+  Kernels<SgemvArgs> kernels(p, kernel_for);
+  return groups(p, kernels);
 }
 
 template <>
-PanelPlan<TransposeArgs> plan_panels(const TransposeArgs& p, const RowFor<TransposeArgs>& row_for) {
-  Rows<TransposeArgs> rows(p, row_for);
-  if (p.batch > 1) return groups(p, rows);
+PanelPlan<TransposeArgs> plan_panels(const TransposeArgs& p, const KernelFor<TransposeArgs>& kernel_for) {
+  Kernels<TransposeArgs> kernels(p, kernel_for);
+  if (p.batch > 1) return groups(p, kernels);
   const double cuts = std::clamp(4.0 * double(p.m) * double(p.n) / double(group_bytes), 1.0, double(most_groups));
   PanelPlan<TransposeArgs> plan;
   for (const auto& [row, count] : panels(p.m, int64_t(cuts))) {
     plan.loads.push_back({OperandRole::a, {0, 1, row, count, 0, p.n}});
-    plan.steps.push_back(rows.step({0, 1, 0, p.n, row, count}, plan.loads.size()));
+    plan.steps.push_back(kernels.step({0, 1, 0, p.n, row, count}, plan.loads.size()));
   }
   return plan;
 }
@@ -261,8 +263,8 @@ double estimate_us(const PanelPlan<Args>& plan, const HostLink& link) {
   }
   return link.call_us + out;
 }
-template double estimate_us(const PanelPlan<SgemmArgs>&, const HostLink&);
-template double estimate_us(const PanelPlan<SgemvArgs>&, const HostLink&);
-template double estimate_us(const PanelPlan<TransposeArgs>&, const HostLink&);
+#define FL_INSTANTIATE(Args) template double estimate_us(const PanelPlan<Args>&, const HostLink&);
+FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
+#undef FL_INSTANTIATE
 
 }  // namespace fl

@@ -32,22 +32,22 @@ struct PanelLoad {
 
 template <class Args>
 struct PanelStep {
-  Block block;                        // of the result
-  std::size_t loads = 0;              // how many loads have to have arrived
-  const Kernel<Args>* row = nullptr;  // computes sub_problem(call, block)
-  double us = 0;                      // its cost
-  int64_t line = 0;                   // as of a load
+  Block block;                           // of the result
+  std::size_t loads = 0;                 // how many loads have to have arrived
+  const Kernel<Args>* kernel = nullptr;  // computes sub_problem(call, block)
+  double us = 0;                         // its cost
+  int64_t line = 0;                      // as of a load
 };
 
-// The row of the kernel table for a sub-problem.
+// The kernel for a sub-problem.
 template <class Args>
-using RowFor = std::function<const Kernel<Args>&(const Args&)>;
+using KernelFor = std::function<const Kernel<Args>&(const Args&)>;
 
 template <class Args>
 struct PanelPlan {
   std::vector<PanelLoad> loads;
   std::vector<PanelStep<Args>> steps;
-  RowFor<Args> row_for;  // for other cuts, if the operands do not fit on the device
+  KernelFor<Args> kernel_for;  // for other cuts, if the operands do not fit on the device
 };
 
 template <class Args>
@@ -56,7 +56,7 @@ const PanelStep<Args>& largest_step(const PanelPlan<Args>& plan) {
   return *std::max_element(plan.steps.begin(), plan.steps.end(), smaller);
 }
 
-// A part of a call: some of its problems whole, or of one problem rows and columns of what a row of the kernel table
+// A part of a call: some of its problems whole, or of one problem rows and columns of what a kernel
 // computes (a row of op(A), of the vector y, of a transpose's operand), and a range of the sums that they are made of.
 struct Part {
   int64_t problem = 0, problems = 1;
@@ -73,7 +73,7 @@ TransposeArgs sub_problem(const TransposeArgs& p, const Block& block);
 
 // `layout` has the strides that the operands get on the device.
 template <class Args>
-FL_EXPORT PanelPlan<Args> plan_panels(const Args& layout, const RowFor<Args>& row_for);
+FL_EXPORT PanelPlan<Args> plan_panels(const Args& layout, const KernelFor<Args>& kernel_for);
 
 // What a host link does: both directions at once, each at this speed.
 struct HostLink {

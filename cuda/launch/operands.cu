@@ -44,6 +44,7 @@ Lines<T> lines(const VectorView<T>& host, int64_t size, int64_t batch) {
 
 }  // namespace
 
+template <>
 SgemmArgs device_layout(const SgemmArgs& host) {
   SgemmArgs layout = host;
   layout.a = input_view(host.a, host.m, host.k);
@@ -52,6 +53,7 @@ SgemmArgs device_layout(const SgemmArgs& host) {
   return layout;
 }
 
+template <>
 SgemvArgs device_layout(const SgemvArgs& host) {
   SgemvArgs layout = host;
   layout.a = input_view(host.a, host.m, host.n);
@@ -60,6 +62,7 @@ SgemvArgs device_layout(const SgemvArgs& host) {
   return layout;
 }
 
+template <>
 TransposeArgs device_layout(const TransposeArgs& host) {
   TransposeArgs layout = host;
   layout.a = row_major_view<const float>(host.m, host.n, host.a.bs != 0);

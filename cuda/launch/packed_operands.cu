@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "core/operations.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/memory_pool.h"
@@ -24,7 +25,7 @@ constexpr int64_t padded(int64_t length) { return ceil_div(length, 4) * 4; }  //
 
 // One matrix operand: the view of the caller's memory and, if that has to be packed, the same matrix in the layout.
 template <class T>
-struct Operand {
+struct PackedOperand {
   const MatrixView<T>& given;
   MatrixView<T>& packed;
   int64_t rows, cols, batch;
@@ -36,18 +37,18 @@ struct Operand {
   }
 };
 template <class T>
-void pack_later(const Operand<T>& x) {
+void pack_later(const PackedOperand<T>& x) {
   x.packed = {nullptr, padded(x.cols), 1, x.given.bs == 0 ? 0 : x.rows * padded(x.cols)};
 }
 
-Operand<const float> a_of(const SgemmArgs& p, SgemmArgs& q) { return {p.a, q.a, p.m, p.k, p.batch}; }
-Operand<const float> b_of(const SgemmArgs& p, SgemmArgs& q) { return {p.b, q.b, p.k, p.n, p.batch}; }
-Operand<float> c_of(const SgemmArgs& p, SgemmArgs& q) { return {p.c, q.c, p.m, p.n, p.batch}; }
-Operand<const float> a_of(const SgemvArgs& p, SgemvArgs& q) { return {p.a, q.a, p.m, p.n, p.batch}; }
+PackedOperand<const float> a_of(const SgemmArgs& p, SgemmArgs& q) { return {p.a, q.a, p.m, p.k, p.batch}; }
+PackedOperand<const float> b_of(const SgemmArgs& p, SgemmArgs& q) { return {p.b, q.b, p.k, p.n, p.batch}; }
+PackedOperand<float> c_of(const SgemmArgs& p, SgemmArgs& q) { return {p.c, q.c, p.m, p.n, p.batch}; }
+PackedOperand<const float> a_of(const SgemvArgs& p, SgemvArgs& q) { return {p.a, q.a, p.m, p.n, p.batch}; }
 
 const Kernel<TransposeArgs>& copy_kernel() {
-  for (const auto& row : kernels<TransposeArgs>())
-    if (row.name == std::string_view("strided")) return row;
+  for (const auto& kernel : kernels<TransposeArgs>())
+    if (kernel.name == std::string_view("strided")) return kernel;
   __builtin_unreachable();
 }
 
@@ -65,18 +66,18 @@ class Packing {
 
   cudaStream_t stream() const { return stream_; }
   template <class T>
-  void place(const Operand<T>& x, char*& memory) const {
+  void place(const PackedOperand<T>& x, char*& memory) const {
     if (!x.is_packed()) return;
     const std::size_t bytes = x.bytes();
     x.packed.data = reinterpret_cast<float*>(memory);
     memory += bytes;
   }
   template <class T>
-  void pack(const Operand<T>& x) const {
+  void pack(const PackedOperand<T>& x) const {
     const Matrix to{const_cast<float*>(x.packed.data), x.packed.rs, x.packed.cs, x.packed.bs};
     copy_matrix({x.given.data, x.given.rs, x.given.cs, x.given.bs}, to, x.rows, x.cols, x.problems(), device_, stream_);
   }
-  void unpack(const Operand<float>& x) const {
+  void unpack(const PackedOperand<float>& x) const {
     copy_matrix({x.packed.data, x.packed.rs, x.packed.cs, x.packed.bs}, x.given, x.rows, x.cols, x.problems(), device_,
                 stream_);
   }
@@ -86,8 +87,8 @@ class Packing {
   cudaStream_t stream_;
 };
 
-void run_packed(const SgemmArgs& args, SgemmArgs& layout, int device, void* stream,
-                const std::function<void(const SgemmArgs&)>& run) {
+void run_packed(const Kernel<SgemmArgs>& kernel, const SgemmArgs& args, SgemmArgs& layout, int device, void* stream,
+                FirstWords* left) {
   const Packing packing(device, stream);
   const auto a = a_of(args, layout), b = b_of(args, layout);
   const auto c = c_of(args, layout);
@@ -98,19 +99,24 @@ void run_packed(const SgemmArgs& args, SgemmArgs& layout, int device, void* stre
   if (pack_a) packing.pack(a);
   if (pack_b) packing.pack(b);
   if (pack_c && args.beta != 0.0f) packing.pack(c);
-  run(layout);
+  run_on_device_operands(kernel, layout, device, stream, left);
   if (pack_c) packing.unpack(c);
 }
 
-void run_packed(const SgemvArgs& args, SgemvArgs& layout, int device, void* stream,
-                const std::function<void(const SgemvArgs&)>& run) {
+void run_packed(const Kernel<SgemvArgs>& kernel, const SgemvArgs& args, SgemvArgs& layout, int device, void* stream,
+                FirstWords* left) {
   const Packing packing(device, stream);
   const auto a = a_of(args, layout);
   const PoolBuffer memory(device, a.bytes(), packing.stream());
   char* next = memory.data();
   packing.place(a, next);
   packing.pack(a);
-  run(layout);
+  run_on_device_operands(kernel, layout, device, stream, left);
+}
+
+void run_packed(const Kernel<TransposeArgs>& kernel, const TransposeArgs& args, TransposeArgs&, int device,
+                void* stream, FirstWords* left) {
+  run_on_device_operands(kernel, args, device, stream, left);
 }
 
 }  // namespace
@@ -134,25 +140,21 @@ std::optional<SgemvArgs> packed_layout(const SgemvArgs& args) {
 }
 template <>
 std::optional<TransposeArgs> packed_layout(const TransposeArgs&) {
-  return std::nullopt;  // the row "strided" takes any view
+  return std::nullopt;  // the kernel "strided" takes any view
 }
 
 template <class Args>
-void run_on_packed_operands(const Args& args, const Args& layout, int device, void* stream,
-                            const std::function<void(const Args&)>& run) {
+void run_on_packed_operands(const Kernel<Args>& kernel, const Args& args, const Args& layout, int device, void* stream,
+                            FirstWords* left) {
   require_device(device);
   const DeviceGuard guard(device);
   Args packed = layout;
-  run_packed(args, packed, device, stream, run);
+  run_packed(kernel, args, packed, device, stream, left);
 }
-template void run_on_packed_operands(const SgemmArgs&, const SgemmArgs&, int, void*,
-                                     const std::function<void(const SgemmArgs&)>&);
-template void run_on_packed_operands(const SgemvArgs&, const SgemvArgs&, int, void*,
-                                     const std::function<void(const SgemvArgs&)>&);
-template <>
-void run_on_packed_operands(const TransposeArgs& args, const TransposeArgs&, int, void*,
-                            const std::function<void(const TransposeArgs&)>& run) {
-  run(args);
-}
+
+#define FL_INSTANTIATE(Args) \
+  template void run_on_packed_operands(const Kernel<Args>&, const Args&, const Args&, int, void*, FirstWords*);
+FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
+#undef FL_INSTANTIATE
 
 }  // namespace fl::cuda

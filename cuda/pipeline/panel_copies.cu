@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <climits>
 
+#include "core/operations.h"
+
 namespace fl::cuda {
 namespace {
 
@@ -123,9 +125,7 @@ void cut_up(const PanelPlan<Args>& plan, const Operands& operands, const Lines<c
 #define FL_INSTANTIATE(Args)                                                                                       \
   template void cut_up(const PanelPlan<Args>&, const Operands&, const Lines<const float>&, bool, const CopySizes&, \
                        PanelCopies&);
-FL_INSTANTIATE(SgemmArgs)
-FL_INSTANTIATE(SgemvArgs)
-FL_INSTANTIATE(TransposeArgs)
+FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 
 }  // namespace fl::cuda

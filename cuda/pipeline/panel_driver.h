@@ -8,13 +8,13 @@
 #include <cstddef>
 #include <vector>
 
-#include "cuda/launch/launch_row.h"
+#include "cuda/launch/launch_kernel.h"
 #include "cuda/pipeline/copy_workers.h"
 #include "cuda/pipeline/panel_copies.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/events.h"
 #include "cuda/runtime/ring.h"
-#include "cuda/runtime/stamps.h"
+#include "cuda/runtime/trace.h"
 #include "plan/splits.h"
 
 namespace fl::cuda {
@@ -27,7 +27,7 @@ struct PanelStreams {
 template <class Args>
 struct DeviceStep {
   Args args;
-  const Kernel<Args>* row;
+  const Kernel<Args>* kernel;
   std::size_t after_stores = 0;  // what it overwrites has left with the first so many stores
   KeptSplits splits = {};        // of its operands, that steps share
 };
@@ -54,7 +54,7 @@ class PanelDriver {
     ready_ = copies_.ready_steps;
     while (!finished()) {
       const bool moved = launch() | send() | free_slots() | fetch() | hand_out();
-      if (stamps_) stamp_steps();
+      if (trace_) trace_steps();
       // The first copy is the caller's while the workers wake; where there are few of them it is one itself.
       if (!moved && (sent_ == 0 || workers_.helpers() < few_helpers)) workers_.copy_some();
     }
@@ -92,11 +92,11 @@ class PanelDriver {
     FL_CUDA(cudaStreamWaitEvent(streams_.in, marker(), 0));
   }
 
-  void stamp(const char* what, std::size_t index) {
-    if (stamps_) stamps_->push_back({what, index, now_us()});
+  void trace(const char* what, std::size_t index) {
+    if (trace_) trace_->push_back({what, index, now_us()});
   }
-  void stamp_steps() {
-    while (computed_ < queued_ && has_passed(step_done(computed_))) stamp("computed", computed_++);
+  void trace_steps() {
+    while (computed_ < queued_ && has_passed(step_done(computed_))) trace("computed", computed_++);
   }
 
   // ---- in
@@ -104,7 +104,7 @@ class PanelDriver {
     const std::size_t before = sent_;
     while (sent_ < copies_.loads.size() && has_place(copies_.loads[sent_]) &&
            (copies_.loads[sent_].direct || workers_.in_done(staged_in_))) {
-      stamp("sent", sent_);
+      trace("sent", sent_);
       send(copies_.loads[sent_++]);
     }
     return sent_ != before;
@@ -135,7 +135,7 @@ class PanelDriver {
   }
   bool free_slots() {
     const std::size_t before = freed_;
-    while (freed_ < staged_in_ && has_passed(slot_sent(freed_))) stamp("arrived", freed_++);
+    while (freed_ < staged_in_ && has_passed(slot_sent(freed_))) trace("arrived", freed_++);
     if (freed_ == before) return false;
     workers_.allow_in(freed_ + std::size_t(in_ring_.slots()));
     return true;
@@ -147,9 +147,9 @@ class PanelDriver {
     for (; queued_ < ready_ && steps_[queued_].after_stores <= fetched_; ++queued_) {
       const DeviceStep<Args>& step = steps_[queued_];
       wait_for_stores(streams_.compute, step.after_stores, stores_before_compute_);
-      launch_row(*step.row, step.args, device_, workspace_, streams_.compute, &step.splits);
+      launch_kernel(*step.kernel, step.args, device_, workspace_, streams_.compute, &step.splits);
       FL_CUDA(cudaEventRecord(step_done(queued_), streams_.compute));
-      stamp("queued", queued_);
+      trace("queued", queued_);
     }
     return queued_ != before;
   }
@@ -173,9 +173,9 @@ class PanelDriver {
     if (store.step >= awaited_steps_) {
       FL_CUDA(cudaStreamWaitEvent(streams_.out, step_done(store.step), 0));
       awaited_steps_ = store.step + 1;
-      stamp("awaited", store.step);
+      trace("awaited", store.step);
     }
-    stamp("fetched", fetched_ - 1);
+    trace("fetched", fetched_ - 1);
     const Lines<float>& host = *store.host;
     float* to = out_ring_[staged_out_];
     int64_t pitch = store.pitch;
@@ -191,10 +191,10 @@ class PanelDriver {
   bool hand_out() {
     const std::size_t before = filled_ + emptied_;
     while (filled_ < staged_out_ && has_passed(slot_filled(filled_))) {
-      stamp("filled", filled_);
+      trace("filled", filled_);
       workers_.allow_out(++filled_);
     }
-    while (emptied_ < filled_ && workers_.out_done(emptied_)) stamp("emptied", emptied_++);
+    while (emptied_ < filled_ && workers_.out_done(emptied_)) trace("emptied", emptied_++);
     return filled_ + emptied_ != before;
   }
 
@@ -221,8 +221,8 @@ class PanelDriver {
   std::size_t ready_ = 0, queued_ = 0;                // steps whose loads have been sent; steps launched
   std::size_t awaited_steps_ = 0, steps_before_in_ = 0;           // steps that the out and the in stream wait for
   std::size_t stores_before_in_ = 0, stores_before_compute_ = 0;  // stores that these streams wait for
-  std::vector<Stamp>* stamps_ = current_stamps();
-  std::size_t computed_ = 0;                                             // steps that a stamp says are done
+  std::vector<TraceEvent>* trace_ = current_trace();
+  std::size_t computed_ = 0;                                             // steps that the trace says are done
   std::size_t fetched_ = 0, staged_out_ = 0, filled_ = 0, emptied_ = 0;  // stores, in the order of what happens to them
 };
 

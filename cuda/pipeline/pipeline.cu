@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/operations.h"
 #include "cuda/launch/placement.h"
 #include "cuda/pipeline/pipeline_run.h"
 #include "cuda/pipeline/step_splits.h"
@@ -21,7 +22,7 @@ std::vector<DeviceStep<Args>> device_steps(const PanelPlan<Args>& plan, const Ar
   std::vector<DeviceStep<Args>> steps;
   steps.reserve(plan.steps.size());
   for (const PanelStep<Args>& step : plan.steps)
-    steps.push_back({sub_problem(args, step.block), step.row, 0, splits.next(step)});
+    steps.push_back({sub_problem(args, step.block), step.kernel, 0, splits.next(step)});
   return steps;
 }
 
@@ -46,7 +47,7 @@ template <class Args>
 std::size_t workspace_bytes(const PanelPlan<Args>& plan, const Args& layout) {
   std::size_t bytes = 0;
   for (const PanelStep<Args>& step : plan.steps)
-    bytes = std::max(bytes, step.row->workspace(sub_problem(layout, step.block)));
+    bytes = std::max(bytes, step.kernel->workspace(sub_problem(layout, step.block)));
   return bytes;
 }
 
@@ -73,9 +74,7 @@ void run_pipeline(const PanelPlan<Args>& plan, const Args& host, const Args& lay
 #define FL_INSTANTIATE(Args)                                                 \
   template std::size_t workspace_bytes(const PanelPlan<Args>&, const Args&); \
   template void run_pipeline(const PanelPlan<Args>&, const Args&, const Args&, int, cudaStream_t);
-FL_INSTANTIATE(SgemmArgs)
-FL_INSTANTIATE(SgemvArgs)
-FL_INSTANTIATE(TransposeArgs)
+FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 
 }  // namespace fl::cuda

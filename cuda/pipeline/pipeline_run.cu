@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/errors.h"
+#include "core/operations.h"
 #include "cuda/pipeline/copy_workers.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
@@ -141,9 +142,7 @@ void PipelineRun::carry_out(const std::vector<DeviceStep<Args>>& steps, const Pa
 #define FL_INSTANTIATE(Args)                                                                            \
   template void PipelineRun::carry_out(const std::vector<DeviceStep<Args>>&, const PanelCopies&, void*, \
                                        const Lines<float>&) const;
-FL_INSTANTIATE(SgemmArgs)
-FL_INSTANTIATE(SgemvArgs)
-FL_INSTANTIATE(TransposeArgs)
+FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 
 }  // namespace fl::cuda

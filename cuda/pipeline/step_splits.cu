@@ -13,10 +13,10 @@ Units units(int64_t first, int64_t lines) {
 }
 
 // Whether some line of the operand is multiplied by two steps.
-bool worth_keeping(const PanelPlan<SgemmArgs>& plan, const Kernel<SgemmArgs>* row, int64_t lines, Side side) {
+bool worth_keeping(const PanelPlan<SgemmArgs>& plan, const Kernel<SgemmArgs>* kernel, int64_t lines, Side side) {
   std::vector<bool> seen(units(0, lines).end);
   for (const PanelStep<SgemmArgs>& step : plan.steps) {
-    if (step.row != row) continue;
+    if (step.kernel != kernel) continue;
     const Block& block = step.block;
     const Units at = side == Side::a ? units(block.row, block.rows) : units(block.col, block.cols);
     if (std::find(seen.begin() + int64_t(at.begin), seen.begin() + int64_t(at.end), true) !=
@@ -39,13 +39,13 @@ KeptSplit part_of(const KeptSplit& whole, std::vector<bool>& ready, int64_t firs
 
 }  // namespace
 
-StepSplits::StepSplits(const PanelPlan<SgemmArgs>& plan, const SgemmArgs& layout) : row_(largest_step(plan).row) {
+StepSplits::StepSplits(const PanelPlan<SgemmArgs>& plan, const SgemmArgs& layout) : kernel_(largest_step(plan).kernel) {
   const bool in_place = std::all_of(plan.steps.begin(), plan.steps.end(), [](const PanelStep<SgemmArgs>& step) {
     return step.block.row % SPLIT_UNIT == 0 && step.block.col % SPLIT_UNIT == 0;
   });
   if (plan.steps.size() < 2 || !in_place) return;
-  if (worth_keeping(plan, row_, layout.m, Side::a)) a_ = split_to_share(*row_, layout, Side::a);
-  if (worth_keeping(plan, row_, layout.n, Side::b)) b_ = split_to_share(*row_, layout, Side::b);
+  if (worth_keeping(plan, kernel_, layout.m, Side::a)) a_ = split_to_share(*kernel_, layout, Side::a);
+  if (worth_keeping(plan, kernel_, layout.n, Side::b)) b_ = split_to_share(*kernel_, layout, Side::b);
   a_ready_.resize(units(0, layout.m).end), b_ready_.resize(units(0, layout.n).end);
 }
 
@@ -56,7 +56,7 @@ void StepSplits::place(char* memory) {
 
 KeptSplits StepSplits::next(const PanelStep<SgemmArgs>& step) {
   KeptSplits splits;
-  if (step.row != row_) return splits;
+  if (step.kernel != kernel_) return splits;
   const Block& block = step.block;
   if (a_.memory) splits.a = part_of(a_, a_ready_, block.row, block.rows);
   if (b_.memory) splits.b = part_of(b_, b_ready_, block.col, block.cols);

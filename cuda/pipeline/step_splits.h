@@ -9,7 +9,7 @@
 
 namespace fl::cuda {
 
-// For the steps of a plan that go to the row of its largest one. The others split for themselves.
+// For the steps of a plan that go to the kernel of its largest one. The others split for themselves.
 class StepSplits {
  public:
   StepSplits(const PanelPlan<SgemmArgs>& plan, const SgemmArgs& layout);
@@ -27,7 +27,7 @@ class StepSplits {
   }
 
  private:
-  const Kernel<SgemmArgs>* row_ = nullptr;
+  const Kernel<SgemmArgs>* kernel_ = nullptr;
   KeptSplit a_, b_;
   std::vector<bool> a_ready_, b_ready_;  // by SPLIT_UNIT of lines
 };

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ._check import OPS, Array, Expected, Options, canaries, expected_result
+from ._check import Array, Expected, Options, canaries, expected_result
+from ._info import OPERATIONS
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +141,7 @@ def cases(op: str, *, quick: bool = False, seed: int = 0) -> Iterator[Case]:
         return _sgemm_cases(rng, shapes)
     if op == "sgemv":
         return _sgemv_cases(rng, shapes)
-    raise ValueError(f"op must be one of {', '.join(OPS)}, got {op!r}")
+    raise ValueError(f"op must be one of {', '.join(OPERATIONS)}, got {op!r}")
 
 
 def _normal(rng: np.random.Generator, *shape: int) -> Array:

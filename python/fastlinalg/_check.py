@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-OPS = ("sgemm", "sgemv", "transpose")
 UNIT = 2.0**-24  # the rounding error of one float32 operation, relative
 SMALLEST = 2.0**-149  # the smallest float32 above zero
 

@@ -11,6 +11,8 @@ from . import _core
 # Not the folder of this file, which an editable install leaves in the source tree.
 _INSTALLED = Path(_core.__file__).parent
 
+OPERATIONS = _core.operations()
+
 
 @dataclass(frozen=True)
 class Kernel:

@@ -104,6 +104,39 @@ def test_no_include_cycles():
         visit(path, ())
 
 
+# An array knows its library, which knows the library's own arrays; a frozen estimate chooses within its own plan.
+CIRCLES = ("cpp/bindings/arrays/", "cpp/plan/gemv_cuda_")
+
+
+def test_files_of_a_folder_point_one_way():
+    """A header and its source are one unit: two units that need each other are one thing in two places."""
+    units: dict[Path, set[Path]] = {}
+    for path in SOURCES:
+        unit = path.resolve().with_suffix("")
+        units.setdefault(unit, set()).update(header.with_suffix("") for header in includes(path))
+    done: set[Path] = set()
+
+    def visit(unit: Path, trail: tuple[Path, ...]) -> None:
+        if unit in trail:
+            circle = [label(p) for p in (*trail[trail.index(unit) :], unit)]
+            assert all(name.startswith(CIRCLES) for name in circle), " -> ".join(circle)
+        elif unit not in done:
+            for other in units.get(unit, set()) - {unit}:
+                visit(other, (*trail, unit))
+            done.add(unit)
+
+    for unit in units:
+        visit(unit, ())
+
+
+def test_equality_is_the_compilers_own():
+    """What is remembered of a call is found again by a key: one that overlooks a field would answer other calls too."""
+    for path in SOURCES:
+        for line in code(path).splitlines():
+            if re.search(r"operator==\s*\(const \w", line):
+                assert line.rstrip().endswith("const = default;"), f"{label(path)}: {line.strip()}"
+
+
 @pytest.mark.parametrize("path", KERNEL_FILES, ids=label)
 def test_kernels_do_not_allocate_throw_or_look_around(path):
     header = re.search(r'#\s*include\s+"(core/errors|runtime/threading)\.h"', path.read_text())

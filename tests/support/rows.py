@@ -10,7 +10,7 @@ import pytest
 import fastlinalg as fl
 from fastlinalg import _core
 
-OPERATIONS = ("sgemm", "sgemv", "transpose")
+OPERATIONS = _core.operations()
 
 # What kernels() does not say of a row yet, as lists and rules on names: all of them are here.
 #

@@ -17,7 +17,7 @@ std::string where(int device) { return device < 0 ? "host memory" : "cuda:" + st
 
 // Operands of libraries that cannot be told to wait: each lives until the device has come past the call that uses it.
 struct Kept {
-  cuda::Mark mark;
+  cuda::StreamEvent event;
   std::vector<nb::object> owners;
 };
 
@@ -30,7 +30,7 @@ std::vector<Kept>& kept() {
 
 void drop_kept_operands() {
   std::vector<Kept> done;  // their destructors may run Python code that comes back here
-  const auto first_done = std::partition(kept().begin(), kept().end(), [](const Kept& k) { return !k.mark.passed(); });
+  const auto first_done = std::partition(kept().begin(), kept().end(), [](const Kept& k) { return !k.event.passed(); });
   std::move(first_done, kept().end(), std::back_inserter(done));
   kept().erase(first_done, kept().end());
 }
@@ -88,7 +88,7 @@ void Place::order_others() {
   }
   if (kept_.empty()) return;
   drop_kept_operands();
-  kept().push_back({cuda::Mark(device_, stream_), std::exchange(kept_, {})});
+  kept().push_back({cuda::StreamEvent(device_, stream_), std::exchange(kept_, {})});
 }
 
 }  // namespace fl::py

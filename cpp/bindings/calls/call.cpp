@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <mutex>
+#include <optional>
 #include <unordered_set>
 
 #include "bindings/arrays/gil.h"
@@ -9,6 +10,7 @@
 #include "bindings/calls/copies.h"
 #include "bindings/calls/tune.h"
 #include "core/errors.h"
+#include "core/operations.h"
 #include "device/device.h"
 #include "runtime/fork.h"
 
@@ -19,34 +21,13 @@ constexpr int logging_debug = 10;
 
 nb::object* logger = nullptr;  // leaked on purpose: the interpreter may be gone when statics are destroyed
 
-std::string describe(const SgemmArgs& p) {
-  return "sgemm " + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) +
-         (p.batch > 1 ? " batch " + std::to_string(p.batch) : "");
-}
-std::string describe(const SgemvArgs& p) {
-  return "sgemv " + std::to_string(p.m) + "x" + std::to_string(p.n) +
-         (p.batch > 1 ? " batch " + std::to_string(p.batch) : "");
-}
-std::string describe(const TransposeArgs& p) {
-  return "transpose " + std::to_string(p.m) + "x" + std::to_string(p.n) +
-         (p.batch > 1 ? " batch " + std::to_string(p.batch) : "");
-}
-
-struct LastShape {
-  int64_t m, n, k, batch;
-  bool operator==(const LastShape&) const = default;
-};
-LastShape shape_of(const SgemmArgs& p) { return {p.m, p.n, p.k, p.batch}; }
-LastShape shape_of(const SgemvArgs& p) { return {p.m, p.n, -1, p.batch}; }
-LastShape shape_of(const TransposeArgs& p) { return {p.m, p.n, -2, p.batch}; }
-
 // Asking the logger costs a Python call, so a shape that this thread has just used is not asked about again.
 template <class Args>
 bool wants_log(const Args& args) {
-  thread_local LastShape last{-1, -1, -1, -1};
-  const LastShape shape = shape_of(args);
-  if (!logger || shape == last) return false;
-  last = shape;
+  const auto sizes = sizes_of(args);
+  thread_local std::optional<decltype(sizes_of(args))> last;
+  if (!logger || last == sizes) return false;
+  last = sizes;
   return nb::cast<bool>(logger->attr("isEnabledFor")(logging_debug));
 }
 
@@ -72,9 +53,10 @@ std::function<void(const std::string&)> log_for(const Args& args) {
 }
 
 // Releasing the GIL costs about 50 ns, as much as the smallest products themselves.
-bool worth_releasing(const SgemmArgs& p) { return double(p.m) * double(p.n) * double(p.k) * double(p.batch) > 20e3; }
-bool worth_releasing(const SgemvArgs& p) { return double(p.m) * double(p.n) * double(p.batch) > 20e3; }
-bool worth_releasing(const TransposeArgs& p) { return double(p.m) * double(p.n) * double(p.batch) > 20e3; }
+template <class Args>
+bool worth_releasing(const Args& args) {
+  return step_count(args) > 20e3;
+}
 
 }  // namespace
 
@@ -214,9 +196,9 @@ void call(const Args& args, const Options& options) {
   if (logger) call.log = &log;
   call.log_choice = wants_log(args);
   if (run_short(args, call)) return;
-  if (call.device.kind == Device::cpu && !worth_releasing(args)) return run(args, call);
+  if (call.device.kind == Device::cpu && !worth_releasing(args)) return decide_and_run(args, call);
   const GilReleased released;
-  run(args, call);
+  decide_and_run(args, call);
 }
 
 template <class Args>
@@ -241,9 +223,7 @@ void call(Plan<Args>& plan, void* stream) {
   template void call(const Args&, const Options&);            \
   template Plan<Args> make_plan(const Args&, const Options&); \
   template void call(Plan<Args>&, void*);
-FL_INSTANTIATE(SgemmArgs)
-FL_INSTANTIATE(SgemvArgs)
-FL_INSTANTIATE(TransposeArgs)
+FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 
 }  // namespace fl::py

@@ -93,10 +93,10 @@ void download(const cuda::DeviceBuffer& self, nb::handle target, size_t offset) 
   self.download(x.data(), bytes, offset);
 }
 
-nb::list host_call_stamps(const nb::callable& call) {
+nb::list host_call_trace(const nb::callable& call) {
   nb::list rows;
-  for (const cuda::Stamp& stamp : cuda::stamps_of([&call] { call(); }))
-    rows.append(nb::make_tuple(stamp.what, stamp.index, stamp.us));
+  for (const cuda::TraceEvent& event : cuda::trace_of([&call] { call(); }))
+    rows.append(nb::make_tuple(event.what, event.index, event.us));
   return rows;
 }
 
@@ -141,7 +141,7 @@ void bind_device_memory(nb::module_& m) {
         arg("x_bs") = 0, arg("y_bs") = 0, arg("device") = 0, arg("stream") = 0);
   m.def("device_transpose", device_transpose, arg("kernel").none(), arg("m"), arg("n"), arg("a"), arg("lda"), arg("b"),
         arg("ldb"), arg("batch") = 1, arg("a_bs") = 0, arg("b_bs") = 0, arg("device") = 0, arg("stream") = 0);
-  m.def("host_call_stamps", host_call_stamps, arg("call"));
+  m.def("host_call_trace", host_call_trace, arg("call"));
   m.def("time_in_graph", time_in_graph, arg("work"), arg("launches"), arg("replays"), arg("device") = 0);
   m.def("time_link", time_link, arg("in_bytes"), arg("out_bytes"), arg("repeats"), arg("device") = 0);
 }

@@ -6,6 +6,7 @@
 #include "bindings/arrays/place.h"
 #include "bindings/calls/call.h"
 #include "core/errors.h"
+#include "core/operations.h"
 #include "device/cpu_peak.h"
 #include "device/device.h"
 #include "device/hardware.h"
@@ -13,8 +14,8 @@
 #include "plan/chains.h"
 #include "runtime/result_memory.h"
 #include "runtime/threading.h"
+#include "transfer/out_of_core_plan.h"
 #include "transfer/panel_plan.h"
-#include "transfer/tile_plan.h"
 
 namespace fl::py {
 namespace nb = nanobind;
@@ -57,10 +58,13 @@ nb::list kernel_rows() {
 }
 
 nb::list kernel_table(const std::string& op) {
-  if (op == "sgemm") return kernel_rows<SgemmArgs>();
-  if (op == "sgemv") return kernel_rows<SgemvArgs>();
-  if (op == "transpose") return kernel_rows<TransposeArgs>();
-  throw InvalidValue("op must be 'sgemm', 'sgemv' or 'transpose', got '" + op + "'");
+  return with_operation(op, []<class Args>() { return kernel_rows<Args>(); });
+}
+
+nb::tuple operations() {
+  nb::list names;
+  for_each_operation([&]<class Args>() { names.append(Operation<Args>::name); });
+  return nb::tuple(names);
 }
 
 // Per device, as there may be several, that cannot run all that its hardware could.
@@ -175,7 +179,7 @@ nb::tuple panel_plan(int64_t m, int64_t n, int64_t k, int64_t batch, bool one_a,
 // How a call that has so much device memory is cut up, for the tests: its shape, and its tiles in their order.
 template <class Args>
 nb::tuple tile_plan(const Args& layout, std::size_t memory, const Kernel<Args>& row) {
-  const auto plan = plan_tiles<Args>(layout, memory, [&](const Args&) -> const auto& { return row; });
+  const auto plan = plan_out_of_core<Args>(layout, memory, [&](const Args&) -> const auto& { return row; });
   nb::list tiles;
   for (const OutOfCoreTile& t : plan.tiles) {
     nb::dict tile;
@@ -191,7 +195,7 @@ nb::tuple tile_plan(const Args& layout, std::size_t memory, const Kernel<Args>& 
     for (const int64_t row : t.slices) nb::borrow<nb::list>(tile["slices"]).append(row);
     tiles.append(tile);
   }
-  const TileShape& s = plan.shape;
+  const OutOfCoreShape& s = plan.shape;
   return nb::make_tuple(nb::make_tuple(s.bytes, s.input_slots[0], s.input_slots[1], s.output_slots, s.slice_rows),
                         tiles);
 }
@@ -214,6 +218,7 @@ nb::tuple sgemv_tiles(int64_t m, int64_t n, int64_t batch, std::size_t memory) {
 
 void bind_inspection(nb::module_& m) {
   m.def("kernels", kernel_table, nb::arg("op"));
+  m.def("operations", operations);
   m.def("info", info);
   m.def("devices", devices);
   m.def("get_num_threads", num_threads);

@@ -3,6 +3,7 @@
 
 #include "bindings/arrays/array.h"
 #include "bindings/arrays/batch.h"
+#include "core/operations.h"
 #include "core/problem.h"
 
 namespace fl::py {
@@ -43,17 +44,9 @@ void set_result(SgemvArgs& args, const Array& result);
 void set_result(TransposeArgs& args, const Array& result);
 
 // Moves a problem to its place in the batch: one offset and one batch stride for each operand, the result last.
-inline void place(SgemmArgs& p, const int64_t* offsets, const int64_t* strides) {
-  p.a.data += offsets[0], p.b.data += offsets[1], p.c.data += offsets[2];
-  p.a.bs = strides[0], p.b.bs = strides[1], p.c.bs = strides[2];
-}
-inline void place(SgemvArgs& p, const int64_t* offsets, const int64_t* strides) {
-  p.a.data += offsets[0], p.x.data += offsets[1], p.y.data += offsets[2];
-  p.a.bs = strides[0], p.x.bs = strides[1], p.y.bs = strides[2];
-}
-inline void place(TransposeArgs& p, const int64_t* offsets, const int64_t* strides) {
-  p.a.data += offsets[0], p.b.data += offsets[1];
-  p.a.bs = strides[0], p.b.bs = strides[1];
+template <class Args>
+void move_operands(Args& args, const int64_t* offsets, const int64_t* strides) {
+  for_each_operand(args, [&](auto& view) { view.data += *offsets++, view.bs = *strides++; });
 }
 
 template <class Args>
@@ -64,7 +57,7 @@ void Problem<Args>::for_each_run(const Array& result, Run&& run) {
   batch.for_each_run([&](int64_t count, const int64_t* offsets, const int64_t* strides) {
     Args at = args;
     at.batch = count;
-    place(at, offsets, strides);
+    move_operands(at, offsets, strides);
     run(at);
   });
 }

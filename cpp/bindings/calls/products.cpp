@@ -14,9 +14,11 @@ void preload(const char* function, const Addend& addend, float beta, const Shape
   if (beta != 0.0f) target.preload(c);
 }
 
-float beta_of(const SgemmArgs& args) { return args.beta; }
-float beta_of(const SgemvArgs& args) { return args.beta; }
-float beta_of(const TransposeArgs&) { return 0.0f; }
+template <class Args>
+float beta_of(const Args& args) {
+  if constexpr (requires { args.beta; }) return args.beta;
+  else return 0.0f;
+}
 
 template <class Args>
 nb::object compute(Problem<Args> problem, const Addend& addend, nb::handle out,

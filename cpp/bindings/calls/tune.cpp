@@ -12,6 +12,7 @@
 #include "bindings/calls/call.h"
 #include "core/errors.h"
 #include "core/normalise.h"
+#include "core/operations.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/tuning.h"
 #include "dispatch/tuning_file.h"
@@ -67,32 +68,50 @@ Estimates estimates(Args args, Device device) {
 // Operands at aligned addresses, one row of each after the other: the rules read no element.
 alignas(128) float somewhere[3][32];
 
+// A call of each operation in the terms of the command line: of sgemv, m and n are those of the stored matrix.
+struct Asked {
+  int64_t m, n, k, batch;
+  bool trans_a, trans_b;
+  Precision precision;
+  int64_t apart(int64_t elements) const { return batch > 1 ? elements : 0; }
+};
+const float *const some_a = somewhere[0], *const some_b = somewhere[1];
+float* const some_c = somewhere[2];
+
+void set_call(SgemmArgs& p, const Asked& x) {
+  p = {.m = x.m,
+       .n = x.n,
+       .k = x.k,
+       .batch = x.batch,
+       .a = {some_a, x.trans_a ? 1 : x.k, x.trans_a ? x.m : 1, x.apart(x.m * x.k)},
+       .b = {some_b, x.trans_b ? 1 : x.n, x.trans_b ? x.k : 1, x.apart(x.k * x.n)},
+       .c = {some_c, x.n, 1, x.apart(x.m * x.n)},
+       .precision = x.precision};
+}
+void set_call(SgemvArgs& p, const Asked& x) {
+  p = {.m = x.trans_a ? x.n : x.m,
+       .n = x.trans_a ? x.m : x.n,
+       .batch = x.batch,
+       .a = {some_a, x.trans_a ? 1 : x.n, x.trans_a ? x.n : 1, x.apart(x.m * x.n)},
+       .x = {some_b, 1, x.apart(x.trans_a ? x.m : x.n)},
+       .y = {some_c, 1, x.apart(x.trans_a ? x.n : x.m)}};
+}
+void set_call(TransposeArgs& p, const Asked& x) {
+  p = {.m = x.m,
+       .n = x.n,
+       .batch = x.batch,
+       .a = {some_a, x.n, 1, x.apart(x.m * x.n)},
+       .b = {some_c, x.m, 1, x.apart(x.m * x.n)}};
+}
+
 Estimates rule_estimates(const std::string& op, int64_t m, int64_t n, int64_t k, int64_t batch, bool trans_a,
                          bool trans_b, const char* precision, const char* device) {
-  const Device where = parse_device(device);
-  const float *a = somewhere[0], *b = somewhere[1];
-  float* const c = somewhere[2];
-  const auto apart = [batch](int64_t elements) { return batch > 1 ? elements : 0; };
-  if (op == "sgemm")
-    return estimates(SgemmArgs{.m = m,
-                               .n = n,
-                               .k = k,
-                               .batch = batch,
-                               .a = {a, trans_a ? 1 : k, trans_a ? m : 1, apart(m * k)},
-                               .b = {b, trans_b ? 1 : n, trans_b ? k : 1, apart(k * n)},
-                               .c = {c, n, 1, apart(m * n)},
-                               .precision = parse_precision(precision)},
-                     where);
-  if (op == "sgemv")
-    return estimates(SgemvArgs{.m = trans_a ? n : m,
-                               .n = trans_a ? m : n,
-                               .batch = batch,
-                               .a = {a, trans_a ? 1 : n, trans_a ? n : 1, apart(m * n)},
-                               .x = {b, 1, trans_a ? apart(m) : apart(n)},
-                               .y = {c, 1, trans_a ? apart(n) : apart(m)}},
-                     where);
-  return estimates(
-      TransposeArgs{.m = m, .n = n, .batch = batch, .a = {a, n, 1, apart(m * n)}, .b = {c, m, 1, apart(m * n)}}, where);
+  const Asked asked{m, n, k, batch, trans_a, trans_b, parse_precision(precision)};
+  return with_operation(op, [&]<class Args>() {
+    Args args;
+    set_call(args, asked);
+    return estimates(args, parse_device(device));
+  });
 }
 
 }  // namespace

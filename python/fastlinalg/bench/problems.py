@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-OPS = ("sgemm", "sgemv", "transpose")
+from .._info import OPERATIONS
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def random(op: str, count: int, seed: int, quick: bool = False) -> list[Problem]
     Products get random transpositions. The others, which memory binds, get rows that are apart, in every second
     problem, and operands that begin off an aligned address, in two of three.
     """
-    rng = np.random.default_rng([seed, OPS.index(op)])
+    rng = np.random.default_rng([seed, OPERATIONS.index(op)])
     return [_draw(op, rng, (QUICK_LARGEST if quick else LARGEST)[op]) for _ in range(count)]
 
 

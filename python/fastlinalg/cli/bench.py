@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import fastlinalg as fl
 
 from .. import _core
-from .._check import OPS
+from .._info import OPERATIONS
 from ._numbers import milliseconds, positive, seconds, seed
 from .info import unavailable
 
@@ -31,7 +31,7 @@ FULL = {"repeats": 15, "budget_s": 0.5, "limit_s": 5.0}
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("bench", help="measure the kernels, alone or against other libraries")
-    parser.add_argument("op", choices=(*OPS, "host", "all"), help="what to measure; host: NumPy to NumPy")
+    parser.add_argument("op", choices=(*OPERATIONS, "host", "all"), help="what to measure; host: NumPy to NumPy")
     parser.add_argument(
         "--kernels",
         type=_names,
@@ -189,7 +189,7 @@ def _problems(args: argparse.Namespace, settings: Settings) -> list[Problem]:
     def known(op: str, wanted: list[str] | None = None) -> list[str]:
         return kernel_names(op, settings.device, wanted, settings.precision)
 
-    ops = OPS if args.op == "all" else (args.op,)
+    ops = OPERATIONS if args.op == "all" else (args.op,)
     if args.shapes and len(ops) > 1:
         raise ValueError("--shapes needs one operation: bench sgemm, bench sgemv or bench transpose")
     if args.shapes and args.random:

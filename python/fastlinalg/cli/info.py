@@ -10,7 +10,7 @@ from typing import Any
 
 import fastlinalg as fl
 
-from .._check import OPS
+from .._info import OPERATIONS
 from ._text import aligned
 
 
@@ -28,7 +28,7 @@ def cuda_version(number: int) -> str:
 
 def collect() -> dict[str, Any]:
     """All that is shown, as plain data."""
-    kernels = [asdict(kernel) for op in OPS for kernel in fl.kernels(op)]
+    kernels = [asdict(kernel) for op in OPERATIONS for kernel in fl.kernels(op)]
     return {**fl.info(), "devices": fl.devices(), "kernels": kernels}
 
 

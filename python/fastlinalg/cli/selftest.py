@@ -14,7 +14,8 @@ import numpy as np
 import fastlinalg as fl
 
 from .._cases import Case, cases
-from .._check import OPS, error_units, make_out, untouched, wrong_elements
+from .._check import error_units, make_out, untouched, wrong_elements
+from .._info import OPERATIONS
 from ._numbers import positive, seed
 from .info import unavailable
 
@@ -27,7 +28,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--quick", action="store_true", help="fewer shapes")
     parser.add_argument("--every", type=positive, default=1, metavar="N", help="only each N-th case, for slow checkers")
     parser.add_argument("--sliced", action="store_true", help="with --every: also products that are cut into slices")
-    parser.add_argument("--op", choices=OPS, action="append", help="only this operation; may be repeated")
+    parser.add_argument("--op", choices=OPERATIONS, action="append", help="only this operation; may be repeated")
     parser.add_argument("--seed", type=seed, default=0, help="of the random operands (default: 0)")
     parser.set_defaults(run=run)
 
@@ -175,7 +176,7 @@ def run(args: argparse.Namespace) -> int:
     begin = time.perf_counter()
     print("The worst error is in units of the float32 bound: at most 1 is right.")
     tested = failed = 0
-    for op in args.op or OPS:
+    for op in args.op or OPERATIONS:
         op_cases = list(cases(op, quick=args.quick, seed=args.seed))
         for device in devices:
             for label, name, precision in _subjects(op, device):

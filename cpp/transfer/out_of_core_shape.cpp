@@ -1,10 +1,10 @@
-#include "transfer/tile_shape.h"
+#include "transfer/out_of_core_shape.h"
 
 #include <algorithm>
 #include <vector>
 
+#include "core/operations.h"
 #include "cost/rules.h"
-#include "transfer/tile_plan.h"
 
 namespace fl {
 namespace {
@@ -31,17 +31,17 @@ double slot_bytes(const ConstMatrix& view, int64_t rows, int64_t cols, int64_t p
 struct SlotBytes {
   double input[2], output;
 };
-SlotBytes slot_bytes(const SgemmArgs& p, const TileShape& s) {
+SlotBytes slot_bytes(const SgemmArgs& p, const OutOfCoreShape& s) {
   return {{slot_bytes(p.a, s.rows, s.depths, shared_a(p) ? 1 : s.problems),
            slot_bytes(p.b, s.depths, s.cols, shared_b(p) ? 1 : s.problems)},
           slot_bytes(s.rows, s.cols, s.problems)};
 }
-SlotBytes slot_bytes(const SgemvArgs& p, const TileShape& s) {
+SlotBytes slot_bytes(const SgemvArgs& p, const OutOfCoreShape& s) {
   return {{slot_bytes(p.a, s.rows, s.depths, shared_a(p) ? 1 : s.problems),
            slot_bytes(1, s.depths, shared_b(p) ? 1 : s.problems)},
           slot_bytes(1, s.rows, s.problems)};
 }
-SlotBytes slot_bytes(const TransposeArgs& p, const TileShape& s) {
+SlotBytes slot_bytes(const TransposeArgs& p, const OutOfCoreShape& s) {
   return {{slot_bytes(p.a, s.rows, s.cols, shared_a(p) ? 1 : s.problems), 0}, slot_bytes(s.cols, s.rows, s.problems)};
 }
 
@@ -65,10 +65,10 @@ std::vector<int64_t> cut_counts(int64_t total) {
 template <class Args>
 class Planner {
  public:
-  Planner(const Args& layout, std::size_t memory, const RowFor<Args>& row_for)
-      : layout_(layout), extent_(extent(layout)), memory_(double(memory)), row_for_(row_for) {}
+  Planner(const Args& layout, std::size_t memory, const KernelFor<Args>& kernel_for)
+      : layout_(layout), extent_(extent(layout)), memory_(double(memory)), kernel_for_(kernel_for) {}
 
-  TileShape best() {
+  OutOfCoreShape best() {
     if (extent_.batch > 1) try_groups();
     if (best_.bytes) return best_;
     for (const int64_t rows : cut_counts(extent_.rows))
@@ -87,14 +87,14 @@ class Planner {
   // The panels of the sums are as deep as fits.
   void try_tiles(int64_t row_cuts, int64_t col_cuts) {
     for (const int64_t depth_cuts : cut_counts(cut_depth(layout_) ? extent_.depth : 1)) {
-      TileShape shape{.rows = size_of_part(extent_.rows, row_cuts),
-                      .cols = size_of_part(extent_.cols, col_cuts),
-                      .depths = size_of_part(extent_.depth, depth_cuts)};
+      OutOfCoreShape shape{.rows = size_of_part(extent_.rows, row_cuts),
+                           .cols = size_of_part(extent_.cols, col_cuts),
+                           .depths = size_of_part(extent_.depth, depth_cuts)};
       if (consider(shape)) return;
     }
   }
 
-  bool consider(TileShape shape) {
+  bool consider(OutOfCoreShape shape) {
     const Cuts c = cuts(extent_, shape);
     if (double(c.rows) * double(c.cols) * double(c.depth) * double(c.groups) > most_tiles) return false;
     const bool many_a = c.rows * c.depth > 1 || (c.groups > 1 && !shared_a(layout_));
@@ -110,13 +110,13 @@ class Planner {
                          bytes.output * shape.output_slots;
     if (slots > memory_) return false;
     OutOfCoreTile largest = largest_tile(shape);
-    largest.first = c.depth == 1;  // most of several panels add to the result, which may be another row of the table
+    largest.first = c.depth == 1;  // most of several panels add to the result, which may be another kernel
     const Args tile = sub_problem(layout_, largest);
-    const Kernel<Args>& row = row_for_(tile);
-    const double all = slots + double(row.workspace(tile)) + 256;
+    const Kernel<Args>& kernel = kernel_for_(tile);
+    const double all = slots + double(kernel.workspace(tile)) + 256;
     if (all > memory_) return false;
     shape.bytes = std::size_t(all);
-    const double us = estimate_us(shape, c, bytes, sum_us(tile, row.cost(tile), shape, c));
+    const double us = estimate_us(shape, c, bytes, sum_us(tile, kernel.cost(tile), shape, c));
     if (best_.bytes == 0 || us < best_us_) best_ = shape, best_us_ = us;
     return true;
   }
@@ -126,7 +126,7 @@ class Planner {
   struct Times {
     double a, b;
   };
-  static Times times(const TileShape& s, const Cuts& c, bool rows_outermost) {
+  static Times times(const OutOfCoreShape& s, const Cuts& c, bool rows_outermost) {
     const double every_col = double(c.cols), every_row = double(c.rows);
     if (c.depth > 1) return {every_col, every_row};
     if (rows_outermost) return {1, c.cols <= s.input_slots[1] ? 1 : every_row};
@@ -135,7 +135,7 @@ class Planner {
 
   // A tile of a product is computed in slices where its sums begin and end, so that the next tile can begin where this
   // one has already left.
-  void choose_slices(TileShape& shape, const Cuts& c) const {
+  void choose_slices(OutOfCoreShape& shape, const Cuts& c) const {
     const double tile = 4.0 * double(shape.rows) * double(shape.cols);
     int64_t slices = sliced(layout_) && shape.problems == 1 ? int64_t(std::max(tile / slice_bytes, 2.0)) : 1;
     slices = std::clamp<int64_t>(slices, 1, std::max<int64_t>(std::min(most_slices, shape.rows / least_slice_rows), 1));
@@ -144,16 +144,16 @@ class Planner {
   }
 
   // The products of all panels of a tile: the first and the last of them in slices.
-  double sum_us(const Args& tile, double tile_us, const TileShape& s, const Cuts& c) const {
+  double sum_us(const Args& tile, double tile_us, const OutOfCoreShape& s, const Cuts& c) const {
     if (s.slice_rows >= s.rows) return double(c.depth) * (tile_us + step_us);
     const Block block{0, 1, 0, s.slice_rows, 0, s.cols};
     const Args slice = sub_problem(tile, block);
-    const double sliced_us = double(ceil_div(s.rows, s.slice_rows)) * (row_for_(slice).cost(slice) + step_us);
+    const double sliced_us = double(ceil_div(s.rows, s.slice_rows)) * (kernel_for_(slice).cost(slice) + step_us);
     const double in_slices = double(std::min<int64_t>(c.depth, 2));
     return in_slices * sliced_us + (double(c.depth) - in_slices) * (tile_us + step_us);
   }
 
-  double estimate_us(const TileShape& s, const Cuts& c, const SlotBytes& bytes, double sum_us) const {
+  double estimate_us(const OutOfCoreShape& s, const Cuts& c, const SlotBytes& bytes, double sum_us) const {
     const double tiles = double(c.rows) * double(c.cols) * double(c.groups), batch = double(c.groups);
     const Times again = times(s, c, s.rows_outermost);
     const double in = bytes.input[0] * double(c.rows * c.depth) * again.a * (shared_a(layout_) ? 1 : batch) +
@@ -172,20 +172,21 @@ class Planner {
   const Args& layout_;
   Extent extent_;
   double memory_;
-  const RowFor<Args>& row_for_;
-  TileShape best_;
+  const KernelFor<Args>& kernel_for_;
+  OutOfCoreShape best_;
   double best_us_ = 0;
 };
 
 }  // namespace
 
 template <class Args>
-TileShape choose_tile_shape(const Args& layout, std::size_t memory, const RowFor<Args>& row_for) {
-  return Planner<Args>(layout, memory, row_for).best();
+OutOfCoreShape choose_out_of_core_shape(const Args& layout, std::size_t memory, const KernelFor<Args>& kernel_for) {
+  return Planner<Args>(layout, memory, kernel_for).best();
 }
 
-template TileShape choose_tile_shape(const SgemmArgs&, std::size_t, const RowFor<SgemmArgs>&);
-template TileShape choose_tile_shape(const SgemvArgs&, std::size_t, const RowFor<SgemvArgs>&);
-template TileShape choose_tile_shape(const TransposeArgs&, std::size_t, const RowFor<TransposeArgs>&);
+#define FL_INSTANTIATE(Args) \
+  template OutOfCoreShape choose_out_of_core_shape(const Args&, std::size_t, const KernelFor<Args>&);
+FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
+#undef FL_INSTANTIATE
 
 }  // namespace fl

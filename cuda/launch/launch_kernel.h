@@ -1,4 +1,4 @@
-// The launch of one row of the kernel table, with its errors.
+// The launch of one kernel of the table, with its errors.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,7 +7,10 @@
 #include <string>
 
 #include "core/errors.h"
+#include "core/operations.h"
 #include "cuda/runtime/check.h"
+#include "cuda/runtime/device_guard.h"
+#include "cuda/runtime/streams.h"
 #include "device/device.h"
 
 namespace fl::cuda {
@@ -23,8 +26,8 @@ inline double blocks(const TransposeArgs& p) {
 }
 
 template <class Args>
-void launch_row(const Kernel<Args>& kernel, const Args& args, int device, void* workspace, cudaStream_t stream,
-                const KeptSplits* splits = nullptr, bool repeated = false) {
+void launch_kernel(const Kernel<Args>& kernel, const Args& args, int device, void* workspace, cudaStream_t stream,
+                   const KeptSplits* splits = nullptr, bool repeated = false) {
   if (blocks(args) > INT_MAX)
     throw InvalidValue("a batch of " + std::to_string(args.batch) +
                        " problems is too large for one call on a CUDA device");
@@ -33,6 +36,26 @@ void launch_row(const Kernel<Args>& kernel, const Args& args, int device, void* 
       args,
       Context{.workspace = workspace, .stream = stream, .sm_count = sm_count, .splits = splits, .repeated = repeated});
   if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) fail(error, "the launch", __FILE__, __LINE__);
+}
+
+// Says which call it was. A kernel that fails while it runs is reported by whatever waits for it first.
+template <class Args>
+CudaError named(const CudaError& error, const Kernel<Args>& kernel, int device) {
+  return CudaError(error.code, error.name,
+                   std::string(Operation<Args>::name) + " kernel '" + kernel.name +
+                       "' on cuda:" + std::to_string(device) + ": " + error.what());
+}
+
+// queue(stream) with the device current, on the given stream or the library's own.
+template <class Args, class Queue>
+void queue_on_device(const Kernel<Args>& kernel, int device, void* stream, Queue&& queue) {
+  require_device(device);
+  const DeviceGuard guard(device);
+  try {
+    queue(stream ? static_cast<cudaStream_t>(stream) : library_stream(device));
+  } catch (const CudaError& error) {
+    throw named(error, kernel, device);
+  }
 }
 
 }  // namespace fl::cuda

@@ -1,5 +1,7 @@
 // A run that is repeated: its workspace, the splits of operands that stay, and the run itself as a CUDA graph.
+#include "core/operations.h"
 #include "cuda/launch/graph.h"
+#include "cuda/launch/launch_kernel.h"
 #include "cuda/launch/placement.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
@@ -16,7 +18,7 @@ constexpr int runs_before_graph = 4;
 
 }  // namespace
 
-struct KeptRun::State {
+struct CapturedRun::State {
   int device;
   std::size_t bytes;
   KeptSplits splits;
@@ -29,7 +31,7 @@ struct KeptRun::State {
   void set_splits_ready(bool ready) { splits.a.ready = splits.b.ready = ready; }
 };
 
-KeptRun::KeptRun(std::size_t workspace_bytes, const KeptSplits& splits, int device)
+CapturedRun::CapturedRun(std::size_t workspace_bytes, const KeptSplits& splits, int device)
     : state_(new State{.device = device,
                        .bytes = aligned(workspace_bytes) + aligned(splits.a.bytes) + splits.b.bytes,
                        .splits = splits}) {
@@ -50,7 +52,7 @@ KeptRun::KeptRun(std::size_t workspace_bytes, const KeptSplits& splits, int devi
 }
 
 // A graph may be destroyed while it runs.
-KeptRun::~KeptRun() {
+CapturedRun::~CapturedRun() {
   if (device_count() == 0) {  // a child of fork cannot even destroy it
     static_cast<void>(state_->graph.release());
     return;
@@ -69,7 +71,7 @@ KeptRun::~KeptRun() {
   }
 }
 
-void KeptRun::forget() {
+void CapturedRun::forget() {
   state_->runs = 0;
   if (!state_->graph) return;
   require_device(state_->device);
@@ -77,29 +79,38 @@ void KeptRun::forget() {
   cuda::forget(state_->graph);
 }
 
-void KeptRun::forget_splits() { state_->set_splits_ready(false); }
+void CapturedRun::forget_splits() { state_->set_splits_ready(false); }
 
-void KeptRun::run(void* stream, const Launch& launch) {
-  const auto queue = static_cast<cudaStream_t>(stream);
-  // An event from outside a capture must not come into it, nor one of its own get out. Nor must a graph that is
-  // launched at any time write what is kept: it reads the splits that are there, or makes its own in the workspace.
-  if (is_capturing(queue))
-    return launch(stream, state_->workspace, state_->splits_ready() ? state_->splits : KeptSplits{});
-  if (state_->workspace) FL_CUDA(cudaStreamWaitEvent(queue, state_->last_use, 0));
-  try {
-    if (state_->splits_ready()) {
-      const auto launch_on = [&](cudaStream_t on) { launch(on, state_->workspace, state_->splits); };
-      if (++state_->runs == runs_before_graph) state_->graph = try_to_record(state_->device, launch_on);
-      if (!start(state_->graph, queue)) launch_on(queue);
-    } else {
-      launch(stream, state_->workspace, state_->splits);
-      state_->set_splits_ready(true);
+template <class Args>
+void CapturedRun::run(const Kernel<Args>& kernel, const Args& args, void* stream) {
+  State& state = *state_;
+  const auto launch = [&](cudaStream_t on, const KeptSplits& splits) {
+    launch_kernel(kernel, args, state.device, state.workspace, on, &splits, true);
+  };
+  queue_on_device(kernel, state.device, stream, [&](cudaStream_t queue) {
+    // An event from outside a capture must not come into it, nor one of its own get out. Nor must a graph that is
+    // launched at any time write what is kept: it reads the splits that are there, or makes its own in the workspace.
+    if (is_capturing(queue)) return launch(queue, state.splits_ready() ? state.splits : KeptSplits{});
+    if (state.workspace) FL_CUDA(cudaStreamWaitEvent(queue, state.last_use, 0));
+    try {
+      if (state.splits_ready()) {
+        const auto launch_on = [&](cudaStream_t on) { launch(on, state.splits); };
+        if (++state.runs == runs_before_graph) state.graph = try_to_record(state.device, launch_on);
+        if (!start(state.graph, queue)) launch_on(queue);
+      } else {
+        launch(queue, state.splits);
+        state.set_splits_ready(true);
+      }
+    } catch (...) {  // what was queued before it failed still uses the workspace
+      if (state.workspace) ignore_errors(cudaEventRecord(state.last_use, queue));
+      throw;
     }
-  } catch (...) {  // what was queued before it failed still uses the workspace
-    if (state_->workspace) ignore_errors(cudaEventRecord(state_->last_use, queue));
-    throw;
-  }
-  if (state_->workspace) FL_CUDA(cudaEventRecord(state_->last_use, queue));
+    if (state.workspace) FL_CUDA(cudaEventRecord(state.last_use, queue));
+  });
 }
+
+#define FL_INSTANTIATE(Args) template void CapturedRun::run(const Kernel<Args>&, const Args&, void*);
+FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
+#undef FL_INSTANTIATE
 
 }  // namespace fl::cuda

@@ -3,14 +3,17 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <tuple>
 
+#include "core/operations.h"
+#include "transfer/out_of_core_tile.h"
 #include "transfer/panel_plan.h"
 
 namespace fl {
 
 // Sizes of the largest tile, and how many of each operand are on the device at once. The rows and columns of a
 // transpose are those of its operand; a matrix-vector product has one column.
-struct TileShape {
+struct OutOfCoreShape {
   int64_t problems = 1, rows = 0, cols = 0, depths = 0;
   int input_slots[2] = {1, 1}, output_slots = 1;
   int64_t slice_rows = 0;      // a tile is computed in slices of so many rows where its sums begin and where they end
@@ -18,9 +21,14 @@ struct TileShape {
   std::size_t bytes = 0;       // of all slots and the workspace; 0: nothing fits
 };
 
+// The largest tile, as a call on its own.
+inline OutOfCoreTile largest_tile(const OutOfCoreShape& s) {
+  return {Part{.problems = s.problems, .rows = s.rows, .cols = s.cols, .depths = s.depths}};
+}
+
 // The shape whose plan is expected to end first of those that take at most `memory` bytes.
 template <class Args>
-TileShape choose_tile_shape(const Args& layout, std::size_t memory, const RowFor<Args>& row_for);
+OutOfCoreShape choose_out_of_core_shape(const Args& layout, std::size_t memory, const KernelFor<Args>& kernel_for);
 
 struct Extent {
   int64_t rows, cols, depth, batch;
@@ -29,12 +37,17 @@ inline Extent extent(const SgemmArgs& p) { return {p.m, p.n, p.k, p.batch}; }
 inline Extent extent(const SgemvArgs& p) { return {p.m, 1, p.n, p.batch}; }
 inline Extent extent(const TransposeArgs& p) { return {p.m, p.n, 1, p.batch}; }
 
-inline bool shared_a(const SgemmArgs& p) { return p.a.bs == 0; }
-inline bool shared_a(const SgemvArgs& p) { return p.a.bs == 0; }
-inline bool shared_a(const TransposeArgs& p) { return p.a.bs == 0; }
-inline bool shared_b(const SgemmArgs& p) { return p.b.bs == 0; }
-inline bool shared_b(const SgemvArgs& p) { return p.x.bs == 0; }
-inline bool shared_b(const TransposeArgs&) { return true; }
+// Whether all problems of a batch share the operand; a transpose has no second one.
+template <class Args>
+bool shared_a(const Args& p) {
+  return (p.*std::get<0>(Operation<Args>::inputs)).bs == 0;
+}
+template <class Args>
+bool shared_b(const Args& p) {
+  constexpr auto inputs = Operation<Args>::inputs;
+  if constexpr (std::tuple_size_v<decltype(inputs)> == 1) return true;
+  else return (p.*std::get<1>(inputs)).bs == 0;
+}
 
 // The depth of a transpose is no sum, and its result goes out as it is.
 constexpr bool cut_depth(const TransposeArgs&) { return false; }
@@ -45,7 +58,7 @@ constexpr bool cut_depth(const Args&) {
 struct Cuts {
   int64_t rows, cols, depth, groups;
 };
-inline Cuts cuts(const Extent& e, const TileShape& s) {
+inline Cuts cuts(const Extent& e, const OutOfCoreShape& s) {
   const auto parts = [](int64_t total, int64_t size) {
     return std::max<int64_t>(ceil_div(total, std::max<int64_t>(size, 1)), 1);
   };

@@ -10,6 +10,6 @@ namespace fl::cuda {
 
 // Starts the call on `stream` if it has been recorded, or is worth recording now; else the caller has to launch it.
 template <class Args>
-bool start_repeated(const Kernel<Args>& kernel, const Args& args, int device, cudaStream_t stream);
+bool start_cached_graph(const Kernel<Args>& kernel, const Args& args, int device, cudaStream_t stream);
 
 }  // namespace fl::cuda

@@ -1,35 +1,25 @@
-// One call of one kernel, on operands in host memory or in device memory.
+// One call on operands in host memory.
 #include <exception>
-#include <functional>
 #include <string>
 
 #include "core/errors.h"
-#include "cuda/launch/launch_row.h"
+#include "core/operations.h"
+#include "cuda/launch/launch_kernel.h"
 #include "cuda/launch/operands.h"
 #include "cuda/launch/placement.h"
-#include "cuda/launch/repeats.h"
+#include "cuda/pipeline/out_of_core.h"
 #include "cuda/pipeline/pipeline.h"
-#include "cuda/pipeline/tiles.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/memory_pool.h"
 #include "cuda/runtime/ring.h"
 #include "cuda/runtime/streams.h"
 #include "device/device.h"
-#include "transfer/tile_plan.h"
+#include "transfer/out_of_core_plan.h"
 
 namespace fl::cuda {
 namespace {
 
-// Says which call it was. A kernel that fails while it runs is reported by whatever waits for it first.
-template <class Args>
-CudaError named(const CudaError& error, const Kernel<Args>& kernel, int device) {
-  return CudaError(error.code, error.name,
-                   std::string(op_name<Args>()) + " kernel '" + kernel.name + "' on cuda:" + std::to_string(device) +
-                       ": " + error.what());
-}
-
-// ---------------------------------------------------------------- operands in host memory
 // Up to here a call is one copy in, one launch and one copy out: nothing would be gained by waking threads.
 constexpr std::size_t small_call = std::size_t(1) << 20;  // bytes
 
@@ -39,9 +29,9 @@ void run_small(const PanelPlan<Args>& plan, const Args& host, const Args& layout
   const AllowDuringCapture allow;  // as run_pipeline() does: another thread's capture is no reason to refuse a call
   Args args = layout;
   const Operands on = operands(host, args);
-  const Kernel<Args>& row = *plan.steps.front().row;
+  const Kernel<Args>& kernel = *plan.steps.front().kernel;
   const PinnedBlocks blocks(device, 1, 1);
-  const PoolBuffer memory(device, device_bytes(on) + row.workspace(layout), stream);
+  const PoolBuffer memory(device, device_bytes(on) + kernel.workspace(layout), stream);
   FinishOnError finish{stream};
   char* const workspace = place(on, memory.data());
   const auto staged = [&](const void* data) {
@@ -60,7 +50,7 @@ void run_small(const PanelPlan<Args>& plan, const Args& host, const Args& layout
   if (end != memory.data())
     FL_CUDA(
         cudaMemcpyAsync(memory.data(), blocks[0], std::size_t(end - memory.data()), cudaMemcpyHostToDevice, stream));
-  launch_row(row, args, device, workspace, stream);
+  launch_kernel(kernel, args, device, workspace, stream);
   FL_CUDA(cudaMemcpyAsync(staged(result), result, device_bytes(output), cudaMemcpyDeviceToHost, stream));
   FL_CUDA(cudaStreamSynchronize(stream));
   finish.disarm();
@@ -85,19 +75,19 @@ void run_whole(const PanelPlan<Args>& plan, const Args& host, const Args& layout
                     " bytes are there, or are the limit, together with what is in use");
 }
 
-std::string sizes(const SgemmArgs&, const TileShape& s) {
+std::string sizes(const SgemmArgs&, const OutOfCoreShape& s) {
   return std::to_string(s.rows) + "x" + std::to_string(s.cols) + "x" + std::to_string(s.depths);
 }
-std::string sizes(const SgemvArgs&, const TileShape& s) {
+std::string sizes(const SgemvArgs&, const OutOfCoreShape& s) {
   return std::to_string(s.rows) + "x" + std::to_string(s.depths);
 }
-std::string sizes(const TransposeArgs&, const TileShape& s) {
+std::string sizes(const TransposeArgs&, const OutOfCoreShape& s) {
   return std::to_string(s.rows) + "x" + std::to_string(s.cols);
 }
 
 template <class Args>
-void log_parts(const Log& log, int device, const Args& layout, const TilePlan<Args>& plan, std::size_t needed) {
-  const TileShape& shape = plan.shape;
+void log_parts(const Log& log, int device, const Args& layout, const OutOfCorePlan<Args>& plan, std::size_t needed) {
+  const OutOfCoreShape& shape = plan.shape;
   log("cuda:" + std::to_string(device) + " in " + std::to_string(plan.tiles.size()) + " parts of at most " +
       sizes(layout, shape) + (shape.problems > 1 ? " batch " + std::to_string(shape.problems) : "") + ", which take " +
       std::to_string(shape.bytes) + " bytes of its memory; the whole takes " + std::to_string(needed));
@@ -118,12 +108,12 @@ void run_whole_or_in_parts(const PanelPlan<Args>& plan, const Args& host, const 
       without_memory = std::current_exception();
     }
   for (std::size_t memory = needed <= all ? needed / 2 : all;; memory /= 2) {
-    const TilePlan<Args> tiles = plan_tiles(layout, memory, plan.row_for);
+    const OutOfCorePlan<Args> tiles = plan_out_of_core(layout, memory, plan.kernel_for);
     if (tiles.tiles.empty() && without_memory) std::rethrow_exception(without_memory);
     if (tiles.tiles.empty()) nothing_fits(device, needed, all);
     if (log) log_parts(*log, device, layout, tiles, needed);
     try {
-      return run_tiles(tiles, plan.row_for, host, device, stream);
+      return run_out_of_core(tiles, plan.kernel_for, host, device, stream);
     } catch (const OutOfMemory&) {
       without_memory = std::current_exception();
     }
@@ -151,47 +141,13 @@ void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const A
   try {
     run_whole_or_in_parts(plan, host, layout, device, lease.get(), log);
   } catch (const CudaError& error) {
-    throw named(error, *plan.steps.front().row, device);
+    throw named(error, *plan.steps.front().kernel, device);
   }
 }
 
-void read_first_words(const void* workspace, int device, cudaStream_t stream, FirstWords& left) {
-  if (capturing(device, stream)) return;
-  FL_CUDA(cudaMemcpyAsync(left.words, workspace, sizeof(left.words), cudaMemcpyDeviceToHost, stream));
-  FL_CUDA(cudaStreamSynchronize(stream));
-  left.read = true;
-}
-
-// Queues work and returns. Without a workspace, or with one that a plan keeps, it neither allocates nor waits, so that
-// it can be captured in a graph from the first call on.
-template <class Args>
-void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int device, void* stream, KeptRun* kept,
-                            FirstWords* left) {
-  require_device(device);
-  const DeviceGuard guard(device);
-  try {
-    const cudaStream_t queue = stream ? static_cast<cudaStream_t>(stream) : library_stream(device);
-    if (kept) {
-      const auto launch = [&](void* on, void* workspace, const KeptSplits& splits) {
-        launch_row(kernel, args, device, workspace, static_cast<cudaStream_t>(on), &splits, true);
-      };
-      return kept->run(queue, std::cref(launch));  // by reference: a copy would be too large to need no allocation
-    }
-    if (!left && start_repeated(kernel, args, device, queue)) return;
-    const PoolBuffer workspace(device, kernel.workspace(args), queue);
-    launch_row(kernel, args, device, workspace.data(), queue);
-    if (left && workspace.data()) read_first_words(workspace.data(), device, queue, *left);
-  } catch (const CudaError& error) {
-    throw named(error, kernel, device);
-  }
-}
-
-#define FL_INSTANTIATE(Args)                                                                                    \
-  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*, const Log*); \
-  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, KeptRun*, FirstWords*);
-FL_INSTANTIATE(SgemmArgs)
-FL_INSTANTIATE(SgemvArgs)
-FL_INSTANTIATE(TransposeArgs)
+#define FL_INSTANTIATE(Args) \
+  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*, const Log*);
+FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 
 }  // namespace fl::cuda

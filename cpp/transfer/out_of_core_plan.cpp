@@ -1,4 +1,5 @@
-#include "transfer/tile_plan.h"
+#include "transfer/out_of_core_plan.h"
+#include "core/operations.h"
 
 #include <algorithm>
 #include <utility>
@@ -37,7 +38,7 @@ class Slots {
 };
 
 template <class Args>
-void add_tile(const Args& p, const TileShape& s, OutOfCoreTile tile, Slots& a, Slots& b,
+void add_tile(const Args& p, const OutOfCoreShape& s, OutOfCoreTile tile, Slots& a, Slots& b,
               std::vector<OutOfCoreTile>& tiles) {
   if (!tiles.empty()) tile.output_slot = (tiles.back().output_slot + (tile.first ? 1 : 0)) % s.output_slots;
   const int64_t a_problem = shared_a(p) ? 0 : tile.problem, b_problem = shared_b(p) ? 0 : tile.problem;
@@ -52,7 +53,7 @@ void add_tile(const Args& p, const TileShape& s, OutOfCoreTile tile, Slots& a, S
 }
 
 template <class Args>
-void add_tiles(const Args& p, const TileShape& s, TilePlan<Args>& plan) {
+void add_tiles(const Args& p, const OutOfCoreShape& s, OutOfCorePlan<Args>& plan) {
   const Extent e = extent(p);
   const Cuts c = cuts(e, s);
   Slots a(s.input_slots[0]), b(s.input_slots[1]);
@@ -81,32 +82,16 @@ void add_tiles(const Args& p, const TileShape& s, TilePlan<Args>& plan) {
 
 }  // namespace
 
-SgemmArgs sub_problem(const SgemmArgs& p, const OutOfCoreTile& tile) {
-  SgemmArgs sub = sub_problem(p, static_cast<const Part&>(tile));
-  if (!tile.first) sub.beta = 1.0f;
-  return sub;
-}
-SgemvArgs sub_problem(const SgemvArgs& p, const OutOfCoreTile& tile) {
-  SgemvArgs sub = sub_problem(p, static_cast<const Part&>(tile));
-  if (!tile.first) sub.beta = 1.0f;
-  return sub;
-}
-
-OutOfCoreTile largest_tile(const TileShape& s) {
-  return {Part{.problems = s.problems, .rows = s.rows, .cols = s.cols, .depths = s.depths}};
-}
-
 template <class Args>
-TilePlan<Args> plan_tiles(const Args& layout, std::size_t memory, const RowFor<Args>& row_for) {
-  TilePlan<Args> plan{choose_tile_shape(layout, memory, row_for), {}};
+OutOfCorePlan<Args> plan_out_of_core(const Args& layout, std::size_t memory, const KernelFor<Args>& kernel_for) {
+  OutOfCorePlan<Args> plan{choose_out_of_core_shape(layout, memory, kernel_for), {}};
   if (plan.shape.bytes) add_tiles(layout, plan.shape, plan);
   return plan;
 }
 
-#define FL_INSTANTIATE(Args) template TilePlan<Args> plan_tiles(const Args&, std::size_t, const RowFor<Args>&);
-FL_INSTANTIATE(SgemmArgs)
-FL_INSTANTIATE(SgemvArgs)
-FL_INSTANTIATE(TransposeArgs)
+#define FL_INSTANTIATE(Args) \
+  template OutOfCorePlan<Args> plan_out_of_core(const Args&, std::size_t, const KernelFor<Args>&);
+FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 
 }  // namespace fl

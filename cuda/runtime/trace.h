@@ -5,8 +5,8 @@
 
 namespace fl::cuda {
 
-// Collects while stamps_of() runs on this thread; null otherwise.
-std::vector<Stamp>* current_stamps();
+// Collects while trace_of() runs on this thread; null otherwise.
+std::vector<TraceEvent>* current_trace();
 double now_us();
 
 }  // namespace fl::cuda

@@ -1,9 +1,10 @@
-#include "cuda/pipeline/tiles.h"
+#include "cuda/pipeline/out_of_core.h"
 
 #include <algorithm>
 #include <deque>
 #include <vector>
 
+#include "core/operations.h"
 #include "cuda/launch/placement.h"
 #include "cuda/pipeline/pipeline_run.h"
 #include "cuda/runtime/check.h"
@@ -37,7 +38,7 @@ void fix_rows(Args&, const Args&) {}
 
 template <class Args>
 struct PreparedTile {
-  PreparedTile(const OutOfCoreTile& tile, const Args& host, const Args& largest, const RowFor<Args>& row_for)
+  PreparedTile(const OutOfCoreTile& tile, const Args& host, const Args& largest, const KernelFor<Args>& kernel_for)
       : tile(tile), args(device_layout(host)) {
     fix_rows(args, largest);
     on = operands(host, args);
@@ -50,8 +51,8 @@ struct PreparedTile {
       const Block result = block_of_result(args, slice);
       if (on.output.read) panels.loads.push_back({OperandRole::c, result});
       const Args step = sub_problem(args, result);
-      panels.steps.push_back({result, panels.loads.size(), &row_for(step), 0});
-      workspace = std::max(workspace, panels.steps.back().row->workspace(step));
+      panels.steps.push_back({result, panels.loads.size(), &kernel_for(step), 0});
+      workspace = std::max(workspace, panels.steps.back().kernel->workspace(step));
     }
   }
   // Operands point into the arguments.
@@ -72,7 +73,7 @@ struct Slots {
   std::size_t input_begin[2], output_begin, end;  // where they begin
 };
 
-Slots slots_for(const Operands& largest, const TileShape& shape) {
+Slots slots_for(const Operands& largest, const OutOfCoreShape& shape) {
   Slots slots{};
   for (int i = 0; i < 2; ++i) {
     slots.input[i] = aligned(device_bytes(largest.inputs[std::size_t(i)].host));
@@ -120,7 +121,7 @@ void add_tile(const PreparedTile<Args>& prepared, const CopySizes& sizes, Gates&
   for (std::size_t slice = 0; slice < panel_steps.size(); ++slice) {
     const PanelStep<Args>& step = panel_steps[slice];
     const bool waits = tile.first && slice < left_with.size();
-    steps.push_back({sub_problem(prepared.args, step.block), step.row, waits ? left_with[slice] : 0});
+    steps.push_back({sub_problem(prepared.args, step.block), step.kernel, waits ? left_with[slice] : 0});
   }
   for (int operand = 0; operand < 2; ++operand)
     gates.read_by[operand][std::size_t(tile.input_slot[operand])] = steps.size();
@@ -135,8 +136,8 @@ void add_tile(const PreparedTile<Args>& prepared, const CopySizes& sizes, Gates&
 }  // namespace
 
 template <class Args>
-void run_tiles(const TilePlan<Args>& plan, const RowFor<Args>& row_for, const Args& host, int device,
-               cudaStream_t stream) {
+void run_out_of_core(const OutOfCorePlan<Args>& plan, const KernelFor<Args>& kernel_for, const Args& host, int device,
+                     cudaStream_t stream) {
   const AllowDuringCapture allow;
   Args whole_args = device_layout(host);
   const Operands whole = operands(host, whole_args);
@@ -147,7 +148,7 @@ void run_tiles(const TilePlan<Args>& plan, const RowFor<Args>& row_for, const Ar
   std::deque<PreparedTile<Args>> tiles;
   std::size_t workspace = 0, bytes_in = 0;
   for (const OutOfCoreTile& tile : plan.tiles) {
-    const PreparedTile<Args>& prepared = tiles.emplace_back(tile, sub_problem(host, tile), largest, row_for);
+    const PreparedTile<Args>& prepared = tiles.emplace_back(tile, sub_problem(host, tile), largest, kernel_for);
     workspace = std::max(workspace, prepared.workspace);
     for (int i = 0; i < 2; ++i)
       if (tile.load[i]) bytes_in += device_bytes(prepared.on.inputs[std::size_t(i)].host);
@@ -170,10 +171,8 @@ void run_tiles(const TilePlan<Args>& plan, const RowFor<Args>& row_for, const Ar
 }
 
 #define FL_INSTANTIATE(Args) \
-  template void run_tiles(const TilePlan<Args>&, const RowFor<Args>&, const Args&, int, cudaStream_t);
-FL_INSTANTIATE(SgemmArgs)
-FL_INSTANTIATE(SgemvArgs)
-FL_INSTANTIATE(TransposeArgs)
+  template void run_out_of_core(const OutOfCorePlan<Args>&, const KernelFor<Args>&, const Args&, int, cudaStream_t);
+FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 
 }  // namespace fl::cuda

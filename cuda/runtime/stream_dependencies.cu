@@ -1,4 +1,4 @@
-// What device arrays need of streams: one waits for another, and a mark in the work of a stream. Nothing here waits on
+// What device arrays need of streams: one waits for another, and an event in the work of a stream. Nothing here waits on
 // the host.
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
@@ -47,7 +47,7 @@ bool order_after(int device, void* later, void* earlier) {
   return true;
 }
 
-Mark::Mark(int device, void* stream) : device_(device), event_(nullptr) {
+StreamEvent::StreamEvent(int device, void* stream) : device_(device), event_(nullptr) {
   require_device(device);
   const DeviceGuard guard(device);
   if (capture_of(stream) != 0) return;
@@ -59,12 +59,12 @@ Mark::Mark(int device, void* stream) : device_(device), event_(nullptr) {
   event_ = event;
 }
 
-Mark::~Mark() {
+StreamEvent::~StreamEvent() {
   if (event_ && device_count() > 0) give_back_event(device_, static_cast<cudaEvent_t>(event_));
 }
 
 // A capture in the default mode, by whichever thread, forbids the question to all others.
-bool Mark::passed() const {
+bool StreamEvent::passed() const {
   if (!event_ || device_count() == 0) return true;
   const DeviceGuard guard(device_);
   const AllowDuringCapture allow;

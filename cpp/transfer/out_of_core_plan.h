@@ -1,0 +1,26 @@
+// How a call on operands in host memory that do not fit on the device is cut up: tiles of the result that stay on the
+// device while panels of the operands pass by. A function of the call and of the memory alone, so that results can be
+// repeated. cuda/pipeline/out_of_core.cu carries a plan out; docs/host_pipeline.md tells what it costs.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "transfer/out_of_core_shape.h"
+#include "transfer/out_of_core_tile.h"
+
+namespace fl {
+
+template <class Args>
+struct OutOfCorePlan {
+  OutOfCoreShape shape;
+  std::vector<OutOfCoreTile> tiles;  // in the order of execution
+};
+
+// The plan that is expected to end first of those that take at most `memory` bytes on the device, or none: a plan
+// without tiles. `layout` has the strides that the operands would get there.
+template <class Args>
+FL_EXPORT OutOfCorePlan<Args> plan_out_of_core(const Args& layout, std::size_t memory,
+                                               const KernelFor<Args>& kernel_for);
+
+}  // namespace fl

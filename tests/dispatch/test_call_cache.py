@@ -1,0 +1,60 @@
+"""What is remembered of a call answers calls that are like it in all that matters, and no others."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.requirements import missing
+from support.source_tree import ROOT
+
+HERE = Path(__file__).parent
+HEADERS = ROOT / "cpp"
+
+
+def verdict(folder: Path, *first: Path) -> subprocess.CompletedProcess[str]:
+    """Compiles and runs call_cache.cpp, with headers of `first` in place of the library's."""
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    if not compiler or not (HEADERS / "dispatch").exists():
+        missing("simulated", f"needs a C++ compiler and the source tree: {compiler}")
+    program = folder / "call_cache"
+    command = [compiler, "-std=c++20", *(f"-I{place}" for place in (*first, HEADERS)), str(HERE / "call_cache.cpp")]
+    done = subprocess.run([*command, "-o", str(program)], capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return subprocess.run([program], capture_output=True, text=True, timeout=100, check=False)
+
+
+def test_keys_overlook_nothing(tmp_path):
+    done = verdict(tmp_path)
+    assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
+
+
+FAULTS = {
+    "alignment": ("dispatch/call_key.h", "% 128;", "% 1;", "is overlooked"),
+    "whole addresses": ("dispatch/call_key.h", "% 128;", "% 65536;", "another line of 128 bytes"),
+    "threads": ("dispatch/call_key.h", "threads(threads)", "threads(0)", "number of threads is overlooked"),
+    "tuning": ("dispatch/call_key.h", "tuning(tuning_generation())", "tuning(0)", "tuning is overlooked"),
+    "code": ("dispatch/call_key.h", "code(code_on(device))", "code{}", "code on the device is overlooked"),
+    "a field": (
+        "core/problem.h",
+        "bool operator==(const TransposeArgs&) const = default;",
+        "bool operator==(const TransposeArgs& x) const { return m == x.m && n == x.n && a == x.a && b == x.b; }",
+        "transpose: field",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_key_that_overlooks_something_is_noticed(fault, tmp_path):
+    header, right, wrong, complaint = FAULTS[fault]
+    text = (HEADERS / header).read_text()
+    assert text.count(right) == 1
+    for folder in ("core", "dispatch"):
+        shutil.copytree(HEADERS / folder, tmp_path / folder)
+    (tmp_path / header).write_text(text.replace(right, wrong))
+    done = verdict(tmp_path, tmp_path)
+    assert done.returncode == 1 and complaint in done.stdout, done.stdout + done.stderr
