@@ -6,9 +6,9 @@
 
 #include "bindings/arrays/device_array.h"
 #include "bindings/arrays/numpy_fields.h"
-#include "bindings/calls/call.h"
 #include "bindings/calls/device_memory.h"
 #include "bindings/calls/inspect.h"
+#include "bindings/calls/logging.h"
 #include "bindings/calls/matmul_plan.h"
 #include "bindings/calls/products.h"
 #include "bindings/calls/tune.h"

@@ -8,8 +8,8 @@
 #include <memory>
 #include <utility>
 
+#include "bindings/arrays/call_location.h"
 #include "bindings/arrays/numpy_fields.h"
-#include "bindings/arrays/place.h"
 #include "core/errors.h"
 #include "runtime/lazy.h"
 #include "runtime/result_memory.h"
@@ -70,13 +70,13 @@ void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, 
 bool is_numpy_bool(nb::handle object) { return object.type().is(numpy().bool_); }
 bool is_numpy_type(nb::handle type) { return PyObject_IsSubclass(type.ptr(), numpy().ndarray.ptr()) == 1; }
 
-Array::Array(nb::handle object, const char* name, Access access, Place& place) : Array() {
+Array::Array(nb::handle object, const char* name, Access access, CallLocation& location) : Array() {
   if (object.type().is(numpy().ndarray)) {
     acquire(object, name, access);
     library_.kind = Library::numpy;
-    join(name, place);
+    join(name, location);
   } else {
-    acquire_foreign(object, name, access, place);
+    acquire_foreign(object, name, access, location);
   }
 }
 
@@ -163,9 +163,9 @@ Array& Array::operator=(Array&& other) noexcept {
   return *this;
 }
 
-void Array::join(const char* name, Place& place) const {
-  if (device_ < 0) place.add_host(name, object_, library_);
-  else place.add_device(name, object_, library_, device_);
+void Array::join(const char* name, CallLocation& location) const {
+  if (device_ < 0) location.add_host(name, object_, library_);
+  else location.add_device(name, object_, library_, device_);
 }
 
 bool Array::has_to_be_read_again() const {

@@ -21,7 +21,7 @@ namespace nb = nanobind;
 inline constexpr int max_dims = 64;  // NumPy's own limit
 
 using Shape = std::vector<int64_t>;
-class Place;
+class CallLocation;
 
 class Array {
  public:
@@ -31,7 +31,7 @@ class Array {
   // Throws InvalidType (not an array, not float32) or InvalidValue (read-only for `write`, elsewhere than the other
   // operands), naming the argument. A NumPy input that is not aligned to 4 bytes is replaced by an aligned copy, a
   // NumPy output is marked misaligned().
-  Array(nb::handle object, const char* name, Access access, Place& place);
+  Array(nb::handle object, const char* name, Access access, CallLocation& location);
   Array(nb::handle object, const char* name, Access access);  // a NumPy array
   // Memory in C order that somebody else keeps.
   Array(float* data, const Shape& shape);
@@ -48,9 +48,9 @@ class Array {
   bool is_numpy() const { return numpy_; }
   bool misaligned() const { return misaligned_; }
 
-  // For another call on the same array: says to its place where it lies. Libraries whose current stream is not known
+  // For another call on the same array: says to its location where it lies. Libraries whose current stream is not known
   // have to be asked for the array again instead: they order their work when they are.
-  void join(const char* name, Place& place) const;
+  void join(const char* name, CallLocation& location) const;
   bool has_to_be_read_again() const;
   void require_writeable(const char* name) const;  // still: NumPy lets a caller change that
   void hold();                                     // keeps the memory itself: a torch tensor may be given another
@@ -64,11 +64,11 @@ class Array {
   void acquire_buffer(nb::handle object, const char* name, Access access);
   void set_numpy(const char* name, Access access, void* data, int ndim, const Py_ssize_t* shape,
                  const Py_ssize_t* strides, bool readonly);
-  void acquire_foreign(nb::handle object, const char* name, Access access, Place& place);
-  void acquire_torch(nb::handle object, const char* name, Place& place);
-  void acquire_cupy(nb::handle object, const char* name, Place& place);
-  void acquire_exported(nb::handle object, const char* name, Access access, Place& place);
-  void acquire_interface(nb::handle object, const char* name, Access access, Place& place);
+  void acquire_foreign(nb::handle object, const char* name, Access access, CallLocation& location);
+  void acquire_torch(nb::handle object, const char* name, CallLocation& location);
+  void acquire_cupy(nb::handle object, const char* name, CallLocation& location);
+  void acquire_exported(nb::handle object, const char* name, Access access, CallLocation& location);
+  void acquire_interface(nb::handle object, const char* name, Access access, CallLocation& location);
   void set(const dl::Tensor& tensor, const char* name);  // checks dtype and alignment
   void release();
 

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "bindings/arrays/array.h"
-#include "bindings/arrays/place.h"
+#include "bindings/arrays/call_location.h"
 #include "core/errors.h"
 #include "device/device.h"
 
@@ -47,8 +47,8 @@ Shape element_strides(nb::handle strides, const Shape& shape, const char* name) 
   return list;
 }
 
-int device_of(const void* data, bool empty, const Place& place, const char* name) {
-  if (!data && empty) return place.on_device() ? place.device() : 0;  // nothing is there to ask about
+int device_of(const void* data, bool empty, const CallLocation& location, const char* name) {
+  if (!data && empty) return location.on_device() ? location.device() : 0;  // nothing is there to ask about
   const int device = cuda::device_of(data);
   if (device < 0 && cuda::device_count() > 0)
     throw InvalidValue(std::string(name) + ".__cuda_array_interface__ points to memory that no CUDA device can reach");
@@ -57,7 +57,7 @@ int device_of(const void* data, bool empty, const Place& place, const char* name
 
 }  // namespace
 
-void Array::acquire_interface(nb::handle object, const char* name, Access access, Place& place) {
+void Array::acquire_interface(nb::handle object, const char* name, Access access, CallLocation& location) {
   const nb::object dict = object.attr("__cuda_array_interface__");
   if (!PyDict_Check(dict.ptr())) malformed(name, "is no dictionary");
   const std::string type = text(item(dict, "typestr"));
@@ -77,16 +77,16 @@ void Array::acquire_interface(nb::handle object, const char* name, Access access
       name);
   bool empty = false;
   for (int64_t size : shape) empty = empty || size == 0;
-  device_ = device_of(pointer, empty, place, name);
+  device_ = device_of(pointer, empty, location, name);
   if (cuda::device_count() == 0) cuda::require_device(device_);
-  join(name, place);
+  join(name, location);
   const nb::object stream = item(dict, "stream");
-  if (stream.is_none()) return place.keep(object_);
+  if (stream.is_none()) return location.keep(object_);
   const auto handle = integer<uintptr_t>(stream, name, "stream");
   if (handle == 0)
     malformed(name, "has stream 0, which is ambiguous: 1 is the legacy default stream, 2 the per-thread one");
-  place.wait_for(reinterpret_cast<void*>(handle));
-  place.keep(object_);
+  location.wait_for(reinterpret_cast<void*>(handle));
+  location.keep(object_);
 }
 
 }  // namespace fl::py

@@ -6,9 +6,9 @@
 #include <typeinfo>
 
 #include "bindings/arrays/array.h"
+#include "bindings/arrays/call_location.h"
 #include "bindings/arrays/device_array.h"
 #include "bindings/arrays/names.h"
-#include "bindings/arrays/place.h"
 #include "core/errors.h"
 #include "device/device.h"
 
@@ -93,9 +93,9 @@ nb::object export_device(nb::handle object, nb::handle stream) {
 }
 
 // What the caller of __dlpack__ says of its stream. A producer cannot make a graph that is being captured wait for it.
-nb::object dlpack_stream(const Place& place) {
-  if (cuda::capturing(place.device(), place.stream())) return names().no_sync;
-  return nb::int_(reinterpret_cast<uintptr_t>(place.stream()));
+nb::object dlpack_stream(const CallLocation& location) {
+  if (cuda::capturing(location.device(), location.stream())) return names().no_sync;
+  return nb::int_(reinterpret_cast<uintptr_t>(location.stream()));
 }
 
 // ---------------------------------------------------------------- torch
@@ -144,7 +144,7 @@ void Array::set(const dl::Tensor& tensor, const char* name) {
   if (reinterpret_cast<uintptr_t>(data_) % sizeof(float) != 0) refuse_misaligned(name);
 }
 
-void Array::acquire_foreign(nb::handle object, const char* name, Access access, Place& place) {
+void Array::acquire_foreign(nb::handle object, const char* name, Access access, CallLocation& location) {
   library_ = library_of(object);
   object_ = nb::borrow(object);
   if (access == write && library_.immutable)
@@ -153,7 +153,7 @@ void Array::acquire_foreign(nb::handle object, const char* name, Access access, 
     case Library::numpy:
       refuse_masked(object, name);
       acquire(object, name, access);
-      return join(name, place);
+      return join(name, location);
     case Library::own: {
       if (!nb::inst_ready(object))
         throw InvalidType(std::string(name) + " is a DeviceArray without memory; use DeviceArray.from_numpy");
@@ -163,15 +163,15 @@ void Array::acquire_foreign(nb::handle object, const char* name, Access access, 
       std::memcpy(shape_, view.shape_, sizeof(int64_t) * size_t(ndim_));
       std::memcpy(strides_, view.strides_, sizeof(int64_t) * size_t(ndim_));
       device_ = array.device;
-      return join(name, place);
+      return join(name, location);
     }
     case Library::torch:
       refuse_lazy(object, name);
-      if (library_.api) return acquire_torch(object, name, place);
-      return acquire_exported(object, name, access, place);
-    case Library::cupy: return acquire_cupy(object, name, place);
-    case Library::dlpack: return acquire_exported(object, name, access, place);
-    case Library::cuda_array_interface: return acquire_interface(object, name, access, place);
+      if (library_.api) return acquire_torch(object, name, location);
+      return acquire_exported(object, name, access, location);
+    case Library::cupy: return acquire_cupy(object, name, location);
+    case Library::dlpack: return acquire_exported(object, name, access, location);
+    case Library::cuda_array_interface: return acquire_interface(object, name, access, location);
     case Library::none: break;
   }
   throw InvalidType(std::string(name) +
@@ -179,7 +179,7 @@ void Array::acquire_foreign(nb::handle object, const char* name, Access access, 
                     text(object.type().attr("__name__")));
 }
 
-void Array::acquire_torch(nb::handle object, const char* name, Place& place) {
+void Array::acquire_torch(nb::handle object, const char* name, CallLocation& location) {
   dl::Tensor tensor;
   if (library_.api->tensor_from_object(object.ptr(), &tensor) != 0) throw nb::python_error();
   require_known(tensor.device, name);
@@ -187,11 +187,11 @@ void Array::acquire_torch(nb::handle object, const char* name, Place& place) {
     wrong_dtype(object, name, to_string(tensor.dtype), cast_of(library_));
   set(tensor, name);
   if (!on_host(tensor.device)) device_ = tensor.device.id;
-  join(name, place);
+  join(name, location);
 }
 
 // Its attributes cost less than a capsule (H200 host: 0.21 against 0.29 us).
-void Array::acquire_cupy(nb::handle object, const char* name, Place& place) {
+void Array::acquire_cupy(nb::handle object, const char* name, CallLocation& location) {
   const nb::object dtype = attribute(object, names().dtype);
   if (!dtype.is(names().float32) && !dtype.equal(names().float32)) wrong_dtype(object, name, "", cast_of(library_));
   const nb::object memory = attribute(object, names().data);
@@ -208,10 +208,10 @@ void Array::acquire_cupy(nb::handle object, const char* name, Place& place) {
   device_ = int(PyLong_AsLong(attribute(memory, names().device_id).ptr()));
   if (PyErr_Occurred()) throw nb::python_error();  // a derived class with other attributes
   set({data, {}, int32_t(ndim), dl::float32, sizes, steps, 0}, name);
-  join(name, place);
+  join(name, location);
 }
 
-void Array::acquire_exported(nb::handle object, const char* name, Access access, Place& place) {
+void Array::acquire_exported(nb::handle object, const char* name, Access access, CallLocation& location) {
   nb::object capsule;
   const bool ordered_here = library_.kind == Library::torch;  // its stream is known: it need not order anything
   const dl::Device device = reported_device(object, name);
@@ -222,8 +222,8 @@ void Array::acquire_exported(nb::handle object, const char* name, Access access,
   } else if (ordered_here) {
     capsule = export_device(object, names().no_sync);
   } else {
-    join(name, place);
-    capsule = export_device(object, dlpack_stream(place));
+    join(name, location);
+    capsule = export_device(object, dlpack_stream(location));
   }
 
   Exported exported = read_capsule(std::move(capsule), name);
@@ -241,8 +241,8 @@ void Array::acquire_exported(nb::handle object, const char* name, Access access,
     throw InvalidValue(std::string(name) + " cannot be written: its __dlpack__() gives a copy");
   set(*exported.tensor, name);
   owner_ = std::move(exported.capsule);
-  if (has_to_be_read_again()) return place.keep(owner_);
-  join(name, place);
+  if (has_to_be_read_again()) return location.keep(owner_);
+  join(name, location);
 }
 
 // A detached tensor has the same memory, and keeps it when `x.data = y` gives another to `x`; torch's capsules do not.

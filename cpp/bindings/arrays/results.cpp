@@ -16,10 +16,10 @@ struct AllocationError {
 };
 
 // A tensor from torch's own allocator, on the stream that is current in torch.
-nb::object new_tensor(const Shape& shape, const Place& place) {
-  const dl::ExchangeApi& api = *place.library().api;
+nb::object new_tensor(const Shape& shape, const CallLocation& location) {
+  const dl::ExchangeApi& api = *location.library().api;
   Shape sizes = shape;
-  const dl::Device device = place.on_device() ? dl::Device{dl::cuda, place.device()} : dl::Device{dl::cpu, 0};
+  const dl::Device device = location.on_device() ? dl::Device{dl::cuda, location.device()} : dl::Device{dl::cpu, 0};
   dl::Tensor prototype{nullptr, device, int32_t(sizes.size()), dl::float32, sizes.data(), nullptr, 0};
   dl::ManagedTensorVersioned* tensor = nullptr;
   AllocationError error;
@@ -33,12 +33,12 @@ nb::object new_tensor(const Shape& shape, const Place& place) {
 }
 
 // CuPy allocates on the current device.
-nb::object new_cupy_array(const Shape& shape, const Place& place) {
+nb::object new_cupy_array(const Shape& shape, const CallLocation& location) {
   const nb::object cupy = nb::steal(PyImport_GetModule(nb::str("cupy").ptr()));
   const nb::object empty = cupy.attr("empty"), cuda = cupy.attr("cuda");
-  if (nb::cast<int>(cuda.attr("runtime").attr("getDevice")()) == place.device())
+  if (nb::cast<int>(cuda.attr("runtime").attr("getDevice")()) == location.device())
     return empty(to_tuple(shape), "float32");
-  const nb::object device = cuda.attr("Device")(place.device());
+  const nb::object device = cuda.attr("Device")(location.device());
   device.attr("__enter__")();
   PyObject* const result = PyObject_CallFunction(empty.ptr(), "Os", to_tuple(shape).ptr(), "float32");
   PyObject *type, *value, *trace;
@@ -51,28 +51,29 @@ nb::object new_cupy_array(const Shape& shape, const Place& place) {
 
 // The memory is there in the order of the library's own stream. The call's stream may have waited for that one already,
 // for an operand: what has come to it since, such as a wait for whoever had this memory before, is waited for as well.
-nb::object new_device_array(const Shape& shape, const Place& place) {
-  nb::object result = nb::cast(DeviceArray(shape, place.device()));
+nb::object new_device_array(const Shape& shape, const CallLocation& location) {
+  nb::object result = nb::cast(DeviceArray(shape, location.device()));
   const GilReleased released;
-  void* const own = cuda::own_stream(place.device());
-  if (place.stream() != own) cuda::order_after(place.device(), place.stream(), own);
+  void* const own = cuda::own_stream(location.device());
+  if (location.stream() != own) cuda::order_after(location.device(), location.stream(), own);
   return result;
 }
 
 }  // namespace
 
-nb::object new_result(const Shape& shape, const Place& place) {
-  const Library& library = place.library();
+nb::object new_result(const Shape& shape, const CallLocation& location) {
+  const Library& library = location.library();
   if (library.kind == Library::torch)
-    return library.api ? new_tensor(shape, place) : nb::object(place.first().attr("new_empty")(to_tuple(shape)));
-  if (library.kind == Library::cupy) return new_cupy_array(shape, place);
-  return place.on_device() ? new_device_array(shape, place) : empty(shape);
+    return library.api ? new_tensor(shape, location) : nb::object(location.first().attr("new_empty")(to_tuple(shape)));
+  if (library.kind == Library::cupy) return new_cupy_array(shape, location);
+  return location.on_device() ? new_device_array(shape, location) : empty(shape);
 }
 
 // The array API standard gives an array's library without its name.
-nb::object as_callers_own(nb::object result, const Place& place) {
-  if (place.library().kind != Library::dlpack || !nb::hasattr(place.first(), "__array_namespace__")) return result;
-  const nb::object library = place.first().attr("__array_namespace__")();
+nb::object as_callers_own(nb::object result, const CallLocation& location) {
+  if (location.library().kind != Library::dlpack || !nb::hasattr(location.first(), "__array_namespace__"))
+    return result;
+  const nb::object library = location.first().attr("__array_namespace__")();
   const nb::object convert = nb::getattr(library, "from_dlpack", nb::none());
   return convert.is_none() ? result : nb::object(convert(result));
 }

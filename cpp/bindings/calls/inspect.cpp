@@ -2,8 +2,8 @@
 
 #include <nanobind/stl/string.h>
 
+#include "bindings/arrays/call_location.h"
 #include "bindings/arrays/gil.h"
-#include "bindings/arrays/place.h"
 #include "bindings/calls/call.h"
 #include "core/errors.h"
 #include "core/operations.h"

@@ -11,8 +11,8 @@ namespace {
 constexpr const char* function = "Matmul";
 
 // A copy of misaligned elements would not follow the changes of the original.
-Array operand(nb::handle object, const char* name, Place& place) {
-  Array x(object, name, Array::read, place);
+Array operand(nb::handle object, const char* name, CallLocation& location) {
+  Array x(object, name, Array::read, location);
   if (!x.object().is(object))
     throw InvalidValue(std::string(function) + ": the elements of " + name +
                        " are not aligned to 4 bytes, which a plan cannot use; pass a copy");
@@ -75,16 +75,17 @@ MatmulPlan::MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out,
       trans_b_(parse_flag(function, "trans_b", trans_b)),
       options_(parse_options(function, kernel, precision, device, stream)) {
   options_.call.constant = parse_constant(constant);
-  Place place(device_name_, options_.call.stream);
-  a_ = operand(a, "a", place);
-  b_ = operand(b, "b", place);
+  CallLocation location(device_name_, options_.call.stream);
+  a_ = operand(a, "a", location);
+  b_ = operand(b, "b", location);
   require_matrix("a", a_, trans_a_);
   require_matrix("b", b_, trans_b_);
   with_problem(a_, b_, [&](auto&& problem) { shape_ = problem.shape; });
-  checked_addend(function, {c_, "c"}, beta_, shape_, place);
-  if (place.on_device()) options_.call.device = {Device::cuda, place.device()}, options_.call.device_memory = true;
+  checked_addend(function, {c_, "c"}, beta_, shape_, location);
+  if (location.on_device())
+    options_.call.device = {Device::cuda, location.device()}, options_.call.device_memory = true;
   const UsedTarget used(target_);
-  if (!out.is_none()) target_in(place);
+  if (!out.is_none()) target_in(location);
 }
 
 MatmulPlan::Layout MatmulPlan::layout_of(const Array& x) {
@@ -119,14 +120,14 @@ void MatmulPlan::require_live(const char* method) const {
 }
 
 // A call on the operands that are bound: where they lie, and what their libraries have queued since the last one.
-void MatmulPlan::join(Place& place) {
-  read_again("a", a_, place);
-  read_again("b", b_, place);
+void MatmulPlan::join(CallLocation& location) {
+  read_again("a", a_, location);
+  read_again("b", b_, location);
 }
 
-void MatmulPlan::read_again(const char* name, Array& x, Place& place) {
-  if (!x.has_to_be_read_again()) return x.join(name, place);
-  Array again = operand(x.object(), name, place);
+void MatmulPlan::read_again(const char* name, Array& x, CallLocation& location) {
+  if (!x.has_to_be_read_again()) return x.join(name, location);
+  Array again = operand(x.object(), name, location);
   require_same_layout("execute", name, x, again);
   if (again.data() != x.data()) target_.reset();  // it may overlap them now
   x = std::move(again);
@@ -140,12 +141,12 @@ void MatmulPlan::require_constant(const char* method, const Target& target, cons
                        ", which is said to be constant");
 }
 
-Target& MatmulPlan::target_in(Place& place) {
+Target& MatmulPlan::target_in(CallLocation& location) {
   if (target_) {
-    target_->begin(place);
+    target_->begin(location);
     return *target_;
   }
-  target_.emplace(function, out_, shape_, std::initializer_list<const Array*>{&a_, &b_}, place);
+  target_.emplace(function, out_, shape_, std::initializer_list<const Array*>{&a_, &b_}, location);
   require_constant("", *target_, a_, b_);
   if (target_->reusable()) target_->hold();
   return *target_;
@@ -209,18 +210,18 @@ void MatmulPlan::plan() {
   const Method method(*this);
   require_live("plan");
   if (state_ == planned) return;
-  Place place(device_name_, options_.call.stream);
-  join(place);
+  CallLocation location(device_name_, options_.call.stream);
+  join(location);
   const UsedTarget used(target_);
-  bind(target_in(place).array());
+  bind(target_in(location).array());
 }
 
-nb::object MatmulPlan::run_into(Target& target, Place& place) {
-  if (beta_ != 0.0f) target.preload(checked_addend(function, {c_, "c"}, beta_, shape_, place));
+nb::object MatmulPlan::run_into(Target& target, CallLocation& location) {
+  if (beta_ != 0.0f) target.preload(checked_addend(function, {c_, "c"}, beta_, shape_, location));
   point_to(target.array());
-  for_each_plan([&](auto& plan) { call(plan, place.stream()); });
+  for_each_plan([&](auto& plan) { call(plan, location.stream()); });
   nb::object result = target.finish();
-  return out_.is_none() && shape_.empty() && place.library().kind == Library::numpy
+  return out_.is_none() && shape_.empty() && location.library().kind == Library::numpy
              ? nb::object(result[nb::make_tuple()])  // a scalar, as NumPy returns one
              : result;
 }
@@ -228,11 +229,11 @@ nb::object MatmulPlan::run_into(Target& target, Place& place) {
 nb::object MatmulPlan::execute(nb::handle stream) {
   const Method method(*this);
   require_live("execute");
-  Place place(device_name_, stream.is_none() ? options_.call.stream : parse_stream(stream));
-  join(place);
+  CallLocation location(device_name_, stream.is_none() ? options_.call.stream : parse_stream(stream));
+  join(location);
   const UsedTarget used(target_);
   try {
-    return run_into(target_in(place), place);
+    return run_into(target_in(location), location);
   } catch (...) {
     state_ = unplanned;  // a plan that could not get its workspace has to be made anew
     throw;
@@ -243,16 +244,16 @@ void MatmulPlan::reset_operands(nb::handle a_in, nb::handle b_in, nb::handle c_i
   const Method method(*this);
   require_live("reset_operands");
   // All is checked before anything changes.
-  Place place(device_name_, options_.call.stream);
-  a_.join("the plan's a", place);
+  CallLocation location(device_name_, options_.call.stream);
+  a_.join("the plan's a", location);
   std::optional<Array> a, b;
-  if (!a_in.is_none()) require_same_layout("reset_operands", "a", a_, a.emplace(operand(a_in, "a", place)));
-  if (!b_in.is_none()) require_same_layout("reset_operands", "b", b_, b.emplace(operand(b_in, "b", place)));
-  if (!c_in.is_none()) checked_addend(function, {c_in, "c"}, beta_, shape_, place);
+  if (!a_in.is_none()) require_same_layout("reset_operands", "a", a_, a.emplace(operand(a_in, "a", location)));
+  if (!b_in.is_none()) require_same_layout("reset_operands", "b", b_, b.emplace(operand(b_in, "b", location)));
+  if (!c_in.is_none()) checked_addend(function, {c_in, "c"}, beta_, shape_, location);
   const nb::object out = nb::borrow(out_in.is_none() ? nb::handle(out_) : out_in);
   std::optional<Target> target;
   if (!out.is_none() || state_ == planned)
-    target.emplace(function, out, shape_, std::initializer_list<const Array*>{a ? &*a : &a_, b ? &*b : &b_}, place);
+    target.emplace(function, out, shape_, std::initializer_list<const Array*>{a ? &*a : &a_, b ? &*b : &b_}, location);
   if (target) require_constant(".reset_operands", *target, a ? *a : a_, b ? *b : b_);
   const bool renewed = options_.call.constant && (*options_.call.constant == Side::a ? a : b);
   if (a) a_ = std::move(*a);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "bindings/calls/call.h"
+#include "bindings/calls/plan_lock.h"
 #include "bindings/calls/problems.h"
-#include "bindings/calls/turn.h"
 
 namespace fl::py {
 
@@ -42,9 +42,9 @@ class MatmulPlan {
   static bool has_layout(const Array& x, const Layout& layout);
   static void require_same_layout(const char* method, const char* name, const Array& planned, const Array& given);
   void require_live(const char* method) const;
-  void join(Place& place);
-  void read_again(const char* name, Array& x, Place& place);
-  Target& target_in(Place& place);
+  void join(CallLocation& location);
+  void read_again(const char* name, Array& x, CallLocation& location);
+  Target& target_in(CallLocation& location);
   void require_constant(const char* method, const Target& target, const Array& a, const Array& b) const;
   template <class Visit>
   void with_problem(const Array& a, const Array& b, Visit&& visit) const;  // visit(Problem<...>)
@@ -64,8 +64,8 @@ class MatmulPlan {
     return result;
   }
   // The life of a method of the plan.
-  struct Method : Turn {
-    explicit Method(MatmulPlan& plan) : Turn(plan.mutex_) {
+  struct Method : PlanLock {
+    explicit Method(MatmulPlan& plan) : PlanLock(plan.mutex_) {
       if (cut_off()) plan.forget_unfinished();
     }
   };
@@ -73,10 +73,10 @@ class MatmulPlan {
   void bind(const Array& result);
   void move_result(const Array& result);
   void point_to(const Array& result);
-  nb::object run_into(Target& target, Place& place);
+  nb::object run_into(Target& target, CallLocation& location);
 
   enum { unplanned, planned, freed } state_ = unplanned;
-  TurnMutex mutex_;
+  PlanMutex mutex_;
   std::string device_name_;  // as the caller gave it
   Array a_, b_;
   nb::object c_, out_, kernel_name_, stream_;

@@ -33,13 +33,14 @@ void require_dims(const char* function, const char* name, const Array& x, int le
                        " dimension" + (least > 1 ? "s" : "") + ", got shape " + to_string(x.shape()));
 }
 
-Array checked_addend(const char* function, const Addend& addend, float beta, const Shape& shape, Place& place) {
+Array checked_addend(const char* function, const Addend& addend, float beta, const Shape& shape,
+                     CallLocation& location) {
   if (addend.object.is_none()) {
     if (beta == 0.0f) return {};
     throw InvalidValue(std::string(function) + ": beta=" + to_string(double(beta)) + " needs " + addend.name +
                        ", which was not given");
   }
-  Array c(addend.object, addend.name, Array::read, place);
+  Array c(addend.object, addend.name, Array::read, location);
   if (!std::equal(shape.begin(), shape.end(), c.shape().begin(), c.shape().end()))
     throw InvalidValue(std::string(function) + ": " + addend.name + " has shape " + to_string(c.shape()) +
                        ", the result needs " + to_string(shape));

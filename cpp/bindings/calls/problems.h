@@ -29,7 +29,8 @@ struct Addend {
   const char* name = "c";
 };
 // Throws if it has not the result's shape, or is missing where beta needs it. An empty array if there is none.
-Array checked_addend(const char* function, const Addend& addend, float beta, const Shape& shape, Place& place);
+Array checked_addend(const char* function, const Addend& addend, float beta, const Shape& shape,
+                     CallLocation& location);
 
 Problem<SgemmArgs> gemm_problem(const char* function, const Array& a, const Array& b, float alpha, float beta,
                                 bool trans_a, bool trans_b, Precision precision);

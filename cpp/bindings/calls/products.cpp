@@ -9,8 +9,9 @@ namespace fl::py {
 namespace {
 
 // Loads what beta multiplies into the target.
-void preload(const char* function, const Addend& addend, float beta, const Shape& shape, Target& target, Place& place) {
-  const Array c = checked_addend(function, addend, beta, shape, place);
+void preload(const char* function, const Addend& addend, float beta, const Shape& shape, Target& target,
+             CallLocation& location) {
+  const Array c = checked_addend(function, addend, beta, shape, location);
   if (beta != 0.0f) target.preload(c);
 }
 
@@ -22,18 +23,19 @@ float beta_of(const Args& args) {
 
 template <class Args>
 nb::object compute(Problem<Args> problem, const Addend& addend, nb::handle out,
-                   std::initializer_list<const Array*> inputs, Options& options, Place& place) {
-  Target target(problem.function, out, problem.shape, inputs, place);
-  preload(problem.function, addend, beta_of(problem.args), problem.shape, target, place);
-  set_place(options.call, place);
+                   std::initializer_list<const Array*> inputs, Options& options, CallLocation& location) {
+  Target target(problem.function, out, problem.shape, inputs, location);
+  preload(problem.function, addend, beta_of(problem.args), problem.shape, target, location);
+  set_location(options.call, location);
   problem.for_each_run(target.array(), [&](const Args& args) { call(args, options); });
   return target.finish();
 }
 
-nb::object dot(const char* function, const Array& a, const Array& b, nb::handle out, Options& options, Place& place) {
-  nb::object result = compute(dot_problem(function, a, b), {}, out, {&a, &b}, options, place);
-  return out.is_none() && place.library().kind == Library::numpy ? nb::object(result[nb::make_tuple()])
-                                                                 : result;  // a scalar, as NumPy returns one
+nb::object dot(const char* function, const Array& a, const Array& b, nb::handle out, Options& options,
+               CallLocation& location) {
+  nb::object result = compute(dot_problem(function, a, b), {}, out, {&a, &b}, options, location);
+  return out.is_none() && location.library().kind == Library::numpy ? nb::object(result[nb::make_tuple()])
+                                                                    : result;  // a scalar, as NumPy returns one
 }
 
 bool onto_itself(TransposeArgs args, const Options& options) {
@@ -47,15 +49,17 @@ nb::object matmul(nb::handle a_in, nb::handle b_in, nb::handle out, std::string_
                   nb::handle stream) {
   constexpr const char* function = "matmul";
   Options options = parse_options(function, nb::none(), precision, device, stream);
-  Place place(device, options.call.stream);
-  const Array a(a_in, "a", Array::read, place), b(b_in, "b", Array::read, place);
+  CallLocation location(device, options.call.stream);
+  const Array a(a_in, "a", Array::read, location), b(b_in, "b", Array::read, location);
   require_dims(function, "a", a, 1);
   require_dims(function, "b", b, 1);
-  if (a.ndim() == 1 && b.ndim() == 1) return dot(function, a, b, out, options, place);
-  if (b.ndim() == 1) return compute(gemv_problem(function, a, b, 1.0f, 0.0f, false), {}, out, {&a, &b}, options, place);
-  if (a.ndim() == 1) return compute(gemv_problem(function, b, a, 1.0f, 0.0f, true), {}, out, {&a, &b}, options, place);
+  if (a.ndim() == 1 && b.ndim() == 1) return dot(function, a, b, out, options, location);
+  if (b.ndim() == 1)
+    return compute(gemv_problem(function, a, b, 1.0f, 0.0f, false), {}, out, {&a, &b}, options, location);
+  if (a.ndim() == 1)
+    return compute(gemv_problem(function, b, a, 1.0f, 0.0f, true), {}, out, {&a, &b}, options, location);
   return compute(gemm_problem(function, a, b, 1.0f, 0.0f, false, false, options.precision), {}, out, {&a, &b}, options,
-                 place);
+                 location);
 }
 
 nb::object sgemm(nb::handle a_in, nb::handle b_in, nb::handle c, double alpha, double beta, nb::handle trans_a,
@@ -63,41 +67,41 @@ nb::object sgemm(nb::handle a_in, nb::handle b_in, nb::handle c, double alpha, d
                  std::string_view device, nb::handle stream) {
   constexpr const char* function = "sgemm";
   Options options = parse_options(function, kernel, precision, device, stream);
-  Place place(device, options.call.stream);
-  const Array a(a_in, "a", Array::read, place), b(b_in, "b", Array::read, place);
+  CallLocation location(device, options.call.stream);
+  const Array a(a_in, "a", Array::read, location), b(b_in, "b", Array::read, location);
   require_dims(function, "a", a, 2);
   require_dims(function, "b", b, 2);
   return compute(gemm_problem(function, a, b, to_float32(function, "alpha", alpha), to_float32(function, "beta", beta),
                               parse_flag(function, "trans_a", trans_a), parse_flag(function, "trans_b", trans_b),
                               options.precision),
-                 {c, "c"}, out, {&a, &b}, options, place);
+                 {c, "c"}, out, {&a, &b}, options, location);
 }
 
 nb::object sgemv(nb::handle a_in, nb::handle x_in, nb::handle y, double alpha, double beta, nb::handle trans,
                  nb::handle out, nb::handle kernel, std::string_view device, nb::handle stream) {
   constexpr const char* function = "sgemv";
   Options options = parse_options(function, kernel, "accurate", device, stream);
-  Place place(device, options.call.stream);
-  const Array a(a_in, "a", Array::read, place), x(x_in, "x", Array::read, place);
+  CallLocation location(device, options.call.stream);
+  const Array a(a_in, "a", Array::read, location), x(x_in, "x", Array::read, location);
   require_dims(function, "a", a, 2);
   require_dims(function, "x", x, 1);
   return compute(gemv_problem(function, a, x, to_float32(function, "alpha", alpha), to_float32(function, "beta", beta),
                               parse_flag(function, "trans", trans)),
-                 {y, "y"}, out, {&a, &x}, options, place);
+                 {y, "y"}, out, {&a, &x}, options, location);
 }
 
 nb::object transpose(nb::handle a_in, nb::handle out, nb::handle kernel, std::string_view device, nb::handle stream) {
   constexpr const char* function = "transpose";
   Options options = parse_options(function, kernel, "accurate", device, stream);
-  Place place(device, options.call.stream);
-  const Array a(a_in, "a", Array::read, place);
+  CallLocation location(device, options.call.stream);
+  const Array a(a_in, "a", Array::read, location);
   require_dims(function, "a", a, 2);
   Problem<TransposeArgs> problem = transpose_problem(function, a);
-  set_place(options.call, place);
+  set_location(options.call, location);
   const bool in_place = !out.is_none() && onto_itself(problem.args, options);
-  Target target(function, out, problem.shape, {&a}, place, in_place ? &a : nullptr);
+  Target target(function, out, problem.shape, {&a}, location, in_place ? &a : nullptr);
   problem.args.in_place = target.replaces();
-  set_place(options.call, place);  // `out` may have been the first to bring a stream
+  set_location(options.call, location);  // `out` may have been the first to bring a stream
   problem.for_each_run(target.array(), [&](const TransposeArgs& args) { call(args, options); });
   return target.finish();
 }

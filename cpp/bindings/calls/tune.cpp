@@ -9,7 +9,8 @@
 #include <mutex>
 #include <tuple>
 
-#include "bindings/calls/call.h"
+#include "bindings/calls/logging.h"
+#include "bindings/calls/options.h"
 #include "core/errors.h"
 #include "core/normalise.h"
 #include "core/operations.h"

@@ -13,13 +13,13 @@ namespace fl::py {
 
 namespace nb = nanobind;
 
-class Place {
+class CallLocation {
  public:
   // `device` as the caller gave it; `stream` null if none was given.
-  Place(std::string_view device, void* stream) : asked_(device), stream_(stream) {}
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-  ~Place() {
+  CallLocation(std::string_view device, void* stream) : asked_(device), stream_(stream) {}
+  CallLocation(const CallLocation&) = delete;
+  CallLocation& operator=(const CallLocation&) = delete;
+  ~CallLocation() {
     if (unfinished()) finish_after_error();
   }
 

@@ -20,11 +20,11 @@ inline uint64_t this_thread_number() {
   return number;
 }
 
-struct TurnMutex {
-  TurnMutex() = default;
-  ~TurnMutex() { mutex.free(); }
-  TurnMutex(const TurnMutex&) = delete;
-  TurnMutex& operator=(const TurnMutex&) = delete;
+struct PlanMutex {
+  PlanMutex() = default;
+  ~PlanMutex() { mutex.free(); }
+  PlanMutex(const PlanMutex&) = delete;
+  PlanMutex& operator=(const PlanMutex&) = delete;
 
   PerProcess<std::mutex> mutex;
   std::atomic<uint64_t> holder{0};  // the number of a thread
@@ -32,9 +32,9 @@ struct TurnMutex {
 
 // One thread at a time, and none waits for another while it holds the GIL. Nor for itself: a handler of the log, or the
 // destructor of an operand, may come back to the plan in the midst of a method.
-class Turn {
+class PlanLock {
  public:
-  explicit Turn(TurnMutex& plan) : plan_(plan) {
+  explicit PlanLock(PlanMutex& plan) : plan_(plan) {
     if (plan_.holder == this_thread_number())
       throw std::runtime_error(
           "Matmul: a method of this plan is running in this thread, and no other can begin within it");
@@ -42,14 +42,14 @@ class Turn {
     if (!mutex_->try_lock()) wait();
     cut_off_ = plan_.holder.exchange(this_thread_number()) != 0;
   }
-  ~Turn() {
+  ~PlanLock() {
     plan_.holder = 0;
     mutex_->unlock();
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  PlanLock(const PlanLock&) = delete;
+  PlanLock& operator=(const PlanLock&) = delete;
 
-  // Whether a fork has cut off the method that had the turn before: its thread is in the parent alone.
+  // Whether a fork has cut off the method that had the lock before: its thread is in the parent alone.
   bool cut_off() const { return cut_off_; }
 
  private:
@@ -58,7 +58,7 @@ class Turn {
     mutex_->lock();
   }
 
-  TurnMutex& plan_;
+  PlanMutex& plan_;
   std::mutex* mutex_;
   bool cut_off_;
 };

@@ -1,4 +1,4 @@
-#include "bindings/arrays/place.h"
+#include "bindings/arrays/call_location.h"
 
 #include <algorithm>
 #include <string>
@@ -35,7 +35,7 @@ void drop_kept_operands() {
   kept().erase(first_done, kept().end());
 }
 
-void Place::finish_after_error() noexcept {
+void CallLocation::finish_after_error() noexcept {
   try {
     order_others();
   } catch (...) {
@@ -43,13 +43,13 @@ void Place::finish_after_error() noexcept {
   }
 }
 
-void Place::refuse(const char* name, int device) const {
-  throw InvalidValue("operands must lie in one place: " + std::string(first_) + " is in " + where(device_) + " and " +
-                     name + " in " + where(device) + "; copy one of them");
+void CallLocation::refuse(const char* name, int device) const {
+  throw InvalidValue("operands must lie in one place: " + std::string(first_) + " is in " + where(device_) +
+                     " and " + name + " in " + where(device) + "; copy one of them");
 }
 
 // "cuda" means the GPU that the operands are on.
-void Place::check_asked(const char* name, int device) const {
+void CallLocation::check_asked(const char* name, int device) const {
   const Device asked = parse_device(asked_);
   if (asked.kind == Device::automatic || asked_ == "cuda") return;
   if (asked.kind == Device::cuda && asked.ordinal == device) return;
@@ -57,7 +57,7 @@ void Place::check_asked(const char* name, int device) const {
                      std::string(asked_) + "' was asked for; copy the operands there, or leave device='auto'");
 }
 
-void Place::start(const char* name, nb::handle operand, const Library& library, int device) {
+void CallLocation::start(const char* name, nb::handle operand, const Library& library, int device) {
   check_asked(name, device);
   current_ = current_stream(library, device);
   if (!stream_) stream_ = current_ ? current_ : cuda::own_stream(device);
@@ -66,22 +66,22 @@ void Place::start(const char* name, nb::handle operand, const Library& library, 
 }
 
 // The stream that is current in a library is asked for once in a call.
-void Place::add_device(const char* name, nb::handle operand, const Library& library, int device) {
+void CallLocation::add_device(const char* name, nb::handle operand, const Library& library, int device) {
   if (!first_) start(name, operand, library, device);
   else if (device != device_) refuse(name, device);
   void* const current = library.kind == library_.kind ? current_ : current_stream(library, device);
   if (current) wait_for(current);
 }
 
-void Place::wait_for(void* stream) {
+void CallLocation::wait_for(void* stream) {
   if (stream == stream_ || std::find(others_, others_ + count_, stream) != others_ + count_) return;
   const GilReleased released;
   if (cuda::order_after(device_, stream_, stream) && count_ < max_streams) others_[count_++] = stream;
 }
 
-void Place::keep(nb::object owner) { kept_.push_back(std::move(owner)); }
+void CallLocation::keep(nb::object owner) { kept_.push_back(std::move(owner)); }
 
-void Place::order_others() {
+void CallLocation::order_others() {
   if (const int count = std::exchange(count_, 0)) {
     const GilReleased released;
     for (int i = 0; i < count; ++i) cuda::order_after(device_, others_[i], stream_);

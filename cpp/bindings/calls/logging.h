@@ -1,0 +1,18 @@
+// The package's logger, which Python hands over (python/fastlinalg/__init__.py).
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string>
+
+namespace fl::py {
+
+namespace nb = nanobind;
+
+void set_logger(nb::object logger);
+bool has_logger();
+bool logs_debug();                       // asks Python
+void log_once(const std::string& line);  // at level DEBUG, unless it has been logged before; without the GIL too
+void warn(const std::string& line);      // with the GIL
+
+}  // namespace fl::py

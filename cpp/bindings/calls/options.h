@@ -1,0 +1,26 @@
+// The keyword arguments that the public functions share.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string_view>
+
+#include "core/problem.h"
+#include "run/run.h"
+
+namespace fl::py {
+
+namespace nb = nanobind;
+
+struct Options {
+  Precision precision = Precision::accurate;
+  CallOptions call;
+};
+Options parse_options(const char* function, nb::handle kernel, std::string_view precision, std::string_view device,
+                      nb::handle stream);
+Precision parse_precision(std::string_view text);
+bool parse_flag(const char* function, const char* name, nb::handle flag);  // True or False, NumPy's too
+float to_float32(const char* function, const char* name, double value);    // what is finite has to stay so
+void* parse_stream(nb::handle stream);  // None, an int, or an object with __cuda_stream__
+
+}  // namespace fl::py
