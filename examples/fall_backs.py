@@ -1,7 +1,7 @@
 """Who computes an accurate product is decided on the device, by the data: what the log says of four kinds of it.
 
-Large products of ordinary numbers go through two fp16 slices. Numbers that these cannot hold go through three bf16
-slices, and what no slices can hold through plain float32. Each result is checked on some rows against float64.
+Large products of ordinary numbers go through two fp16 terms. Numbers that these cannot hold go through three bf16
+terms, and what no terms can hold through plain float32. Each result is checked on some rows against float64.
 
 Run: python examples/fall_backs.py   (needs a GPU of compute capability 9.0)
 """

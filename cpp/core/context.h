@@ -3,16 +3,16 @@
 
 namespace fl {
 
-struct KeptSplits;  // plan/splits.h
+struct PrepackedOperands;  // plan/prepacked_operand.h
 
 // What a running kernel may use. A kernel never allocates, throws, reads the environment or picks a device.
 struct Context {
-  void* workspace = nullptr;           // at least Kernel::workspace(args) bytes, 256-byte aligned
-  int threads = 1;                     // CPU rows: how many threads the call may use
-  void* stream = nullptr;              // GPU rows: the cudaStream_t to launch on
-  int sm_count = 0;                    // GPU rows: multiprocessors of the current device
-  const KeptSplits* splits = nullptr;  // GPU rows that split their operands: what is kept of that
-  bool repeated = false;               // GPU rows: a plan's, which runs on the same operands again and again
+  void* workspace = nullptr;                     // at least Kernel::workspace(args) bytes, 256-byte aligned
+  int threads = 1;                               // CPU rows: how many threads the call may use
+  void* stream = nullptr;                        // GPU rows: the cudaStream_t to launch on
+  int sm_count = 0;                              // GPU rows: multiprocessors of the current device
+  const PrepackedOperands* prepacked = nullptr;  // GPU kernels that split their operands into terms
+  bool repeated = false;                         // GPU rows: a plan's, which runs on the same operands again and again
 };
 
 }  // namespace fl

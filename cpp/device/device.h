@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "device/loaded_code.h"
-#include "plan/splits.h"
+#include "plan/prepacked_operand.h"
 #include "table/registry.h"
 #include "transfer/panel_plan.h"
 
@@ -105,18 +105,18 @@ template <class Args>
 void run_on_packed_operands(const Kernel<Args>& kernel, const Args& args, const Args& layout, int device, void* stream,
                             FirstWords* left = nullptr);
 
-// What a plan keeps on a device: its kernel's workspace, the splits of operands, and a run recorded as a CUDA graph,
+// What a plan keeps on a device: its kernel's workspace, the prepacked of operands, and a run recorded as a CUDA graph,
 // which starts in half the time of a launch. Runs on several streams wait for each other on the device. Those that are
 // captured in another graph do not, and need the plan until that graph has gone.
 class CapturedRun {
  public:
-  CapturedRun(std::size_t workspace_bytes, const KeptSplits& splits, int device);  // the splits' memory comes later
+  CapturedRun(std::size_t workspace_bytes, const PrepackedOperands& prepacked, int device);  // the prepacked' memory comes later
   ~CapturedRun();
   // As run_on_device_operands(), and the same each time until forget().
   template <class Args>
   void run(const Kernel<Args>& kernel, const Args& args, void* stream);
   void forget();         // the next run launches something else
-  void forget_splits();  // the next run makes them anew
+  void forget_prepacked();  // the next run makes them anew
 
  private:
   struct State;

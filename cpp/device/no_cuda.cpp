@@ -48,14 +48,14 @@ void run_on_packed_operands(const Kernel<Args>&, const Args&, const Args&, int, 
   refuse();
 }
 struct CapturedRun::State {};
-CapturedRun::CapturedRun(std::size_t, const KeptSplits&, int) { refuse(); }
+CapturedRun::CapturedRun(std::size_t, const PrepackedOperands&, int) { refuse(); }
 CapturedRun::~CapturedRun() = default;
 template <class Args>
 void CapturedRun::run(const Kernel<Args>&, const Args&, void*) {
   refuse();
 }
 void CapturedRun::forget() {}
-void CapturedRun::forget_splits() {}
+void CapturedRun::forget_prepacked() {}
 void* own_stream(int) { refuse(); }
 bool capturing(int, void*) { refuse(); }
 bool order_after(int, void*, void*) { refuse(); }

@@ -8,6 +8,7 @@
 #include "core/normalise.h"
 #include "core/operations.h"
 #include "runtime/threading.h"
+#include "table/prepacked.h"
 
 namespace fl {
 namespace {
@@ -65,37 +66,37 @@ void Plan<Args>::get_workspace() {
 }
 
 template <class Args>
-KeptSplits Plan<Args>::splits_to_keep() const {
-  KeptSplits splits;
+PrepackedOperands Plan<Args>::operands_to_prepack() const {
+  PrepackedOperands prepacked;
   if constexpr (std::is_same_v<Args, SgemmArgs>) {
-    if (!options_.constant) return splits;
+    if (!options_.constant) return prepacked;
     const bool is_a = (*options_.constant == Side::a) != swaps_operands(given_);
-    (is_a ? splits.a : splits.b) = split_to_keep(*decision_.kernel, decision_.args, is_a ? Side::a : Side::b);
+    (is_a ? prepacked.a : prepacked.b) = prepacked_to_keep(*decision_.kernel, decision_.args, is_a ? Side::a : Side::b);
   }
-  return splits;
+  return prepacked;
 }
 
-// What is kept only saves time: where there is no room for it, each execution splits both operands.
+// What is kept only saves time: where there is no room for it, each execution prepacked both operands.
 template <class Args>
 void Plan<Args>::get_captured_run() {
   const int device = decision_.device.ordinal;
-  const KeptSplits splits = splits_to_keep();
-  kept_bytes_ = splits.a.bytes + splits.b.bytes;
+  const PrepackedOperands prepacked = operands_to_prepack();
+  kept_bytes_ = prepacked.a.bytes + prepacked.b.bytes;
   if (kept_bytes_ > 0) try {
-      captured_run_ = std::make_unique<cuda::CapturedRun>(workspace_bytes_, splits, device);
+      captured_run_ = std::make_unique<cuda::CapturedRun>(workspace_bytes_, prepacked, device);
       return;
     } catch (const OutOfMemory&) {
       if (options_.log)
         (*options_.log)("cuda:" + std::to_string(device) + " has no " + std::to_string(kept_bytes_) +
-                        " bytes to keep the split of the constant operand");
+                        " bytes to prepack the constant operand");
       kept_bytes_ = 0;
     }
-  captured_run_ = std::make_unique<cuda::CapturedRun>(workspace_bytes_, KeptSplits{}, device);
+  captured_run_ = std::make_unique<cuda::CapturedRun>(workspace_bytes_, PrepackedOperands{}, device);
 }
 
 template <class Args>
 void Plan<Args>::renew_constant() {
-  if (captured_run_) captured_run_->forget_splits();
+  if (captured_run_) captured_run_->forget_prepacked();
 }
 
 template <class Args>

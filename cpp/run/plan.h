@@ -34,7 +34,7 @@ class FL_EXPORT Plan {
   void prepare();
   void get_workspace();
   void get_captured_run();
-  KeptSplits splits_to_keep() const;
+  PrepackedOperands operands_to_prepack() const;
   void run_on_cpu();
   void run_on_device(void* stream);
 

@@ -16,7 +16,7 @@
 #include "device/device.h"
 #include "device/hardware.h"
 #include "dispatch/call_key.h"
-#include "plan/sliced_plan.h"
+#include "plan/accurate_plan.h"
 #include "runtime/host_workspace.h"
 #include "runtime/lazy.h"
 #include "runtime/threading.h"
@@ -151,32 +151,33 @@ void run_on_cpu(const Kernel<Args>& kernel, const Args& args, std::size_t worksp
 
 // The kernels that serve precision="accurate" alone decide on the device who computes. The log says it afterwards.
 template <class Args>
-std::optional<Slices> answers_later(const Decision<Args>& decision, const CallOptions& options) {
+bool answers_later(const Decision<Args>& decision, const CallOptions& options) {
   if constexpr (std::is_same_v<Args, SgemmArgs>)
-    if (options.log && options.log_choice && std::isfinite(decision.args.alpha)) return slices_of(*decision.kernel);
-  return std::nullopt;
+    return options.log && options.log_choice && std::isfinite(decision.args.alpha) &&
+           decision.kernel->terms != Terms::none;
+  return false;
 }
 
 template <class Args>
-void log_answer(Slices slices, const Decision<Args>& decision, const CallOptions& options, const unsigned* verdicts) {
+void log_answer(const Decision<Args>& decision, const CallOptions& options, const unsigned* statuses) {
   if constexpr (std::is_same_v<Args, SgemmArgs>) {
     const Args& args = seen_by_kernel(decision, options);
-    const bool three_stand_by = decision.kernel->workspace == fp16x2_workspace && bf16x6_stands_by(args);
-    (*options.log)("cuda:" + std::to_string(decision.device.ordinal) + " " + decision.kernel->name + ", computed by " +
-                   sliced_answer(slices, three_stand_by, args, verdicts));
+    const Kernel<Args>& kernel = *decision.kernel;
+    const bool bf16x6_fallback = kernel.wgmma && kernel.terms == Terms::fp16x2 && has_bf16x6_fallback(args);
+    (*options.log)("cuda:" + std::to_string(decision.device.ordinal) + " " + kernel.name + ", computed by " +
+                   accurate_answer(kernel.terms, bf16x6_fallback, args, statuses));
   }
 }
 
 template <class Args>
 void run_on_device(const Decision<Args>& decision, const CallOptions& options) {
-  const std::optional<Slices> slices = answers_later(decision, options);
   cuda::FirstWords left;
-  cuda::FirstWords* const wanted = slices ? &left : nullptr;
+  cuda::FirstWords* const wanted = answers_later(decision, options) ? &left : nullptr;
   const int device = decision.device.ordinal;
   if (decision.packed)
     cuda::run_on_packed_operands(*decision.kernel, decision.args, decision.layout, device, options.stream, wanted);
   else cuda::run_on_device_operands(*decision.kernel, decision.args, device, options.stream, wanted);
-  if (left.read) log_answer(*slices, decision, options, left.words);
+  if (left.read) log_answer(decision, options, left.words);
 }
 
 // ---------------------------------------------------------------- the shortest calls

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "dispatch/dispatch.h"
-#include "plan/splits.h"
+#include "plan/prepacked_operand.h"
 #include "transfer/panel_plan.h"
 
 namespace fl {

@@ -4,14 +4,15 @@
 
 #include "core/errors.h"
 #include "core/operations.h"
+#include "cost/accurate_cost.h"
 #include "cost/cpu_rules.h"
 #include "cost/gemv_cuda_cost.h"
 #include "cost/rules.h"
 #include "cost/strict_cost.h"
 #include "cost/tall_skinny_cost.h"
+#include "plan/accurate_plan.h"
 #include "plan/chains.h"
 #include "plan/gemv_cuda_plan.h"
-#include "plan/sliced_plan.h"
 #include "plan/strict_plan.h"
 #include "plan/tall_skinny_plan.h"
 
@@ -41,11 +42,18 @@ namespace fl {
 
 // 4. One array per operation.
 namespace {
+constexpr Terms terms_of(std::string_view name) {
+  if (name == "fp16x2" || name == "fp16x2_mma") return Terms::fp16x2;
+  return name == "bf16x6" ? Terms::bf16x6 : Terms::none;
+}
+constexpr bool is_wgmma(std::string_view name) { return name == "fp16x2" || name == "bf16x6"; }
+
 constexpr Kernel<SgemmArgs> sgemm_rows[] = {
 #define SGEMM(name, needs, legal, cost, workspace, blurb) \
   {#name, Needs::needs, legal, cost, workspace, blurb, sgemm_##name},
-#define CUDA_SGEMM(name, needs, legal, cost, chain, workspace, blurb) \
-  {#name, Needs::needs, legal, cost, workspace, blurb, FL_CUDA_FN(sgemm_##name), chain},
+#define CUDA_SGEMM(name, needs, legal, cost, chain, workspace, blurb)                        \
+  {#name, Needs::needs,    legal,          cost, workspace, blurb, FL_CUDA_FN(sgemm_##name), \
+   chain, terms_of(#name), is_wgmma(#name)},
 #include "table/kernels.def"
 };
 constexpr Kernel<SgemvArgs> sgemv_rows[] = {

@@ -8,6 +8,7 @@
 #include "core/context.h"
 #include "core/export.h"
 #include "core/problem.h"
+#include "plan/terms.h"
 
 namespace fl {
 
@@ -26,6 +27,8 @@ struct Kernel {
   void (*run)(const Args&, const Context&);  // nullptr where this build has no CUDA
   // Float32 additions one after the other (chains.h); nullptr: any number will do.
   int64_t (*chain)(const Args&) = nullptr;
+  Terms terms = Terms::none;  // what it multiplies in place of float32 numbers
+  bool wgmma = false;         // terms by warpgroup products, which have tiles of 96 columns and fall back on bf16x6
 };
 
 template <class Args>

@@ -1,4 +1,4 @@
-// A run that is repeated: its workspace, the splits of operands that stay, and the run itself as a CUDA graph.
+// A run that is repeated: its workspace, the prepacked of operands that stay, and the run itself as a CUDA graph.
 #include "core/operations.h"
 #include "cuda/launch/graph.h"
 #include "cuda/launch/launch_kernel.h"
@@ -21,28 +21,30 @@ constexpr int runs_before_graph = 4;
 struct CapturedRun::State {
   int device;
   std::size_t bytes;
-  KeptSplits splits;
-  void* workspace = nullptr;       // and the splits behind it
+  PrepackedOperands prepacked;
+  void* workspace = nullptr;       // and the prepacked operands behind it
   cudaEvent_t last_use = nullptr;  // of that memory
   GraphExec graph = nullptr;
   int runs = 0;  // since the arguments changed
 
-  bool splits_ready() const { return (!splits.a.memory || splits.a.ready) && (!splits.b.memory || splits.b.ready); }
-  void set_splits_ready(bool ready) { splits.a.ready = splits.b.ready = ready; }
+  bool prepacked_ready() const {
+    return (!prepacked.a.memory || prepacked.a.ready) && (!prepacked.b.memory || prepacked.b.ready);
+  }
+  void set_prepacked_ready(bool ready) { prepacked.a.ready = prepacked.b.ready = ready; }
 };
 
-CapturedRun::CapturedRun(std::size_t workspace_bytes, const KeptSplits& splits, int device)
+CapturedRun::CapturedRun(std::size_t workspace_bytes, const PrepackedOperands& prepacked, int device)
     : state_(new State{.device = device,
-                       .bytes = aligned(workspace_bytes) + aligned(splits.a.bytes) + splits.b.bytes,
-                       .splits = splits}) {
+                       .bytes = aligned(workspace_bytes) + aligned(prepacked.a.bytes) + prepacked.b.bytes,
+                       .prepacked = prepacked}) {
   if (state_->bytes == 0) return;
   const DeviceGuard guard(device);
   const AllowDuringCapture allow;
   const cudaStream_t stream = library_stream(device);
   state_->workspace = pool_allocate(device, state_->bytes, stream);
   char* const behind = static_cast<char*>(state_->workspace) + aligned(workspace_bytes);
-  if (splits.a.bytes) state_->splits.a.memory = behind;
-  if (splits.b.bytes) state_->splits.b.memory = behind + aligned(splits.a.bytes);
+  if (prepacked.a.bytes) state_->prepacked.a.memory = behind;
+  if (prepacked.b.bytes) state_->prepacked.b.memory = behind + aligned(prepacked.a.bytes);
   cudaError_t error = cudaEventCreateWithFlags(&state_->last_use, cudaEventDisableTiming);
   if (error == cudaSuccess) error = cudaStreamSynchronize(stream);  // the memory may be used on any stream from now on
   if (error == cudaSuccess) return;
@@ -79,27 +81,27 @@ void CapturedRun::forget() {
   cuda::forget(state_->graph);
 }
 
-void CapturedRun::forget_splits() { state_->set_splits_ready(false); }
+void CapturedRun::forget_prepacked() { state_->set_prepacked_ready(false); }
 
 template <class Args>
 void CapturedRun::run(const Kernel<Args>& kernel, const Args& args, void* stream) {
   State& state = *state_;
-  const auto launch = [&](cudaStream_t on, const KeptSplits& splits) {
-    launch_kernel(kernel, args, state.device, state.workspace, on, &splits, true);
+  const auto launch = [&](cudaStream_t on, const PrepackedOperands& prepacked) {
+    launch_kernel(kernel, args, state.device, state.workspace, on, &prepacked, true);
   };
   queue_on_device(kernel, state.device, stream, [&](cudaStream_t queue) {
     // An event from outside a capture must not come into it, nor one of its own get out. Nor must a graph that is
-    // launched at any time write what is kept: it reads the splits that are there, or makes its own in the workspace.
-    if (is_capturing(queue)) return launch(queue, state.splits_ready() ? state.splits : KeptSplits{});
+    // launched at any time write what is kept: it reads the prepacked that are there, or makes its own in the workspace.
+    if (is_capturing(queue)) return launch(queue, state.prepacked_ready() ? state.prepacked : PrepackedOperands{});
     if (state.workspace) FL_CUDA(cudaStreamWaitEvent(queue, state.last_use, 0));
     try {
-      if (state.splits_ready()) {
-        const auto launch_on = [&](cudaStream_t on) { launch(on, state.splits); };
+      if (state.prepacked_ready()) {
+        const auto launch_on = [&](cudaStream_t on) { launch(on, state.prepacked); };
         if (++state.runs == runs_before_graph) state.graph = try_to_record(state.device, launch_on);
         if (!start(state.graph, queue)) launch_on(queue);
       } else {
-        launch(queue, state.splits);
-        state.set_splits_ready(true);
+        launch(queue, state.prepacked);
+        state.set_prepacked_ready(true);
       }
     } catch (...) {  // what was queued before it failed still uses the workspace
       if (state.workspace) ignore_errors(cudaEventRecord(state.last_use, queue));

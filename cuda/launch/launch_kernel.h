@@ -27,14 +27,16 @@ inline double blocks(const TransposeArgs& p) {
 
 template <class Args>
 void launch_kernel(const Kernel<Args>& kernel, const Args& args, int device, void* workspace, cudaStream_t stream,
-                   const KeptSplits* splits = nullptr, bool repeated = false) {
+                   const PrepackedOperands* prepacked = nullptr, bool repeated = false) {
   if (blocks(args) > INT_MAX)
     throw InvalidValue("a batch of " + std::to_string(args.batch) +
                        " problems is too large for one call on a CUDA device");
   const int sm_count = device_info(device).sm_count;
-  kernel.run(
-      args,
-      Context{.workspace = workspace, .stream = stream, .sm_count = sm_count, .splits = splits, .repeated = repeated});
+  kernel.run(args, Context{.workspace = workspace,
+                           .stream = stream,
+                           .sm_count = sm_count,
+                           .prepacked = prepacked,
+                           .repeated = repeated});
   if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) fail(error, "the launch", __FILE__, __LINE__);
 }
 

@@ -15,7 +15,7 @@
 #include "cuda/runtime/events.h"
 #include "cuda/runtime/ring.h"
 #include "cuda/runtime/trace.h"
-#include "plan/splits.h"
+#include "plan/prepacked_operand.h"
 
 namespace fl::cuda {
 
@@ -28,8 +28,8 @@ template <class Args>
 struct DeviceStep {
   Args args;
   const Kernel<Args>* kernel;
-  std::size_t after_stores = 0;  // what it overwrites has left with the first so many stores
-  KeptSplits splits = {};        // of its operands, that steps share
+  std::size_t after_stores = 0;      // what it overwrites has left with the first so many stores
+  PrepackedOperands prepacked = {};  // of its operands, that steps share
 };
 
 template <class Args>
@@ -147,7 +147,7 @@ class PanelDriver {
     for (; queued_ < ready_ && steps_[queued_].after_stores <= fetched_; ++queued_) {
       const DeviceStep<Args>& step = steps_[queued_];
       wait_for_stores(streams_.compute, step.after_stores, stores_before_compute_);
-      launch_kernel(*step.kernel, step.args, device_, workspace_, streams_.compute, &step.splits);
+      launch_kernel(*step.kernel, step.args, device_, workspace_, streams_.compute, &step.prepacked);
       FL_CUDA(cudaEventRecord(step_done(queued_), streams_.compute));
       trace("queued", queued_);
     }

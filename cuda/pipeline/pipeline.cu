@@ -9,7 +9,7 @@
 #include "core/operations.h"
 #include "cuda/launch/placement.h"
 #include "cuda/pipeline/pipeline_run.h"
-#include "cuda/pipeline/step_splits.h"
+#include "cuda/pipeline/prepacked_steps.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/memory_pool.h"
@@ -18,15 +18,15 @@ namespace fl::cuda {
 namespace {
 
 template <class Args>
-std::vector<DeviceStep<Args>> device_steps(const PanelPlan<Args>& plan, const Args& args, StepSplits& splits) {
+std::vector<DeviceStep<Args>> device_steps(const PanelPlan<Args>& plan, const Args& args, PrepackedSteps& prepacked) {
   std::vector<DeviceStep<Args>> steps;
   steps.reserve(plan.steps.size());
   for (const PanelStep<Args>& step : plan.steps)
-    steps.push_back({sub_problem(args, step.block), step.kernel, 0, splits.next(step)});
+    steps.push_back({sub_problem(args, step.block), step.kernel, 0, prepacked.next(step)});
   return steps;
 }
 
-// What is shared only saves time: without it each step splits its operands.
+// What is shared only saves time: without it each step prepacked its operands.
 void make_room(std::optional<PoolBuffer>& memory, int device, std::size_t bytes, cudaStream_t stream) {
   try {
     if (bytes > 0) memory.emplace(device, bytes, stream);
@@ -60,15 +60,15 @@ void run_pipeline(const PanelPlan<Args>& plan, const Args& host, const Args& lay
   const PipelineRun run(device, stream, bytes_in(on), device_bytes(output));
   const PoolBuffer memory(device, device_bytes(on) + workspace_bytes(plan, layout), stream);
   char* const workspace = place(on, memory.data());
-  StepSplits splits(plan, layout);
-  std::optional<PoolBuffer> for_splits;
-  make_room(for_splits, device, splits.bytes(), stream);
-  if (for_splits) splits.place(for_splits->data());
+  PrepackedSteps prepacked(plan, layout);
+  std::optional<PoolBuffer> for_prepacked;
+  make_room(for_prepacked, device, prepacked.bytes(), stream);
+  if (for_prepacked) prepacked.place(for_prepacked->data());
   const Lines<const float> old_output = as_input(output);
   PanelCopies copies;
   cut_up(plan, on, old_output, true, run.sizes(), copies);
   if (copies.clear_output) FL_CUDA(cudaMemsetAsync(*on.output.device, 0, device_bytes(output), stream));
-  run.carry_out(device_steps(plan, args, splits), copies, workspace, output);
+  run.carry_out(device_steps(plan, args, prepacked), copies, workspace, output);
 }
 
 #define FL_INSTANTIATE(Args)                                                 \

@@ -59,10 +59,10 @@ class Case:
         return all(x.flags.c_contiguous and 1 not in x.shape for x in arrays) and self.out in ("", "C")
 
     @property
-    def sliced(self) -> str:
-        """What rows that cut their operands into slices do: they "take" the case or "refuse" its numbers.
+    def terms(self) -> str:
+        """What kernels that split their operands into terms do: they "take" the case or "refuse" its numbers.
 
-        They do not cut ("") what has a small k; see ``SLICED_SMALLEST_K`` in the C++ sources.
+        They do not split ("") what has a small k; see ``TERMS_SMALLEST_K`` in the C++ sources.
         """
         a, b = (*self.operands, None)[:2]
         if self.op != "sgemm" or a.shape[-2 if self.options.get("trans_a") else -1] < 256:

@@ -37,7 +37,7 @@ class Matmul(_core.MatmulPlan):
         As for `fastlinalg.matmul`. "auto" is answered once, by `plan`.
     constant : {"a", "b"}, optional
         An operand whose values stay the same from one execution to the next, so that what can be prepared of it is
-        kept: its slices, where an accurate product on the device splits its operands. Whoever changes them says so
+        kept: its terms, where an accurate product on the device splits its operands. Whoever changes them says so
         with ``reset_operands(b=b)``; an `out` that overlaps it is refused.
 
     Attributes

@@ -66,14 +66,14 @@ def test_selftest_on_the_gpu():
 
 @pytest.mark.parametrize("every", [1, 43, 67, 1000])
 def test_few_cases_of_the_selftest(every):
-    """What sanitizers see of rows that cut their operands into slices is not only what these leave to others."""
+    """What sanitizers see of kernels that split their operands into terms is not only what these leave to others."""
     quick = list(cases("sgemm", quick=True))
-    few, more = (sample(quick, every, sliced) for sliced in (False, True))
+    few, more = (sample(quick, every, terms) for terms in (False, True))
     assert few == quick[::every] == more[: len(few)]
     assert len(more) <= len(few) + 2
-    taken, refused = ([case for case in more if case.sliced == answer] for answer in ("take", "refuse"))
+    taken, refused = ([case for case in more if case.terms == answer] for answer in ("take", "refuse"))
     assert all(case.operands[0].shape[-1] >= 256 for case in refused) and taken
-    # A tile of what stands by for refused slices that is whole, and others.
+    # A tile of the float32 fallback that is whole, and others.
     assert any(min(case.expected.value.shape) > 128 for case in refused)
     assert sample(list(cases("transpose", quick=True)), every, True)
 

@@ -28,7 +28,7 @@ table.writerow(["", "", *("unit" for _ in metrics)])
 called = sys.argv[sys.argv.index("--launch") + 1:]
 for name in called[:{calls}]:
     launches = ["void fl::transpose_naive_kernel<64, 8>(fl::TransposeArgs)"]
-    launches += ["void fl::sliced_split_kernel<Fp16>(SplitPlan)"] if name == "fp16x2" else []
+    launches += ["void fl::operand_split_kernel<Fp16>(SplitPlan)"] if name == "fp16x2" else []
     launches += [f"void fl::(anonymous namespace)::{{name}}_kernel<1, (int)2>(fl::SgemmArgs)"]
     for number, launch in enumerate(launches):
         table.writerow([number, launch, *("1,234.5" for _ in metrics)])
@@ -60,7 +60,7 @@ def test_a_row_for_every_launch_of_every_kernel(counters, tmp_path, capsys):
         rows = list(csv.DictReader(opened))
     assert [(row["kernel"], row["launch"]) for row in rows] == [
         ("naive", "naive_kernel"),
-        ("fp16x2", "sliced_split_kernel"),
+        ("fp16x2", "operand_split_kernel"),
         ("fp16x2", "fp16x2_kernel"),
     ]
     assert {row["time_ns"] for row in rows} == {"1234.5"} and rows[0]["shape"] == "64x64x64"

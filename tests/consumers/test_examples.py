@@ -48,8 +48,8 @@ def test_the_fall_backs_of_accurate_products():
     said = run("fall_backs").splitlines()
     answers = [line.split("computed by ")[1] for line in said if "computed by" in line]
     assert answers == [
-        "two fp16 slices",
-        "three bf16 slices because of the range of the operands",
+        "two fp16 terms",
+        "three bf16 terms because of the range of the operands",
         "plain float32 because of the range of the operands",
         "plain float32 because of NaN or infinite numbers",
     ]

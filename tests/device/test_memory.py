@@ -139,7 +139,7 @@ def test_memory_that_the_pool_holds_is_given_back_for_another_allocation():
 def test_accurate_does_without_a_workspace_that_does_not_fit(rng, limit):
     n = 2048
     a, b = normal(rng, n, n), normal(rng, n, n)
-    limit(3 * 4 * n * n + 8 * MIB)  # the operands, and half of what two fp16 slices of one of them take
+    limit(3 * 4 * n * n + 8 * MIB)  # the operands, and half of what two fp16 terms of one of them take
     buffers = [_core.DeviceBuffer(a.nbytes) for _ in range(3)]
     x, y, z = (buffer.ptr for buffer in buffers)
     buffers[0].upload(a)

@@ -196,7 +196,7 @@ def test_pinned_operands_are_used_where_they_are(torch, rng):
 def test_steps_share_the_splits_of_their_operands(m, n, k, row, caplog):
     """And split both themselves, with the same bits, where there is no room for that."""
     a, b = normal(m, k), normal(k, n, seed=1)
-    a[m // 2 :, 3] *= np.float32(2.0**40)  # some steps have what two slices cannot hold
+    a[m // 2 :, 3] *= np.float32(2.0**40)  # some steps have what two terms cannot hold
     got = sgemm(a, b, kernel=row.name)
     assert_product(got, a, b)
     with fl.Matmul(a, b, kernel=row.name, device="cuda") as plan:

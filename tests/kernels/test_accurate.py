@@ -32,8 +32,8 @@ def test_the_bound_holds_on_any_finite_data(row, kind):
         assert_same_bits(sgemm(left, right), got, f"{kind} {(m, n, k)}: a second run")
 
 
-LARGE = (2048, 2052, 4096)  # from here on three slices stand by for two
-DISPATCHED = (1040, 1156, 1300)  # dispatch takes two slices for this
+LARGE = (2048, 2052, 4096)  # from here on three terms are the fallback of two
+DISPATCHED = (1040, 1156, 1300)  # dispatch takes two terms for this
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -134,7 +134,7 @@ def test_strict_is_refused(row):
 
 @pytest.mark.parametrize("values", ["normal", "uniform", "graded", "twelve_decades", "tiny_lines", "subnormal"])
 @pytest.mark.parametrize("k", [256, 1000, 1300])
-def test_three_slices_are_exact_for_the_identity(values, k):
+def test_three_terms_are_exact_for_the_identity(values, k):
     a, _ = data(values, 200, 8, k)
     eye = np.eye(k, dtype=np.float32)
     np.testing.assert_array_equal(fl.sgemm(a, eye, kernel="bf16x6"), a)
@@ -150,7 +150,7 @@ def test_three_slices_are_exact_for_the_identity(values, k):
         ("many_octaves", "strict"),
     ],
 )
-def test_which_slices_answer_is_decided_by_the_data(kind, answers):
+def test_which_terms_answer_is_decided_by_the_data(kind, answers):
     """Each scheme has bits of its own: who answered shows in the result."""
     a, b = data(kind, *LARGE)
     whole = on_device(a, b)
@@ -165,15 +165,15 @@ def test_which_slices_answer_is_decided_by_the_data(kind, answers):
 
 # Kind of data, kernel, m, who computes. Each m is another one, since a shape is logged once in a row.
 FALL_BACKS = [
-    ("normal", "fp16x2", 2055, "two fp16 slices"),
-    ("graded", "fp16x2", 2049, "three bf16 slices because of the range of the operands"),
+    ("normal", "fp16x2", 2055, "two fp16 terms"),
+    ("graded", "fp16x2", 2049, "three bf16 terms because of the range of the operands"),
     ("many_octaves", "fp16x2", 2050, "plain float32 because of the range of the operands"),
     ("nan", "fp16x2", 2051, "plain float32 because of NaN or infinite numbers"),
-    ("graded", "fp16x2", 200, "plain float32 because of the range of the operands"),  # too small for bf16x6 to stand by
-    ("normal", "fp16x2_mma", 2058, "two fp16 slices"),
+    ("graded", "fp16x2", 200, "plain float32 because of the range of the operands"),  # too small for bf16x6 as a fallback
+    ("normal", "fp16x2_mma", 2058, "two fp16 terms"),
     ("graded", "fp16x2_mma", 2056, "plain float32 because of the range of the operands"),
     ("nan", "fp16x2_mma", 2057, "plain float32 because of NaN or infinite numbers"),
-    ("graded", "bf16x6", 2052, "three bf16 slices"),
+    ("graded", "bf16x6", 2052, "three bf16 terms"),
     ("many_octaves", "bf16x6", 2053, "plain float32 because of the range of the operands"),
     ("nan", "bf16x6", 2054, "plain float32 because of NaN or infinite numbers"),
 ]
@@ -225,7 +225,7 @@ def test_every_tile(row, shape, pad):
 @pytest.mark.parametrize("shape", TILED[:4], ids=lambda shape: "x".join(map(str, shape)))
 @pytest.mark.parametrize("trans", list(product((False, True), repeat=2)), ids=str)
 def test_what_stands_by_for_every_tile(row, shape, trans):
-    """Data that slices cannot hold, in products for which the plain kernel runs in the same launch."""
+    """Data that terms cannot hold, in products whose float32 fallback runs in the same launch."""
     m, n, k = shape
     a, b = data("many_octaves", m, n, k)
     left, right = np.ascontiguousarray(a.T) if trans[0] else a, np.ascontiguousarray(b.T) if trans[1] else b
@@ -236,7 +236,7 @@ def test_what_stands_by_for_every_tile(row, shape, trans):
 
 @pytest.mark.parametrize("shape", [(760, 750, 520), (760, 746, 1100), (1530, 1500, 260), (1536, 1488, 1400)], ids=str)
 def test_strips_of_as_many_columns_as_a_tile_has(shape):
-    """Tiles of 96 columns: the split pass packs B for them, in one piece of k or several. Slices, and so bits, do not
+    """Tiles of 96 columns: the split pass lays B out for them, in one piece of k or several. Terms, and so bits, do not
     depend on the order of the operands."""
     a, b = data("normal", *shape)
     rows = np.arange(0, shape[0], 37)

@@ -1,4 +1,4 @@
-"""Sliced products of few tiles and a long k, which is cut over the grid, and few long lines, split in strips."""
+"""Accurate products of few tiles and a long k, by split-K, and few long lines, split in segments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.gpu
 F32 = np.float32
 SHAPES = ((200, 136, 20001), (131, 257, 16390), (384, 250, 13000))
 cut_row = pytest.mark.parametrize("row", rows("sgemm", names=ACCURATE_SPLIT_K))
-# The guessed scales hold; those of all lines or of one are wrong; two slices refuse; three refuse; zeros.
+# The guessed scales hold; those of all lines or of one are wrong; two terms are rejected; three are; zeros.
 KINDS = ("normal", "uniform", "late_start", "late_start_of_b", "one_late_line", "one_late_line_of_b", "late_and_huge",
          "late_and_tiny", "growing", "graded", "twelve_decades", "many_octaves", "zero_lines",
          "huge_and_tiny_rows")  # fmt: skip
@@ -31,7 +31,7 @@ def workspace(name, m, n, k):
 
 @pytest.mark.parametrize("shape", [*SHAPES, (256, 256, 65536), (700, 600, 40000)], ids=str)
 def test_sums_of_ranges_are_bounded_and_reported(shape):
-    """Three slices take half as much again as two; what is more are sums, of two tiles to a multiprocessor at most."""
+    """Three terms take half as much again as two; what is more are sums, of two tiles to a multiprocessor at most."""
     sums = workspace("bf16x6", *shape) - 1.5 * workspace("fp16x2_mma", *shape)
     assert 2**20 < sums <= 2 * 132 * 128 * 128 * 4
 
@@ -157,7 +157,7 @@ def test_in_a_graph(row, torch, rng):
         assert_product(out.cpu().numpy(), *host, context=kind)
 
 
-def test_dispatch_takes_two_slices_where_they_are_faster():
+def test_dispatch_takes_two_terms_where_they_are_faster():
     for m, n, k in ((512, 512, 65536), (384, 384, 32768), (640, 640, 20000)):
         with fl.Matmul(*on_device(np.empty((m, k), F32), np.empty((k, n), F32))) as plan:
             plan.plan()

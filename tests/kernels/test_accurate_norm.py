@@ -75,7 +75,7 @@ def test_every_tile_is_no_less_accurate_than_a_chain_of_float32(row, shape, kind
 
 
 def test_little_is_lost_on_average(rng):
-    """The tensor cores truncate; two slices give most of it back, but not to what may be exact."""
+    """The tensor cores truncate; two terms compensate for most of it, but not in what may be exact."""
     a, b = rng.random((400, 1024), np.float32), rng.random((1024, 400), np.float32)
     exact = a.astype(np.float64) @ b
     assert -1.5 < np.mean((fl.sgemm(a, b, kernel="fp16x2") - exact) / exact) / UNIT < 0.5

@@ -1,4 +1,4 @@
-"""fl.Matmul with a constant operand, of which accurate products keep the split."""
+"""fl.Matmul with a constant operand, which accurate products prepack."""
 
 from __future__ import annotations
 
@@ -139,15 +139,15 @@ def hard(kind, rng, k, n):
         x[k // 2, n // 2] = np.nan
     if kind == "infinite":
         x[3, 5] = np.inf
-    if kind == "wide":  # two slices cannot hold it
+    if kind == "wide":  # two terms cannot hold it
         x *= 2.0 ** rng.integers(-60, 61, (k, 1)).astype(F32)
     return x
 
 
 @pytest.mark.parametrize("row", rows("sgemm", strict=False))
-@pytest.mark.parametrize("sizes", [(256, 256, 320), (2048, 2048, 4096)], ids=["small", "bf16x6 stands by"])
+@pytest.mark.parametrize("sizes", [(256, 256, 320), (2048, 2048, 4096)], ids=["small", "bf16x6 as fallback"])
 def test_the_guard_asks_both_operands_each_time(row, sizes, rng):
-    """What the slices cannot hold may be in the kept operand or in the other, and go again."""
+    """What the terms cannot hold may be in the prepacked operand or in the other, and go again."""
     m, n, k = sizes
     a, b, out = zeros(m, k), zeros(k, n), zeros(m, n)
     kinds = ["normal", "wide", "NaN", "normal"] + (["infinite", "wide", "normal"] if m < 1000 else [])
@@ -233,7 +233,7 @@ def test_memory(rng, caplog):
     try:
         with caplog.at_level("DEBUG", logger="fastlinalg"):
             assert used_by(constant="b") == plain
-        assert f"no {kept - plain} bytes to keep the split of the constant operand" in caplog.text
+        assert f"no {kept - plain} bytes to prepack the constant operand" in caplog.text
     finally:
         fl.cuda.set_memory_limit(0)
     assert used_by(constant="b") == kept

@@ -10,7 +10,7 @@
 
 #include "device/hardware.h"
 #include "memory.h"
-#include "plan/splits.h"
+#include "plan/prepacked_operand.h"
 #include "scheduler.h"
 #include "table/registry.h"
 
@@ -89,17 +89,19 @@ const Kernel<Args>& answering(const Kernel<Args>&, const Args&) {
   return row<Args>("reference", false);
 }
 
-// The split of an operand is a copy of its lines here, one after the other. What is read of it is the copy: a split
+// A prepacked operand is a copy of its lines here, one after the other. What is read of it is the copy: one
 // that is out of date shows, and one that nobody has made is NaN.
-void use_split(const KeptSplit& kept, ConstMatrix& x, int64_t lines, int64_t k, bool by_rows, int64_t problem) {
-  if (!kept.memory) return;
-  if (kept.first % SPLIT_UNIT || kept.first + lines > kept.lines) simulated::wrong("a split of other lines");
-  char* const memory = kept.memory + std::size_t(problem) * kept.apart;
-  const std::size_t end = std::size_t(problem) * kept.apart + std::size_t(kept.lines * k) * sizeof(float);
-  if (end > kept.bytes) simulated::wrong("the memory for a split is too small");
-  simulated::check_device_access(kept.memory, kept.bytes, "the split of an operand");
-  float* const copy = reinterpret_cast<float*>(memory) + kept.first * k;
-  if (!kept.ready && (problem == 0 || kept.apart))
+void use_prepacked(const PrepackedOperand& prepacked, ConstMatrix& x, int64_t lines, int64_t k, bool by_rows,
+                   int64_t problem) {
+  if (!prepacked.memory) return;
+  if (prepacked.first % PREPACKED_UNIT || prepacked.first + lines > prepacked.lines)
+    simulated::wrong("a prepacked operand of other lines");
+  char* const memory = prepacked.memory + std::size_t(problem) * prepacked.apart;
+  const std::size_t end = std::size_t(problem) * prepacked.apart + std::size_t(prepacked.lines * k) * sizeof(float);
+  if (end > prepacked.bytes) simulated::wrong("the memory for a prepacked operand is too small");
+  simulated::check_device_access(prepacked.memory, prepacked.bytes, "a prepacked operand");
+  float* const copy = reinterpret_cast<float*>(memory) + prepacked.first * k;
+  if (!prepacked.ready && (problem == 0 || prepacked.apart))
     for (int64_t i = 0; i < lines; ++i)
       for (int64_t l = 0; l < k; ++l) copy[i * k + l] = x.data[by_rows ? i * x.rs + l * x.cs : i * x.cs + l * x.rs];
   x.data = copy;
@@ -115,19 +117,19 @@ void answer(const Kernel<Args>& gpu, const Args& p) {
   cpu.run(p, {.workspace = workspace.get(), .threads = 1});
 }
 
-void answer(const Kernel<SgemmArgs>& gpu, const SgemmArgs& p, const KeptSplits& splits) {
-  if (!splits.a.memory && !splits.b.memory) return answer(gpu, p);
+void answer(const Kernel<SgemmArgs>& gpu, const SgemmArgs& p, const PrepackedOperands& prepacked) {
+  if (!prepacked.a.memory && !prepacked.b.memory) return answer(gpu, p);
   for (int64_t i = 0; i < p.batch; ++i) {
     SgemmArgs one = p;
     one.batch = 1;
     one.a.data += i * p.a.bs, one.b.data += i * p.b.bs, one.c.data += i * p.c.bs;
-    use_split(splits.a, one.a, p.m, p.k, true, i);
-    use_split(splits.b, one.b, p.n, p.k, false, i);
+    use_prepacked(prepacked.a, one.a, p.m, p.k, true, i);
+    use_prepacked(prepacked.b, one.b, p.n, p.k, false, i);
     answer(gpu, one);
   }
 }
 template <class Args>
-void answer(const Kernel<Args>& gpu, const Args& p, const KeptSplits&) {
+void answer(const Kernel<Args>& gpu, const Args& p, const PrepackedOperands&) {
   answer(gpu, p);
 }
 
@@ -141,7 +143,7 @@ void launch(const char* name, const Args& p, const Context& context) {
     simulated::wrong(std::string(name) + " is launched, and the code that is loaded, " + code + ", lacks its body");
   void* const workspace = context.workspace;
   const std::size_t bytes = gpu.workspace(p);
-  const KeptSplits splits = context.splits ? *context.splits : KeptSplits{};
+  const PrepackedOperands prepacked = context.prepacked ? *context.prepacked : PrepackedOperands{};
   const simulated::Lock lock(simulated::mutex);
   simulated::Stream& stream = simulated::stream_of(static_cast<cudaStream_t>(context.stream));
   simulated::enqueue(stream, [=] {
@@ -156,7 +158,7 @@ void launch(const char* name, const Args& p, const Context& context) {
     if (bytes && std::any_of(static_cast<unsigned char*>(workspace), static_cast<unsigned char*>(workspace) + bytes,
                              [](unsigned char byte) { return byte != 0xAB; }))
       simulated::wrong("two kernels use the same workspace at the same time");
-    answer(gpu, p, splits);
+    answer(gpu, p, prepacked);
     if (bytes) std::memset(workspace, 0xCD, bytes);
   });
 }

@@ -45,12 +45,8 @@ def is_kernel(folder: str) -> bool:
     return folder.startswith(("cpp/kernels", "cuda/kernels"))
 
 
-# Traits are to say which kernels split operands.
-EXCEPTIONS = {("cpp/cost", "cpp/table")}
-
-
 def may_include(folder: str, other: str) -> bool:
-    if folder == other or (folder, other) in EXCEPTIONS:
+    if folder == other:
         return True
     if is_kernel(folder):
         return other in SEEN_BY_KERNELS or (other == "cuda/kernels/common" and folder.startswith("cuda/"))

@@ -1,4 +1,4 @@
-"""Operands made to break a product of sliced numbers, by name: every kind is finite, and so is the product."""
+"""Operands made to break a product by terms, by name: every kind is finite, and so is the product."""
 
 from __future__ import annotations
 

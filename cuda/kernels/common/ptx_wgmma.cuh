@@ -54,11 +54,11 @@ __device__ __forceinline__ void wait_boxes_read() {  // all but the latest N hav
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
 }
 
-// ---------------------------------------------------------------- barriers by number, for warpgroups in turns
-__device__ __forceinline__ void turn_wait(int id, int threads) {  // bar.sync
+// ---------------------------------------------------------------- barriers by number, for warpgroups in ping-pong
+__device__ __forceinline__ void named_barrier_sync(int id, int threads) {  // bar.sync
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
-__device__ __forceinline__ void turn_pass(int id, int threads) {  // bar.arrive
+__device__ __forceinline__ void named_barrier_arrive(int id, int threads) {  // bar.arrive
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 

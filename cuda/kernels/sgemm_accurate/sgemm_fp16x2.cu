@@ -1,78 +1,94 @@
-// Float32 accuracy at the speed of the tensor cores: each operand as the sum of two fp16 slices, three products.
+// Float32 accuracy at the speed of the tensor cores: each operand as the sum of two fp16 terms, three products (an
+// Ozaki scheme with two terms).
 //
-// The split pass, the product, and what stands by for numbers that two slices cannot hold (docs/accuracy.md): three
-// bf16 slices, and behind those a strict kernel. Which of them has something to do is decided on the device. Calls with
-// a small k, and those with an alpha that is NaN or infinite, run the strict kernel alone.
-// A batch is a loop: the problems that come here are large enough, and the workspace stays that of one problem.
+// The split pass (operand_split.cuh), the product, and fallbacks for numbers that two terms cannot hold
+// (range_check.cuh, docs/accuracy.md): three bf16 terms, and behind those plain float32. Which of them has something to
+// do is decided on the device. Calls with a small k, and those with an alpha that is NaN or infinite, run in float32
+// alone. A batch is a loop: the problems that come here are large enough, and the workspace stays that of one problem.
+//
+// The product is computed by persistent blocks (persistent_product.cuh), by a block for each tile where tiles are few
+// (single_tile_product.cuh), or split along k where k is long besides (split_k.cuh). What these share: pipeline.cuh,
+// and epilogue.cuh. The plan says which (cpp/plan/accurate_plan.h).
 #include <cmath>
 
-#include "cuda/kernels/sgemm_accurate/sliced_ranges.cuh"
+#include "cuda/kernels/sgemm_accurate/split_k.cuh"
 
 namespace fl {
 namespace {
 
-using Tall = ProductTile<Fp16Slices, 2, 128, 2, 2, 2>;
-using Middle = ProductTile<Fp16Slices, 1, 128, 3, 2, 1>;
-using Wide = ProductTile<Fp16Slices, 1, 96, 3, 2, 1>;
-using Even = ProductTile<Fp16Slices, 1, 128, 2, 3, 1>;
-using Small = ProductTile<Fp16Slices, 1, 64, 2, 4, 1>;
-using Flat = SingleTile<Fp16Slices, 2, 1, 64, 4, 1>;
-using Broad = SingleTile<Fp16Slices, 1, 2, 96, 4, 1>;
-using Square = SingleTile<Fp16Slices, 1, 2, 64, 4, 1>;
-using SquareBy2 = SingleTile<Fp16Slices, 1, 2, 64, 4, 2>;
+using Tall = PersistentTile<Fp16Terms, 2, 128, 2, 2, 2>;
+using Middle = PersistentTile<Fp16Terms, 1, 128, 3, 2, 1>;
+using Wide = PersistentTile<Fp16Terms, 1, 96, 3, 2, 1>;
+using Even = PersistentTile<Fp16Terms, 1, 128, 2, 3, 1>;
+using Small = PersistentTile<Fp16Terms, 1, 64, 2, 4, 1>;
+using Flat = SingleTile<Fp16Terms, 2, 1, 64, 4, 1>;
+using Broad = SingleTile<Fp16Terms, 1, 2, 96, 4, 1>;
+using Square = SingleTile<Fp16Terms, 1, 2, 64, 4, 1>;
+using SquareBy2 = SingleTile<Fp16Terms, 1, 2, 64, 4, 2>;
 
-// What products of other sizes can share has strips of 64 columns: then tiles of such columns take the place of those
-// with 96, with the same bits.
-SlicedChoice tile_for(const SgemmArgs& p, const SlicedRanges& ranges, const Context& ctx) {
-  if (ranges.count > 1) return {SlicedTile::ranges_128x128, SLICE_BLOCK, ranges.rounds_area, ranges.ends};
-  SlicedChoice choice = sliced_choice(p.m, p.n, p.k, ctx.sm_count);
-  const bool shared = ctx.splits->b.memory && ctx.splits->b.shared;
-  if (shared && choice.b_tile != SLICE_BLOCK) {
-    choice.tile = choice.tile == SlicedTile::single_64x96 ? SlicedTile::single_64x64 : SlicedTile::middle_192x128;
-    choice.b_tile = SLICE_BLOCK;
+template <AccurateTile TILE, class T>
+constexpr bool is_planned_as = is_planned(TILE, T::BM, T::BN, T::PARTS);
+static_assert(is_planned_as<AccurateTile::tall_256x128, Tall> && is_planned_as<AccurateTile::middle_192x128, Middle> &&
+                  is_planned_as<AccurateTile::middle_192x96, Wide> && is_planned_as<AccurateTile::even_128x128, Even> &&
+                  is_planned_as<AccurateTile::small_128x64, Small> &&
+                  is_planned_as<AccurateTile::single_128x64, Flat> &&
+                  is_planned_as<AccurateTile::single_64x96, Broad> &&
+                  is_planned_as<AccurateTile::single_64x64, Square> &&
+                  is_planned_as<AccurateTile::single_64x64_by_2, SquareBy2>,
+              "a tile has another size or other parts of k than the plan reckons with");
+
+// A prepacked B that products of other sizes can share has panels of 64 columns: then tiles of such columns take the
+// place of those with 96, with the same bits.
+AccurateTileChoice tile_for(const SgemmArgs& p, const AccurateSplitK& split_k, const Context& ctx) {
+  if (split_k.count > 1) return {AccurateTile::split_k_128x128, TERM_BLOCK, split_k.rounds_area, split_k.ends};
+  AccurateTileChoice choice = choose_accurate_tile(p.m, p.n, p.k, ctx.sm_count);
+  const bool shared = ctx.prepacked->b.memory && ctx.prepacked->b.shared;
+  if (shared && choice.b_panel != TERM_BLOCK) {
+    choice.tile = choice.tile == AccurateTile::single_64x96 ? AccurateTile::single_64x64 : AccurateTile::middle_192x128;
+    choice.b_panel = TERM_BLOCK;
   }
   return choice;
 }
 
 void multiply_one(const SgemmArgs& p, const Context& ctx) {
-  const SlicedRanges ranges = sliced_ranges(p.m, p.n, p.k);
-  const SlicedChoice choice = tile_for(p, ranges, ctx);
-  const SlicedOperands at(p, SlicedPlan(p, Slices::fp16x2, choice.b_tile, ranges), Slices::fp16x2, ctx);
-  const SlicedBound bound(Slices::fp16x2, p.k);
-  unsigned* const verdicts = at.verdicts;
-  const bool more = bf16x6_stands_by(p);
-  bool settled = false;
-  launch_split<Fp16Slices>(p, at, bound, nullptr, ctx);
+  const AccurateSplitK split_k = accurate_split_k(p.m, p.n, p.k);
+  const AccurateTileChoice choice = tile_for(p, split_k, ctx);
+  const ProductOperands at(p, AccuratePlan(p, Terms::fp16x2, choice.b_panel, split_k), Terms::fp16x2, ctx);
+  const RangeBound bound(Terms::fp16x2, p.k);
+  unsigned* const statuses = at.statuses;
+  const bool bf16x6 = has_bf16x6_fallback(p);
+  bool with_fallback = false;
+  launch_split<Fp16Terms>(p, at, bound, nullptr, ctx);
   const auto product = [&](auto tile) {
-    launch_product<decltype(tile)>(p, at, bound, nullptr, verdicts, ctx);
+    launch_product<decltype(tile)>(p, at, bound, nullptr, statuses, ctx);
     return false;
   };
   const auto single = [&](auto tile) {
-    return launch_single<decltype(tile)>(p, at, bound, nullptr, verdicts, !more, ctx);
+    return launch_single<decltype(tile)>(p, at, bound, nullptr, statuses, !bf16x6, ctx);
   };
   switch (choice.tile) {
-    case SlicedTile::tall_256x128: settled = product(Tall{}); break;
-    case SlicedTile::middle_192x128: settled = product(Middle{}); break;
-    case SlicedTile::middle_192x96: settled = product(Wide{}); break;
-    case SlicedTile::even_128x128: settled = product(Even{}); break;
-    case SlicedTile::small_128x64: settled = product(Small{}); break;
-    case SlicedTile::single_128x64: settled = single(Flat{}); break;
-    case SlicedTile::single_64x96: settled = single(Broad{}); break;
-    case SlicedTile::single_64x64: settled = single(Square{}); break;
-    case SlicedTile::single_64x64_by_2: settled = single(SquareBy2{}); break;
-    case SlicedTile::ranges_128x128:
-      launch_ranges<Fp16Slices>(p, at, ranges, bound, nullptr, verdicts, !more, ctx);
-      settled = true;
+    case AccurateTile::tall_256x128: with_fallback = product(Tall{}); break;
+    case AccurateTile::middle_192x128: with_fallback = product(Middle{}); break;
+    case AccurateTile::middle_192x96: with_fallback = product(Wide{}); break;
+    case AccurateTile::even_128x128: with_fallback = product(Even{}); break;
+    case AccurateTile::small_128x64: with_fallback = product(Small{}); break;
+    case AccurateTile::single_128x64: with_fallback = single(Flat{}); break;
+    case AccurateTile::single_64x96: with_fallback = single(Broad{}); break;
+    case AccurateTile::single_64x64: with_fallback = single(Square{}); break;
+    case AccurateTile::single_64x64_by_2: with_fallback = single(SquareBy2{}); break;
+    case AccurateTile::split_k_128x128:
+      launch_split_k<Fp16Terms>(p, at, split_k, bound, nullptr, statuses, !bf16x6, ctx);
+      with_fallback = true;
       break;
   }
-  if (more) launch_bf16x6(p, verdicts, verdicts + 1, ctx);  // in the workspace: what is kept stays as it is
-  else if (!settled) launch_sliced_fallback(p, verdicts, ctx);
+  if (bf16x6) launch_bf16x6(p, statuses, statuses + 1, ctx);  // in the workspace: prepacked operands stay
+  else if (!with_fallback) launch_float32_fallback(p, statuses, ctx);
 }
 
 }  // namespace
 
 void sgemm_fp16x2(const SgemmArgs& p, const Context& ctx) {
-  if (!sliced_fits(p.k) || !std::isfinite(p.alpha)) return launch_sliced_fallback(p, nullptr, ctx);
+  if (!terms_fit(p.k) || !std::isfinite(p.alpha)) return launch_float32_fallback(p, nullptr, ctx);
   for_each_problem(p, ctx, multiply_one);
 }
 

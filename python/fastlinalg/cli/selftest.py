@@ -27,7 +27,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--device", choices=("cpu", "cuda", "all"), default="all", help="whose kernels (default: all)")
     parser.add_argument("--quick", action="store_true", help="fewer shapes")
     parser.add_argument("--every", type=positive, default=1, metavar="N", help="only each N-th case, for slow checkers")
-    parser.add_argument("--sliced", action="store_true", help="with --every: also products that are cut into slices")
+    parser.add_argument("--terms", action="store_true", help="with --every: also products by terms of fp16 or bf16")
     parser.add_argument("--op", choices=OPERATIONS, action="append", help="only this operation; may be repeated")
     parser.add_argument("--seed", type=seed, default=0, help="of the random operands (default: 0)")
     parser.set_defaults(run=run)
@@ -127,15 +127,15 @@ def check_kernel(op_cases: list[Case], kernel: str | None, precision: str, devic
     return outcome
 
 
-def sample(op_cases: list[Case], every: int, sliced: bool) -> list[Case]:
+def sample(op_cases: list[Case], every: int, terms: bool) -> list[Case]:
     """Each `every`-th case, for checkers that make kernels hundreds of times slower.
 
-    `sliced`: if that happens to leave out what is cut into slices, a case that is taken and one that is refused come on
+    `terms`: if that happens to leave out products by terms of fp16 or bf16, a case that is taken and one that is refused come on
     top. In "accurate" these are most of the kernels' code.
     """
     picked = op_cases[::every]
-    for answer in ("take", "refuse") if sliced else ():
-        cut = [case for case in op_cases if case.sliced == answer]
+    for answer in ("take", "refuse") if terms else ():
+        cut = [case for case in op_cases if case.terms == answer]
         if not any(case in picked for case in cut):
             picked += cut[-1:]
     return picked
@@ -180,7 +180,7 @@ def run(args: argparse.Namespace) -> int:
         op_cases = list(cases(op, quick=args.quick, seed=args.seed))
         for device in devices:
             for label, name, precision in _subjects(op, device):
-                picked = sample(op_cases, args.every, args.sliced and precision == "accurate")
+                picked = sample(op_cases, args.every, args.terms and precision == "accurate")
                 outcome = check_kernel(picked, name, precision, device)
                 _report(op, label, device, outcome)
                 tested, failed = tested + 1, failed + (not outcome.passed)

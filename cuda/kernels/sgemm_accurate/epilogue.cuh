@@ -1,16 +1,21 @@
-// How sums leave the accumulators of a product from scaled slices: scaled back, put into a box of 16 rows by 32 columns
-// in shared memory, and from there to C. With beta the old values of C are read into the same box one box ahead.
+// Epilogues: how sums of scaled terms leave the accumulators. They are scaled back by the exponents of their line of A
+// and of B, and by alpha.
+//
+// StagedEpilogue puts them into a box of 16 rows by 32 columns in shared memory; from there they go to C by TMA store
+// or by ordinary stores. With beta the old values of C are read into the same box one box ahead. The direct store, from
+// registers, is that of single_tile_product.cuh.
 #pragma once
 
 #include "cuda/kernels/common/ptx_wgmma.cuh"
-#include "cuda/kernels/sgemm_accurate/slices.cuh"
+#include "cuda/kernels/sgemm_accurate/terms.cuh"
 
 namespace fl {
 
 // Swizzled as tensor maps do: 16-byte parts of a row change places with the row's number.
 constexpr int BOX_BYTES = 16 * 32 * 4;
 
-struct Epilogue {
+// What all of them have to know.
+struct AccurateEpilogue {
   const int *a_exponents, *b_exponents;
   float* c;
   int64_t ldc;
@@ -28,24 +33,24 @@ __device__ __forceinline__ float scale_wide(float x, int e) {
 
 // How C is written, known when the kernel is compiled: what one kernel has of code counts, because each block runs the
 // part that stores only once per tile and fetches it anew (a quarter of the samples at 2048 with all in one kernel).
-//   boxes  the copy engine stores; C is aligned and not read
-//   blend  the same, and C is read
-//   rows   ordinary stores for any C, which may be read
-enum class WayOut { boxes, blend, rows };
+//   tma        the tensor memory accelerator stores boxes; C is aligned and not read
+//   tma_blend  the same, and C is read
+//   direct     ordinary stores for any C, which may be read
+enum class Store { tma, tma_blend, direct };
 
-// One warp's way out: two boxes in turn.
-template <WayOut WAY>
-struct BoxWriter {
-  static constexpr bool BOXES = WAY != WayOut::rows;
-  const Epilogue& out;
+// Of one warp, which has two boxes and uses them alternately.
+template <Store STORE>
+struct StagedEpilogue {
+  static constexpr bool TMA = STORE != Store::direct;
+  const AccurateEpilogue& out;
   const CUtensorMap* map;
   uint32_t boxes;
   bool wide;
-  int turn = 0;
+  int box = 0;
   bool fresh = false;
 
   __device__ __forceinline__ bool reads() const {
-    return WAY == WayOut::blend || (WAY == WayOut::rows && out.beta != 0.0f);
+    return STORE == Store::tma_blend || (STORE == Store::direct && out.beta != 0.0f);
   }
 
   // To be called before the first rows of a tile are stored, and after the last ones of the tile before. WAVES times 16
@@ -61,13 +66,13 @@ struct BoxWriter {
   }
 
   // From here on every box is a new one: `from` on there is room for the rest of the stores.
-  __device__ __forceinline__ void use_fresh_boxes(uint32_t from) { boxes = from, turn = 0, fresh = true; }
+  __device__ __forceinline__ void use_fresh_boxes(uint32_t from) { boxes = from, box = 0, fresh = true; }
 
   // Rows row0 to row0 + 15, columns from col0 on, 32 at a time; zeroes what it has stored. Lane l holds columns 16 * j
-  // + 4 * (l % 4) on, four of them, of rows l / 4 and l / 4 + 8: see SplitShare. More: rows row0 + 64 on follow.
+  // + 4 * (l % 4) on, four of them, of rows l / 4 and l / 4 + 8: see SplitThreadMap. More: rows row0 + 64 on follow.
   template <int ACC>
   __device__ __forceinline__ void store(float (&acc)[ACC], int from, int to, int row0, int col0, bool more) {
-    constexpr int BANDS = ACC / 16;
+    constexpr int BANDS = ACC / 16;  // of 32 columns
     const int lane = threadIdx.x % 32, r = lane / 4, q = lane % 4;
     const int down[2] = {__ldg(out.a_exponents + row0 + r), __ldg(out.a_exponents + row0 + r + 8)};
     const int4* across = reinterpret_cast<const int4*>(out.b_exponents + col0) + q;
@@ -84,7 +89,7 @@ struct BoxWriter {
       } else {
         wait_for_box();
       }
-      const uint32_t at = boxes + turn * BOX_BYTES;
+      const uint32_t at = boxes + box * BOX_BYTES;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         float x[8];
@@ -102,7 +107,7 @@ struct BoxWriter {
         store_part(first, odd ? high : low);
         store_part(first ^ 64, odd ? low : high);
       }
-      if constexpr (BOXES) {
+      if constexpr (TMA) {
         ptx::async_proxy_fence();
         __syncwarp();
         if (lane == 0) {
@@ -113,7 +118,7 @@ struct BoxWriter {
         __syncwarp();
         write_rows(at, row0, col0 + band * 32);
       }
-      turn = fresh ? turn + 1 : turn ^ 1;
+      box = fresh ? box + 1 : box ^ 1;
       if (reads()) {
         if (band + 1 < BANDS) read_ahead(row0, col0 + band * 32 + 32);
         else if (more) read_ahead(row0 + 64, col0);
@@ -122,21 +127,21 @@ struct BoxWriter {
   }
 
   __device__ __forceinline__ void finish() const {
-    if (BOXES && threadIdx.x % 32 == 0) ptx::wait_boxes_read<0>();
+    if (TMA && threadIdx.x % 32 == 0) ptx::wait_boxes_read<0>();
   }
 
  private:
-  // The next box in turn is free once every store but the latest has left it.
+  // The next box is free once every store but the latest has left it.
   __device__ __forceinline__ void wait_for_box() const {
-    if (BOXES && !fresh && threadIdx.x % 32 == 0) ptx::wait_boxes_read<1>();
+    if (TMA && !fresh && threadIdx.x % 32 == 0) ptx::wait_boxes_read<1>();
     __syncwarp();
   }
   // What is outside of C is not read; what takes its place goes nowhere.
   __device__ __forceinline__ void read_ahead(int row0, int col0) const {
     wait_for_box();
     const int lane = threadIdx.x % 32;
-    const uint32_t to = boxes + turn * BOX_BYTES;
-    if constexpr (BOXES) {
+    const uint32_t to = boxes + box * BOX_BYTES;
+    if constexpr (TMA) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int r = i * 4 + lane / 8, row = row0 + r, col = col0 + lane % 8 * 4;
@@ -185,5 +190,22 @@ struct BoxWriter {
     __syncwarp();
   }
 };
+
+// Four neighbours of a row of C of which `exist` exist, to or from memory.
+__device__ __forceinline__ float4 read_vector(const float* from, bool vector, int exist) {
+  if (vector && exist >= 4) return *reinterpret_cast<const float4*>(from);
+  return {exist > 0 ? from[0] : 0.0f, exist > 1 ? from[1] : 0.0f, exist > 2 ? from[2] : 0.0f,
+          exist > 3 ? from[3] : 0.0f};
+}
+__device__ __forceinline__ void write_vector(float* to, float4 x, bool vector, int exist) {
+  if (vector && exist >= 4) {
+    *reinterpret_cast<float4*>(to) = x;
+    return;
+  }
+  if (exist > 0) to[0] = x.x;
+  if (exist > 1) to[1] = x.y;
+  if (exist > 2) to[2] = x.z;
+  if (exist > 3) to[3] = x.w;
+}
 
 }  // namespace fl

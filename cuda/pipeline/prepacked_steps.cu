@@ -1,6 +1,8 @@
-#include "cuda/pipeline/step_splits.h"
+#include "cuda/pipeline/prepacked_steps.h"
 
 #include <algorithm>
+
+#include "table/prepacked.h"
 
 namespace fl::cuda {
 namespace {
@@ -9,7 +11,7 @@ struct Units {
   std::size_t begin, end;
 };
 Units units(int64_t first, int64_t lines) {
-  return {std::size_t(first / SPLIT_UNIT), std::size_t(ceil_div(first + lines, SPLIT_UNIT))};
+  return {std::size_t(first / PREPACKED_UNIT), std::size_t(ceil_div(first + lines, PREPACKED_UNIT))};
 }
 
 // Whether some line of the operand is multiplied by two steps.
@@ -27,8 +29,8 @@ bool worth_keeping(const PanelPlan<SgemmArgs>& plan, const Kernel<SgemmArgs>* ke
   return false;
 }
 
-KeptSplit part_of(const KeptSplit& whole, std::vector<bool>& ready, int64_t first, int64_t lines) {
-  KeptSplit part = whole;
+PrepackedOperand part_of(const PrepackedOperand& whole, std::vector<bool>& ready, int64_t first, int64_t lines) {
+  PrepackedOperand part = whole;
   const Units at = units(first, lines);
   part.first = first;
   part.ready =
@@ -39,28 +41,29 @@ KeptSplit part_of(const KeptSplit& whole, std::vector<bool>& ready, int64_t firs
 
 }  // namespace
 
-StepSplits::StepSplits(const PanelPlan<SgemmArgs>& plan, const SgemmArgs& layout) : kernel_(largest_step(plan).kernel) {
+PrepackedSteps::PrepackedSteps(const PanelPlan<SgemmArgs>& plan, const SgemmArgs& layout)
+    : kernel_(largest_step(plan).kernel) {
   const bool in_place = std::all_of(plan.steps.begin(), plan.steps.end(), [](const PanelStep<SgemmArgs>& step) {
-    return step.block.row % SPLIT_UNIT == 0 && step.block.col % SPLIT_UNIT == 0;
+    return step.block.row % PREPACKED_UNIT == 0 && step.block.col % PREPACKED_UNIT == 0;
   });
   if (plan.steps.size() < 2 || !in_place) return;
-  if (worth_keeping(plan, kernel_, layout.m, Side::a)) a_ = split_to_share(*kernel_, layout, Side::a);
-  if (worth_keeping(plan, kernel_, layout.n, Side::b)) b_ = split_to_share(*kernel_, layout, Side::b);
+  if (worth_keeping(plan, kernel_, layout.m, Side::a)) a_ = prepacked_to_share(*kernel_, layout, Side::a);
+  if (worth_keeping(plan, kernel_, layout.n, Side::b)) b_ = prepacked_to_share(*kernel_, layout, Side::b);
   a_ready_.resize(units(0, layout.m).end), b_ready_.resize(units(0, layout.n).end);
 }
 
-void StepSplits::place(char* memory) {
+void PrepackedSteps::place(char* memory) {
   if (a_.bytes) a_.memory = memory;
   if (b_.bytes) b_.memory = memory + a_.bytes;
 }
 
-KeptSplits StepSplits::next(const PanelStep<SgemmArgs>& step) {
-  KeptSplits splits;
-  if (step.kernel != kernel_) return splits;
+PrepackedOperands PrepackedSteps::next(const PanelStep<SgemmArgs>& step) {
+  PrepackedOperands prepacked;
+  if (step.kernel != kernel_) return prepacked;
   const Block& block = step.block;
-  if (a_.memory) splits.a = part_of(a_, a_ready_, block.row, block.rows);
-  if (b_.memory) splits.b = part_of(b_, b_ready_, block.col, block.cols);
-  return splits;
+  if (a_.memory) prepacked.a = part_of(a_, a_ready_, block.row, block.rows);
+  if (b_.memory) prepacked.b = part_of(b_, b_ready_, block.col, block.cols);
+  return prepacked;
 }
 
 }  // namespace fl::cuda

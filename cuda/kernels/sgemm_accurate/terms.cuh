@@ -1,40 +1,41 @@
-// What a scaled float32 number is cut into, and which products of slices are summed in which order: the small ones
-// first, which is 2.5 times more accurate than last.
+// The terms whose sum stands for a scaled float32 number, and which products of terms are summed in which order: the
+// small ones first, which is 2.5 times more accurate than last.
 #pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "plan/sliced_plan.h"
+#include "plan/accurate_plan.h"
 
 namespace fl {
 
-struct Fp16Slices {
-  static constexpr Slices KIND = Slices::fp16x2;
+struct Fp16Terms {
+  static constexpr Terms KIND = Terms::fp16x2;
   static constexpr int COUNT = 2, PRODUCTS = 3;
   static constexpr int TOP = 14;  // the largest number of a line is scaled to [2^TOP, 2^(TOP + 1))
   using Pair = __half2;
-  static constexpr int a_slice(int product) { return product == 0 ? 1 : 0; }
-  static constexpr int b_slice(int product) { return product == 1 ? 1 : 0; }
+  static constexpr int a_term(int product) { return product == 0 ? 1 : 0; }
+  static constexpr int b_term(int product) { return product == 1 ? 1 : 0; }
   static __device__ __forceinline__ Pair pair(float x, float y) { return __floats2half2_rn(x, y); }
   static __device__ __forceinline__ float2 floats(Pair x) { return __half22float2(x); }
 };
 
 // 24 bits: exact, if the number is not below 2^-110. The exponents of float32 need the scale only to stay clear of
 // overflow and underflow: 2^50 times 2^50, and sums of them.
-struct Bf16Slices {
-  static constexpr Slices KIND = Slices::bf16x6;
+struct Bf16Terms {
+  static constexpr Terms KIND = Terms::bf16x6;
   static constexpr int COUNT = 3, PRODUCTS = 6;
   static constexpr int TOP = 50;
   using Pair = __nv_bfloat162;
-  static constexpr int a_slice(int product) { return product < 3 ? 2 - product : product == 3 ? 1 : 0; }
-  static constexpr int b_slice(int product) { return product < 3 ? product : product == 4 ? 1 : 0; }
+  static constexpr int a_term(int product) { return product < 3 ? 2 - product : product == 3 ? 1 : 0; }
+  static constexpr int b_term(int product) { return product < 3 ? product : product == 4 ? 1 : 0; }
   static __device__ __forceinline__ Pair pair(float x, float y) { return __floats2bfloat162_rn(x, y); }
   static __device__ __forceinline__ float2 floats(Pair x) { return __bfloat1622float2(x); }
 };
 
+// All terms of 64 lines by 64 k.
 template <class S>
-constexpr int BLOCK_BYTES = S::COUNT * SLICE_BYTES;
+constexpr int BLOCK_BYTES = S::COUNT * TERM_BYTES;
 
 // e such that the largest magnitude times 2^e lies in [2^top, 2^(top + 1)), where 2^e is a float; `doubled` is its bits
 // times 2.

@@ -1,0 +1,45 @@
+#include "plan/accurate_plan.h"
+
+namespace fl {
+
+namespace {
+// A device with few multiprocessors takes other tiles, but sums up in the same order.
+constexpr bool same_parts_of_k(int64_t m, int64_t n, int64_t k) {
+  for (const int64_t multiprocessors : {1, 16, 114, 148})
+    if (choose_accurate_tile(m, n, k, multiprocessors).k_parts !=
+        choose_accurate_tile(m, n, k, PLAN_MULTIPROCESSORS).k_parts)
+      return false;
+  return true;
+}
+static_assert(same_parts_of_k(512, 512, 1024) && same_parts_of_k(768, 768, 1024) && same_parts_of_k(2048, 2048, 1024),
+              "in how many parts k is summed must not depend on the device");
+}  // namespace
+
+std::size_t bf16x6_workspace(const SgemmArgs& p) {
+  if (!terms_fit(p.k)) return 0;
+  return AccuratePlan(p, Terms::bf16x6, TERM_BLOCK, accurate_split_k(p.m, p.n, p.k)).bytes;
+}
+
+std::size_t fp16x2_workspace(const SgemmArgs& p) {
+  if (!terms_fit(p.k)) return 0;
+  const AccurateSplitK split_k = accurate_split_k(p.m, p.n, p.k);
+  // Which tile a device takes depends on its number of multiprocessors.
+  const std::size_t own = AccuratePlan(p, Terms::fp16x2, p.n <= LARGEST_N_OF_96 ? 96 : TERM_BLOCK, split_k).bytes;
+  const std::size_t fallback = has_bf16x6_fallback(p) ? bf16x6_workspace(p) : 0;
+  return own > fallback ? own : fallback;
+}
+
+std::size_t fp16x2_mma_workspace(const SgemmArgs& p) {
+  return terms_fit(p.k) ? AccuratePlan(p, Terms::fp16x2).bytes : 0;
+}
+
+std::string accurate_answer(Terms terms, bool bf16x6_fallback, const SgemmArgs& p, const unsigned* statuses) {
+  const std::string last = p.batch > 1 ? " (the last of the batch)" : "";
+  const bool two = terms == Terms::fp16x2;
+  if (!(statuses[0] & STATUS_REJECTED)) return (two ? "two fp16 terms" : "three bf16 terms") + last;
+  const bool three = bf16x6_fallback && !(statuses[1] & STATUS_REJECTED);
+  const std::string why = statuses[0] & STATUS_NOT_FINITE ? "NaN or infinite numbers" : "the range of the operands";
+  return (three ? "three bf16 terms" : "plain float32") + (" because of " + why) + last;
+}
+
+}  // namespace fl

@@ -1,0 +1,263 @@
+// How an accurate product on tensor cores is laid out, cut up and checked: what its legality, its costs and its kernels
+// have to agree on.
+//
+// Constants here decide the order of sums, and so the bits of results. They are frozen: today's values are those of the
+// costs they were fitted with, but a cost that is fitted again must not change them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/layout.h"
+#include "core/problem.h"
+#include "plan/reference_device.h"
+#include "plan/terms.h"
+
+namespace fl {
+
+// ---------------------------------------------------------------- terms in memory
+// A term holds 64 x 64 blocks of 2-byte numbers: 64 lines (rows of A, columns of B) by 64 k. The terms of a block lie
+// side by side, and the blocks of the same 64 lines, a panel, one after the other along k.
+constexpr int TERM_BLOCK = 64, TERM_ROW_BYTES = 64 * 2, TERM_BYTES = 64 * TERM_ROW_BYTES;
+// Lines that a block of threads of the split pass takes; it reports on their range in one word.
+constexpr int SPLIT_LINES = 16;
+// The bound of docs/accuracy.md holds from k = 64 on, but short sums of positive numbers are more accurate in plain
+// float32: below this k the fallback runs. Above the other the counters of the split pass are too narrow.
+constexpr int64_t TERMS_SMALLEST_K = 256, TERMS_LARGEST_K = int64_t{1} << 20;
+constexpr bool terms_fit(int64_t k) { return k >= TERMS_SMALLEST_K && k <= TERMS_LARGEST_K; }
+
+// What the split pass leaves of one operand: the word of the range check for each 16 lines, the exponent of each line,
+// the terms of each panel of lines. Offsets and size.
+struct SplitLayout {
+  int64_t panel_lines;     // 64, or 96 columns of B for tiles that have as many
+  int64_t panels, groups;  // the latter of 16 lines
+  std::size_t exponents, terms, panel_bytes, bytes;
+
+  constexpr SplitLayout(int64_t lines, int64_t k, Terms kind, int64_t lines_of_a_panel = TERM_BLOCK)
+      : panel_lines(lines_of_a_panel),
+        panels(ceil_div(lines, panel_lines)),
+        groups(ceil_div(lines, SPLIT_LINES)),
+        exponents(aligned(std::size_t(groups) * sizeof(unsigned))),
+        // A tile of the product may reach three panels past the last one. What it reads there goes nowhere.
+        terms(aligned(exponents + std::size_t((panels + 3) * panel_lines) * sizeof(int))),
+        panel_bytes(std::size_t(ceil_div(k, TERM_BLOCK) * term_count(kind) * panel_lines) * TERM_ROW_BYTES),
+        bytes(terms + std::size_t(panels + 3) * panel_bytes) {}
+
+ private:
+  static constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+};
+
+// Few lines that are long: blocks of their own split segments of their k (operand_split.cuh). Two blocks at a time fit
+// on a multiprocessor, and there are enough for two waves. From some hundred blocks of 16 lines on memory is busy
+// without. Terms, exponents and range words are the same with and without segments.
+constexpr int64_t SPLIT_PIECE = 512, SEGMENT_BLOCKS = 4 * PLAN_MULTIPROCESSORS, MOST_SEGMENTS = 8,
+                  MOST_SEGMENTED_GROUPS = 100;
+constexpr int split_segments(int64_t groups, int64_t k) {
+  const int64_t pieces = ceil_div(k, SPLIT_PIECE);
+  if (groups < 1 || groups > MOST_SEGMENTED_GROUPS || pieces < 8) return 1;
+  // A second wave is long only where segments are.
+  const int64_t blocks = pieces < 32 ? SEGMENT_BLOCKS / 2 : SEGMENT_BLOCKS;
+  return int(std::min({blocks / groups, pieces / 3, MOST_SEGMENTS}));
+}
+// What the block of a segment has found of its 16 lines.
+struct SegmentRecord {
+  unsigned largest[SPLIT_LINES], large_count[SPLIT_LINES], flags, arrived;
+};
+constexpr std::size_t SEGMENT_RECORD_BYTES =
+    (SEGMENT_BLOCKS + MOST_SEGMENTED_GROUPS) * sizeof(SegmentRecord) / 256 * 256 + 256;
+
+// ---------------------------------------------------------------- the range check
+// The status that a product leaves for the kernels behind it, and for the log, in the first words of the workspace.
+constexpr unsigned STATUS_REJECTED = 1;  // the terms cannot hold these operands: a fallback computes the product
+constexpr unsigned STATUS_WIDE = 2;      // scales so far from 1 that they are applied in two steps
+constexpr unsigned STATUS_NOT_FINITE = 4;
+constexpr unsigned STATUS_DONE = 8;         // other terms, tried before these, have computed the product
+constexpr unsigned STATUS_COMPENSATE = 16;  // the tensor cores truncate sums of this product: compensate for that
+
+// What a product of two fp16 terms costs of the bound besides k / 64, in units of u: with Hopper's instructions, and
+// with those of every GPU since compute capability 8.0, where older tensor cores cut more of what they add.
+constexpr int WGMMA_ERROR = 55, MMA_ERROR = 97;
+
+// The range check in numbers; docs/accuracy.md derives them. Units of u = 2^-24, the rounding error of float32: of the
+// k units that the bound allows, `spare` are left when everything else has taken its worst share. Half of them go to
+// numbers that are not small, half to those that are.
+struct RangeBound {
+  float small, large;  // a scaled number is small below the one, if it is not zero, and large from the other on
+  // If there are small numbers: for how many k both factors have to be large, for every element of C.
+  unsigned both_large;
+
+  RangeBound(Terms terms, int64_t k, int product_error = WGMMA_ERROR) {
+    if (terms == Terms::bf16x6) {
+      small = 0x1p-50f, large = 0x1p-22f, both_large = 1;
+      return;
+    }
+    const double spare = double(k) * 63 / 64 - product_error;
+    small = float(2 / spare);
+    // The scale of a long line leaves a factor 16 of headroom, so its numbers are that much smaller.
+    large = k <= ONE_PIECE ? 128.0f : 16.0f;
+    const double small_error_per_large = spare / 2 * double(large) * double(large) / (1 << 14);
+    both_large = unsigned(double(k) / (1 + small_error_per_large)) + 1;
+  }
+
+  static constexpr int64_t ONE_PIECE = 1024;  // of k: up to here the split pass holds all of a line
+};
+
+// Whether bf16x6 is tried where fp16x2 is rejected. Its two launches take about 5 us of every call, and it is three
+// times as fast as the float32 fallback behind it.
+constexpr bool has_bf16x6_fallback(const SgemmArgs& p) { return double(p.m) * double(p.n) * double(p.k) >= 0x1p34; }
+
+// Who computed a product by a kernel with these terms, in words, from the first two words of the workspace; the second
+// counts if the product has bf16x6 as a fallback.
+std::string accurate_answer(Terms terms, bool bf16x6_fallback, const SgemmArgs& p, const unsigned* statuses);
+
+// ---------------------------------------------------------------- tiles
+// Those called single are one for each block, or for each cluster of two that shares its k (single_tile_product.cuh).
+enum class AccurateTile {
+  tall_256x128,
+  middle_192x128,
+  middle_192x96,
+  even_128x128,
+  small_128x64,
+  single_128x64,
+  single_64x96,
+  single_64x64,
+  single_64x64_by_2,
+  split_k_128x128
+};
+struct AccurateTileChoice {
+  AccurateTile tile;
+  int64_t b_panel;     // columns of a panel of B
+  double rounds_area;  // elements of C that one multiprocessor computes, weighed by the rate of the tile
+  double ends;         // microseconds: the first tile's way in and the last one's way out
+  int k_parts = 1;     // warpgroups that share the k of a tile, and add up their sums
+};
+// Operations of a multiprocessor in a microsecond in large products. Frozen, like the rates and ends of the tiles.
+constexpr double PLAN_OPERATIONS_PER_US = 225e6 / double(PLAN_MULTIPROCESSORS);
+// Up to here tiles may have 96 columns. Their panels of B have as many.
+constexpr int64_t LARGEST_N_OF_96 = 4096;
+
+namespace accurate_detail {
+struct TileRate {
+  AccurateTile tile;
+  int rows, cols, blocks, k_parts;
+  double rate, ends;
+  bool single;
+};
+inline constexpr TileRate tile_rates[] = {{AccurateTile::tall_256x128, 256, 128, 1, 1, 1.0, 7.5, false},
+                                          {AccurateTile::middle_192x128, 192, 128, 1, 1, 0.95, 4, false},
+                                          {AccurateTile::middle_192x96, 192, 96, 1, 1, 0.92, 4, false},
+                                          {AccurateTile::even_128x128, 128, 128, 1, 1, 0.95, 4, false},
+                                          {AccurateTile::small_128x64, 128, 64, 1, 1, 0.9, 3.3, false},
+                                          {AccurateTile::single_128x64, 128, 64, 1, 1, 0.9, 2.7, true},
+                                          {AccurateTile::single_64x96, 64, 96, 1, 2, 0.82, 2.8, true},
+                                          {AccurateTile::single_64x64, 64, 64, 1, 2, 0.8, 2.5, true},
+                                          {AccurateTile::single_64x64_by_2, 64, 64, 2, 4, 0.75, 3, true}};
+
+// The fastest tile by estimate, of those whose k is in `k_parts`, or of all for 0. A block has one single tile, so
+// these are for products with no more tiles than multiprocessors, unless all tiles with such parts are single.
+constexpr AccurateTileChoice fastest_tile(int64_t m, int64_t n, int64_t k, int64_t multiprocessors, int k_parts) {
+  AccurateTileChoice best{};
+  double least = 0;
+  for (const auto& t : tile_rates) {
+    if (k_parts != 0 && t.k_parts != k_parts) continue;
+    const int64_t rounds = ceil_div(ceil_div(m, t.rows) * ceil_div(n, t.cols) * t.blocks, multiprocessors);
+    const bool wide = t.cols % TERM_BLOCK != 0;
+    if ((t.single && rounds > 1 && k_parts < 2) || (wide && n > LARGEST_N_OF_96)) continue;
+    const double area = double(rounds) * t.rows * t.cols / (t.blocks * t.rate);
+    const double time = area * 2 * double(k) / PLAN_OPERATIONS_PER_US + t.ends;
+    if (least == 0 || time < least) least = time, best = {t.tile, wide ? t.cols : TERM_BLOCK, area, t.ends, t.k_parts};
+  }
+  return best;
+}
+}  // namespace accurate_detail
+
+// Whether a kernel with this tile is the one that the plan means.
+constexpr bool is_planned(AccurateTile tile, int rows, int cols, int k_parts) {
+  for (const auto& t : accurate_detail::tile_rates)
+    if (t.tile == tile) return t.rows == rows && t.cols == cols && t.k_parts == k_parts;
+  return false;
+}
+
+// In how many parts the k of a tile is summed decides bits, so it is chosen for the reference device; which of the
+// tiles with such parts, for the device that is there.
+constexpr AccurateTileChoice choose_accurate_tile(int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
+  const AccurateTileChoice planned = accurate_detail::fastest_tile(m, n, k, PLAN_MULTIPROCESSORS, 0);
+  if (multiprocessors == PLAN_MULTIPROCESSORS) return planned;
+  return accurate_detail::fastest_tile(m, n, k, multiprocessors, planned.k_parts);
+}
+
+// The same for fp16x2_mma: 128 x 128, or 64 x 128 where those leave fewer multiprocessors idle. Both have the same bits.
+struct MmaTileChoice {
+  bool large;
+  double rounds_area;
+};
+constexpr MmaTileChoice choose_mma_tile(int64_t m, int64_t n, int64_t multiprocessors) {
+  const auto area = [&](int rows, double rate) {
+    return double(ceil_div(ceil_div(m, rows) * ceil_div(n, 128), multiprocessors)) * rows * 128 / rate;
+  };
+  const double large = area(128, 1.0), flat = area(64, 0.85);
+  return {large <= flat, large <= flat ? large : flat};
+}
+
+// ---------------------------------------------------------------- split-K
+// Few tiles and a long k: blocks take parts of the k of a tile and leave their sums in the workspace (split_k.cuh). The
+// cut is part of the specification of the result's bits, so it depends on the call alone.
+constexpr int ACCURATE_SPLIT_K_TILE = 128;
+struct AccurateSplitK {
+  int count = 1;             // 1: k is not cut
+  int64_t rows = 0, ld = 0;  // of the sums of a part, whole tiles
+  double rounds_area = 0, ends = 0;
+  constexpr std::size_t bytes() const { return count == 1 ? 0 : std::size_t(count * rows * ld) * sizeof(float); }
+};
+constexpr AccurateSplitK accurate_split_k(int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t multiprocessors = PLAN_MULTIPROCESSORS, tile = ACCURATE_SPLIT_K_TILE;
+  const int64_t down = ceil_div(m, tile), across = ceil_div(n, tile), tiles = down * across;
+  AccurateSplitK best{1, down * tile, across * tile};
+  if (tiles > multiprocessors || k < 4096) return best;
+  const AccurateTileChoice whole = choose_accurate_tile(m, n, k, multiprocessors);
+  // Whole tiles are up to a fifth faster than they are thought to be where k is long.
+  double least = 0.9 * (whole.rounds_area * 2 * double(k) / PLAN_OPERATIONS_PER_US + whole.ends);
+  for (int64_t waves = 1; waves <= 2; ++waves) {
+    const int64_t room = waves * multiprocessors / tiles, most = k / (4 * TERM_BLOCK),
+                  count = room < most ? room : most;
+    if (count < 2) continue;
+    const double rounds = double(ceil_div(tiles * count, multiprocessors));
+    const double area = rounds * tile * tile / (double(count) * 0.95);
+    const double ends = 3 * rounds + 2.6 + double(count) * double(best.rows * best.ld) * 4 / 3e6;
+    const double time = area * 2 * double(k) / PLAN_OPERATIONS_PER_US + ends;
+    if (time < least) least = time, best.count = int(count), best.rounds_area = area, best.ends = ends;
+  }
+  return best;
+}
+
+// ---------------------------------------------------------------- the workspace
+// Statuses, records of segments, the terms of A and B, sums of split-K. What fp16x2 rejects goes to bf16x6 in the same
+// place; only the statuses, one for each, outlive that.
+struct AccuratePlan {
+  int64_t k_blocks;
+  SplitLayout a, b;
+  std::size_t segments_begin, a_begin, b_begin, sums_begin, bytes;
+
+  constexpr AccuratePlan(const SgemmArgs& p, Terms kind, int64_t columns_of_a_panel = TERM_BLOCK,
+                         const AccurateSplitK& split_k = {})
+      : k_blocks(ceil_div(p.k, TERM_BLOCK)),
+        a(p.m, p.k, kind),
+        b(p.n, p.k, kind, columns_of_a_panel),
+        segments_begin(256),
+        a_begin(segments_begin + (p.k > RangeBound::ONE_PIECE ? SEGMENT_RECORD_BYTES : 0)),
+        b_begin(a_begin + a.bytes),
+        sums_begin(b_begin + b.bytes),
+        bytes(sums_begin + split_k.bytes()) {}
+};
+
+std::size_t fp16x2_workspace(const SgemmArgs& p);
+std::size_t bf16x6_workspace(const SgemmArgs& p);
+std::size_t fp16x2_mma_workspace(const SgemmArgs& p);
+
+// Whether the tensor memory accelerator can store C. It does so in units of 16 bytes, and beyond the end of a row that
+// is not a multiple of them. Other calls use ordinary stores.
+inline bool allows_tma_store(const SgemmArgs& p) { return aligned<4>(p.c.data, p.c.rs) && p.n % 4 == 0; }
+
+}  // namespace fl

@@ -1,0 +1,33 @@
+// Prepacked operands: operands of products that were split into terms once, for many products. The kernels of
+// precision="accurate" split both operands before they multiply; whoever multiplies an operand several times can give
+// them memory where what the split pass makes of it stays.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/problem.h"
+#include "plan/terms.h"
+
+namespace fl {
+
+// Where a product finds one operand as terms, or leaves it. A "line" is a row of A or a column of B.
+struct PrepackedOperand {
+  char* memory = nullptr;  // null: the split pass writes to the workspace, for this product alone. 256-byte aligned
+  std::size_t bytes = 0;
+  bool ready = false;     // the terms are there; else the product makes them
+  std::size_t apart = 0;  // bytes from one problem of a batch to the next; 0 if they share the operand
+  // Products of some of the lines can share the terms of all of them, in the one layout that suits all tiles.
+  bool shared = false;
+  int64_t lines = 0;  // of all
+  int64_t first = 0;  // of the product's lines, a multiple of PREPACKED_UNIT
+};
+constexpr int64_t PREPACKED_UNIT = 64;
+
+struct PrepackedOperands {
+  PrepackedOperand a, b;
+};
+
+enum class Side { a, b };
+
+}  // namespace fl

@@ -1,0 +1,159 @@
+// The product of two operands that the split pass has cut into terms of 16 bits, by persistent blocks.
+//
+// Each block of 64 k is summed in a temporary accumulator and then added to a float32 one. The tensor cores truncate
+// while they accumulate, which biases long sums; the promotion by additions that round to nearest is what gives float32
+// accuracy, and it is hidden behind the other warpgroup's products.
+//
+// Warp specialization: one thread is the producer, which fills the stages by bulk copies; two or three warpgroups
+// multiply, each 64 * W rows. In clusters two warpgroups work in ping-pong: one issues products while the other adds up
+// its last ones. The temporary accumulator also hides the epilogue: finished rows are scaled back and stored while the
+// tensor cores work on the rows of the next tile. A cluster of two blocks shares the tile of A (3 % at 8192).
+//
+// Lost, at 8192 and k = 1024 with two terms: four stages of 32 k (2 to 3 % slower), tiles of 128x192 (3 %), clusters
+// that share B (2 %), clusters of four (which leave twelve multiprocessors idle: 5 %), stores without staging (3 %).
+#pragma once
+
+#include "core/device_spec.h"
+#include "cuda/kernels/sgemm_accurate/pipeline.cuh"
+
+namespace fl {
+
+template <class S_, int W_, int BN_, int WARPGROUPS_, int STAGES_, int CLUSTER_>
+struct PersistentTile : StageShape<S_, W_ * WARPGROUPS_ * 64, BN_> {
+  static constexpr int W = W_, BN = BN_, WARPGROUPS = WARPGROUPS_, STAGES = STAGES_, CLUSTER = CLUSTER_;
+  static constexpr int BM = W * WARPGROUPS * 64, PARTS = 1;
+  static constexpr int STAGING = PersistentTile::STAGE_BYTES * STAGES;  // of the epilogue: two boxes for each warp
+  static constexpr int BARRIERS = STAGING + WARPGROUPS * 4 * 2 * BOX_BYTES;
+  static constexpr int SHARED_BYTES = BARRIERS + 16 * STAGES + 8 + 1024;  // aligned to 1024 by hand
+  static constexpr int CONSUMER_THREADS = 128 * WARPGROUPS, THREADS = CONSUMER_THREADS + 128;
+  static constexpr int CONSUMER_REGISTERS = WARPGROUPS == 3 ? 160 : 240, PRODUCER_REGISTERS = WARPGROUPS == 3 ? 32 : 24;
+  static constexpr bool PING_PONG = CLUSTER > 1;
+  static_assert(SHARED_BYTES <= capability(90).shared_per_block, "the stages do not fit the shared memory of a block");
+  static_assert(STAGES * TERM_BLOCK <= TERMS_SMALLEST_K, "the producer fills all stages before it knows the status");
+  static_assert(!PING_PONG || WARPGROUPS == 2, "ping-pong is between two warpgroups");
+};
+
+// The producer. It starts before it is known whether the product will be computed: the first copies take as long as the
+// range check.
+template <class T>
+__device__ __forceinline__ void produce_tiles(const ProductPlan& plan, const Stages& stages, int rank,
+                                              const RangeShared& range) {
+  PipelineState<T> at;
+  int filled = 0;
+  for (int tile = blockIdx.x / T::CLUSTER; tile < plan.tile_rows * plan.tile_cols; tile += gridDim.x / T::CLUSTER) {
+    TileProducer<T> source(plan, tile, rank);
+    for (int step = 0; step < plan.k_blocks; ++step, ++filled, at.next()) {
+      if (filled == T::STAGES) {
+        ptx::barrier_wait(stages.checked, 0);
+        if (range.status & STATUS_REJECTED) return;
+      }
+      source.fill(stages, rank, at);
+    }
+  }
+}
+
+template <class T, Store STORE>
+__device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CUtensorMap* map, const Stages& stages,
+                                               uint32_t staging, int rank, unsigned status) {
+  constexpr int W = T::W, BN = T::BN, ACC = BN / 2, BANDS = BN / 32;
+  const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0) - 1, lane = threadIdx.x % 32;
+  const int warp = threadIdx.x / 32 - 4;
+  float acc[W][ACC] = {}, sum[ACC];
+  const StageOperands<T> operands(stages, group);
+  StagedEpilogue<STORE> epilogue{plan.out, map, staging + warp * 2 * BOX_BYTES, (status & STATUS_WIDE) != 0};
+  const TruncationCompensation<typename T::S> compensation(status);
+  auto first_row = [&](const TileCorner<int>& corner) { return corner.row * T::BM + group * W * 64 + warp % 4 * 16; };
+  auto store = [&](int w, int from, int to, const TileCorner<int>& corner) __attribute__((always_inline)) {
+    epilogue.store(acc[w], from, to, first_row(corner) + w * 64, corner.col * BN, w < W - 1);
+  };
+
+  PipelineState<T> at;
+  TileCorner<int> last{-1, 0};
+  if (T::PING_PONG && group == T::WARPGROUPS - 1) ptx::named_barrier_arrive(1, 256);
+  // Once more after the last tile, for its rows. What is multiplied then goes nowhere: the code that stores is large
+  // and slow where it is new, so that a second copy costs more, and a product under a condition is not overlapped.
+  for (int tile = blockIdx.x / T::CLUSTER;; tile += gridDim.x / T::CLUSTER) {
+    const bool more = tile < plan.tile_rows * plan.tile_cols;
+    const TileCorner<int> corner = rasterize<T>(plan, tile, rank);
+    // The stages are free for boxes then: a warp need not wait for one. In ping-pong and with two waves, the other
+    // warpgroup may still be in the last step, but is done with the stage of the one before.
+    if (STORE == Store::tma && !more) {
+      constexpr bool ONE_FREE = T::PING_PONG && W > 1;
+      constexpr int LEFT = W == 1 ? BANDS : BANDS * 5 / 4;
+      static_assert(LEFT * T::WARPGROUPS * 4 * BOX_BYTES <= (ONE_FREE ? 1 : T::STAGES) * T::STAGE_BYTES,
+                    "the boxes of the last stores do not fit the stages that are free");
+      if (!ONE_FREE) ptx::named_barrier_sync(7, T::CONSUMER_THREADS);
+      epilogue.use_fresh_boxes(stages.tiles + (ONE_FREE ? at.stage * T::STAGE_BYTES : 0) + warp * LEFT * BOX_BYTES);
+    }
+    for (int step = 0; step < plan.k_blocks; ++step, at.next()) {
+      if (more) ptx::barrier_wait(stages.full + 8 * at.stage, at.parity);
+#pragma unroll
+      for (int w = 0; w < W; ++w) {
+        if (T::PING_PONG) ptx::named_barrier_sync(1 + group, 256);
+        ptx::wgmma_fence();
+        operands.multiply(sum, at.stage, w);
+        ptx::wgmma_commit();
+        if (T::PING_PONG) ptx::named_barrier_arrive(1 + (group + 1) % T::WARPGROUPS, 256);
+        // Rows that are finished are stored while the tensor cores work on those just issued.
+        if (step == 0 && last.row >= 0) {
+          if constexpr (W == 1) {
+            store(0, 0, BANDS, last);
+          } else if (w == 0) {
+            store(0, BANDS * 3 / 4, BANDS, last);
+            store(1, 0, BANDS / 2, last);
+          } else {
+            store(1, BANDS / 2, BANDS, last);
+          }
+        }
+        if (step == 1 && w == 0) epilogue.template begin_tile<W, BN>(first_row(corner), corner.col * BN);
+        if (W > 1 && w > 0 && step == plan.k_blocks - 1) store(0, 0, BANDS * 3 / 4, corner);
+        ptx::wgmma_wait_all();
+        ptx::written(sum);
+        if (w == W - 1 && more) {
+          const uint32_t empty = stages.empty + 8 * at.stage;
+          if (T::CLUSTER == 1 && lane == 0) ptx::barrier_arrive(empty);
+          if (T::CLUSTER > 1 && lane < T::CLUSTER) ptx::barrier_arrive_in(lane, empty);
+        }
+#pragma unroll
+        for (int i = 0; i < ACC; ++i) acc[w][i] = fmaf(sum[i], compensation.of(step), acc[w][i]);
+      }
+      if (!more) return epilogue.finish();
+    }
+    last = corner;
+  }
+}
+
+template <class T, Store STORE>
+__global__ void __launch_bounds__(T::THREADS, 1)
+    persistent_product_kernel(const __grid_constant__ ProductPlan plan, const __grid_constant__ CUtensorMap map) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ char memory[];
+  __shared__ RangeShared range;
+  const Stages stages = begin_stages<T>(memory, range, 4 * T::WARPGROUPS * T::CLUSTER);
+  const int rank = blockIdx.x % T::CLUSTER;
+  pdl_launch_next();
+  ptx::touch(plan);
+  __syncthreads();
+  if constexpr (T::CLUSTER > 1) {
+    ptx::cluster_arrive();
+    ptx::cluster_wait();
+  }
+  pdl_wait();
+  if (!terms_wanted(plan.check)) return;
+  if (threadIdx.x < 128) {
+    ptx::registers_down<T::PRODUCER_REGISTERS>();
+    if (threadIdx.x == 0) produce_tiles<T>(plan, stages, rank, range);
+  } else {
+    ptx::registers_up<T::CONSUMER_REGISTERS>();
+    const unsigned status = check_range<T>(plan, stages, range, T::STAGES);
+    if (!(status & STATUS_REJECTED))
+      multiply_tiles<T, STORE>(plan, &map, stages, stages.tiles + T::STAGING, rank, status);
+  }
+  // No block leaves while another may still copy into it or arrive at its barriers.
+  if constexpr (T::CLUSTER > 1) ptx::cluster_meet();
+#else
+  not_for_this_target();
+#endif
+}
+
+}  // namespace fl

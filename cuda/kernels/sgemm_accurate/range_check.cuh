@@ -1,0 +1,176 @@
+// The range check: may a product be computed from these terms? And what computes it where it may not.
+//
+// The split pass leaves a word for each 16 lines (docs/accuracy.md): how many numbers of the worst line are not large,
+// whether some are so small that the terms cannot hold them, and NaN or Inf. Every product reduces these words to one
+// status, which the kernels behind it read: no word goes to the host.
+//
+// The fallback: float32 FMA in ascending k, a run of 64 to 512 of them at a time, and sums of the runs. One sum of 1024
+// has five times the error on positive numbers, and runs of 512 three times; cuBLAS cuts k too where there are few
+// tiles. It is launched behind every product that is checked and leaves at once if the terms were not rejected.
+//
+// The fallback has the tile and the loop of bank_conflict_free, for any alignment: an odd operand takes the path with
+// checks. The sums of finished runs wait in shared memory; in registers they would leave room for one block on a
+// multiprocessor only.
+#pragma once
+
+#include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/tiles.cuh"
+#include "cuda/kernels/sgemm_accurate/terms.cuh"
+
+namespace fl {
+
+// The bits of a range word. Those below count the numbers of the worst line that are not large.
+constexpr unsigned RANGE_SMALL = 1u << 31, RANGE_NOT_FINITE = 1u << 30, RANGE_WIDE = 1u << 29;
+constexpr unsigned RANGE_LOW_A = 1u << 28, RANGE_LOW_B = 1u << 27;  // numbers of more than eleven bits
+constexpr unsigned RANGE_COUNT = RANGE_LOW_B - 1;
+// Scales within 2^+-60 are applied in one step after the product, others in two.
+constexpr int NARROW = 60;
+
+// ---------------------------------------------------------------- the status of a product
+struct RangeCheck {
+  const unsigned *a_words, *b_words;  // range words, one for each 16 lines
+  int a_groups, groups;               // of 16 lines: of A, of both
+  unsigned k, both_large;             // for how many k both factors have to be large if there are small numbers
+  unsigned* status;                   // for the kernels behind
+  const unsigned* previous;           // the status of the terms that were tried before these, if any
+};
+
+struct RangeShared {
+  unsigned not_large[2], flags, status;
+};
+
+// Whether terms with more exponents can hold what was rejected. None can hold what is not finite.
+__device__ __forceinline__ bool out_of_range(unsigned status) {
+  return status & STATUS_REJECTED && !(status & STATUS_NOT_FINITE);
+}
+
+// Whether these terms are needed: always, or where those tried before were out of range.
+__device__ __forceinline__ bool terms_wanted(const RangeCheck& check) {
+  if (!check.previous) return true;
+  const unsigned previous = *check.previous;
+  if (out_of_range(previous)) return true;
+  if (blockIdx.x == 0 && threadIdx.x == 0)
+    *check.status = previous & STATUS_REJECTED ? STATUS_REJECTED | STATUS_NOT_FINITE : STATUS_DONE;
+  return false;
+}
+
+// By the threads from `FIRST` on of a block; `shared` has been zeroed.
+template <int FIRST, int THREADS>
+__device__ __forceinline__ void reduce_range_words(const RangeCheck& check, RangeShared& shared) {
+  if (int(threadIdx.x) < FIRST) return;
+  unsigned count[2] = {}, any = 0;
+  for (int group = threadIdx.x - FIRST; group < check.groups; group += THREADS - FIRST) {
+    const bool of_a = group < check.a_groups;
+    const unsigned word = of_a ? check.a_words[group] : check.b_words[group - check.a_groups];
+    unsigned& most = count[of_a ? 0 : 1];
+    most = max(most, word & RANGE_COUNT);
+    any |= word & ~RANGE_COUNT;
+  }
+  for (int operand = 0; operand < 2; ++operand)
+    if (count[operand]) atomicMax(&shared.not_large[operand], count[operand]);
+  if (any) atomicOr(&shared.flags, any);
+}
+
+// After a barrier behind reduce_range_words.
+__device__ __forceinline__ unsigned status_of(const RangeCheck& check, const RangeShared& shared) {
+  const bool few_large = uint64_t{shared.not_large[0]} + shared.not_large[1] + check.both_large > check.k;
+  unsigned status = shared.flags & RANGE_WIDE ? STATUS_WIDE : 0;
+  constexpr unsigned LOW = RANGE_LOW_A | RANGE_LOW_B;
+  if ((shared.flags & LOW) == LOW) status |= STATUS_COMPENSATE;
+  if (shared.flags & RANGE_NOT_FINITE) status |= STATUS_REJECTED | STATUS_NOT_FINITE;
+  if (shared.flags & RANGE_SMALL && few_large) status |= STATUS_REJECTED;
+  return status;
+}
+
+// ---------------------------------------------------------------- the float32 fallback
+constexpr int FALLBACK_BM = 128, FALLBACK_BK = 8, FALLBACK_THREADS = 256;
+
+struct FallbackShared {
+  float As[FALLBACK_BK][FALLBACK_BM + 4], Bs[FALLBACK_BK][FALLBACK_BM + 4];
+  float4 sums[FALLBACK_BM * FALLBACK_BM / 4];  // 16 per thread
+};
+constexpr int FALLBACK_SHARED = sizeof(FallbackShared);
+
+// As long as there are runs, about: errors of the runs and of their sum are alike then.
+__device__ __forceinline__ int fallback_run(int64_t k) {
+  return k <= 2048 ? 64 : k <= 8192 ? 128 : k <= 32768 ? 256 : 512;
+}
+
+// By the first FALLBACK_THREADS of a block.
+template <bool TA, bool TB>
+__device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTile& block, bool by16,
+                                              FallbackShared& shared) {
+  constexpr int BM = FALLBACK_BM, BN = FALLBACK_BM, BK = FALLBACK_BK, TM = 8, TN = 8;
+  auto& As = shared.As;
+  auto& Bs = shared.Bs;
+  const TileLoader4<BK, BM, !TA> load_a(threadIdx.x);
+  const TileLoader4<BK, BN, TB> load_b(threadIdx.x);
+  const int64_t lda = TA ? p.a.cs : p.a.rs, ldb = TB ? p.b.cs : p.b.rs;
+  const float* a = block.a + load_a.offset(lda);
+  const float* b = block.b + load_b.offset(ldb);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int thread_row = (warp / 2 * 4 + lane / 16 * 2 + lane % 2) * 4, thread_col = (warp % 2 * 8 + lane / 2 % 8) * 4;
+
+  const int run = fallback_run(p.k);
+  alignas(16) float acc[TM][TN] = {}, a_frag[TM], b_frag[TN];
+  float4 a_regs, b_regs;
+  auto fetch = [&](int64_t left) {
+    const bool whole = block.whole && by16 && left >= BK;
+    a_regs = load_a.fetch(a, whole, k_left(left, BK), block.rows, A_OUTSIDE);
+    b_regs = load_b.fetch(b, whole, k_left(left, BK), block.cols, B_OUTSIDE);
+    a += TA ? BK * lda : BK;
+    b += TB ? BK : BK * ldb;
+  };
+  fetch(p.k);
+  for (int64_t left = p.k; left > 0; left -= BK) {
+    load_a.stash(As, a_regs);
+    load_b.stash(Bs, b_regs);
+    ptx::named_barrier<1, FALLBACK_THREADS>();
+    fetch(left - BK);
+#pragma unroll
+    for (int l = 0; l < BK; ++l) {
+      for (int i = 0; i < TM; i += 4) copy4(&a_frag[i], &As[l][thread_row + i / 4 * (BM / 2)]);
+      for (int j = 0; j < TN; j += 4) copy4(&b_frag[j], &Bs[l][thread_col + j / 4 * (BN / 2)]);
+      outer_product(acc, a_frag, b_frag);
+    }
+    ptx::named_barrier<1, FALLBACK_THREADS>();
+    const int64_t done = p.k - left + BK;
+    if (p.k <= run || (left > BK && (done & (run - 1)) != 0)) continue;
+    for (int q = 0; q < TM * TN / 4; ++q) {
+      float* const part = &acc[q / (TN / 4)][q % (TN / 4) * 4];
+      float4& sum = shared.sums[q * FALLBACK_THREADS + threadIdx.x];
+      if (done > run) {
+        const float4 old = sum;
+        part[0] += old.x, part[1] += old.y, part[2] += old.z, part[3] += old.w;
+      }
+      if (left > BK) {
+        sum = *reinterpret_cast<const float4*>(part);
+        part[0] = part[1] = part[2] = part[3] = 0.0f;
+      }
+    }
+  }
+
+  for (int i = 0; i < TM; ++i) {
+    const int row = thread_row + i / 4 * (BM / 2) + i % 4;
+    if (row >= block.rows) continue;
+    for (int j = 0; j < TN; ++j) {
+      const int col = thread_col + j / 4 * (BN / 2) + j % 4;
+      float* c = block.c + row * p.c.rs + col;
+      if (col < block.cols) epilogue(p).store(c, acc[i][j]);
+    }
+  }
+}
+
+// Persistent: thousands of blocks that only look at the status take 10 us.
+template <bool TA, bool TB>
+__global__ void __launch_bounds__(FALLBACK_THREADS, 2)
+    float32_fallback_kernel(const __grid_constant__ SgemmArgs p, TileGrid grid, const unsigned* status, bool by16) {
+  extern __shared__ char fallback_memory[];
+  pdl_wait();
+  if (status && !(*status & STATUS_REJECTED)) return;
+  for (unsigned tile = blockIdx.x; tile < grid.total; tile += gridDim.x)
+    fallback_tile<TA, TB>(p, block_tile<FALLBACK_BM, FALLBACK_BM>(p, grid, tile), by16,
+                          *reinterpret_cast<FallbackShared*>(fallback_memory));
+}
+
+}  // namespace fl
