@@ -11,7 +11,7 @@
 #include "device/hardware.h"
 #include "dispatch/call_key.h"
 #include "dispatch/tuning.h"
-#include "plan/chains.h"
+#include "plan/accumulation_depth.h"
 #include "runtime/threading.h"
 
 namespace fl {
@@ -41,7 +41,7 @@ void require(const Kernel<Args>& row, const Args& args, Device device) {
 // Whether the sums of a row are as short as the call wants them.
 template <class Args>
 bool short_enough(const Kernel<Args>& row, const Args& args, int64_t limit) {
-  return limit == any_length || !row.chain || row.chain(args) <= limit;
+  return limit == any_depth || !row.depth || row.depth(args) <= limit;
 }
 
 // By the rules alone, or among the tuned rows by their corrected costs. A row whose sums are too long is only taken
@@ -52,7 +52,7 @@ const Kernel<Args>* cheapest(const Args& args, Device device, const Curves* tune
   const Kernel<Args>* best = nullptr;
   bool best_short = false;
   double best_cost = 0;
-  const int64_t limit = longest_chain(args);
+  const int64_t limit = deepest_allowed(args);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (tuned && (*tuned)[i].empty()) continue;
     if (!usable(rows[i].needs, device) || (!tuned && !pays(rows[i].needs, device)) || rows[i].legal(args)) continue;
@@ -109,7 +109,7 @@ double estimate_us(const Kernel<Args>& row, const Args& args, Device device) {
 
 template <class Args>
 std::string explain(const Args& args, Device device, const Kernel<Args>& chosen) {
-  const int64_t limit = longest_chain(args);
+  const int64_t limit = deepest_allowed(args);
   std::string others;
   for (const auto& row : kernels<Args>()) {
     if (&row == &chosen || on_cuda(row.needs) != (device.kind == Device::cuda)) continue;
@@ -118,7 +118,7 @@ std::string explain(const Args& args, Device device, const Kernel<Args>& chosen)
     else if (!pays(row.needs, device)) reason = "not known to gain anything on this device";
     else if (const char* lacks = row.legal(args)) reason = std::string("needs ") + lacks;
     else if (!short_enough(row, args, limit))
-      reason = "sums of " + std::to_string(row.chain(args)) + " additions in a row";
+      reason = "sums of " + std::to_string(row.depth(args)) + " additions in a row";
     else reason = "estimated " + std::to_string(int64_t(estimate_us(row, args, device))) + " us";
     others += (others.empty() ? "" : "; ") + std::string(row.name) + ": " + reason;
   }

@@ -40,8 +40,8 @@ int64_t depth_of_splits(int64_t k, int64_t groups, bool line_by_line, int64_t sp
 
 // The fewest ranges that keep such a depth within the limit on accurate products, if at most `most` can.
 int64_t fewest_splits(const SgemmArgs& p, int64_t groups, bool line_by_line, int64_t most) {
-  const int64_t limit = longest_chain(p);
-  if (limit == any_length) return 1;
+  const int64_t limit = deepest_allowed(p);
+  if (limit == any_depth) return 1;
   int64_t splits = ceil_div(p.k, groups * limit);
   while (splits < most && depth_of_splits(p.k, groups, line_by_line, splits) > limit) ++splits;
   return std::min(splits, most);
@@ -110,7 +110,7 @@ std::size_t stream_k_bytes(const SgemmArgs& p, const PipelinedTile& tile) {
 }
 
 bool sums_in_runs(const SgemmArgs& p, const ClusterSplitKTile& tile) {
-  return warp_range(p.k, tile) > WARP_RUN && longest_chain(p) != any_length;
+  return warp_range(p.k, tile) > WARP_RUN && deepest_allowed(p) != any_depth;
 }
 
 bool short_k_is_large(const SgemmArgs& p) { return tiles_of(p, short_k_large) >= PLAN_MULTIPROCESSORS; }
@@ -120,7 +120,7 @@ bool short_k_is_few(const SgemmArgs& p) {
 }
 
 int64_t accumulation_depth(const SgemmArgs& p, const PipelinedTile& tile) {
-  if (tile.persistent() && !tile.split_k) return one_chain(p);
+  if (tile.persistent() && !tile.split_k) return sequential_depth(p);
   const int64_t k = ceil_div(p.k, tile.cluster_k);
   return depth_of_splits(k, tile.k_groups, false, split_k_plan(p, tile).splits) + tile.cluster_k - 1;
 }

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "core/problem.h"
-#include "plan/chains.h"
+#include "plan/accumulation_depth.h"
 #include "plan/strict_tiles.h"
 
 namespace fl {
@@ -40,11 +40,11 @@ bool sums_in_runs(const SgemmArgs& p, const ClusterSplitKTile& tile);
 bool short_k_is_large(const SgemmArgs& p);
 bool short_k_is_few(const SgemmArgs& p);
 
-// The most float32 additions that one product goes through (chains.h), and bytes of workspace.
+// The most float32 additions that one product goes through (accumulation_depth.h), and bytes of workspace.
 int64_t accumulation_depth(const SgemmArgs& p, const PipelinedTile& tile);
 int64_t accumulation_depth(const SgemmArgs& p, const ClusterSplitKTile& tile);
 int64_t accumulation_depth(const SgemmArgs& p, const InterleavedTile& tile);
-inline int64_t accumulation_depth(const SgemmArgs& p, const WarpTile&) { return one_chain(p); }
+inline int64_t accumulation_depth(const SgemmArgs& p, const WarpTile&) { return sequential_depth(p); }
 
 std::size_t workspace_bytes(const SgemmArgs& p, const PipelinedTile& tile);
 std::size_t workspace_bytes(const SgemmArgs& p, const InterleavedTile& tile);
@@ -53,7 +53,7 @@ constexpr std::size_t workspace_bytes(const SgemmArgs&, const WarpTile&) { retur
 
 // The same as the table wants it.
 template <auto TILE>
-int64_t strict_chain(const SgemmArgs& p) {
+int64_t strict_depth(const SgemmArgs& p) {
   return accumulation_depth(p, TILE);
 }
 template <auto TILE>

@@ -10,8 +10,8 @@
 #include "cost/rules.h"
 #include "cost/strict_cost.h"
 #include "cost/tall_skinny_cost.h"
+#include "plan/accumulation_depth.h"
 #include "plan/accurate_plan.h"
-#include "plan/chains.h"
 #include "plan/gemv_cuda_plan.h"
 #include "plan/strict_plan.h"
 #include "plan/tall_skinny_plan.h"
@@ -51,9 +51,9 @@ constexpr bool is_wgmma(std::string_view name) { return name == "fp16x2" || name
 constexpr Kernel<SgemmArgs> sgemm_rows[] = {
 #define SGEMM(name, needs, legal, cost, workspace, blurb) \
   {#name, Needs::needs, legal, cost, workspace, blurb, sgemm_##name},
-#define CUDA_SGEMM(name, needs, legal, cost, chain, workspace, blurb)                        \
+#define CUDA_SGEMM(name, needs, legal, cost, depth, workspace, blurb)                        \
   {#name, Needs::needs,    legal,          cost, workspace, blurb, FL_CUDA_FN(sgemm_##name), \
-   chain, terms_of(#name), is_wgmma(#name)},
+   depth, terms_of(#name), is_wgmma(#name)},
 #include "table/kernels.def"
 };
 constexpr Kernel<SgemvArgs> sgemv_rows[] = {

@@ -25,8 +25,8 @@ struct Kernel {
   std::size_t (*workspace)(const Args&);     // bytes
   const char* blurb;                         // one line for docs and `fastlinalg.kernels()`
   void (*run)(const Args&, const Context&);  // nullptr where this build has no CUDA
-  // Float32 additions one after the other (chains.h); nullptr: any number will do.
-  int64_t (*chain)(const Args&) = nullptr;
+  // Float32 additions one after the other (accumulation_depth.h); nullptr: any number will do.
+  int64_t (*depth)(const Args&) = nullptr;
   Terms terms = Terms::none;  // what it multiplies in place of float32 numbers
   bool wgmma = false;         // terms by warpgroup products, which have tiles of 96 columns and fall back on bf16x6
 };

@@ -1,4 +1,4 @@
-"""How long the sums of a row are, and how rows shorten those of accurate products (cpp/plan/chains.h)."""
+"""How long the sums of a row are, and how rows shorten those of accurate products (cpp/plan/accumulation_depth.h)."""
 
 from __future__ import annotations
 

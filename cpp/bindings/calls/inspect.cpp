@@ -11,7 +11,7 @@
 #include "device/device.h"
 #include "device/hardware.h"
 #include "dispatch/dispatch.h"
-#include "plan/chains.h"
+#include "plan/accumulation_depth.h"
 #include "runtime/result_memory.h"
 #include "runtime/threading.h"
 #include "transfer/out_of_core_plan.h"
@@ -148,19 +148,18 @@ SgemmArgs product_layout(int64_t m, int64_t n, int64_t k, int64_t batch, bool on
           .c = {nullptr, n, 1, m * n}};
 }
 
-// What dispatch asks about a product of aligned operands in device memory, for the tests: the longest chain it allows,
-// or none, and for each GPU row its estimate, its chain, or none, and the bytes of its workspace.
+// What dispatch asks about a product of aligned operands in device memory, for the tests: the largest
+// accumulation depth it allows, or none, and for each GPU row its estimate, its depth, or none, and the bytes of its workspace.
 nb::tuple sgemm_rules(int64_t m, int64_t n, int64_t k, const char* precision) {
   SgemmArgs p = product_layout(m, n, k, 1, false, false, 0.0f);
   p.precision = parse_precision(precision);
   nb::dict rows;
   for (const auto& row : kernels<SgemmArgs>()) {
     if (!on_cuda(row.needs) || row.legal(p)) continue;
-    rows[row.name] =
-        nb::make_tuple(row.cost(p), row.chain ? nb::cast(row.chain(p)) : nb::none(), row.workspace(p));
+    rows[row.name] = nb::make_tuple(row.cost(p), row.depth ? nb::cast(row.depth(p)) : nb::none(), row.workspace(p));
   }
-  const int64_t limit = longest_chain(p);
-  return nb::make_tuple(limit == any_length ? nb::none() : nb::cast(limit), rows);
+  const int64_t limit = deepest_allowed(p);
+  return nb::make_tuple(limit == any_depth ? nb::none() : nb::cast(limit), rows);
 }
 
 // How a product of host operands is cut up, for the tests: loads as (operand, block), steps as (loads, block), blocks
