@@ -1,9 +1,12 @@
 #include "core/device_spec.h"
 
+#include "core/lazy.h"
+
 namespace fl {
 
 const DeviceSpec& h200_spec() {
-  static const DeviceSpec spec = [] {
+  static constinit Lazy<DeviceSpec> spec;
+  return spec.get([] {
     const Capability& hopper = capability(90);
     DeviceSpec h200;
     h200.name = "NVIDIA H200";
@@ -17,8 +20,7 @@ const DeviceSpec& h200_spec() {
     h200.bytes_per_us = 4.8e6;
     h200.features = hopper.features;
     return h200;
-  }();
-  return spec;
+  });
 }
 
 }  // namespace fl

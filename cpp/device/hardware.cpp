@@ -5,9 +5,9 @@
 #include <initializer_list>
 
 #include "core/errors.h"
+#include "core/lazy.h"
 #include "device/device.h"
 #include "device/loaded_code.h"
-#include "runtime/lazy.h"
 
 namespace fl {
 namespace {

@@ -1,8 +1,8 @@
 // The CUDA side of a build without CUDA: there are no devices, and asking for one says why.
 #include "core/errors.h"
+#include "core/lazy.h"
 #include "core/operations.h"
 #include "device/device.h"
-#include "runtime/lazy.h"
 
 namespace fl::cuda {
 namespace {

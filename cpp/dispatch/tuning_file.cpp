@@ -12,8 +12,8 @@
 
 #include "core/errors.h"
 #include "core/json.h"
+#include "core/lazy.h"
 #include "dispatch/tuning.h"
-#include "runtime/lazy.h"
 
 namespace fl {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "core/call_cache.h"
 #include "core/errors.h"
+#include "core/lazy.h"
 #include "core/normalise.h"
 #include "core/operations.h"
 #include "cost/cpu_rules.h"
@@ -18,7 +19,6 @@
 #include "dispatch/call_key.h"
 #include "plan/accurate_plan.h"
 #include "runtime/host_workspace.h"
-#include "runtime/lazy.h"
 #include "runtime/threading.h"
 #include "transfer/panel_plan.h"
 

@@ -5,10 +5,10 @@
 #include <exception>
 
 #include "core/errors.h"
+#include "core/lazy.h"
 #include "cuda/runtime/check.h"
 #include "device/device.h"
 #include "runtime/fork.h"
-#include "runtime/lazy.h"
 
 namespace fl::cuda {
 namespace {

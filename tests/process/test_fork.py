@@ -134,7 +134,7 @@ def test_fork_within_a_method_of_a_plan(python):
 
 
 def test_no_lock_is_held_that_a_child_could_wait_for():
-    """Locks belong to a process (runtime/fork.h), and first uses to nobody (runtime/lazy.h): a guard is a lock too."""
+    """A lock belongs to a process (runtime/fork.h), a first use needs none (core/lazy.h): a guard is a lock too."""
     shared = re.compile(
         r"^(static |inline )*std::(\w*mutex|once_flag|condition_variable)\b"  # at namespace scope
         r"|^\s+static (?!constexpr|constinit|thread_local)[^()]*(=|\{|;$)"  # in a function

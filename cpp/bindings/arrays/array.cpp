@@ -11,7 +11,7 @@
 #include "bindings/arrays/call_location.h"
 #include "bindings/arrays/numpy_fields.h"
 #include "core/errors.h"
-#include "runtime/lazy.h"
+#include "core/lazy.h"
 #include "runtime/result_memory.h"
 
 namespace fl::py {

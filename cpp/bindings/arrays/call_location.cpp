@@ -6,9 +6,9 @@
 
 #include "bindings/arrays/gil.h"
 #include "core/errors.h"
+#include "core/lazy.h"
 #include "device/device.h"
 #include "dispatch/dispatch.h"
-#include "runtime/lazy.h"
 
 namespace fl::py {
 namespace {

@@ -5,8 +5,8 @@
 #include "bindings/arrays/array.h"
 #include "bindings/arrays/device_array.h"
 #include "bindings/arrays/names.h"
+#include "core/lazy.h"
 #include "device/device.h"
-#include "runtime/lazy.h"
 
 namespace fl::py {
 namespace {

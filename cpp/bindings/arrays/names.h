@@ -3,7 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include "runtime/lazy.h"
+#include "core/lazy.h"
 
 namespace fl::py {
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-CPP = Path(__file__).parent.parent / "cpp"
+from support.source_tree import ROOT
+
+CPP = ROOT / "cpp"
 pytestmark = pytest.mark.skipif(not (CPP / "plan" / "strict_tiles.h").exists(), reason="needs the source tree")
 
 # What is changed in a tile, and what the compiler says then.
