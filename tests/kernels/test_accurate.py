@@ -169,7 +169,8 @@ FALL_BACKS = [
     ("graded", "fp16x2", 2049, "three bf16 terms because of the range of the operands"),
     ("many_octaves", "fp16x2", 2050, "plain float32 because of the range of the operands"),
     ("nan", "fp16x2", 2051, "plain float32 because of NaN or infinite numbers"),
-    ("graded", "fp16x2", 200, "plain float32 because of the range of the operands"),  # too small for bf16x6 as a fallback
+    # Too small for bf16x6 as a fallback:
+    ("graded", "fp16x2", 200, "plain float32 because of the range of the operands"),
     ("normal", "fp16x2_mma", 2058, "two fp16 terms"),
     ("graded", "fp16x2_mma", 2056, "plain float32 because of the range of the operands"),
     ("nan", "fp16x2_mma", 2057, "plain float32 because of NaN or infinite numbers"),
