@@ -130,8 +130,8 @@ def check_kernel(op_cases: list[Case], kernel: str | None, precision: str, devic
 def sample(op_cases: list[Case], every: int, terms: bool) -> list[Case]:
     """Each `every`-th case, for checkers that make kernels hundreds of times slower.
 
-    `terms`: if that happens to leave out products by terms of fp16 or bf16, a case that is taken and one that is refused come on
-    top. In "accurate" these are most of the kernels' code.
+    `terms`: if that happens to leave out products by terms of fp16 or bf16, a case that is taken and one that is
+    refused come on top. In "accurate" these are most of the kernels' code.
     """
     picked = op_cases[::every]
     for answer in ("take", "refuse") if terms else ():
