@@ -8,7 +8,7 @@
 namespace fl {
 
 // `Key` declares `bool operator==(const Key&) const = default`, and so do its members: a field that is added to one of
-// them is compared without a further word. tests/test_structure.py looks that they do.
+// them is compared without a further word. tests/structure/test_layers.py looks that they do.
 template <class Key, class Value, std::size_t CAPACITY>
 class CallCache {
  public:

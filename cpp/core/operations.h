@@ -80,6 +80,12 @@ inline std::string operation_names() {
   return names;
 }
 
+inline bool is_operation(std::string_view name) {
+  bool found = false;
+  for_each_operation([&]<class Args>() { found = found || name == Operation<Args>::name; });
+  return found;
+}
+
 // body.operator()<Args>() of the operation with that name; throws InvalidValue if there is none.
 template <class Body>
 auto with_operation(std::string_view name, Body&& body) {

@@ -49,6 +49,7 @@ Corrections corrections(const TunedDevice& device) {
   Corrections result{.kind = device.kind, .name = device.name, .curves = {}};
   for (const TunedRow& row : device.rows) {
     check(row);
+    if (!is_operation(row.op)) throw InvalidValue("there is no operation '" + row.op + "'");
     with_operation(row.op, [&]<class Args>() { add<Args>(row, device.kind, result.curves[operation_index<Args>()]); });
   }
   return result;

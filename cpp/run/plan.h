@@ -9,8 +9,8 @@
 
 namespace fl {
 
-// Keeps the chosen kernel, the arguments in their one form, the kernel's workspace and what it can of a constant operand. One
-// thread at a time may use a plan, and none after one of its functions has thrown OutOfMemory.
+// Keeps the chosen kernel, the arguments in their one form, the kernel's workspace and what it can of a constant
+// operand. One thread at a time may use a plan, and none after one of its functions has thrown OutOfMemory.
 template <class Args>
 class FL_EXPORT Plan {
  public:
@@ -18,7 +18,7 @@ class FL_EXPORT Plan {
   ~Plan();
   Plan(Plan&&) noexcept;
 
-  // Other addresses for the operands; everything else is as it was. The kernel stays unless the new addresses rule it out.
+  // Other addresses for the operands; everything else is as it was. The kernel stays unless they rule it out.
   void rebind(const Args& args);
   // The values of the constant operand have changed, or its address.
   void renew_constant();

@@ -26,8 +26,8 @@ constexpr int calls_before_graph = 4;
 // of 96 4.58 and 4.48, of 128 4.50 and 4.67, of 192 4.29 and 4.87; sgemv, transposes of 192 4.3 and 2.9, 4.6 and 3.3.
 constexpr double most_steps = 1 << 20, most_elements = 1 << 15;
 
-// A graph holds the addresses themselves, so they are compared whole, unlike those of a CallKey. It runs once at a time:
-// one graph would make streams wait for each other, so each has graphs of its own.
+// A graph holds the addresses themselves, so they are compared whole, unlike those of a CallKey. It runs once at a
+// time: one graph would make streams wait for each other, so each has graphs of its own.
 template <class Args>
 struct GraphKey {
   const Kernel<Args>* kernel = nullptr;

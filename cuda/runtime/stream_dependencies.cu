@@ -1,5 +1,5 @@
-// What device arrays need of streams: one waits for another, and an event in the work of a stream. Nothing here waits on
-// the host.
+// What device arrays need of streams: one waits for another, and an event in the work of a stream. Nothing here waits
+// on the host.
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/events.h"

@@ -24,8 +24,8 @@ class Target {
   void preload(const Array& c);  // the values that beta multiplies
   nb::object finish();           // `out` or the new array, complete
 
-  // Another call may write the same array: it begins in its own place. Not if the staging output is device memory, which
-  // belongs to the order of one call's stream.
+  // Another call may write the same array: it begins in its own place. Not if the staging output is device memory,
+  // which belongs to the order of one call's stream.
   bool reusable() const { return !fresh_ && !device_memory_ && !out_.has_to_be_read_again(); }
   void hold() { out_.hold(); }  // for other calls: `out` may be given another memory, and the first must stay
   void begin(CallLocation& location) {
