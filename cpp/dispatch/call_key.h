@@ -12,8 +12,8 @@
 namespace fl {
 
 // Two calls with equal keys get the same answer from every rule of the kernel table: rules see addresses modulo 128
-// only (rules.h). An operand that Operation<Args> does not name keeps its whole address, so that forgetting one costs time
-// and no more.
+// only (rules.h). An operand that Operation<Args> does not name keeps its whole address, so that forgetting one costs
+// time and no more.
 template <class Args>
 struct CallKey {
   CallKey() = default;
