@@ -1,9 +1,9 @@
 // How deep the sums of a product are, and how deep those of an accurate one may be.
 //
 // The accumulation depth is the most float32 additions that one product goes through on its way into its sum. The norm
-// of the error grows with its root, whatever computes it: on normal data it is 1.8e-8 sqrt(depth), for 24 shapes by each
-// kernel that takes them (docs/accuracy.md). Each row of the table says how deep its sums are, and dispatch keeps to a
-// limit.
+// of the error grows with its root, whatever computes it: on normal data it is 1.8e-8 sqrt(depth), for 24 shapes by
+// each kernel that takes them (docs/accuracy.md). Each row of the table says how deep its sums are, and dispatch keeps
+// to a limit.
 #pragma once
 
 #include <cstdint>

@@ -188,7 +188,8 @@ constexpr AccurateTileChoice choose_accurate_tile(int64_t m, int64_t n, int64_t 
   return accurate_detail::fastest_tile(m, n, k, multiprocessors, planned.k_parts);
 }
 
-// The same for fp16x2_mma: 128 x 128, or 64 x 128 where those leave fewer multiprocessors idle. Both have the same bits.
+// The same for fp16x2_mma: 128 x 128, or 64 x 128 where those leave fewer multiprocessors idle. Both have the same
+// bits.
 struct MmaTileChoice {
   bool large;
   double rounds_area;

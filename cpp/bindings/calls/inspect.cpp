@@ -148,8 +148,8 @@ SgemmArgs product_layout(int64_t m, int64_t n, int64_t k, int64_t batch, bool on
           .c = {nullptr, n, 1, m * n}};
 }
 
-// What dispatch asks about a product of aligned operands in device memory, for the tests: the largest
-// accumulation depth it allows, or none, and for each GPU row its estimate, its depth, or none, and the bytes of its workspace.
+// What dispatch asks about a product of aligned operands in device memory, for the tests: the largest accumulation
+// depth it allows, or none, and for each GPU row its estimate, its depth, or none, and the bytes of its workspace.
 nb::tuple sgemm_rules(int64_t m, int64_t n, int64_t k, const char* precision) {
   SgemmArgs p = product_layout(m, n, k, 1, false, false, 0.0f);
   p.precision = parse_precision(precision);
