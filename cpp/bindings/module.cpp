@@ -6,6 +6,7 @@
 
 #include "bindings/arrays/device_array.h"
 #include "bindings/arrays/numpy_fields.h"
+#include "bindings/calls/costs.h"
 #include "bindings/calls/device_memory.h"
 #include "bindings/calls/inspect.h"
 #include "bindings/calls/logging.h"
@@ -82,4 +83,5 @@ NB_MODULE(_core, m) {
   fl::py::bind_device_memory(m);
   fl::py::bind_matmul_plan(m);
   fl::py::bind_tuning(m);
+  fl::py::bind_costs(m);
 }

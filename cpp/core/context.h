@@ -1,6 +1,8 @@
 // What a running kernel may use.
 #pragma once
 
+#include "core/device_spec.h"
+
 namespace fl {
 
 struct PrepackedOperands;  // plan/prepacked_operand.h
@@ -11,7 +13,8 @@ struct Context {
   int threads = 1;                               // CPU rows: how many threads the call may use
   void* stream = nullptr;                        // GPU rows: the cudaStream_t to launch on
   int sm_count = 0;                              // GPU rows: multiprocessors of the current device
-  const PrepackedOperands* prepacked = nullptr;  // GPU kernels that split their operands into terms
+  const DeviceSpec* device = nullptr;            // GPU rows: the current device
+  const PrepackedOperands* prepacked = nullptr;  // GPU rows that split their operands: what is kept of that
   bool repeated = false;                         // GPU rows: a plan's, which runs on the same operands again and again
 };
 

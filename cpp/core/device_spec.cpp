@@ -1,26 +1,67 @@
 #include "core/device_spec.h"
 
+#include <cmath>
+
 #include "core/lazy.h"
 
 namespace fl {
 
+const char* chip_name(Chip chip) {
+  switch (chip) {
+    case Chip::h200: return "h200";
+    case Chip::zen4: return "zen4";
+    case Chip::other: break;
+  }
+  return "";
+}
+
+Chip chip_of(std::string_view device_name) {
+  return device_name.find("H200") == std::string_view::npos ? Chip::other : Chip::h200;
+}
+
+DeviceSpec spec_of(int compute_capability, int multiprocessors, int clock_khz) {
+  const Capability& known = capability(compute_capability);
+  DeviceSpec spec;
+  spec.compute_capability = compute_capability;
+  spec.multiprocessors = multiprocessors;
+  spec.clock_khz = clock_khz;
+  spec.fma_per_clock = known.fma_per_clock, spec.half_fma_per_clock = known.half_fma_per_clock;
+  spec.threads_per_sm = known.threads_per_sm, spec.registers_per_sm = known.registers_per_sm;
+  spec.shared_per_sm = std::size_t(known.shared_per_sm), spec.shared_per_block = std::size_t(known.shared_per_block);
+  spec.features = features_of(compute_capability);
+  return spec;
+}
+
 const DeviceSpec& h200_spec() {
   static constinit Lazy<DeviceSpec> spec;
   return spec.get([] {
-    const Capability& hopper = capability(90);
-    DeviceSpec h200;
-    h200.name = "NVIDIA H200";
-    h200.compute_capability = hopper.number;
-    h200.multiprocessors = 132;
-    h200.clock_khz = 1980000;
-    h200.fma_per_clock = hopper.fma_per_clock, h200.half_fma_per_clock = hopper.half_fma_per_clock;
-    h200.threads_per_sm = hopper.threads_per_sm, h200.registers_per_sm = hopper.registers_per_sm;
-    h200.shared_per_sm = hopper.shared_per_sm, h200.shared_per_block = hopper.shared_per_block;
+    DeviceSpec h200 = spec_of(90, 132, 1980000);
+    h200.name = "NVIDIA H200", h200.chip = Chip::h200;
     h200.l2_bytes = 60 * KiB * KiB;
     h200.bytes_per_us = 4.8e6;
-    h200.features = hopper.features;
     return h200;
   });
+}
+
+const DeviceSpec& host_spec() {
+  static constinit Lazy<DeviceSpec> spec;
+  return spec.get([] {
+    DeviceSpec host;
+    host.name = "host", host.chip = Chip::zen4;
+    return host;
+  });
+}
+
+const DeviceSpec& nearest_measured(const DeviceSpec& device) {
+  if (device.multiprocessors == 0) return host_spec();
+  const DeviceSpec* const gpus[] = {&h200_spec()};
+  const auto balance = [](const DeviceSpec& spec) { return std::log(spec.bytes_per_us / spec.fma_per_us()); };
+  const DeviceSpec* nearest = gpus[0];
+  for (const DeviceSpec* gpu : gpus) {
+    if (gpu->chip == device.chip) return *gpu;
+    if (std::abs(balance(*gpu) - balance(device)) < std::abs(balance(*nearest) - balance(device))) nearest = gpu;
+  }
+  return *nearest;
 }
 
 }  // namespace fl

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "core/export.h"
 
@@ -23,8 +24,13 @@ enum Feature : unsigned {
   feature_setmaxnreg = 1 << 6  // registers that move between warpgroups, 9.0a, 10.x, 11.x, 12.x under an "a" target
 };
 
+// Those of targets that end in a letter: code with them runs on that capability alone, and so a newer one that is not in
+// the table cannot be taken to have them.
+constexpr unsigned features_of_one_capability = feature_wgmma | feature_setmaxnreg;
+
 // What a compute capability has, whatever the chip. Sources: the CUDA C++ programming guide's table of technical
-// specifications; NVIDIA's architecture white papers for the rates.
+// specifications; NVIDIA's architecture white papers and data sheets for the rates. Nothing but 9.0 was measured by us.
+// The tensor rate is that of data-center and professional chips; GeForce cards have half of it, which no driver tells.
 struct Capability {
   int number;              // 10 * major + minor
   int fma_per_clock;       // float32 FMAs of a multiprocessor
@@ -51,7 +57,8 @@ inline constexpr Capability capabilities[] = {
     {121, 128, 512, 1536, 65536, 100 * KiB, 99 * KiB, features_80 | feature_tma | feature_pdl | feature_setmaxnreg},
 };
 
-// The newest capability in the table that is not newer than `number`: what an unknown one has at least.
+// The newest capability in the table that is not newer than `number`: what an unknown one has at least, but for
+// features_of_one_capability.
 constexpr const Capability& capability(int number) {
   const Capability* found = &capabilities[0];
   for (const Capability& each : capabilities)
@@ -59,8 +66,20 @@ constexpr const Capability& capability(int number) {
   return *found;
 }
 
+constexpr unsigned features_of(int number) {
+  const Capability& known = capability(number);
+  return known.number == number ? known.features : known.features & ~features_of_one_capability;
+}
+
+// Chips on which costs were measured (cost/measured.def), and zen4: the CPU's.
+enum class Chip { other, h200, zen4 };
+constexpr int chip_count = 3;
+FL_EXPORT const char* chip_name(Chip chip);            // "h200"; "" of another
+FL_EXPORT Chip chip_of(std::string_view device_name);  // as the driver calls it
+
 struct DeviceSpec {
   std::string name;
+  Chip chip = Chip::other;
   int compute_capability = 0;  // 10 * major + minor
   int multiprocessors = 0;
   int clock_khz = 0;      // highest clock of the multiprocessors
@@ -73,10 +92,18 @@ struct DeviceSpec {
   unsigned features = 0;    // of the device, whatever the binary holds
   bool has(unsigned wanted) const { return (features & wanted) == wanted; }
   double fma_per_us() const { return 1e-3 * clock_khz * fma_per_clock * multiprocessors; }
+  double peak_gflops() const { return 2e-3 * fma_per_us(); }
   bool operator==(const DeviceSpec&) const = default;
 };
 
+// What the table says of a capability, and a chip of so many multiprocessors: to be completed by what a driver reports.
+FL_EXPORT DeviceSpec spec_of(int compute_capability, int multiprocessors, int clock_khz);
 // The device on which costs were fitted and figures in comments were measured.
 FL_EXPORT const DeviceSpec& h200_spec();
+// The chip whose costs a device takes: its own, or of those that were measured the one whose memory brings a number of
+// bytes for an FMA that is nearest to the device's. The host's is the host.
+FL_EXPORT const DeviceSpec& nearest_measured(const DeviceSpec& device);
+// What costs of CPU kernels are given: no multiprocessors.
+FL_EXPORT const DeviceSpec& host_spec();
 
 }  // namespace fl

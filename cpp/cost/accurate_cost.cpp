@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/device_spec.h"
 #include "cost/rules.h"
 #include "plan/accurate_plan.h"
 
@@ -14,51 +13,54 @@ const char* accurate_only(const SgemmArgs& p) {
 }
 
 namespace {
-constexpr double operations_per_us = 225e6;  // of the product of two fp16 terms on an H200, large sizes
-double product_us(double rounds_area, double k, int64_t multiprocessors) {
-  return rounds_area * 2 * k / (operations_per_us / double(multiprocessors));
-}
+
+double fmas_of(const SgemmArgs& p) { return double(p.m) * double(p.n) * double(p.k) * double(p.batch); }
 
 // Lines that leave multiprocessors idle take as long as the pieces of one line, one after the other; those that are
 // split in segments as long as the pieces of a segment, one more for the scale, and a second launch.
-double split_us(const SgemmArgs& p) {
-  const double m = double(p.m), n = double(p.n), k = double(p.k);
-  if (p.k <= RangeBound::ONE_PIECE) return std::max(3e-6 * (m + n) * k, 3.0);
+double split_us(const SgemmArgs& p, const WgmmaCost& cost) {
+  const double numbers = (double(p.m) + double(p.n)) * double(p.k);
+  if (p.k <= RangeBound::ONE_PIECE) return std::max(1e-9 * cost.split_fs * numbers, cost.small_split_us);
   const int64_t pieces = ceil_div(p.k, SPLIT_PIECE);
   const int segments = split_segments(ceil_div(p.m, SPLIT_LINES) + ceil_div(p.n, SPLIT_LINES), p.k);
-  const double one_line = segments > 1 ? 2.05 * double(ceil_div(pieces, segments) + 1) + 2.5 : 2.05 * double(pieces);
-  return std::max((segments > 1 ? 3e-6 : 3.3e-6) * (m + n) * k, one_line);
+  const double one_line = segments > 1 ? cost.piece_us * double(ceil_div(pieces, segments) + 1) + cost.segments_us
+                                       : cost.piece_us * double(pieces);
+  return std::max(1e-9 * (segments > 1 ? cost.split_fs : cost.split_in_pieces_fs) * numbers, one_line);
 }
+
+// As fp16x2; bf16x6 has six products for three and tiles half as large.
+double fp16x2_us(const SgemmArgs& p, const DeviceSpec& device, const WgmmaCost& cost) {
+  const double k = double(p.k), batch = double(p.batch);
+  const double split = split_us(p, cost);
+  const double launches = has_bf16x6_fallback(p) ? cost.launches_with_fallback_us : cost.launches_us;
+  const auto product_us = [&](double rounds_area) { return 1e-6 * cost.product_tensor_ps * rounds_area * k; };
+  if (const AccurateSplitK split_k = accurate_split_k(p.m, p.n, p.k); split_k.count > 1)
+    return (split + launches + cost.split_k_us + split_k.ends + product_us(split_k.rounds_area)) * batch;
+  const AccurateTileChoice choice = choose_accurate_tile(p.m, p.n, p.k, device.multiprocessors);
+  const double area = choice.rounds_area * double(device.multiprocessors);
+  const double store_us =
+      1e-9 * area * ((p.beta != 0.0f ? cost.beta_fs : 0) + (allows_tma_store(p) ? 0 : cost.direct_store_fs));
+  const double product = product_us(choice.rounds_area);
+  return (split + launches + choice.ends + product - cost.hidden * std::min(product, cost.most_hidden_us) + store_us) *
+         batch;
+}
+
 }  // namespace
 
-// Fitted to shapes near the border to the strict kernels and to squares, k = 1024: 16.7 us at 512, 18.7 at 1024, 169 at
-// 4096, 655 at 8192, and there 812 with beta, 835 with a C that the tensor memory accelerator cannot store, 1030 with
-// both. What lasts longer than about 100 us runs at the power limit.
-double fp16x2_cost(const SgemmArgs& p) {
-  const int64_t multiprocessors = h200_spec().multiprocessors;
-  const double m = double(p.m), n = double(p.n), k = double(p.k), batch = double(p.batch);
-  if (!terms_fit(p.k)) return 100 + 2 * m * n * k * batch / 20e6;
-  const double split = split_us(p), launches = has_bf16x6_fallback(p) ? 8 : 3;
-  if (const AccurateSplitK split_k = accurate_split_k(p.m, p.n, p.k); split_k.count > 1)
-    return (split + launches + 3 + split_k.ends + product_us(split_k.rounds_area, k, multiprocessors)) * batch;
-  const AccurateTileChoice choice = choose_accurate_tile(p.m, p.n, p.k, multiprocessors);
-  const double area = choice.rounds_area * double(multiprocessors);
-  const double way_out = (p.beta != 0.0f ? 2.4e-6 : 0) + (allows_tma_store(p) ? 0 : 2.9e-6);
-  const double product = product_us(choice.rounds_area, k, multiprocessors);
-  return (split + launches + choice.ends + product - 0.25 * std::min(product, 100.0) + area * way_out) * batch;
+double wgmma_us(const SgemmArgs& p, const DeviceSpec& device, const WgmmaCost& cost) {
+  const double us = terms_fit(p.k) ? fp16x2_us(p, device, cost)
+                                   : cost.no_terms_us + 1e-6 * cost.no_terms_ps * fmas_of(p) / device.multiprocessors;
+  return cost.times * us + cost.more_us;
 }
 
-// Six products for three, and tiles half as large.
-double bf16x6_cost(const SgemmArgs& p) { return 1.8 * fp16x2_cost(p) + 3; }
-
-// Measured on an H200, k = 1024: 27 us at 512, 28 at 1024, 300 at 4096, 1148 at 8192, and 1062 for 4096 cubed. Where
-// the kernel is chosen it competes with the ladder alone.
-double fp16x2_mma_cost(const SgemmArgs& p) {
-  const int64_t multiprocessors = h200_spec().multiprocessors;
-  const double m = double(p.m), n = double(p.n), k = double(p.k), batch = double(p.batch);
-  if (!terms_fit(p.k)) return 100 + 2 * m * n * k * batch / 20e6;
-  const double area = choose_mma_tile(p.m, p.n, multiprocessors).rounds_area * double(multiprocessors);
-  return (3.5 + 8 * (m + n) * k / 3.6e6 + area * (2 * k / 150e6 + 2.4e-6)) * batch;
+double mma_us(const SgemmArgs& p, const DeviceSpec& device, const MmaCost& cost) {
+  const double k = double(p.k);
+  if (!terms_fit(p.k)) return cost.no_terms_us + 1e-6 * cost.no_terms_ps * fmas_of(p) / device.multiprocessors;
+  const double rounds_area = choose_mma_tile(p.m, p.n, device.multiprocessors).rounds_area;
+  const double split = 1e-9 * cost.split_fs * (double(p.m) + double(p.n)) * k;
+  return (cost.start_us + split + 1e-6 * cost.product_tensor_ps * rounds_area * k +
+          1e-9 * cost.output_fs * rounds_area * device.multiprocessors) *
+         double(p.batch);
 }
 
 }  // namespace fl

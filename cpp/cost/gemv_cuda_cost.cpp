@@ -1,67 +1,155 @@
 #include "cost/gemv_cuda_cost.h"
 
 #include <algorithm>
+#include <cmath>
 
-#include "core/device_spec.h"
+#include "core/layout.h"
 #include "plan/gemv_cuda_estimate.h"
 #include "plan/gemv_cuda_plan.h"
 
 namespace fl {
 namespace {
 
-// A ladder kernel on rows: warps of `together` rows, 5280 at a time, each needing a step for every `span` columns.
-double ladder_rows(const SgemvArgs& p, double together, double span, double turn, double memory, double l2) {
-  const double turns = std::max(1.0, gemv_rows(p) / (40 * h200_spec().multiprocessors * together));
-  return 1.15 +
-         std::max(gemv_bytes(p) / gemv_rate(p, memory, l2), (turns - 1) * turn + turns * 0.2 * double(p.n) / span);
-}
-// The same where a block shares each of a few long rows.
-double ladder_shared_rows(const SgemvArgs& p, double memory, double block) {
-  return 2.2 + gemv_bytes(p) / std::min(memory, gemv_rows(p) * block);
+template <class C>
+double rate(const SgemvArgs& p, const C& cost, double memory, double l2) {
+  return gemv_bytes(p) <= cost.l2_bytes ? l2 : memory;
 }
 
-// A ladder kernel on columns: one block per slice of eight outputs and more, however long the columns' row is. Scalars
-// reach no higher speed in L2 (251 x 10370 transposed: 6.9 us).
-double ladder_columns(const SgemvArgs& p, double memory, double block) {
-  const double blocks = double(ceil_div(p.m, 8)) * double(p.batch);
-  const double start = 1.5 + 5e-4 * double(std::min<int64_t>(p.n, 4000));
-  return start + gemv_bytes(p) / std::min(memory, blocks * block);
+// A few long rows, so that a block shares each.
+bool few_rows(const SgemvArgs& p, const DeviceSpec& device) {
+  return p.n >= 4096 && gemv_rows(p) <= 8 * device.multiprocessors;
 }
+
+// Warps of `together` rows, 40 on a multiprocessor at a time, each needing a step for every `span` columns.
+double ladder_rows(const SgemvArgs& p, const DeviceSpec& device, const LadderGemvCost& cost, double together,
+                   double span, bool is_short) {
+  const double turns = std::max(1.0, gemv_rows(p) / (40.0 * device.multiprocessors * together));
+  const double bytes_per_us = is_short ? rate(p, cost, cost.short_memory_bytes_per_us, cost.short_l2_bytes_per_us)
+                                       : rate(p, cost, cost.memory_bytes_per_us, cost.l2_bytes_per_us);
+  const double turn = is_short ? cost.short_turn_us : cost.turn_us;
+  return cost.start_us +
+         std::max(gemv_bytes(p) / bytes_per_us, (turns - 1) * turn + turns * cost.step_us * double(p.n) / span);
+}
+double ladder_shared_rows(const SgemvArgs& p, const LadderGemvCost& cost) {
+  return cost.shared_start_us +
+         gemv_bytes(p) / std::min(cost.shared_memory_bytes_per_us, gemv_rows(p) * cost.shared_block_bytes_per_us);
+}
+double ladder_columns(const SgemvArgs& p, const LadderGemvCost& cost, bool is_short) {
+  const double blocks = double(ceil_div(p.m, 8)) * double(p.batch);
+  const double start = cost.columns_start_us + cost.column_us * double(std::min<int64_t>(p.n, 4000));
+  const double most = is_short ? cost.columns_short_bytes_per_us : cost.columns_bytes_per_us;
+  return start + gemv_bytes(p) / std::min(most, blocks * cost.columns_block_bytes_per_us);
+}
+// Scalars reach no higher speed in L2 (251 x 10370 transposed: 6.9 us).
+bool in_l2(const SgemvArgs& p, const LadderGemvCost& cost) { return gemv_bytes(p) <= cost.l2_bytes; }
 
 }  // namespace
 
-double warp_per_row_cost(const SgemvArgs& p) {
-  if (p.a.cs != 1) return ladder_columns(p, gemv_rate(p, 3.2e6, 2e6), 27e3);
-  if (few_long_rows(p)) return ladder_shared_rows(p, 2.6e6, 32e3);
-  if (p.n <= 64) return ladder_rows(p, 4, 64, 0.8, 3e6, 3.5e6);
-  return ladder_rows(p, 1, 128, 2.1, 3e6, 3.5e6) + (p.n > 256 ? 0.5 : 0);
+double warp_per_row_us(const SgemvArgs& p, const DeviceSpec& device, const LadderGemvCost& cost) {
+  if (p.a.cs != 1) return ladder_columns(p, cost, in_l2(p, cost));
+  if (few_rows(p, device)) return ladder_shared_rows(p, cost);
+  if (p.n <= 64) return ladder_rows(p, device, cost, 4, 64, true);
+  return ladder_rows(p, device, cost, 1, 128, false) + (p.n > 256 ? cost.long_us : 0);
 }
-double warp_per_row_vec4_cost(const SgemvArgs& p) {
-  if (p.a.cs != 1) return ladder_columns(p, p.n < 4096 ? 3.3e6 : 4.3e6, 58e3);
-  if (few_long_rows(p)) return ladder_shared_rows(p, 4.15e6, 38e3);
-  return p.n <= 256 ? ladder_rows(p, 4, 128, 1.4, 4.1e6, 7e6) : ladder_rows(p, 1, 512, 1.4, 4.5e6, 7e6);
+double warp_per_row_vec4_us(const SgemvArgs& p, const DeviceSpec& device, const LadderGemvCost& cost) {
+  if (p.a.cs != 1) return ladder_columns(p, cost, p.n < 4096);
+  if (few_rows(p, device)) return ladder_shared_rows(p, cost);
+  return p.n <= 256 ? ladder_rows(p, device, cost, 4, 128, true) : ladder_rows(p, device, cost, 1, 512, false);
 }
-double rows_per_warp_cost(const SgemvArgs& p) {
-  if (p.a.cs != 1) return ladder_columns(p, gemv_rate(p, 3.2e6, 2e6), 27e3) + 0.01;  // the same code
+double rows_per_warp_us(const SgemvArgs& p, const DeviceSpec& device, const LadderGemvCost& cost) {
+  if (p.a.cs != 1) return ladder_columns(p, cost, in_l2(p, cost)) + cost.other_us;
   const double lanes = p.n <= 1 ? 1 : (p.n <= 4 ? 4 : (p.n <= 8 ? 8 : (p.n <= 16 ? 16 : 32)));
-  return ladder_rows(p, 128 / lanes, lanes, 0.5, 3.5e6, 5.3e6) + (p.n > 256 ? 0.5 : 0);
+  return ladder_rows(p, device, cost, 128 / lanes, lanes, false) + (p.n > 256 ? cost.long_us : 0);
 }
-double rows_per_warp_vec4_cost(const SgemvArgs& p) {
-  if (p.a.cs != 1) return ladder_columns(p, p.n < 4096 ? 3.3e6 : 4.3e6, 58e3) + 0.01;
-  return ladder_rows(p, p.n <= 32 ? 8 : 4, p.n <= 32 ? 32 : 128, 0.9, 4.1e6, 7e6);
+double rows_per_warp_vec4_us(const SgemvArgs& p, const DeviceSpec& device, const LadderGemvCost& cost) {
+  if (p.a.cs != 1) return ladder_columns(p, cost, p.n < 4096) + cost.other_us;
+  return ladder_rows(p, device, cost, p.n <= 32 ? 8 : 4, p.n <= 32 ? 32 : 128, false);
 }
 
-// Those of the fast kernels are still the figures that choose among them for a product with one column.
-double short_rows_cost(const SgemvArgs& p) { return short_rows_estimate(p); }
-double long_rows_cost(const SgemvArgs& p) { return long_rows_estimate(p); }
-double any_rows_cost(const SgemvArgs& p) { return any_rows_estimate(p); }
-double cluster_columns_cost(const SgemvArgs& p) { return cluster_columns_estimate(p); }
-double split_columns_cost(const SgemvArgs& p) { return split_columns_estimate(p); }
-double short_columns_cost(const SgemvArgs& p) { return short_columns_estimate(p); }
+double short_rows_us(const SgemvArgs& p, const DeviceSpec&, const ShortRowsCost& cost) {
+  if (p.a.cs != 1 || p.n > 256) return cost.other_us;
+  if (aligned16(p.a))
+    return cost.start_us + gemv_bytes(p) / rate(p, cost, cost.memory_bytes_per_us, cost.l2_bytes_per_us) +
+           gemv_rows(p) * cost.row_us;
+  return cost.start_us +
+         gemv_bytes(p) / rate(p, cost, cost.unaligned_memory_bytes_per_us, cost.unaligned_l2_bytes_per_us) +
+         gemv_rows(p) * (p.n <= 64 ? cost.row_us : cost.unaligned_row_us);
+}
 
-double column_on_cuda_cost(const SgemmArgs& p) {
-  const double one = column_estimate(column_of(p, 0));
-  return p.m == 1 || p.n == 1 ? one : one * double(p.n) + 1e3;
+double long_rows_us(const SgemvArgs& p, const DeviceSpec& device, const LongRowsCost& cost) {
+  if (p.a.cs != 1 || !aligned16(p.a)) return cost.other_us;
+  const double read = gemv_bytes(p) / rate(p, cost, cost.memory_bytes_per_us, cost.l2_bytes_per_us);
+  if (few_rows(p, device) && gemv_rows(p) < device.multiprocessors)
+    return cost.few_start_us + std::max(read, gemv_bytes(p) / (gemv_rows(p) * cost.few_block_bytes_per_us));
+  return cost.start_us + std::max(read, gemv_rows(p) * cost.row_us + gemv_bytes(p) / cost.rows_bytes_per_us);
+}
+
+double any_rows_us(const SgemvArgs& p, const DeviceSpec&, const AnyRowsCost& cost) {
+  if (p.a.cs != 1) return cost.other_us;
+  const double start = cost.start_us + (p.n >= 1024 && gemv_rows(p) < cost.few_rows ? cost.barriers_us : 0);
+  const double whole = p.n >= 2048 && gemv_bytes(p) > cost.l2_bytes ? cost.long_bytes_per_us : cost.bytes_per_us;
+  return start + gemv_bytes(p) / std::min(whole, gemv_rows(p) * cost.row_block_bytes_per_us) +
+         gemv_rows(p) * cost.row_us;
+}
+
+static bool has_second_wave(const SgemvArgs& p, const DeviceSpec& device) {
+  if (!aligned16(p.a)) return false;
+  const auto slices = [&](int outputs) { return ceil_div(p.m, outputs) * p.batch; };
+  const int64_t multiprocessors = device.multiprocessors;
+  int64_t blocks = slices(slices(128) >= 32 ? 128 : (slices(32) >= 3 ? 32 : 8));
+  for (int cluster = 1; cluster < 8 && blocks < 3 * multiprocessors / 2; cluster *= 2) blocks *= 2;
+  return blocks > 2 * multiprocessors && blocks < 3 * multiprocessors;
+}
+
+double cluster_columns_us(const SgemvArgs& p, const DeviceSpec& device, const ClusterColumnsCost& cost) {
+  if (p.a.cs == 1) return cost.other_us;
+  const bool vectors = aligned16(p.a);
+  const auto slices = [&](int outputs) { return double(ceil_div(p.m, outputs)) * double(p.batch); };
+  const double narrow = slices(slices(32) >= (vectors ? 3 : 16) ? 32 : 8);
+  const double blocks = narrow * (narrow <= 7 ? 16 : 8);
+  // Slices of 128 outputs leave no room for clusters where they are many, nor for long loops where columns are few.
+  const double whole = !vectors                                     ? cost.unaligned_bytes_per_us
+                       : slices(128) > 1.5 * device.multiprocessors ? cost.many_bytes_per_us
+                       : p.n < 1000                                 ? cost.short_bytes_per_us
+                                                                    : cost.bytes_per_us;
+  const double barriers = cost.barriers_us * std::min(1.0, double(p.n) / 256);
+  const double start = cost.start_us + barriers + cost.slice_us * (vectors ? slices(128) : narrow);
+  const double block = vectors ? cost.aligned_block_bytes_per_us : cost.unaligned_block_bytes_per_us;
+  return start +
+         gemv_bytes(p) / std::min(whole * (has_second_wave(p, device) ? cost.second_wave : 1.0), blocks * block);
+}
+
+double split_columns_us(const SgemvArgs& p, const DeviceSpec&, const SplitColumnsCost& cost) {
+  if (p.a.cs == 1) return cost.other_us;
+  const SplitColumnsPlan plan = split_columns_plan(p);
+  const double blocks = double(ceil_div(p.m, plan.outputs)) * double(p.batch) * plan.splits;
+  const double of_blocks = blocks * cost.each_block_bytes_per_us;
+  if (!plan.vectors && plan.splits > 1)
+    return cost.unaligned_split_us + gemv_bytes(p) / std::min(rate(p, cost, cost.unaligned_split_memory_bytes_per_us,
+                                                                   cost.unaligned_split_l2_bytes_per_us),
+                                                              of_blocks);
+  const double whole = plan.vectors ? rate(p, cost, cost.memory_bytes_per_us, cost.l2_bytes_per_us)
+                                    : rate(p, cost, cost.unaligned_memory_bytes_per_us, cost.unaligned_l2_bytes_per_us);
+  const bool large_blocks = plan.vectors && plan.outputs == 128;  // of 1024 threads
+  return cost.start_us + (plan.splits > 1 ? cost.sums_us : 0) + (large_blocks ? cost.large_blocks_us : 0) +
+         gemv_bytes(p) / std::min(whole, of_blocks);
+}
+
+double short_columns_us(const SgemvArgs& p, const DeviceSpec& device, const ShortColumnsCost& cost) {
+  if (p.a.cs == 1) return cost.other_us;
+  const bool vectors = aligned16(p.a) && gemv_rows(p) >= 128 * device.multiprocessors, sixteen = !vectors && p.n > 32;
+  const double turns = std::ceil(double(p.n) / (sixteen ? 16 : 8)), threads = gemv_rows(p) / (vectors ? 4 : 1);
+  const double turn_us = (sixteen ? cost.sixteen_us : cost.eight_us) *
+                         (gemv_bytes(p) > cost.l2_bytes ? cost.beyond_l2 : 1) *
+                         std::max(1.0, threads / (1024.0 * device.multiprocessors));
+  const double read = vectors ? rate(p, cost, cost.memory_bytes_per_us, cost.l2_bytes_per_us)
+                              : rate(p, cost, cost.unaligned_memory_bytes_per_us, cost.unaligned_l2_bytes_per_us);
+  return cost.start_us + std::max(turns * turn_us, gemv_bytes(p) / read);
+}
+
+double column_on_cuda_us(const SgemmArgs& p, const DeviceSpec&, const ColumnCost& cost) {
+  const double one = 1e-9 * cost.memory_fs * column_estimate(column_of(p, 0));
+  return p.m == 1 || p.n == 1 ? one : one * double(p.n) + cost.more_us;
 }
 
 }  // namespace fl

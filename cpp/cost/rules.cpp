@@ -46,28 +46,4 @@ const char* row_major_aligned8(const TransposeArgs& p) {
              : "8-byte aligned operands whose leading dimensions and batch strides are multiples of 2";
 }
 
-// Measured on the H200 from 3 x 17 to 16384 x 16384: bytes per microsecond in L2, around its edge, and beyond.
-double tiled_cost(const TransposeArgs& p) {
-  const double bytes = 8.0 * double(p.m) * double(p.n) * double(p.batch);
-  // Mostly empty tiles: 65536 of 16 x 16 took 66 us, 1000000 x 4 17.
-  const double narrow = 2.1e-3 * double(ceil_div(std::max(p.m, p.n), 128)) * double(p.batch);
-  const double tiles = p.m <= 32 && p.n <= 32 ? 1.0e-3 * double(p.batch) : p.m <= 16 || p.n <= 16 ? narrow : 0.0;
-  return 0.95 + std::max(tiles, bytes / (bytes <= 17e6 ? 7.2e6 : (bytes <= 40e6 ? 4.6e6 : 4.13e6)));
-}
-double tiled_any_cost(const TransposeArgs& p) {
-  const double bytes = 8.0 * double(p.m) * double(p.n) * double(p.batch);
-  const double tiles = p.n <= 32   ? 3.7e-3 * double(ceil_div(p.m, 128)) * double(p.batch)
-                       : p.m <= 32 ? 1.85e-3 * double(ceil_div(p.n, 32)) * double(p.batch)
-                                   : 0.0;
-  const bool large_aligned = p.m >= 1024 && p.n >= 1024 && row_major_aligned16(p) == nullptr;
-  const double beyond = large_aligned ? 4.2e6 : 3.9e6;
-  const double move = bytes / (bytes <= 26e6 ? 6e6 : (bytes <= 40e6 ? 4.3e6 : beyond));
-  return (p.m <= 32 ? 1.5 : 1.15) + std::max(tiles, move);
-}
-// Elements per microsecond: two divisions for each, and more shuffling of banks where A has few rows.
-double pieces_cost(const TransposeArgs& p) {
-  const double elements = double(p.m) * double(p.n) * double(p.batch);
-  return 1.5 + elements / (p.batch == 1 && p.n > p.m ? 0.33e6 : 0.43e6);
-}
-
 }  // namespace fl

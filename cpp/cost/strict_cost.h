@@ -1,49 +1,58 @@
-// What the strict SGEMM kernels for Hopper are expected to take: a start, and then for every wave of tiles a time per
-// tile and one per element of k. Measured on an H200 at k = 128, 1024 and 4096, at sizes that fill one to five waves,
-// and at 200 random shapes. What a tile is comes from its object; what was measured stands in kernels.def. Nothing here
-// decides a bit of a result: that is plan/strict_plan.h.
+// What the strict SGEMM kernels are expected to take: a start, and then for every wave of tiles a time per tile and one
+// per element of k. What a tile is comes from its object (plan/strict_tiles.h), what was measured from measured.def.
+// Nothing here decides a bit of a result: that is plan/strict_plan.h.
 #pragma once
 
 #include "core/problem.h"
+#include "cost/coefficients.h"
 #include "plan/strict_tiles.h"
 
 namespace fl {
 
-// START_NS passes once, TILE_NS per wave, PS_PER_K per element of k of a wave.
-struct PipelinedCost {
-  int start_ns = 0;
-  int tile_ns;
-  int ps_per_k;
-  int full_ns = 0;        // what the smallest tiles take longer where the next kernel finds too little room to begin
-  int tma_percent = 100;  // of ps_per_k where the TMA variant runs
-};
-double cost_us(const SgemmArgs& p, const PipelinedTile& tile, const PipelinedCost& cost);
+// start_ns passes once, tile_ns per wave, k_ps per element of k of a wave: tma of that where the TMA variant runs (1:
+// there is none). full_ns: what the smallest tiles take longer where the next kernel finds too little room to begin.
+FL_COEFFICIENTS(PipelinedCost, start_ns, tile_ns, k_ps, full_ns, tma);
+double cost_us(const SgemmArgs& p, const PipelinedTile& tile, const DeviceSpec& device, const PipelinedCost& cost);
+PipelinedCost coefficients_of(const PipelinedTile&);
 
-struct ClusterSplitKCost {
-  int tile_ns, ps_per_k;
-};
-double cost_us(const SgemmArgs& p, const ClusterSplitKTile& tile, const ClusterSplitKCost& cost);
+FL_COEFFICIENTS(ClusterSplitKCost, tile_ns, k_ps, tma);
+double cost_us(const SgemmArgs& p, const ClusterSplitKTile& tile, const DeviceSpec& device,
+               const ClusterSplitKCost& cost);
+ClusterSplitKCost coefficients_of(const ClusterSplitKTile&);
 
-// What passes in any case: start_ns and block_ps_per_k for each k. What the multiprocessor with the most tiles spends
-// on each: tile_ns and ps_per_k, more where operands are not aligned or transposed. fs_per_output has to be written.
-struct InterleavedCost {
-  int start_ns, tile_ns, block_ps_per_k, ps_per_k, fs_per_output;
-};
-double cost_us(const SgemmArgs& p, const InterleavedTile& tile, const InterleavedCost& cost);
+// What passes in any case: start_ns and block_k_ps for each k. What the multiprocessor with the most tiles spends on
+// each: tile_ns and k_ps, more where operands are not aligned or transposed. output_fs for each output.
+FL_COEFFICIENTS(InterleavedCost, start_ns, tile_ns, block_k_ps, k_ps, output_fs);
+double cost_us(const SgemmArgs& p, const InterleavedTile& tile, const DeviceSpec& device, const InterleavedCost& cost);
+InterleavedCost coefficients_of(const InterleavedTile&);
 
-// A tile takes warp_ps_per_k per element of k by itself and adds tile_ns and ps_per_k to what its multiprocessor has to
-// do.
-struct WarpTileCost {
-  int start_ns, warp_ps_per_k, tile_ns, ps_per_k;
-};
-double cost_us(const SgemmArgs& p, const WarpTile& tile, const WarpTileCost& cost);
+// A tile takes warp_k_ps per element of k by itself and adds tile_ns and k_ps to what its multiprocessor has to do.
+FL_COEFFICIENTS(WarpTileCost, start_ns, warp_k_ps, tile_ns, k_ps);
+double cost_us(const SgemmArgs& p, const WarpTile& tile, const DeviceSpec& device, const WarpTileCost& cost);
+WarpTileCost coefficients_of(const WarpTile&);
 
-template <auto TILE, auto COST>
-double strict_cost(const SgemmArgs& p) {
-  return cost_us(p, TILE, COST);
+template <auto TILE>
+double strict_us(const SgemmArgs& p, const DeviceSpec& device, const decltype(coefficients_of(TILE))& cost) {
+  return cost_us(p, TILE, device, cost);
 }
 
-double short_k_cost(const SgemmArgs& p);
-double element_cost(const SgemmArgs& p);
+// What all of these kernels have in common. Copies make a step along k longer: by `transposed` and the like, or by so
+// much for each FMA that there is for a float copied, and at most so much.
+FL_COEFFICIENTS(CopyCost, transposed, unaligned_by_fma, most_unaligned, unaligned_transposed_by_fma,
+                most_unaligned_transposed, range_transposed, range_unaligned_by_fma, interleaved_transposed,
+                interleaved_unaligned, warp_aligned, unaligned_output_fs, interleaved_unaligned_output, stream_k_us,
+                reduction_us, interleaved_reduction_us, reduction_fs, interleaved_long_us, interleaved_long,
+                room_of_clusters_of_four);
+
+// The few tiles: few_start_us and few_k_ps along k, few_output_k_ps for each output and k of a multiprocessor. `turned`:
+// for each operand that is not the way it is read.
+FL_COEFFICIENTS(ShortKCost, start_us, k_ps, output_k_ps, few_start_us, few_k_ps, few_output_k_ps, output_fs,
+                unaligned_output_fs, turned);
+double short_k_us(const SgemmArgs& p, const DeviceSpec& device, const ShortKCost& cost);
+
+// Lanes that read rows of B side by side in k hinder each other where these lie whole lines apart: 5 x 73 x 32 takes 3.3
+// us. The last two for each output of a multiprocessor, and for each of its FMAs.
+FL_COEFFICIENTS(ElementCost, start_us, k_ps, whole_lines_k_ps, output_ps, output_k_ps);
+double element_us(const SgemmArgs& p, const DeviceSpec& device, const ElementCost& cost);
 
 }  // namespace fl

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/device_spec.h"
 #include "device/loaded_code.h"
 #include "plan/prepacked_operand.h"
 #include "table/registry.h"
@@ -20,13 +21,8 @@ namespace fl::cuda {
 
 struct DeviceInfo {
   int ordinal = 0;
-  std::string name;
-  int compute_capability = 0;  // 10 * major + minor
-  int sm_count = 0;
-  int clock_khz = 0;       // highest SM clock
   std::size_t memory = 0;  // bytes
-  std::size_t l2_cache = 0;
-  double peak_gflops = 0;    // float32 FMA pipes at clock_khz
+  DeviceSpec spec;
   LoadedCode expected_code;  // of this library, in this environment
 };
 

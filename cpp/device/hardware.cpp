@@ -39,11 +39,7 @@ CpuLevel cpu_level() {
   });
 }
 
-// Code built for 90a runs on compute capability 9.0 and on nothing else.
-bool hardware_for(Needs needs, int device) {
-  const int cc = cuda::device_info(device).compute_capability;
-  return needs == Needs::sm_90a ? cc == 90 : needs != Needs::sm_80 || cc >= 80;
-}
+bool hardware_for(Needs needs, int device) { return cuda::device_info(device).spec.has(needs_row(needs).features); }
 
 std::string version_text(int compute_capability) {
   return std::to_string(compute_capability / 10) + "." + std::to_string(compute_capability % 10);
@@ -51,7 +47,7 @@ std::string version_text(int compute_capability) {
 
 // Why a device runs code without such rows, though another build or environment would have them.
 std::string code_reason(Needs needs, int device) {
-  const int cc = cuda::device_info(device).compute_capability;
+  const int cc = cuda::device_info(device).spec.compute_capability;
   const LoadedCode code = cuda::known_code(device);
   const std::string built = cuda::built_architectures();
   const std::string wanted = needs == Needs::cuda ? "compute capability " + version_text(cc) : needs_name(needs);
@@ -68,17 +64,7 @@ std::string code_reason(Needs needs, int device) {
 
 }  // namespace
 
-const char* needs_name(Needs needs) {
-  switch (needs) {
-    case Needs::baseline: return "baseline";
-    case Needs::avx2_fma: return "avx2_fma";
-    case Needs::avx512f: return "avx512f";
-    case Needs::cuda: return "cuda";
-    case Needs::sm_80: return "sm_80";
-    case Needs::sm_90a: return "sm_90a";
-  }
-  return "?";
-}
+const char* needs_name(Needs needs) { return needs_row(needs).name; }
 
 bool available_on(Needs needs, int device) {
   return hardware_for(needs, device) && has_body(needs, cuda::known_code(device));
@@ -109,7 +95,7 @@ bool tensor_cores_pay(int compute_capability) {
 }
 
 bool pays_on(Needs needs, int device) {
-  if (needs != Needs::sm_80 || tensor_cores_pay(cuda::device_info(device).compute_capability)) return true;
+  if (needs != Needs::sm_80 || tensor_cores_pay(cuda::device_info(device).spec.compute_capability)) return true;
   // Where Hopper's own rows are missing in the code: twice the speed of the ladder there, 109 TFLOP/s at 4096 x 4096 x
   // 1024 (docs/sgemm_accurate.md).
   return hardware_for(Needs::sm_90a, device) && !available_on(Needs::sm_90a, device);

@@ -53,10 +53,11 @@ const Kernel<Args>* cheapest(const Args& args, Device device, const Curves* tune
   bool best_short = false;
   double best_cost = 0;
   const int64_t limit = deepest_allowed(args);
+  const DeviceSpec& spec = spec_of(device);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (tuned && (*tuned)[i].empty()) continue;
     if (!usable(rows[i].needs, device) || (!tuned && !pays(rows[i].needs, device)) || rows[i].legal(args)) continue;
-    const double cost = tuned ? (*tuned)[i].corrected(rows[i].cost(args)) : rows[i].cost(args);
+    const double us = rows[i].cost(args, spec), cost = tuned ? (*tuned)[i].corrected(us) : us;
     const bool is_short = short_enough(rows[i], args, limit);
     if (!best || is_short > best_short || (is_short == best_short && cost < best_cost))
       best = &rows[i], best_short = is_short, best_cost = cost;
@@ -75,6 +76,10 @@ const Kernel<Args>& cheapest(const Args& args, Device device) {
 }
 
 }  // namespace
+
+const DeviceSpec& spec_of(Device device) {
+  return device.kind == Device::cuda ? cuda::device_info(device.ordinal).spec : host_spec();
+}
 
 template <class Args>
 const Kernel<Args>& choose(const Args& args, Device device, std::string_view name) {
@@ -100,7 +105,7 @@ bool serves(const Args& args, Device device, std::string_view name) {
 
 template <class Args>
 double estimate_us(const Kernel<Args>& row, const Args& args, Device device) {
-  const double us = row.cost(args);
+  const double us = row.cost(args, spec_of(device));
   const Curves* tuned = tuned_rows<Args>(device);
   if (!tuned) return us;
   const Curve& curve = (*tuned)[std::size_t(&row - kernels<Args>().data())];

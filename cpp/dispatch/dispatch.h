@@ -9,6 +9,9 @@
 
 namespace fl {
 
+// What costs are asked about; the host for all but GPUs.
+FL_EXPORT const DeviceSpec& spec_of(Device device);
+
 // The cheapest available and legal row of one kind of device. With a name, that row or an error that says why not.
 template <class Args>
 const Kernel<Args>& choose(const Args& args, Device device, std::string_view name = {});

@@ -60,7 +60,7 @@ const Corrections* of_device(Device device) {
   if (!table) return nullptr;
   for (const Corrections& entry : *table) {
     if (entry.kind != device.kind) continue;
-    if (device.kind == Device::cpu || entry.name == cuda::device_info(device.ordinal).name) return &entry;
+    if (device.kind == Device::cpu || entry.name == cuda::device_info(device.ordinal).spec.name) return &entry;
   }
   return nullptr;
 }

@@ -13,7 +13,7 @@
 #include "core/lazy.h"
 #include "core/normalise.h"
 #include "core/operations.h"
-#include "cost/cpu_rules.h"
+#include "cost/cpu_cost.h"
 #include "device/device.h"
 #include "device/hardware.h"
 #include "dispatch/call_key.h"
@@ -84,9 +84,10 @@ SharedPlan<Args> plan_for(const Args& layout, Device device, std::string_view na
   const Kernel<Args>* const asked = name.empty() ? nullptr : &find<Args>(name);
   const CallKey<Args> key(layout, device, 0, asked);
   if (const SharedPlan<Args>* known = recent.find(key)) return *known;
-  const KernelFor<Args> kernel_for = [device, asked](const Args& sub) -> const Kernel<Args>& {
-    return choose(sub, device, asked ? asked->name : std::string_view());
-  };
+  const KernelFor<Args> kernel_for{[device, asked](const Args& sub) -> const Kernel<Args>& {
+                                     return choose(sub, device, asked ? asked->name : std::string_view());
+                                   },
+                                   &spec_of(device)};
   PanelPlan<Args> plan = plan_panels<Args>(layout, kernel_for);
   plan.kernel_for = kernel_for;
   return recent.keep(key, std::make_shared<const PanelPlan<Args>>(std::move(plan)));
@@ -154,7 +155,7 @@ template <class Args>
 bool answers_later(const Decision<Args>& decision, const CallOptions& options) {
   if constexpr (std::is_same_v<Args, SgemmArgs>)
     return options.log && options.log_choice && std::isfinite(decision.args.alpha) &&
-           decision.kernel->terms != Terms::none;
+           decision.kernel->traits.terms != Terms::none;
   return false;
 }
 
@@ -163,9 +164,10 @@ void log_answer(const Decision<Args>& decision, const CallOptions& options, cons
   if constexpr (std::is_same_v<Args, SgemmArgs>) {
     const Args& args = seen_by_kernel(decision, options);
     const Kernel<Args>& kernel = *decision.kernel;
-    const bool bf16x6_fallback = kernel.wgmma && kernel.terms == Terms::fp16x2 && has_bf16x6_fallback(args);
+    const bool bf16x6_fallback =
+        kernel.traits.wgmma && kernel.traits.terms == Terms::fp16x2 && has_bf16x6_fallback(args);
     (*options.log)("cuda:" + std::to_string(decision.device.ordinal) + " " + kernel.name + ", computed by " +
-                   accurate_answer(kernel.terms, bf16x6_fallback, args, statuses));
+                   accurate_answer(kernel.traits.terms, bf16x6_fallback, args, statuses));
   }
 }
 
@@ -197,7 +199,9 @@ constinit thread_local CallCache<CallKey<Args>, ShortCall<Args>, 8> short_calls;
 template <class Args>
 void keep_short(const Args& args, const Decision<Args>& decision, const CallOptions& options) {
   const auto& kernel = *decision.kernel;
-  if (!options.kernel.empty() || decision.device.kind != Device::cpu || kernel.cost(decision.args) > alone_us) return;
+  if (!options.kernel.empty() || decision.device.kind != Device::cpu ||
+      kernel.cost(decision.args, host_spec()) > alone_us)
+    return;
   short_calls<Args>.keep({args, options.device, alone}, {&kernel, kernel.workspace(decision.args)});
 }
 

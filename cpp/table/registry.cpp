@@ -5,13 +5,14 @@
 #include "core/errors.h"
 #include "core/operations.h"
 #include "cost/accurate_cost.h"
-#include "cost/cpu_rules.h"
+#include "cost/cpu_cost.h"
 #include "cost/gemv_cuda_cost.h"
+#include "cost/ladder_cost.h"
 #include "cost/rules.h"
 #include "cost/strict_cost.h"
 #include "cost/tall_skinny_cost.h"
+#include "cost/transpose_cuda_cost.h"
 #include "plan/accumulation_depth.h"
-#include "plan/accurate_plan.h"
 #include "plan/gemv_cuda_plan.h"
 #include "plan/strict_plan.h"
 #include "plan/tall_skinny_plan.h"
@@ -40,34 +41,51 @@ namespace fl {
 #define FL_CUDA_FN(fn) nullptr
 #endif
 
-// 4. One array per operation.
-namespace {
-constexpr Terms terms_of(std::string_view name) {
-  if (name == "fp16x2" || name == "fp16x2_mma") return Terms::fp16x2;
-  return name == "bf16x6" ? Terms::bf16x6 : Terms::none;
-}
-constexpr bool is_wgmma(std::string_view name) { return name == "fp16x2" || name == "bf16x6"; }
+// 4. What was measured of each row, as coefficients of its model.
+#define SGEMM(name, needs, legal, cost, workspace, blurb) \
+  struct sgemm_##name##_row;                              \
+  using sgemm_##name##_cost = Model<cost>::Coefficients;
+#define SGEMV(name, needs, legal, cost, workspace, blurb) \
+  struct sgemv_##name##_row;                              \
+  using sgemv_##name##_cost = Model<cost>::Coefficients;
+#define TRANSPOSE(name, needs, legal, cost, workspace, blurb) \
+  struct transpose_##name##_row;                              \
+  using transpose_##name##_cost = Model<cost>::Coefficients;
+#define CUDA_SGEMM(name, needs, legal, cost, depth, workspace, traits, blurb) \
+  SGEMM(name, needs, legal, cost, workspace, blurb)
+#define CUDA_SGEMV(name, needs, legal, cost, workspace, traits, blurb) SGEMV(name, needs, legal, cost, workspace, blurb)
+#define CUDA_TRANSPOSE(name, needs, legal, cost, workspace, traits, blurb) \
+  TRANSPOSE(name, needs, legal, cost, workspace, blurb)
+#include "table/kernels.def"
+#define COST(kernel, chip, commit, shapes, residual, ...) \
+  template <>                                             \
+  inline constexpr kernel##_cost measured<kernel##_row, Chip::chip>{__VA_ARGS__};
+#include "cost/measured.def"
 
+// 5. One array per operation.
+namespace {
+#define FL_ROW(op, name, needs, legal, cost, workspace, blurb, fn, depth, traits)     \
+  {#name, Needs::needs, legal,  cost_on<op##_##name##_row, cost>,   workspace, blurb, \
+   fn,    depth,        traits, cost_model<op##_##name##_row, cost>},
 constexpr Kernel<SgemmArgs> sgemm_rows[] = {
 #define SGEMM(name, needs, legal, cost, workspace, blurb) \
-  {#name, Needs::needs, legal, cost, workspace, blurb, sgemm_##name},
-#define CUDA_SGEMM(name, needs, legal, cost, depth, workspace, blurb)                        \
-  {#name, Needs::needs,    legal,          cost, workspace, blurb, FL_CUDA_FN(sgemm_##name), \
-   depth, terms_of(#name), is_wgmma(#name)},
+  FL_ROW(sgemm, name, needs, legal, cost, workspace, blurb, sgemm_##name, nullptr, plain)
+#define CUDA_SGEMM(name, needs, legal, cost, depth, workspace, traits, blurb) \
+  FL_ROW(sgemm, name, needs, legal, cost, workspace, blurb, FL_CUDA_FN(sgemm_##name), depth, traits)
 #include "table/kernels.def"
 };
 constexpr Kernel<SgemvArgs> sgemv_rows[] = {
 #define SGEMV(name, needs, legal, cost, workspace, blurb) \
-  {#name, Needs::needs, legal, cost, workspace, blurb, sgemv_##name},
-#define CUDA_SGEMV(name, needs, legal, cost, workspace, blurb) \
-  {#name, Needs::needs, legal, cost, workspace, blurb, FL_CUDA_FN(sgemv_##name)},
+  FL_ROW(sgemv, name, needs, legal, cost, workspace, blurb, sgemv_##name, nullptr, plain)
+#define CUDA_SGEMV(name, needs, legal, cost, workspace, traits, blurb) \
+  FL_ROW(sgemv, name, needs, legal, cost, workspace, blurb, FL_CUDA_FN(sgemv_##name), nullptr, traits)
 #include "table/kernels.def"
 };
 constexpr Kernel<TransposeArgs> transpose_rows[] = {
 #define TRANSPOSE(name, needs, legal, cost, workspace, blurb) \
-  {#name, Needs::needs, legal, cost, workspace, blurb, transpose_##name},
-#define CUDA_TRANSPOSE(name, needs, legal, cost, workspace, blurb) \
-  {#name, Needs::needs, legal, cost, workspace, blurb, FL_CUDA_FN(transpose_##name)},
+  FL_ROW(transpose, name, needs, legal, cost, workspace, blurb, transpose_##name, nullptr, plain)
+#define CUDA_TRANSPOSE(name, needs, legal, cost, workspace, traits, blurb) \
+  FL_ROW(transpose, name, needs, legal, cost, workspace, blurb, FL_CUDA_FN(transpose_##name), nullptr, traits)
 #include "table/kernels.def"
 };
 }  // namespace

@@ -116,7 +116,7 @@ class Planner {
     const double all = slots + double(kernel.workspace(tile)) + 256;
     if (all > memory_) return false;
     shape.bytes = std::size_t(all);
-    const double us = estimate_us(shape, c, bytes, sum_us(tile, kernel.cost(tile), shape, c));
+    const double us = estimate_us(shape, c, bytes, sum_us(tile, kernel_for_.us(kernel, tile), shape, c));
     if (best_.bytes == 0 || us < best_us_) best_ = shape, best_us_ = us;
     return true;
   }
@@ -148,7 +148,8 @@ class Planner {
     if (s.slice_rows >= s.rows) return double(c.depth) * (tile_us + step_us);
     const Block block{0, 1, 0, s.slice_rows, 0, s.cols};
     const Args slice = sub_problem(tile, block);
-    const double sliced_us = double(ceil_div(s.rows, s.slice_rows)) * (kernel_for_(slice).cost(slice) + step_us);
+    const double sliced_us =
+        double(ceil_div(s.rows, s.slice_rows)) * (kernel_for_.us(kernel_for_(slice), slice) + step_us);
     const double in_slices = double(std::min<int64_t>(c.depth, 2));
     return in_slices * sliced_us + (double(c.depth) - in_slices) * (tile_us + step_us);
   }

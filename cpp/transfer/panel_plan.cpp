@@ -46,7 +46,7 @@ class Kernels {
         return {block, loads, known.kernel, known.us};
     const Args sub = sub_problem(layout_, block);
     const Kernel<Args>& kernel = kernel_for_(sub);
-    known_.push_back({block, loads, &kernel, kernel.cost(sub)});
+    known_.push_back({block, loads, &kernel, kernel_for_.us(kernel, sub)});
     return known_.back();
   }
 

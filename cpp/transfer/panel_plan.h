@@ -39,9 +39,14 @@ struct PanelStep {
   int64_t line = 0;                      // as of a load
 };
 
-// The kernel for a sub-problem.
+// The kernel for a sub-problem, and what it is expected to take on a device.
 template <class Args>
-using KernelFor = std::function<const Kernel<Args>&(const Args&)>;
+struct KernelFor {
+  std::function<const Kernel<Args>&(const Args&)> choose;
+  const DeviceSpec* device = nullptr;
+  const Kernel<Args>& operator()(const Args& p) const { return choose(p); }
+  double us(const Kernel<Args>& kernel, const Args& p) const { return kernel.cost(p, *device); }
+};
 
 template <class Args>
 struct PanelPlan {

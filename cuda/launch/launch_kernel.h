@@ -31,10 +31,11 @@ void launch_kernel(const Kernel<Args>& kernel, const Args& args, int device, voi
   if (blocks(args) > INT_MAX)
     throw InvalidValue("a batch of " + std::to_string(args.batch) +
                        " problems is too large for one call on a CUDA device");
-  const int sm_count = device_info(device).sm_count;
+  const DeviceSpec& spec = device_info(device).spec;
   kernel.run(args, Context{.workspace = workspace,
                            .stream = stream,
-                           .sm_count = sm_count,
+                           .sm_count = spec.multiprocessors,
+                           .device = &spec,
                            .prepacked = prepacked,
                            .repeated = repeated});
   if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) fail(error, "the launch", __FILE__, __LINE__);

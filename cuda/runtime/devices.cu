@@ -68,28 +68,34 @@ Unavailable why(cudaError_t error, int driver) {
   return reason;
 }
 
-// float32 FMA pipes of one multiprocessor.
-int lanes(int compute_capability) { return compute_capability == 75 || compute_capability == 80 ? 64 : 128; }
-
 int attribute(cudaDeviceAttr name, int device) {
   int value = 0;
   FL_CUDA(cudaDeviceGetAttribute(&value, name, device));
   return value;
 }
 
+// What the driver says comes before what the table of capabilities says.
+DeviceSpec look_up_spec(const cudaDeviceProp& properties, int device) {
+  const int clock_khz = attribute(cudaDevAttrClockRate, device);
+  DeviceSpec spec = spec_of(10 * properties.major + properties.minor, properties.multiProcessorCount, clock_khz);
+  spec.name = properties.name;
+  spec.chip = chip_of(spec.name);
+  spec.threads_per_sm = properties.maxThreadsPerMultiProcessor;
+  spec.registers_per_sm = properties.regsPerMultiprocessor;
+  spec.shared_per_sm = properties.sharedMemPerMultiprocessor;
+  spec.shared_per_block = properties.sharedMemPerBlockOptin;
+  spec.l2_bytes = std::size_t(properties.l2CacheSize);
+  // Twice a clock a bit on each wire. Some devices do not tell, and then costs are those of the chip they are taken from.
+  const double memory_khz = attribute(cudaDevAttrMemoryClockRate, device);
+  spec.bytes_per_us = 2e-3 * memory_khz * attribute(cudaDevAttrGlobalMemoryBusWidth, device) / 8;
+  return spec;
+}
+
 DeviceInfo look_up_device(int device) {
   cudaDeviceProp properties;
   FL_CUDA(cudaGetDeviceProperties(&properties, device));
-  DeviceInfo info;
-  info.ordinal = device;
-  info.name = properties.name;
-  info.compute_capability = 10 * properties.major + properties.minor;
-  info.sm_count = properties.multiProcessorCount;
-  info.clock_khz = attribute(cudaDevAttrClockRate, device);
-  info.memory = properties.totalGlobalMem;
-  info.l2_cache = std::size_t(properties.l2CacheSize);
-  info.expected_code = expected_code(built_architectures(), info.compute_capability, jit_settings());
-  info.peak_gflops = 2e-6 * info.clock_khz * info.sm_count * lanes(info.compute_capability);
+  DeviceInfo info{.ordinal = device, .memory = properties.totalGlobalMem, .spec = look_up_spec(properties, device)};
+  info.expected_code = expected_code(built_architectures(), info.spec.compute_capability, jit_settings());
   return info;
 }
 

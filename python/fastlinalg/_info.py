@@ -15,6 +15,41 @@ OPERATIONS = _core.operations()
 
 
 @dataclass(frozen=True)
+class Traits:
+    """What a kernel is, besides what it computes.
+
+    Attributes
+    ----------
+    strict : bool
+        Whether it serves ``precision="strict"``, and so is exact wherever float32 is. The others answer to
+        ``precision="accurate"`` alone.
+    ladder : bool
+        Whether it is a step of the course, there to be read.
+    tile : str
+        Rows and columns of the result that a block computes, "64x64"; empty if that is not fixed.
+    terms : str
+        What it multiplies in place of float32 numbers: "fp16x2", "bf16x6", or empty.
+    split_k, cluster_k, stream_k : bool
+        Whether blocks may take ranges of k whose sums meet in memory; whether the blocks of a cluster may share a
+        tile's k; whether tiles may be shared out evenly among blocks.
+    tma : bool
+        Whether the tensor memory accelerator moves operands or results where it can.
+    measured_on : tuple of str
+        The chips whose measurements its cost was fitted to, "h200" or the CPU "zen4".
+    """
+
+    strict: bool
+    ladder: bool
+    tile: str
+    terms: str
+    split_k: bool
+    cluster_k: bool
+    stream_k: bool
+    tma: bool
+    measured_on: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Kernel:
     """One row of the kernel table.
 
@@ -34,9 +69,10 @@ class Kernel:
         Why not; empty if available.
     blurb : str
         One line of text.
+    traits : Traits
+        What the kernel is.
     strict : bool
-        Whether it serves ``precision="strict"``, and so is exact wherever float32 is. The others answer to
-        ``precision="accurate"`` alone.
+        ``traits.strict``.
     """
 
     op: str
@@ -46,7 +82,11 @@ class Kernel:
     available: bool
     reason: str
     blurb: str
-    strict: bool
+    traits: Traits
+
+    @property
+    def strict(self) -> bool:
+        return self.traits.strict
 
     def __str__(self) -> str:
         return self.name
@@ -69,7 +109,7 @@ def kernels(op: str) -> list[Kernel]:
     ValueError
         An unknown operation.
     """
-    return [Kernel(op=op, **row) for row in _core.kernels(op)]
+    return [Kernel(op=op, **row | {"traits": Traits(**row["traits"])}) for row in _core.kernels(op)]
 
 
 def info() -> dict[str, Any]:
@@ -92,8 +132,9 @@ def devices() -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``ordinal``, ``name``, ``compute_capability``, ``sm_count``, ``clock_khz``, ``memory`` and ``l2_cache`` in
-        bytes, ``peak_gflops`` (float32 FMA pipes at the highest clock). Empty without a device: a normal state, whose
+        ``ordinal``, ``name``, ``compute_capability``, ``sm_count``, ``clock_khz``; ``memory``, ``l2_cache`` and
+        ``shared_per_block`` in bytes; ``memory_bytes_per_us``; ``peak_gflops`` (float32 FMA pipes at the highest
+        clock); ``costs_from``, the measured chip whose costs are used, carried over if it is another. Empty without a device: a normal state, whose
         reason is in ``info()["cuda"]["message"]``.
     """
     return _core.devices()

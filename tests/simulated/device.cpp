@@ -1,11 +1,13 @@
-// One device of compute capability 9.0: its properties, the errors of the runtime, the current context.
+// One device: its properties, the errors of the runtime, the current context.
 #include <cuda.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
+#include "core/device_spec.h"
 #include "scheduler.h"
 
 using namespace simulated;
@@ -39,6 +41,21 @@ constexpr std::pair<cudaError_t, const char*> names[] = {
     {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported"},
     {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation"},
 };
+
+// The device that the environment asks for: of a compute capability (10 * major + minor), with so many multiprocessors
+// and so much of the memory's speed. Without: an H200's figures under another name.
+fl::DeviceSpec pose() {
+  const auto number = [](const char* variable, int otherwise) {
+    const char* const text = std::getenv(variable);
+    return text ? std::atoi(text) : otherwise;
+  };
+  const fl::DeviceSpec& h200 = fl::h200_spec();
+  fl::DeviceSpec spec =
+      fl::spec_of(compute_capability(), number("FASTLINALG_SIMULATED_SMS", h200.multiprocessors), h200.clock_khz);
+  spec.l2_bytes = h200.l2_bytes;
+  spec.bytes_per_us = h200.bytes_per_us * number("FASTLINALG_SIMULATED_MEMORY_PERCENT", 100) / 100;
+  return spec;
+}
 
 }  // namespace
 
@@ -85,17 +102,28 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   std::memset(properties, 0, sizeof *properties);
   std::strcpy(properties->name, "simulated");
-  properties->major = compute_capability() / 10;
-  properties->minor = compute_capability() % 10;
-  properties->multiProcessorCount = 132;
-  properties->l2CacheSize = 50 << 20;
+  const fl::DeviceSpec spec = pose();
+  properties->major = spec.compute_capability / 10;
+  properties->minor = spec.compute_capability % 10;
+  properties->multiProcessorCount = spec.multiprocessors;
+  properties->maxThreadsPerMultiProcessor = spec.threads_per_sm;
+  properties->regsPerMultiprocessor = spec.registers_per_sm;
+  properties->sharedMemPerMultiprocessor = spec.shared_per_sm;
+  properties->sharedMemPerBlockOptin = spec.shared_per_block;
+  properties->l2CacheSize = int(spec.l2_bytes);
   std::size_t free = 0;
   return cudaMemGetInfo(&free, &properties->totalGlobalMem);
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  if (attribute != cudaDevAttrClockRate) return status(cudaErrorInvalidValue);
-  *value = 1980000;
+  const fl::DeviceSpec spec = pose();
+  constexpr int bus_bits = 6144;
+  switch (attribute) {
+    case cudaDevAttrClockRate: *value = spec.clock_khz; break;
+    case cudaDevAttrGlobalMemoryBusWidth: *value = bus_bits; break;
+    case cudaDevAttrMemoryClockRate: *value = int(std::lround(spec.bytes_per_us * 8 / (2e-3 * bus_bits))); break;
+    default: return status(cudaErrorInvalidValue);
+  }
   return cudaSuccess;
 }
 

@@ -81,7 +81,7 @@ void poison_result(const TransposeArgs& p) {
 // Other bits for the tensor-core rows, as on a GPU: some tests ask which of them it was.
 const Kernel<SgemmArgs>& answering(const Kernel<SgemmArgs>& gpu, const SgemmArgs& p) {
   if (double(p.m) * double(p.n) * double(p.k) < 1e4) return row<SgemmArgs>("reference", false);
-  const bool strict = gpu.legal(SgemmArgs{.m = 1, .n = 1, .k = 1, .precision = Precision::strict}) == nullptr;
+  const bool strict = gpu.traits.strict;
   return row<SgemmArgs>(strict && available(Needs::avx2_fma) ? "avx2_6x16" : "portable", false);
 }
 template <class Args>

@@ -21,22 +21,30 @@ namespace fl::py {
 namespace nb = nanobind;
 namespace {
 
-// Whether a row serves precision="strict", asked of operands that every row takes. Only SGEMM has a choice.
-template <class Args>
-bool serves_strict(const Kernel<Args>&) {
-  return true;
+std::string tile_text(const Traits& traits) {
+  return traits.tile_rows ? std::to_string(traits.tile_rows) + "x" + std::to_string(traits.tile_cols) : "";
 }
-template <>
-bool serves_strict(const Kernel<SgemmArgs>& kernel) {
-  alignas(16) float place[4] = {};
-  const SgemmArgs ideal{.m = 128,
-                        .n = 128,
-                        .k = 128,
-                        .a = {place, 128, 1},
-                        .b = {place, 128, 1},
-                        .c = {place, 128, 1},
-                        .precision = Precision::strict};
-  return !kernel.legal(ideal);
+const char* terms_text(Terms terms) {
+  return terms == Terms::fp16x2 ? "fp16x2" : terms == Terms::bf16x6 ? "bf16x6" : "";
+}
+
+template <class Args>
+nb::dict traits_row(const Kernel<Args>& kernel) {
+  const Traits& traits = kernel.traits;
+  nb::dict row;
+  row["strict"] = traits.strict;
+  row["ladder"] = traits.ladder;
+  row["tile"] = tile_text(traits);
+  row["terms"] = terms_text(traits.terms);
+  row["split_k"] = traits.split_k;
+  row["cluster_k"] = traits.cluster_k;
+  row["stream_k"] = traits.stream_k;
+  row["tma"] = traits.tma;
+  nb::list chips;
+  for (int chip = 0; chip < chip_count; ++chip)
+    if (!kernel.model.values(Chip(chip)).empty()) chips.append(chip_name(Chip(chip)));
+  row["measured_on"] = nb::tuple(chips);
+  return row;
 }
 
 template <class Args>
@@ -51,7 +59,7 @@ nb::list kernel_rows() {
     row["available"] = reason.empty();
     row["reason"] = reason;
     row["blurb"] = kernel.blurb;
-    row["strict"] = serves_strict(kernel);
+    row["traits"] = traits_row(kernel);
     rows.append(row);
   }
   return rows;
@@ -103,14 +111,18 @@ nb::list devices() {
     const auto& device = cuda::device_info(i);
     nb::dict row;
     row["ordinal"] = device.ordinal;
-    row["name"] = device.name;
+    const DeviceSpec& spec = device.spec;
+    row["name"] = spec.name;
     row["compute_capability"] =
-        std::to_string(device.compute_capability / 10) + "." + std::to_string(device.compute_capability % 10);
-    row["sm_count"] = device.sm_count;
-    row["clock_khz"] = device.clock_khz;
+        std::to_string(spec.compute_capability / 10) + "." + std::to_string(spec.compute_capability % 10);
+    row["sm_count"] = spec.multiprocessors;
+    row["clock_khz"] = spec.clock_khz;
     row["memory"] = device.memory;
-    row["l2_cache"] = device.l2_cache;
-    row["peak_gflops"] = device.peak_gflops;
+    row["memory_bytes_per_us"] = spec.bytes_per_us;
+    row["l2_cache"] = spec.l2_bytes;
+    row["shared_per_block"] = spec.shared_per_block;
+    row["peak_gflops"] = spec.peak_gflops();
+    row["costs_from"] = chip_name(nearest_measured(spec).chip);
     rows.append(row);
   }
   return rows;
@@ -156,10 +168,17 @@ nb::tuple sgemm_rules(int64_t m, int64_t n, int64_t k, const char* precision) {
   nb::dict rows;
   for (const auto& row : kernels<SgemmArgs>()) {
     if (!on_cuda(row.needs) || row.legal(p)) continue;
-    rows[row.name] = nb::make_tuple(row.cost(p), row.depth ? nb::cast(row.depth(p)) : nb::none(), row.workspace(p));
+    rows[row.name] =
+        nb::make_tuple(row.cost(p, h200_spec()), row.depth ? nb::cast(row.depth(p)) : nb::none(), row.workspace(p));
   }
   const int64_t limit = deepest_allowed(p);
   return nb::make_tuple(limit == any_depth ? nb::none() : nb::cast(limit), rows);
+}
+
+// One row for all sub-problems, at its costs on an H200.
+template <class Args>
+KernelFor<Args> always(const Kernel<Args>& row) {
+  return {[&row](const Args&) -> const Kernel<Args>& { return row; }, on_cuda(row.needs) ? &h200_spec() : &host_spec()};
 }
 
 // How a product of host operands is cut up, for the tests: loads as (operand, block), steps as (loads, block), blocks
@@ -168,7 +187,7 @@ nb::tuple panel_plan(int64_t m, int64_t n, int64_t k, int64_t batch, bool one_a,
                      const std::string& kernel) {
   const SgemmArgs layout = product_layout(m, n, k, batch, one_a, one_b, beta);
   const auto& row = find<SgemmArgs>(kernel);
-  const auto plan = plan_panels<SgemmArgs>(layout, [&](const SgemmArgs&) -> const auto& { return row; });
+  const auto plan = plan_panels<SgemmArgs>(layout, always(row));
   nb::list loads, steps;
   for (const PanelLoad& load : plan.loads) loads.append(nb::make_tuple(int(load.operand), block(load.block)));
   for (const auto& step : plan.steps) steps.append(nb::make_tuple(step.loads, block(step.block)));
@@ -178,7 +197,7 @@ nb::tuple panel_plan(int64_t m, int64_t n, int64_t k, int64_t batch, bool one_a,
 // How a call that has so much device memory is cut up, for the tests: its shape, and its tiles in their order.
 template <class Args>
 nb::tuple tile_plan(const Args& layout, std::size_t memory, const Kernel<Args>& row) {
-  const auto plan = plan_out_of_core<Args>(layout, memory, [&](const Args&) -> const auto& { return row; });
+  const auto plan = plan_out_of_core<Args>(layout, memory, always(row));
   nb::list tiles;
   for (const OutOfCoreTile& t : plan.tiles) {
     nb::dict tile;

@@ -62,7 +62,7 @@ Estimates estimates(Args args, Device device) {
   Estimates found;
   if (!normalise(args)) return found;
   for (const auto& row : kernels<Args>())
-    if (serves(args, device, row.name)) found.emplace_back(row.name, row.cost(args));
+    if (serves(args, device, row.name)) found.emplace_back(row.name, row.cost(args, spec_of(device)));
   return found;
 }
 

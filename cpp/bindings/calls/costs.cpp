@@ -1,0 +1,158 @@
+#include "bindings/calls/costs.h"
+
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <tuple>
+
+#include "bindings/calls/call.h"
+#include "core/errors.h"
+#include "core/normalise.h"
+#include "core/operations.h"
+#include "plan/chains.h"
+#include "table/registry.h"
+
+namespace fl::py {
+namespace nb = nanobind;
+namespace {
+
+// Operands at such addresses, in floats behind aligned ones: the rules read no element.
+alignas(128) float somewhere[3][32];
+
+// One call as it is written down by benchmarks/kernel_times.py. `pads` and `offsets` of the two operands and the result.
+struct Shape {
+  int64_t m, n, k, batch;
+  bool trans_a, trans_b;
+  std::array<int64_t, 3> pads{}, offsets{};
+  const char* precision = "strict";
+  const float* operand(int i) const { return somewhere[i] + offsets[std::size_t(i)] % 32; }
+  float* result() const { return somewhere[2] + offsets[2] % 32; }
+};
+
+template <class Args>
+Args call_of(const Shape& s);
+template <>
+SgemmArgs call_of(const Shape& s) {
+  const auto apart = [&](int64_t elements) { return s.batch > 1 ? elements : 0; };
+  const int64_t lda = (s.trans_a ? s.m : s.k) + s.pads[0], ldb = (s.trans_b ? s.k : s.n) + s.pads[1],
+                ldc = s.n + s.pads[2];
+  return {.m = s.m,
+          .n = s.n,
+          .k = s.k,
+          .batch = s.batch,
+          .a = {s.operand(0), s.trans_a ? 1 : lda, s.trans_a ? lda : 1, apart((s.trans_a ? s.k : s.m) * lda)},
+          .b = {s.operand(1), s.trans_b ? 1 : ldb, s.trans_b ? ldb : 1, apart((s.trans_b ? s.n : s.k) * ldb)},
+          .c = {s.result(), ldc, 1, apart(s.m * ldc)},
+          .precision = parse_precision(s.precision)};
+}
+template <>
+SgemvArgs call_of(const Shape& s) {
+  const auto apart = [&](int64_t elements) { return s.batch > 1 ? elements : 0; };
+  const int64_t lda = s.n + s.pads[0], rows = s.trans_a ? s.n : s.m, columns = s.trans_a ? s.m : s.n;
+  return {.m = rows,
+          .n = columns,
+          .batch = s.batch,
+          .a = {s.operand(0), s.trans_a ? 1 : lda, s.trans_a ? lda : 1, apart(s.m * lda)},
+          .x = {s.operand(1), 1, apart(columns)},
+          .y = {s.result(), 1, apart(rows)}};
+}
+template <>
+TransposeArgs call_of(const Shape& s) {
+  const auto apart = [&](int64_t elements) { return s.batch > 1 ? elements : 0; };
+  const int64_t lda = s.n + s.pads[0], ldb = s.m + s.pads[2];
+  return {.m = s.m,
+          .n = s.n,
+          .batch = s.batch,
+          .a = {s.operand(0), lda, 1, apart(s.m * lda)},
+          .b = {s.result(), ldb, 1, apart(s.n * ldb)}};
+}
+
+// ---------------------------------------------------------------- cost models, for tools/fit_costs and tests
+using ShapeRow = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool, std::array<int64_t, 3>,
+                            std::array<int64_t, 3>, std::string>;
+Shape shape_of(const ShapeRow& row) {
+  const auto& [m, n, k, batch, trans_a, trans_b, pads, offsets, precision] = row;
+  return {m, n, k, batch, trans_a, trans_b, pads, offsets, precision.c_str()};
+}
+
+// What fl.devices() and a file of measurements say of a device; nothing: an H200.
+DeviceSpec spec_of_row(nb::handle row) {
+  if (row.is_none()) return h200_spec();
+  const auto number = [&](const char* key) { return nb::cast<double>(row[key]); };
+  const std::string capability = nb::cast<std::string>(row["compute_capability"]);
+  const std::size_t dot = capability.find('.');
+  DeviceSpec spec = spec_of(10 * std::stoi(capability.substr(0, dot)) + std::stoi(capability.substr(dot + 1)),
+                            int(number("sm_count")), int(number("clock_khz")));
+  spec.name = nb::cast<std::string>(row["name"]), spec.chip = chip_of(spec.name);
+  spec.l2_bytes = std::size_t(number("l2_cache"));
+  if (row.attr("__contains__")("memory_bytes_per_us").is(nb::bool_(true)))
+    spec.bytes_per_us = number("memory_bytes_per_us");
+  return spec;
+}
+
+std::vector<std::pair<std::string, double>> cost_coefficients(const std::string& op, const std::string& kernel,
+                                                              const std::string& chip) {
+  return with_operation(op, [&]<class Args>() {
+    const CostModel<Args>& model = find<Args>(kernel).model;
+    std::vector<std::pair<std::string, double>> found;
+    for (int i = 0; i < chip_count; ++i) {
+      if (chip != chip_name(Chip(i))) continue;
+      for (const double value : model.values(Chip(i)))
+        found.emplace_back(coefficient_name(model.names, found.size()), value);
+    }
+    return found;
+  });
+}
+
+// Microseconds of a GPU kernel on each shape, by coefficients of the device or by those of the table; NaN where the
+// kernel does not take the operands.
+std::vector<double> estimate_us_of(const std::string& op, const std::string& kernel,
+                                   const std::vector<ShapeRow>& shapes, const std::vector<double>& coefficients,
+                                   nb::handle device) {
+  const DeviceSpec spec = spec_of_row(device);
+  return with_operation(op, [&]<class Args>() {
+    const Kernel<Args>& row = find<Args>(kernel);
+    const std::size_t wanted = std::size_t(std::count(row.model.names.begin(), row.model.names.end(), ',')) + 1;
+    if (!coefficients.empty() && coefficients.size() != wanted)
+      throw InvalidValue("the model of " + kernel + " has " + std::to_string(wanted) + " coefficients, got " +
+                         std::to_string(coefficients.size()));
+    std::vector<double> us;
+    for (const ShapeRow& shape : shapes) {
+      Args p = call_of<Args>(shape_of(shape));
+      if (!normalise(p) || row.legal(p)) us.push_back(std::nan(""));
+      else us.push_back(coefficients.empty() ? row.cost(p, spec) : row.model.us(p, spec, coefficients.data()));
+    }
+    return us;
+  });
+}
+
+// Whether dispatch prefers the kernel's sums to longer ones, on each shape.
+std::vector<bool> short_sums(const std::string& op, const std::string& kernel, const std::vector<ShapeRow>& shapes) {
+  return with_operation(op, [&]<class Args>() {
+    const Kernel<Args>& row = find<Args>(kernel);
+    std::vector<bool> found;
+    for (const ShapeRow& shape : shapes) {
+      Args p = call_of<Args>(shape_of(shape));
+      found.push_back(!normalise(p) || !row.chain || longest_chain(p) == any_length ||
+                      row.chain(p) <= longest_chain(p));
+    }
+    return found;
+  });
+}
+
+}  // namespace
+
+void bind_costs(nb::module_& m) {
+  m.def("cost_coefficients", cost_coefficients, nb::arg("op"), nb::arg("kernel"), nb::arg("chip") = "h200");
+  m.def("estimate_us", estimate_us_of, nb::arg("op"), nb::arg("kernel"), nb::arg("shapes"),
+        nb::arg("coefficients") = std::vector<double>(), nb::arg("device") = nb::none());
+  m.def("short_sums", short_sums, nb::arg("op"), nb::arg("kernel"), nb::arg("shapes"));
+}
+
+}  // namespace fl::py

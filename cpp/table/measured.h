@@ -1,0 +1,76 @@
+// What was measured of each kernel on each chip (cost/measured.def), and how a cost comes of it.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "cost/coefficients.h"
+
+namespace fl {
+
+// A cost model is a function of a call, a device and coefficients.
+template <auto MODEL>
+struct Model;
+template <class Call, class C, double (*MODEL)(const Call&, const DeviceSpec&, const C&)>
+struct Model<MODEL> {
+  using Args = Call;
+  using Coefficients = C;
+};
+
+// What was measured of a row on a chip: specialised by each line of measured.def.
+struct NotMeasured {};
+template <class Row, Chip chip>
+inline constexpr NotMeasured measured{};
+
+template <class Row, Chip chip>
+std::span<const double> values_on() {
+  using C = std::remove_cvref_t<decltype(measured<Row, chip>)>;
+  if constexpr (std::is_same_v<C, NotMeasured>) return {};
+  else {
+    static constexpr auto values = std::bit_cast<CoefficientValues<C>>(measured<Row, chip>);
+    return values;
+  }
+}
+template <class Row>
+std::span<const double> measured_values(Chip chip) {
+  switch (chip) {
+    case Chip::h200: return values_on<Row, Chip::h200>();
+    case Chip::zen4: return values_on<Row, Chip::zen4>();
+    case Chip::other: break;
+  }
+  return {};
+}
+
+// By coefficients of the device itself.
+template <auto MODEL>
+double us_by(const typename Model<MODEL>::Args& p, const DeviceSpec& device, const double* values) {
+  CoefficientValues<typename Model<MODEL>::Coefficients> copy;
+  std::copy_n(values, copy.size(), copy.begin());
+  return MODEL(p, device, std::bit_cast<typename Model<MODEL>::Coefficients>(copy));
+}
+// By what was measured on the device's own chip, or carried over from the one that is nearest to it.
+template <class Row, auto MODEL>
+double cost_on(const typename Model<MODEL>::Args& p, const DeviceSpec& device) {
+  using C = typename Model<MODEL>::Coefficients;
+  const DeviceSpec* chip = &nearest_measured(device);
+  std::span<const double> values = measured_values<Row>(chip->chip);
+  if (values.empty()) chip = &h200_spec(), values = measured_values<Row>(chip->chip);
+  CoefficientValues<C> copy;
+  std::copy_n(values.data(), copy.size(), copy.begin());
+  return MODEL(p, device, carried_over(std::bit_cast<C>(copy), *chip, device));
+}
+
+// The same with names, for tools/fit_costs and tests.
+template <class Args>
+struct CostModel {
+  std::string_view names;  // of the coefficients, with commas between
+  double (*us)(const Args&, const DeviceSpec&, const double*);
+  std::span<const double> (*values)(Chip);  // empty if there is nothing measured
+};
+template <class Row, auto MODEL>
+constexpr CostModel<typename Model<MODEL>::Args> cost_model{Model<MODEL>::Coefficients::names, us_by<MODEL>,
+                                                            measured_values<Row>};
+
+}  // namespace fl

@@ -1,0 +1,49 @@
+// What a kernel of the table is, besides what it computes: shown by fl.kernels(), and asked by whoever needs to know.
+#pragma once
+
+#include "cost/ladder_cost.h"
+#include "plan/strict_tiles.h"
+#include "plan/terms.h"
+
+namespace fl {
+
+struct Traits {
+  bool strict = true;                // float32 FMAs in an order of k that the call alone decides; else accurate only
+  int tile_rows = 0, tile_cols = 0;  // of the result, for a block; 0: no fixed tile
+  bool split_k = false;              // blocks may take ranges of k, whose sums meet in memory
+  bool cluster_k = false;            // the blocks of a cluster may share a tile's k
+  bool stream_k = false;             // tiles may be shared out evenly among the blocks
+  bool tma = false;                  // operands come, or results leave, by the tensor memory accelerator where they can
+  bool ladder = false;               // a step of the course, there to be read
+  Terms terms = Terms::none;         // what it multiplies in place of float32 numbers
+  bool wgmma = false;  // terms by warpgroup products, which have tiles of 96 columns and fall back on bf16x6
+};
+
+constexpr Traits traits_of(const PipelinedTile& tile) {
+  return {.tile_rows = tile.BM,
+          .tile_cols = tile.BN,
+          .split_k = tile.split_k,
+          .cluster_k = tile.cluster_k > 1,
+          .stream_k = tile.stream_k,
+          .tma = tile.tma_variant};
+}
+constexpr Traits traits_of(const ClusterSplitKTile& tile) {
+  return {.tile_rows = tile.BM, .tile_cols = tile.BN, .cluster_k = true, .tma = true};
+}
+constexpr Traits traits_of(const InterleavedTile& tile) {
+  return {.tile_rows = tile.BM, .tile_cols = tile.BN, .split_k = true};
+}
+constexpr Traits traits_of(const WarpTile& tile) { return {.tile_rows = tile.BM, .tile_cols = tile.BN}; }
+
+constexpr Traits traits_of(const LadderTile& tile) {
+  return {.tile_rows = tile.BM, .tile_cols = tile.BN, .ladder = true};
+}
+
+constexpr Traits plain{};
+constexpr Traits ladder{.ladder = true};
+constexpr Traits splits_k{.split_k = true};
+constexpr Traits split_terms(Terms terms, bool wgmma) {
+  return {.strict = false, .split_k = wgmma, .tma = wgmma, .terms = terms, .wgmma = wgmma};
+}
+
+}  // namespace fl
