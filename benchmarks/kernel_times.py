@@ -1,0 +1,298 @@
+"""Times of every kernel on a fixed list of shapes, from which ``tools/fit_costs`` fits the costs of the kernel table.
+
+python benchmarks/kernel_times.py --out benchmarks/results/costs/h200-kernels.json
+python benchmarks/kernel_times.py --ops transpose --shapes 20 --out /tmp/few.json
+
+Operands are normal numbers in device memory; a time is the median of replays of a CUDA graph. Left out are kernels that
+cannot take the operands, those whose estimate is far from the best one's, and most shapes for the kernels of the
+ladder. A run with the defaults takes about four minutes and ends after ``--seconds`` whatever is left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+import fastlinalg as fl
+from fastlinalg import _core
+from fastlinalg.bench import machine
+from fastlinalg.bench.problems import FOUNDING_K, FOUNDING_SIZES
+
+SEED = 14
+OPS = ("sgemm", "sgemv", "transpose")
+LADDER = {
+    "naive", "coalesced", "smem", "blocktile_1d", "blocktile_2d", "vectorized", "blocktile_8x8", "bank_conflict_free",
+    "double_buffered",
+}  # fmt: skip
+LADDER_EVERY = 10  # shapes
+FAR, FAR_EVERY = 5.0, 3  # estimates so many times the best one: measured on every third shape
+TOO_FAR = 20.0  # and never
+CLOSE = 2.5  # strict kernels in a product that need not be strict
+BLOCK_US, MOST_LAUNCHES, REPLAYS = 1500.0, 40, 3
+MOST_OPERAND, MOST_RESULT = 2**27, 2**28  # floats
+MOST_FLOPS, MOST_STREAMED = 5e10, 2**27  # of random shapes
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One call. The operands are row-major as stored, `trans_a` and `trans_b` say which are transposed.
+
+    ``sgemm``: ``C[m,n] = op(A) @ op(B)``. ``sgemv``: A is stored as m x n. ``transpose``: ``B[n,m] = A[m,n].T``.
+    `pad`: floats between the rows of each operand. `offset`: floats behind an aligned address.
+    """
+
+    op: str
+    m: int
+    n: int
+    k: int = 0
+    batch: int = 1
+    trans_a: bool = False
+    trans_b: bool = False
+    pad: tuple[int, int, int] = (0, 0, 0)
+    offset: tuple[int, int, int] = (0, 0, 0)
+    precision: str = "strict"
+
+    @property
+    def contiguous(self) -> bool:
+        return not any(self.pad) and not any(self.offset)
+
+    def stored(self) -> list[tuple[int, int]]:
+        """Rows and columns of the operands and the result; of a vector one row."""
+        m, n, k = self.m, self.n, self.k
+        if self.op == "sgemm":
+            return [(k, m) if self.trans_a else (m, k), (n, k) if self.trans_b else (k, n), (m, n)]
+        if self.op == "sgemv":
+            return [(m, n), (1, m if self.trans_a else n), (1, n if self.trans_a else m)]
+        return [(m, n), (0, 0), (n, m)]
+
+    def leading(self) -> list[int]:
+        return [columns + pad for (_, columns), pad in zip(self.stored(), self.pad, strict=True)]
+
+    def floats(self) -> list[int]:
+        rows = [rows for rows, _ in self.stored()]
+        return [
+            self.batch * r * ld + offset for r, ld, offset in zip(rows, self.leading(), self.offset, strict=True)
+        ]  # fmt: skip
+
+
+# ---------------------------------------------------------------- the shapes
+def _size(rng: np.random.Generator, largest: int, least: int = 1) -> int:
+    return int(math.exp(rng.uniform(math.log(least), math.log(largest + 1.0))))
+
+
+def _flags(rng: np.random.Generator) -> tuple[bool, bool]:
+    first, second = (bool(flag) for flag in rng.integers(0, 2, 2))
+    return first, second
+
+
+def _uneven(rng: np.random.Generator) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """Pads and offsets: none in half of the cases, else small ones of any alignment."""
+    if rng.random() < 0.5:
+        return (0, 0, 0), (0, 0, 0)
+    pads, offsets = rng.integers(0, 9, 3), rng.integers(0, 4, 3)
+    return tuple(int(x) for x in pads), tuple(int(x) for x in offsets)  # type: ignore[return-value]
+
+
+def _product(rng: np.random.Generator, kind: int) -> Shape:
+    trans_a, trans_b = _flags(rng)
+    if kind == 0:  # small
+        sizes, batch = [_size(rng, 256) for _ in range(3)], 1
+    elif kind == 1:  # many small ones
+        sizes, batch = [_size(rng, 160, 4) for _ in range(3)], _size(rng, 4096, 2)
+    elif kind == 2:  # few rows or columns
+        sizes, batch = [_size(rng, 100_000, 64), _size(rng, 24), _size(rng, 8192, 8)], 1
+        sizes = [sizes[1], sizes[0], sizes[2]] if rng.random() < 0.5 else sizes
+    elif kind == 3:  # whole tiles
+        sizes, batch = [32 * _size(rng, 128) for _ in range(3)], 1
+        trans_a = trans_b = False
+    elif kind == 4:  # long sums
+        sizes, batch = [_size(rng, 700, 8), _size(rng, 700, 8), _size(rng, 65536, 2048)], 1
+    else:
+        sizes, batch = [_size(rng, 8192, 8) for _ in range(3)], 1
+    pad, offset = ((0, 0, 0), (0, 0, 0)) if kind in (1, 3) else _uneven(rng)
+    return Shape("sgemm", *sizes, batch=batch, trans_a=trans_a, trans_b=trans_b, pad=pad, offset=offset)
+
+
+def _streamed(op: str, rng: np.random.Generator, kind: int) -> Shape:
+    if kind == 0:
+        sizes = [_size(rng, 131_072), _size(rng, 64)]
+    elif kind == 1:
+        sizes = [_size(rng, 64), _size(rng, 131_072)]
+    elif kind == 2:
+        sizes = [_size(rng, 1024, 8), _size(rng, 1024, 8)]
+    else:
+        sizes = [_size(rng, 16384, 16), _size(rng, 16384, 16)]
+    batch = _size(rng, 512, 2) if kind == 2 and rng.random() < 0.5 else 1
+    trans, _ = _flags(rng)
+    pad, offset = ((0, 0, 0), (0, 0, 0)) if batch > 1 else _uneven(rng)
+    pad = (pad[0], 0, pad[2] if op == "transpose" else 0)
+    offset = (offset[0], offset[1] if op == "sgemv" else 0, offset[2])
+    return Shape(op, *sizes, batch=batch, trans_a=trans and op == "sgemv", pad=pad, offset=offset)
+
+
+def _founding(op: str) -> list[Shape]:
+    if op == "sgemm":
+        return [Shape(op, size, size, FOUNDING_K) for size in FOUNDING_SIZES]
+    if op == "sgemv":
+        return [Shape(op, 16384, n, trans_a=trans) for n in (16, 32, 128) for trans in (False, True)]
+    return [Shape(op, 2048, 512), Shape(op, 8192, 8192), Shape(op, 8192, 8192, pad=(1, 0, 1))]
+
+
+def _fits(shape: Shape) -> bool:
+    a, b, c = shape.floats()
+    work = 2.0 * shape.m * shape.n * shape.k * shape.batch
+    most = MOST_OPERAND if shape.op == "sgemm" else MOST_STREAMED
+    return max(a, b) <= most and c <= MOST_RESULT and work <= MOST_FLOPS
+
+
+def shapes(op: str, count: int) -> list[Shape]:
+    """The fixed list: the shapes of the founding documents, and random ones of every kind by turns."""
+    rng = np.random.default_rng([SEED, OPS.index(op)])
+    found = _founding(op)
+    kinds = 6 if op == "sgemm" else 4
+    while len(found) < count:
+        kind = len(found) % kinds
+        shape = _product(rng, kind) if op == "sgemm" else _streamed(op, rng, kind)
+        if _fits(shape):
+            found.append(shape)
+    return found[:count]
+
+
+# ---------------------------------------------------------------- which kernels
+def estimates(shape: Shape) -> dict[str, float]:
+    """Of each kernel that takes the operands as they lie; those of unaligned ones are of aligned operands."""
+
+    def ask(m: int, n: int, k: int) -> dict[str, float]:
+        flags = shape.trans_a, shape.trans_b, shape.precision
+        return dict(_core.rule_estimates(shape.op, m, n, k, shape.batch, *flags, "cuda"))
+
+    found = ask(shape.m, shape.n, shape.k)
+    if not shape.contiguous:
+        takes_any = ask(33, 35, 37)
+        found = {name: us for name, us in found.items() if name in takes_any}
+    return found
+
+
+def wanted(shape: Shape, number: int, strict: set[str]) -> dict[str, float]:
+    """What to time on the shape: the kernels and their estimates."""
+    found = estimates(shape)
+    best = min(found.values(), default=0.0)
+    kept = {}
+    for name, us in found.items():
+        apart = us / best
+        if apart > TOO_FAR or (apart > FAR and number % FAR_EVERY):
+            continue
+        if shape.op == "sgemm" and name in LADDER and number % LADDER_EVERY:
+            continue
+        if shape.precision == "accurate" and name in strict and apart > CLOSE:
+            continue
+        kept[name] = us
+    return kept
+
+
+# ---------------------------------------------------------------- timing
+class Memory:
+    """Three buffers that every shape uses, filled with normal numbers."""
+
+    def __init__(self, all_shapes: list[Shape]) -> None:
+        most = [max(shape.floats()[i] for shape in all_shapes) + 64 for i in range(3)]
+        block = np.random.default_rng(SEED).standard_normal(min(2**22, max(most)), dtype=np.float32)
+        self._buffers = [_core.DeviceBuffer(4 * floats) for floats in most]
+        for buffer, floats in zip(self._buffers, most, strict=True):
+            for start in range(0, floats, block.size):
+                buffer.upload(block[: floats - start], offset=4 * start)
+
+    def addresses(self, shape: Shape) -> list[int]:
+        return [buffer.ptr + 4 * offset for buffer, offset in zip(self._buffers, shape.offset, strict=True)]
+
+
+def call(shape: Shape, kernel: str, memory: Memory):
+    a, b, c = memory.addresses(shape)
+    lda, ldb, ldc = shape.leading()
+    m, n, k, batch = shape.m, shape.n, shape.k, shape.batch
+    strides = [rows * ld for (rows, _), ld in zip(shape.stored(), (lda, ldb, ldc), strict=True)]
+    if shape.op == "sgemm":
+        a_strides = (1, lda) if shape.trans_a else (lda, 1)
+        b_strides = (1, ldb) if shape.trans_b else (ldb, 1)
+        arguments = (m, n, k, 1.0, a, *a_strides, b, *b_strides, 0.0, c, ldc, batch, *strides, shape.precision)
+        return lambda stream: _core.device_sgemm(kernel, *arguments, stream=stream)
+    if shape.op == "sgemv":
+        view = (n, m, 1.0, a, 1, lda) if shape.trans_a else (m, n, 1.0, a, lda, 1)
+        arguments = (*view, b, 1, 0.0, c, 1, batch, *strides)
+        return lambda stream: _core.device_sgemv(kernel, *arguments, stream=stream)
+    arguments = (m, n, a, lda, c, ldc, batch, strides[0], strides[2])
+    return lambda stream: _core.device_transpose(kernel, *arguments, stream=stream)
+
+
+def time_us(shape: Shape, kernel: str, estimate_us: float, memory: Memory) -> float:
+    launches = max(1, min(MOST_LAUNCHES, int(BLOCK_US / estimate_us)))
+    return statistics.median(_core.time_in_graph(call(shape, kernel, memory), launches, REPLAYS))
+
+
+def todo(ops: list[str], count: int) -> Iterator[tuple[int, Shape]]:
+    """All shapes, the operations by turns, so that a run that ends early has some of each."""
+    lists = [shapes(op, count) for op in ops]
+    for number in range(max(map(len, lists))):
+        for each in lists:
+            if number < len(each):
+                yield number, each[number]
+                if each[number].op == "sgemm":
+                    yield number, Shape(**(asdict(each[number]) | {"precision": "accurate"}))
+
+
+def measure(ops: list[str], count: int, seconds: float) -> list[dict]:
+    strict = {row.name for row in fl.kernels("sgemm") if row.strict}
+    calls = list(todo(ops, count))
+    memory = Memory([shape for _, shape in calls])
+    begin, measured, timings = time.monotonic(), [], 0
+    for done, (number, shape) in enumerate(calls):
+        if time.monotonic() - begin > seconds:
+            print(f"\n{seconds:g} s are over after {done} of {len(calls)} calls", file=sys.stderr)
+            break
+        times = {}
+        for kernel, estimate in wanted(shape, number, strict).items():
+            try:
+                times[kernel] = round(time_us(shape, kernel, estimate, memory), 3)
+            except ValueError:  # the estimates were of aligned operands
+                continue
+        timings += len(times)
+        measured.append(asdict(shape) | {"us": times})
+        if sys.stderr.isatty():
+            print(f"\r{done + 1} of {len(calls)}, {timings} times", end="", file=sys.stderr, flush=True)
+    print(f"\n{timings} times in {time.monotonic() - begin:.0f} s", file=sys.stderr)
+    return measured
+
+
+def write(path: Path, measured: list[dict]) -> None:
+    """One line for each call, so that two runs can be compared."""
+    head = {"commit": machine.commit(), "version": fl.__version__, "device": fl.devices()[0]["name"]}
+    head |= {"machine": machine.describe("cuda", fl.devices()[0]["peak_gflops"], 0)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = ",\n".join(json.dumps(row) for row in measured)
+    path.write_text(json.dumps(head, indent=1)[:-2] + ',\n "measured": [\n' + lines + "\n]}\n", encoding="utf-8")
+
+
+def main() -> int | str:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="the file to write")
+    parser.add_argument("--ops", nargs="+", choices=OPS, default=list(OPS))
+    parser.add_argument("--shapes", type=int, default=200, help="of each operation (default: 200)")
+    parser.add_argument("--seconds", type=float, default=240.0, help="end after so long (default: 240)")
+    args = parser.parse_args()
+    if not fl.devices():
+        return f"kernel_times needs a CUDA device: {fl.info()['cuda']['message']}"
+    write(args.out, measure(args.ops, args.shapes, args.seconds))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
