@@ -274,7 +274,7 @@ def measure(ops: list[str], count: int, seconds: float) -> list[dict]:
 
 def write(path: Path, measured: list[dict]) -> None:
     """One line for each call, so that two runs can be compared."""
-    head = {"commit": machine.commit(), "version": fl.__version__, "device": fl.devices()[0]["name"]}
+    head = {"commit": machine.commit(), "version": fl.__version__, "device": fl.devices()[0]}
     head |= {"machine": machine.describe("cuda", fl.devices()[0]["peak_gflops"], 0)}
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(row) for row in measured)
