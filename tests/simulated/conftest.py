@@ -7,6 +7,8 @@ import os
 
 import pytest
 
+from support.simulated_library import build_library
+
 
 @pytest.fixture(scope="session")
 def device():
@@ -20,3 +22,9 @@ def device():
     library.simulated_pinned.restype = ctypes.POINTER(ctypes.c_float)
     library.simulated_pinned.argtypes = [ctypes.c_size_t]
     return library
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    """The folder of a library with the simulated device."""
+    return build_library(tmp_path_factory.mktemp("simulated"))

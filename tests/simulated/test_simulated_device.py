@@ -6,21 +6,12 @@ of their own, each with another order of the device's work. FASTLINALG_REQUIRE=s
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-import fastlinalg as fl
 from support.loaded_code import PROGRAM, answers
-from support.requirements import missing
-from support.source_tree import IS_THERE, ROOT, TESTS
+from support.simulated_library import run
+from support.source_tree import TESTS
 
-SOURCE = TESTS / "simulated"
 # Left out: what takes a CPU too long, what needs a real device's memory, and tests of other libraries.
 RUNS = {
     "host calls": ("host/test_host_calls.py", "not share and not same_bits and not batches and not memory", (1,)),
@@ -52,60 +43,6 @@ RUNS = {
     "shared splits": ("host/test_host_calls.py", "share and split and not bf16x6 and not mma", (1, 2, 3)),
     "streams": ("simulated/caller_streams.py simulated/kept_splits.py simulated/repeated_calls.py", "", (1, 2, 3, 4)),
 }
-
-
-def headers() -> Path | None:
-    """Where cuda_runtime_api.h is: the Python packages, then a toolkit."""
-    try:
-        package = importlib.util.find_spec("nvidia.cu13")
-    except ModuleNotFoundError:
-        package = None
-    roots = [*(package.submodule_search_locations or () if package else ())]
-    roots += [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
-    if nvcc := shutil.which("nvcc"):
-        roots.append(str(Path(nvcc).resolve().parent.parent))
-    wanted = ("cuda.h", "cuda_runtime_api.h", "crt/host_defines.h")
-    for folder in (Path(root) / "include" for root in [*roots, "/usr/local/cuda"]):
-        if all((folder / name).exists() for name in wanted):
-            return folder
-    return None
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory) -> Path:
-    """The folder of a libfastlinalg.so with the simulated device."""
-    if not IS_THERE:
-        missing("simulated", "needs the source tree")
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    tools = {tool: shutil.which(tool, path=path) for tool in ("cmake", "ninja", os.environ.get("CXX", "c++"))}
-    include = headers()
-    if not include or not all(tools.values()):
-        missing("simulated", f"needs a C++ compiler, CMake, Ninja and CUDA's headers: {tools}, headers in {include}")
-    build = tmp_path_factory.mktemp("simulated")
-    options = {"CUDA_INCLUDE": include, "FASTLINALG_VERSION": fl.__version__, "CMAKE_MAKE_PROGRAM": tools["ninja"]}
-    configure = [tools["cmake"], "-S", SOURCE, "-B", build, "-G", "Ninja", *(f"-D{k}={v}" for k, v in options.items())]
-    for command in (configure, [tools["cmake"], "--build", build, "-j2"]):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    for name in (".0", ".0.1"):  # what the module asks for depends on how it was built
-        (build / f"libfastlinalg.so{name}").symlink_to("libfastlinalg.so")
-    return build
-
-
-def run(library: Path, arguments: list[str], seed: int = 1, **variables: str) -> str:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("FASTLINALG_", "PYTEST_"))}
-    environment |= {
-        "LD_LIBRARY_PATH": str(library),
-        "FASTLINALG_SIMULATED_SEED": str(seed),
-        "FASTLINALG_REQUIRE": "cuda,sm_90a",
-    } | variables
-    done = subprocess.run(
-        [sys.executable, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True, check=False,
-        timeout=300,
-    )  # fmt: skip
-    output = done.stdout + done.stderr
-    assert done.returncode == 0, f"seed {seed}: exit status {done.returncode}\n{output[-6000:]}"
-    return output
 
 
 def test_the_package_uses_the_simulated_device(library):

@@ -1,0 +1,123 @@
+"""Costs as data: models, coefficients, what carries over to another chip, and the fit."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+from fastlinalg import _core
+from support.rows import OPERATIONS
+from support.source_tree import ROOT, needs_source_tree
+
+GPU_ROWS = [(op, row) for op in OPERATIONS for row in fl.kernels(op) if row.device == "cuda"]
+H200 = {
+    "name": "NVIDIA H200", "compute_capability": "9.0", "sm_count": 132, "clock_khz": 1980000, "l2_cache": 60 << 20,
+    "memory_bytes_per_us": 4.8e6,
+}  # fmt: skip
+
+
+def shapes(op: str, count: int = 60):
+    """Calls of all kinds, as tools/fit_costs hands them over."""
+    rng = np.random.default_rng(5)
+    found = []
+    for i in range(count):
+        m, n, k = (int(x) for x in np.exp(rng.uniform(0, math.log(4096), 3)))
+        precision = "strict" if i % 2 else "accurate"
+        odd = [int(x) for x in rng.integers(0, 4, 3)] if i % 3 == 0 else [0, 0, 0]
+        found.append((m, n, k, 1, bool(i % 5 < 2) and op != "transpose", bool(i % 7 < 3), odd, odd, precision))
+    return found
+
+
+@pytest.mark.parametrize(("op", "row"), GPU_ROWS, ids=lambda x: str(x))
+def test_every_kernel_has_coefficients_with_names(op, row):
+    found = dict(_core.cost_coefficients(op, row.name))
+    assert found and all(math.isfinite(value) for value in found.values())
+    assert "h200" in row.traits.measured_on
+    table = _core.estimate_us(op, row.name, shapes(op))
+    by_hand = _core.estimate_us(op, row.name, shapes(op), list(found.values()), H200)
+    assert [math.isnan(us) for us in table] == [math.isnan(us) for us in by_hand]
+    np.testing.assert_array_equal(table, by_hand)
+
+
+@pytest.mark.parametrize(("op", "row"), GPU_ROWS, ids=lambda x: str(x))
+def test_a_chip_without_measurements_takes_scaled_ones(op, row):
+    """Half of the clock and of the memory's speed: at most twice as long, and never shorter."""
+    other = H200 | {"name": "another", "clock_khz": 990000, "memory_bytes_per_us": 2.4e6}
+    here = np.array(_core.estimate_us(op, row.name, shapes(op), [], H200))
+    there = np.array(_core.estimate_us(op, row.name, shapes(op), [], other))
+    ratio = (there / here)[~np.isnan(here)]
+    assert ratio.size and ratio.min() > 0.999 and ratio.max() < 2.2
+
+
+def test_another_name_alone_changes_nothing():
+    for op, row in GPU_ROWS:
+        same = _core.estimate_us(op, row.name, shapes(op), [], H200 | {"name": "another"})
+        np.testing.assert_allclose(same, _core.estimate_us(op, row.name, shapes(op)), rtol=1e-12)
+
+
+def test_wrong_coefficients_are_an_error():
+    with pytest.raises(ValueError, match="has 5 coefficients, got 2"):
+        _core.estimate_us("sgemm", "strict_128x256", shapes("sgemm"), [1.0, 2.0])
+
+
+# ---------------------------------------------------------------- tools/fit_costs
+@pytest.fixture(scope="module")
+def fit_costs():
+    pytest.importorskip("scipy")
+    path = str(ROOT / "tools" / "fit_costs")
+    loader = importlib.machinery.SourceFileLoader("fit_costs", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("fit_costs", loader))
+    sys.modules["fit_costs"] = module
+    loader.exec_module(module)
+    return module
+
+
+KERNEL, CHANGED = "strict_64x64k4", {"tile_ns": 1.3, "k_ps": 0.8}
+
+
+def synthetic(tmp_path, fit_costs):
+    """Measurements that known coefficients would give."""
+    values = [x * CHANGED.get(name, 1.0) for name, x in _core.cost_coefficients("sgemm", KERNEL)]
+    calls = shapes("sgemm", 120)
+    times = _core.estimate_us("sgemm", KERNEL, calls, values, H200)
+    keys = ("m", "n", "k", "batch", "trans_a", "trans_b", "pad", "offset", "precision")
+    rows = [
+        dict(zip(keys, call, strict=True)) | {"op": "sgemm", "us": {KERNEL: us}}
+        for call, us in zip(calls, times, strict=True)
+    ]
+    path = tmp_path / "measured.json"
+    path.write_text(json.dumps({"commit": "0123456789", "device": H200, "measured": rows}))
+    return path
+
+
+@needs_source_tree
+def test_a_fit_finds_the_coefficients_again(fit_costs, tmp_path):
+    measured = fit_costs.load(synthetic(tmp_path, fit_costs))
+    before = fit_costs.TABLE.read_text()
+    after = fit_costs.table(before, [measured])
+    old, new = (fit_costs.measured_lines(text, "h200")[f"sgemm_{KERNEL}"] for text in (before, after))
+    for name, factor in CHANGED.items():
+        assert float(new.coefficients[name]) == pytest.approx(float(old.coefficients[name]) * factor, rel=0.05)
+    assert float(new.residual) < 0.01 and new.commit == "0123456"
+    changed = [line for line in after.splitlines() if line not in before.splitlines()]
+    assert changed == [str(new)]  # nothing else was measured
+    assert fit_costs.table(after, [measured]) == after  # and again
+
+
+@needs_source_tree
+def test_the_table_is_what_a_fit_of_the_committed_measurements_gives():
+    pytest.importorskip("scipy")
+    if not list((ROOT / "benchmarks" / "results" / "costs").glob("*.json")):
+        pytest.skip("there are no measurements")
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "fit_costs", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,69 @@
+"""A library with the simulated device (../simulated/scheduler.h), and processes that use it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import fastlinalg as fl
+
+from .requirements import missing
+from .source_tree import IS_THERE, ROOT, TESTS
+
+SOURCE = TESTS / "simulated"
+
+
+def headers() -> Path | None:
+    """Where cuda_runtime_api.h is: the Python packages, then a toolkit."""
+    try:
+        package = importlib.util.find_spec("nvidia.cu13")
+    except ModuleNotFoundError:
+        package = None
+    roots = [*(package.submodule_search_locations or () if package else ())]
+    roots += [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    if nvcc := shutil.which("nvcc"):
+        roots.append(str(Path(nvcc).resolve().parent.parent))
+    wanted = ("cuda.h", "cuda_runtime_api.h", "crt/host_defines.h")
+    for folder in (Path(root) / "include" for root in [*roots, "/usr/local/cuda"]):
+        if all((folder / name).exists() for name in wanted):
+            return folder
+    return None
+
+
+def build_library(build: Path) -> Path:
+    """Make a libfastlinalg.so with the simulated device in a folder, which is returned."""
+    if not IS_THERE:
+        missing("simulated", "needs the source tree")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    tools = {tool: shutil.which(tool, path=path) for tool in ("cmake", "ninja", os.environ.get("CXX", "c++"))}
+    include = headers()
+    if not include or not all(tools.values()):
+        missing("simulated", f"needs a C++ compiler, CMake, Ninja and CUDA's headers: {tools}, headers in {include}")
+    options = {"CUDA_INCLUDE": include, "FASTLINALG_VERSION": fl.__version__, "CMAKE_MAKE_PROGRAM": tools["ninja"]}
+    configure = [tools["cmake"], "-S", SOURCE, "-B", build, "-G", "Ninja", *(f"-D{k}={v}" for k, v in options.items())]
+    for command in (configure, [tools["cmake"], "--build", build, "-j2"]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    for name in (".0", ".0.1"):  # what the module asks for depends on how it was built
+        (build / f"libfastlinalg.so{name}").symlink_to("libfastlinalg.so")
+    return build
+
+
+def run(library: Path, arguments: list[str], seed: int = 1, **variables: str) -> str:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("FASTLINALG_", "PYTEST_"))}
+    environment |= {
+        "LD_LIBRARY_PATH": str(library),
+        "FASTLINALG_SIMULATED_SEED": str(seed),
+        "FASTLINALG_REQUIRE": "cuda,sm_90a",
+    } | variables
+    done = subprocess.run(
+        [sys.executable, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True, check=False,
+        timeout=300,
+    )  # fmt: skip
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, f"seed {seed}: exit status {done.returncode}\n{output[-6000:]}"
+    return output
