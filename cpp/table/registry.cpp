@@ -13,6 +13,7 @@
 #include "cost/tall_skinny_cost.h"
 #include "cost/transpose_cuda_cost.h"
 #include "plan/accumulation_depth.h"
+#include "plan/accurate_plan.h"
 #include "plan/gemv_cuda_plan.h"
 #include "plan/strict_plan.h"
 #include "plan/tall_skinny_plan.h"
