@@ -15,7 +15,7 @@
 #include "core/errors.h"
 #include "core/normalise.h"
 #include "core/operations.h"
-#include "plan/chains.h"
+#include "plan/accumulation_depth.h"
 #include "table/registry.h"
 
 namespace fl::py {
@@ -139,8 +139,8 @@ std::vector<bool> short_sums(const std::string& op, const std::string& kernel, c
     std::vector<bool> found;
     for (const ShapeRow& shape : shapes) {
       Args p = call_of<Args>(shape_of(shape));
-      found.push_back(!normalise(p) || !row.chain || longest_chain(p) == any_length ||
-                      row.chain(p) <= longest_chain(p));
+      found.push_back(!normalise(p) || !row.depth || deepest_allowed(p) == any_depth ||
+                      row.depth(p) <= deepest_allowed(p));
     }
     return found;
   });
