@@ -106,7 +106,7 @@ void run_on_packed_operands(const Kernel<Args>& kernel, const Args& args, const 
 // captured in another graph do not, and need the plan until that graph has gone.
 class CapturedRun {
  public:
-  CapturedRun(std::size_t workspace_bytes, const PrepackedOperands& prepacked, int device);  // the prepacked' memory comes later
+  CapturedRun(std::size_t workspace_bytes, const PrepackedOperands& prepacked, int device);  // without memory yet
   ~CapturedRun();
   // As run_on_device_operands(), and the same each time until forget().
   template <class Args>

@@ -91,7 +91,8 @@ void CapturedRun::run(const Kernel<Args>& kernel, const Args& args, void* stream
   };
   queue_on_device(kernel, state.device, stream, [&](cudaStream_t queue) {
     // An event from outside a capture must not come into it, nor one of its own get out. Nor must a graph that is
-    // launched at any time write what is kept: it reads the prepacked that are there, or makes its own in the workspace.
+    // launched at any time write what is kept: it reads the prepacked that are there, or makes its own in the
+    // workspace.
     if (is_capturing(queue)) return launch(queue, state.prepacked_ready() ? state.prepacked : PrepackedOperands{});
     if (state.workspace) FL_CUDA(cudaStreamWaitEvent(queue, state.last_use, 0));
     try {

@@ -20,8 +20,8 @@ std::string architectures_hint() {
   int device = 0;
   if (cudaGetDevice(&device) != cudaSuccess || device >= device_count()) return hint;
   const int cc = device_info(device).spec.compute_capability;
-  return hint + ", and cuda:" + std::to_string(device) + " (" + device_info(device).spec.name + ") has compute capability " +
-         std::to_string(cc / 10) + "." + std::to_string(cc % 10);
+  return hint + ", and cuda:" + std::to_string(device) + " (" + device_info(device).spec.name +
+         ") has compute capability " + std::to_string(cc / 10) + "." + std::to_string(cc % 10);
 }
 
 std::string hint(cudaError_t error) {

@@ -85,7 +85,8 @@ DeviceSpec look_up_spec(const cudaDeviceProp& properties, int device) {
   spec.shared_per_sm = properties.sharedMemPerMultiprocessor;
   spec.shared_per_block = properties.sharedMemPerBlockOptin;
   spec.l2_bytes = std::size_t(properties.l2CacheSize);
-  // Twice a clock a bit on each wire. Some devices do not tell, and then costs are those of the chip they are taken from.
+  // Twice a clock a bit on each wire. Some devices do not tell, and then costs are those of the chip they are taken
+  // from.
   const double memory_khz = attribute(cudaDevAttrMemoryClockRate, device);
   spec.bytes_per_us = 2e-3 * memory_khz * attribute(cudaDevAttrGlobalMemoryBusWidth, device) / 8;
   return spec;

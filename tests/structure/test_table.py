@@ -14,7 +14,8 @@ from support.source_tree import KERNEL_FILES, ROOT, label, needs_source_tree
 
 pytestmark = needs_source_tree
 
-ROW = re.compile(r"^(CUDA_|STRICT_)?(SGEMM|SGEMV|TRANSPOSE)\(\s*(\w+)\s*,\s*(\w+)\s*,", re.MULTILINE)
+# Rows of the ladder need any GPU: their second column is a tile.
+ROW = re.compile(r"^(CUDA_|STRICT_|LADDER_)?(SGEMM|SGEMV|TRANSPOSE)\(\s*(\w+)\s*,\s*(\w+)\s*,", re.MULTILINE)
 DEFINITION = re.compile(
     r"^void (sgemm|sgemv|transpose)_(\w+)\(const \w+& ?\w*, const Context& ?\w*\)\s*\{", re.MULTILINE
 )
@@ -23,7 +24,10 @@ DEFINITION = re.compile(
 def table():
     """(operation, name) -> (device, needs), in the order of kernels.def."""
     rows = ROW.findall((ROOT / "cpp" / "table" / "kernels.def").read_text())
-    listed = {(op.lower(), name): ("cuda" if cuda else "cpu", needs) for cuda, op, name, needs in rows}
+    listed = {
+        (op.lower(), name): ("cuda" if kind else "cpu", "cuda" if kind == "LADDER_" else needs)
+        for kind, op, name, needs in rows
+    }
     assert len(listed) == len(rows), "a row is listed twice"
     return listed
 
