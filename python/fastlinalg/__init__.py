@@ -6,7 +6,7 @@ import sys as _sys
 from . import _core, cuda
 from ._api import matmul, sgemm, sgemv, transpose
 from ._core import CudaError, DeviceArray
-from ._info import Kernel, devices, get_cmake_dir, get_include, info, kernels
+from ._info import Kernel, Traits, devices, get_cmake_dir, get_include, info, kernels
 from ._plan import Matmul
 from ._threads import get_num_threads, num_threads, set_num_threads
 
@@ -16,6 +16,7 @@ __all__ = [
     "DeviceArray",
     "Kernel",
     "Matmul",
+    "Traits",
     "cuda",
     "devices",
     "get_cmake_dir",
