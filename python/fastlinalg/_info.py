@@ -134,8 +134,8 @@ def devices() -> list[dict[str, Any]]:
     list of dict
         ``ordinal``, ``name``, ``compute_capability``, ``sm_count``, ``clock_khz``; ``memory``, ``l2_cache`` and
         ``shared_per_block`` in bytes; ``memory_bytes_per_us``; ``peak_gflops`` (float32 FMA pipes at the highest
-        clock); ``costs_from``, the measured chip whose costs are used, carried over if it is another. Empty without a device: a normal state, whose
-        reason is in ``info()["cuda"]["message"]``.
+        clock); ``costs_from``, the measured chip whose costs are used, carried over if it is another. Empty without a
+        device: a normal state, whose reason is in ``info()["cuda"]["message"]``.
     """
     return _core.devices()
 
