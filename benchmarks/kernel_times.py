@@ -1,7 +1,7 @@
 """Times of every kernel on a fixed list of shapes, from which ``tools/fit_costs`` fits the costs of the kernel table.
 
 python benchmarks/kernel_times.py --out benchmarks/results/costs/h200-kernels.json
-python benchmarks/kernel_times.py --ops transpose --shapes 20 --out /tmp/few.json
+python benchmarks/kernel_times.py --ops transpose --shapes 20 --out few.json
 
 Operands are normal numbers in device memory; a time is the median of replays of a CUDA graph. Left out are kernels that
 cannot take the operands, those whose estimate is far from the best one's, and most shapes for the kernels of the

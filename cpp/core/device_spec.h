@@ -24,8 +24,8 @@ enum Feature : unsigned {
   feature_setmaxnreg = 1 << 6  // registers that move between warpgroups, 9.0a, 10.x, 11.x, 12.x under an "a" target
 };
 
-// Those of targets that end in a letter: code with them runs on that capability alone, and so a newer one that is not in
-// the table cannot be taken to have them.
+// Those of targets that end in a letter: code with them runs on that capability alone, and so a newer one that is not
+// in the table cannot be taken to have them.
 constexpr unsigned features_of_one_capability = feature_wgmma | feature_setmaxnreg;
 
 // What a compute capability has, whatever the chip. Sources: the CUDA C++ programming guide's table of technical

@@ -30,8 +30,8 @@ double long_rows_us(const SgemvArgs& p, const DeviceSpec& device, const LongRows
 FL_COEFFICIENTS(AnyRowsCost, start_us, barriers_us, few_rows, long_bytes_per_us, bytes_per_us, row_block_bytes_per_us,
                 row_us, l2_bytes, other_us);
 double any_rows_us(const SgemvArgs& p, const DeviceSpec& device, const AnyRowsCost& cost);
-// second_wave: what is left of the speed where clusters come to a few blocks more than the multiprocessors take at once:
-// 2120 x 16324 transposed took 44 us instead of 33.
+// second_wave: what is left of the speed where clusters come to a few blocks more than the multiprocessors take at
+// once: 2120 x 16324 transposed took 44 us instead of 33.
 FL_COEFFICIENTS(ClusterColumnsCost, start_us, barriers_us, slice_us, unaligned_bytes_per_us, many_bytes_per_us,
                 short_bytes_per_us, bytes_per_us, aligned_block_bytes_per_us, unaligned_block_bytes_per_us, second_wave,
                 other_us);

@@ -30,8 +30,8 @@ double copy_share(const ConstMatrix& x, bool contiguous, double for_an_fma, bool
 }
 
 // How much longer a step along k of a BM x BN tile takes where operands travel by 4-byte copies: the more the less FMAs
-// there are for a float copied, and a little more where they are transposed on the way. Tiles of A have m contiguous, or
-// k in the kernels with a pipeline for each warp.
+// there are for a float copied, and a little more where they are transposed on the way. Tiles of A have m contiguous,
+// or k in the kernels with a pipeline for each warp.
 double copy_factor(const SgemmArgs& p, double BM, double BN, bool a_along_k, const CopyCost& copy) {
   const double for_an_fma = (BM + BN) / (BM * BN);
   return 1.0 + copy_share(p.a, (p.a.cs == 1) == a_along_k, for_an_fma, a_along_k, copy) +

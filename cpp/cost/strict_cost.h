@@ -44,14 +44,14 @@ FL_COEFFICIENTS(CopyCost, transposed, unaligned_by_fma, most_unaligned, unaligne
                 reduction_us, interleaved_reduction_us, reduction_fs, interleaved_long_us, interleaved_long,
                 room_of_clusters_of_four);
 
-// The few tiles: few_start_us and few_k_ps along k, few_output_k_ps for each output and k of a multiprocessor. `turned`:
-// for each operand that is not the way it is read.
+// The few tiles: few_start_us and few_k_ps along k, few_output_k_ps for each output and k of a multiprocessor.
+// `turned`: for each operand that is not the way it is read.
 FL_COEFFICIENTS(ShortKCost, start_us, k_ps, output_k_ps, few_start_us, few_k_ps, few_output_k_ps, output_fs,
                 unaligned_output_fs, turned);
 double short_k_us(const SgemmArgs& p, const DeviceSpec& device, const ShortKCost& cost);
 
-// Lanes that read rows of B side by side in k hinder each other where these lie whole lines apart: 5 x 73 x 32 takes 3.3
-// us. The last two for each output of a multiprocessor, and for each of its FMAs.
+// Lanes that read rows of B side by side in k hinder each other where these lie whole lines apart: 5 x 73 x 32 takes
+// 3.3 us. The last two for each output of a multiprocessor, and for each of its FMAs.
 FL_COEFFICIENTS(ElementCost, start_us, k_ps, whole_lines_k_ps, output_ps, output_k_ps);
 double element_us(const SgemmArgs& p, const DeviceSpec& device, const ElementCost& cost);
 

@@ -25,7 +25,8 @@ namespace {
 // Operands at such addresses, in floats behind aligned ones: the rules read no element.
 alignas(128) float somewhere[3][32];
 
-// One call as it is written down by benchmarks/kernel_times.py. `pads` and `offsets` of the two operands and the result.
+// One call as it is written down by benchmarks/kernel_times.py. `pads` and `offsets` of the two operands and the
+// result.
 struct Shape {
   int64_t m, n, k, batch;
   bool trans_a, trans_b;
