@@ -154,9 +154,9 @@ def _fits(shape: Shape) -> bool:
     return max(a, b) <= most and c <= MOST_RESULT and work <= MOST_FLOPS
 
 
-def shapes(op: str, count: int) -> list[Shape]:
+def shapes(op: str, count: int, seed: int) -> list[Shape]:
     """The fixed list: the shapes of the founding documents, and random ones of every kind by turns."""
-    rng = np.random.default_rng([SEED, OPS.index(op)])
+    rng = np.random.default_rng([seed, OPS.index(op)])
     found = _founding(op)
     kinds = 6 if op == "sgemm" else 4
     while len(found) < count:
@@ -238,9 +238,9 @@ def time_us(shape: Shape, kernel: str, estimate_us: float, memory: Memory) -> fl
     return statistics.median(_core.time_in_graph(call(shape, kernel, memory), launches, REPLAYS))
 
 
-def todo(ops: list[str], count: int) -> Iterator[tuple[int, Shape]]:
+def todo(ops: list[str], count: int, seed: int) -> Iterator[tuple[int, Shape]]:
     """All shapes, the operations by turns, so that a run that ends early has some of each."""
-    lists = [shapes(op, count) for op in ops]
+    lists = [shapes(op, count, seed) for op in ops]
     for number in range(max(map(len, lists))):
         for each in lists:
             if number < len(each):
@@ -249,9 +249,9 @@ def todo(ops: list[str], count: int) -> Iterator[tuple[int, Shape]]:
                     yield number, Shape(**(asdict(each[number]) | {"precision": "accurate"}))
 
 
-def measure(ops: list[str], count: int, seconds: float) -> list[dict]:
+def measure(ops: list[str], count: int, seconds: float, seed: int) -> list[dict]:
     strict = {row.name for row in fl.kernels("sgemm") if row.strict}
-    calls = list(todo(ops, count))
+    calls = list(todo(ops, count, seed))
     memory = Memory([shape for _, shape in calls])
     begin, measured, timings = time.monotonic(), [], 0
     for done, (number, shape) in enumerate(calls):
@@ -287,10 +287,11 @@ def main() -> int | str:
     parser.add_argument("--ops", nargs="+", choices=OPS, default=list(OPS))
     parser.add_argument("--shapes", type=int, default=200, help="of each operation (default: 200)")
     parser.add_argument("--seconds", type=float, default=240.0, help="end after so long (default: 240)")
+    parser.add_argument("--seed", type=int, default=SEED, help=f"of the random shapes (default: {SEED})")
     args = parser.parse_args()
     if not fl.devices():
         return f"kernel_times needs a CUDA device: {fl.info()['cuda']['message']}"
-    write(args.out, measure(args.ops, args.shapes, args.seconds))
+    write(args.out, measure(args.ops, args.shapes, args.seconds, args.seed))
     return 0
 
 
