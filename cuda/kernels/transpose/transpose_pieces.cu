@@ -7,6 +7,7 @@
 // banks. Bound: memory, and the two divisions that tell where an element belongs.
 #include <algorithm>
 
+#include "core/problem.h"
 #include "cuda/kernels/common/launch.cuh"
 
 namespace fl {
