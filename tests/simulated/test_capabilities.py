@@ -40,7 +40,7 @@ print(json.dumps({"calls": calls, "found": found, "needs": needs, "device": fl.d
 
 def asked(library, **variables) -> dict:
     names = {"cc": "FASTLINALG_SIMULATED_CC", "sms": "FASTLINALG_SIMULATED_SMS"}
-    names["memory"] = "FASTLINALG_SIMULATED_MEMORY_PERCENT"
+    names |= {"memory": "FASTLINALG_SIMULATED_MEMORY_PERCENT", "code": "FASTLINALG_SIMULATED_CODE"}
     return json.loads(run(library, ["-c", ASK], **{names[key]: str(value) for key, value in variables.items()}))
 
 
@@ -51,7 +51,8 @@ def h200(library):
 
 @pytest.mark.parametrize("number", KNOWN + UNKNOWN)
 def test_every_call_finds_a_kernel(library, number):
-    answer = asked(library, cc=number)
+    # The wheel has no code for 7.5; a build for it would.
+    answer = asked(library, cc=number, **({"code": 75} if number < 80 else {}))
     major, minor = divmod(number, 10)
     assert answer["device"]["compute_capability"] == f"{major}.{minor}" and answer["device"]["costs_from"] == "h200"
     for call, estimates in zip(answer["calls"], answer["found"], strict=True):

@@ -91,6 +91,6 @@ def adds_in_the_same_order(row, *shapes) -> bool:
 
 @functools.cache
 def split_k() -> frozenset[str]:
-    """GPU rows that split k over the grid, into as many ranges as it takes to fill the device."""
-    few, many = (_core.sgemm_rules(size, size, 2**16, "strict")[1] for size in (64, 4096))
-    return frozenset(name for name, (_, depth, _) in few.items() if depth is not None and depth < many[name][1])
+    """Strict GPU rows with a fixed tile that split k over the grid, into as many ranges as fill the device."""
+    rows = fl.kernels("sgemm")
+    return frozenset(row.name for row in rows if row.strict and row.traits.split_k and row.traits.tile)
