@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import json
 import math
+import subprocess
 import sys
 
 import numpy as np
@@ -103,12 +104,24 @@ def synthetic(tmp_path, fit_costs):
 @needs_source_tree
 def test_a_fit_finds_the_coefficients_again(fit_costs, tmp_path):
     measured = fit_costs.load(synthetic(tmp_path, fit_costs))
-    before = fit_costs.TABLE.read_text()
-    after = fit_costs.table(before, [measured])
-    old, new = (fit_costs.measured_lines(text, "h200")[f"sgemm_{KERNEL}"] for text in (before, after))
+    table = fit_costs.TABLE.read_text()
+    before = fit_costs.measured_lines(table, "h200")
+    after = fit_costs.fitted_lines(before, fit_costs.Judge(measured))
+    old, new = (lines[f"sgemm_{KERNEL}"] for lines in (before, after))
     for name, factor in CHANGED.items():
         assert float(new.coefficients[name]) == pytest.approx(float(old.coefficients[name]) * factor, rel=0.05)
     assert float(new.residual) < 0.01 and new.commit == "0123456"
-    changed = [line for line in after.splitlines() if line not in before.splitlines()]
-    assert changed == [str(new)]  # nothing else was measured
-    assert fit_costs.table(after, [measured]) == after  # and again
+    assert [name for name in after if after[name] != before[name]] == [f"sgemm_{KERNEL}"]  # nothing else was measured
+    assert fit_costs.fitted_lines(after, fit_costs.Judge(measured)) == after  # and again
+    assert fit_costs.table(table, [measured]) == table  # one kernel alone: no choice on unseen calls gets better
+
+
+@needs_source_tree
+def test_the_table_is_what_a_fit_of_the_committed_measurements_gives():
+    pytest.importorskip("scipy")
+    if not list((ROOT / "benchmarks" / "results" / "costs").glob("*.json")):
+        pytest.skip("there are no measurements")
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "fit_costs", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
