@@ -129,7 +129,16 @@ def test_invalid_consumer_streams():
     assert x.__dlpack__(stream=-1) is not None
 
 
-INVALID_STREAMS = {"zero": 0, "negative": -1, "text": "1", "float": 1.0, "bool": True, "object": object()}
+def test_zero_is_the_legacy_default_stream(torch, rng):
+    """As torch and the CUDA runtime have it."""
+    host = normal(rng, 300, 200)
+    a = torch.from_numpy(host).cuda()
+    stream = torch.cuda.default_stream().cuda_stream
+    assert stream == 0
+    assert_product(fl.matmul(a, a.T, stream=stream).cpu().numpy(), host, host.T)
+
+
+INVALID_STREAMS = {"negative": -1, "text": "1", "float": 1.0, "bool": True, "object": object()}
 
 
 @pytest.mark.parametrize("stream", INVALID_STREAMS.values(), ids=INVALID_STREAMS)
