@@ -53,7 +53,7 @@ CHOSEN = """
 import sys, numpy as np, fastlinalg as fl
 from fastlinalg import _core
 if "tuned" in sys.argv:
-    rows = [("sgemm", name, [(1.0, 1.0)]) for name in ("fp16x2_mma", "double_buffered")]
+    rows = [("sgemm", "fp16x2_mma", [(1.0, 0.2)]), ("sgemm", "double_buffered", [(1.0, 1.0)])]
     _core.set_tuning("cuda", "simulated", rows)
 for m, n, k in ((512, 512, 512), (2000, 3000, 1000), (4096, 4096, 4096), (512, 512, 200)):
     a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
