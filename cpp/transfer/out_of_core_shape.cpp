@@ -148,10 +148,10 @@ class Planner {
     if (s.slice_rows >= s.rows) return double(c.depth) * (tile_us + step_us);
     const Block block{0, 1, 0, s.slice_rows, 0, s.cols};
     const Args slice = sub_problem(tile, block);
-    const double sliced_us =
+    const double slices_us =
         double(ceil_div(s.rows, s.slice_rows)) * (kernel_for_.us(kernel_for_(slice), slice) + step_us);
     const double in_slices = double(std::min<int64_t>(c.depth, 2));
-    return in_slices * sliced_us + (double(c.depth) - in_slices) * (tile_us + step_us);
+    return in_slices * slices_us + (double(c.depth) - in_slices) * (tile_us + step_us);
   }
 
   double estimate_us(const OutOfCoreShape& s, const Cuts& c, const SlotBytes& bytes, double sum_us) const {

@@ -94,6 +94,26 @@ def test_lines_stay_short():
     assert not long, "\n".join(long)
 
 
+# Names that the field has other words for (docs/glossary.md), and that were taken out of code and docs.
+PRIVATE_WORDS = re.compile(
+    r"\bsimt_\w|\bsliced_|\bSlices::|GivenBack|BoxWriter|QuadWriter|WayOut|KeptSplit|StepSplits|KeptRun|kept_run"
+    r"|ShortCalls|RecentPlans|alike\.h|VERDICT|\b[Vv]erdict|\bTEAMS\b|\bSQUARES\b|\bSHARES\b|band_order|corner_of"
+    r"|[Ss]tands? by\b|stand-in|sum_splits|CutPlan|longest_chain|grid_release|launch_overlapping|kept_share"
+)
+
+
+def test_the_fields_words():
+    """In the sources and the docs; the changelog says what was renamed, and result files keep the names they had."""
+    found = [
+        f"{label(path)}:{number}: {line.strip()}"
+        for path in tracked()
+        if path.relative_to(ROOT).parts[0] in ("cpp", "cuda", "docs", "README.md", "ARCHITECTURE.md")
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+        if PRIVATE_WORDS.search(line)
+    ]
+    assert not found, "\n".join(found)
+
+
 def test_no_leftovers():
     """No disabled code, no notes to do something later, no paths of the machine where a file was written."""
     roots = "|".join(("wo" + "rk", "ro" + "ot", "t" + "mp", "ho" + "me"))
