@@ -107,7 +107,7 @@ double cluster_columns_us(const SgemvArgs& p, const DeviceSpec& device, const Cl
   const auto slices = [&](int outputs) { return double(ceil_div(p.m, outputs)) * double(p.batch); };
   const double narrow = slices(slices(32) >= (vectors ? 3 : 16) ? 32 : 8);
   const double blocks = narrow * (narrow <= 7 ? 16 : 8);
-  // Column tiles of 128 outputs leave no room for clusters where they are many, nor for long loops where columns are few.
+  // Tiles of 128 outputs leave no room for clusters where they are many, nor for long loops where columns are few.
   const double whole = !vectors                                     ? cost.unaligned_bytes_per_us
                        : slices(128) > 1.5 * device.multiprocessors ? cost.many_bytes_per_us
                        : p.n < 1000                                 ? cost.short_bytes_per_us

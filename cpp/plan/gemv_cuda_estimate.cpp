@@ -55,7 +55,7 @@ double cluster_columns_estimate(const SgemvArgs& p) {
   const auto slices = [&](int outputs) { return double(ceil_div(p.m, outputs)) * double(p.batch); };
   const double narrow = slices(slices(32) >= (vectors ? 3 : 16) ? 32 : 8);
   const double blocks = narrow * (narrow <= 7 ? 16 : 8);
-  // Column tiles of 128 outputs leave no room for clusters where they are many, nor for long loops where columns are few.
+  // Tiles of 128 outputs leave no room for clusters where they are many, nor for long loops where columns are few.
   const double whole =
       !vectors ? 3.2e6 : (slices(128) > 1.5 * PLAN_MULTIPROCESSORS ? 3.7e6 : (p.n < 1000 ? 3.3e6 : 4.6e6));
   const double barriers = 0.45 * std::min(1.0, double(p.n) / 256);
