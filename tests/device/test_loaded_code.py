@@ -130,6 +130,7 @@ def test_some_kernels_trap():
 
 # ---------------------------------------------------------------- the build says so
 CONFIGURE = """
+cmake_policy(VERSION 3.20)  # as a project has it
 include("{root}/cmake/CudaArchitectures.cmake")
 fl_cuda_architectures("{list}" result)
 message("result ${{result}}.")
