@@ -111,7 +111,7 @@ class CapturedRun {
   // As run_on_device_operands(), and the same each time until forget().
   template <class Args>
   void run(const Kernel<Args>& kernel, const Args& args, void* stream);
-  void forget();         // the next run launches something else
+  void forget();            // the next run launches something else
   void forget_prepacked();  // the next run makes them anew
 
  private:

@@ -44,8 +44,8 @@ void CallLocation::finish_after_error() noexcept {
 }
 
 void CallLocation::refuse(const char* name, int device) const {
-  throw InvalidValue("operands must lie in one place: " + std::string(first_) + " is in " + where(device_) +
-                     " and " + name + " in " + where(device) + "; copy one of them");
+  throw InvalidValue("operands must lie in one place: " + std::string(first_) + " is in " + where(device_) + " and " +
+                     name + " in " + where(device) + "; copy one of them");
 }
 
 // "cuda" means the GPU that the operands are on.
