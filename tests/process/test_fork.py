@@ -6,13 +6,8 @@ import re
 
 import pytest
 
+from support.command import SETUP
 from support.source_tree import ROOT
-
-SETUP = (
-    "import os, sys, numpy as np, fastlinalg as fl\n"
-    "a = np.random.default_rng(0).standard_normal((300, 300), dtype='f4')\n"
-    "want = fl.matmul(a, a, device='cpu')\n"
-)
 
 
 def test_fork_after_use(python):

@@ -10,13 +10,8 @@ import pytest
 
 import fastlinalg as fl
 from support.accuracy import assert_same_bits
+from support.command import SETUP
 from support.threads import in_threads
-
-SETUP = (
-    "import os, sys, numpy as np, fastlinalg as fl\n"
-    "a = np.random.default_rng(0).standard_normal((300, 300), dtype='f4')\n"
-    "want = fl.matmul(a, a, device='cpu')\n"
-)
 
 
 @pytest.mark.parametrize("attempt", range(3))

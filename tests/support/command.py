@@ -15,6 +15,13 @@ needs_plot = pytest.mark.skipif(
     importlib.util.find_spec("matplotlib") is None, reason="needs the extra fastlinalg[bench]"
 )
 
+# The beginning of programs that a fresh interpreter runs: a product, and what it is.
+SETUP = (
+    "import os, sys, numpy as np, fastlinalg as fl\n"
+    "a = np.random.default_rng(0).standard_normal((300, 300), dtype='f4')\n"
+    "want = fl.matmul(a, a, device='cpu')\n"
+)
+
 
 def command(line: str, status: int = 0, cwd=None) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
