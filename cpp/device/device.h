@@ -21,9 +21,12 @@ namespace fl::cuda {
 
 struct DeviceInfo {
   int ordinal = 0;
-  std::size_t memory = 0;  // bytes
-  DeviceSpec spec;
-  LoadedCode expected_code;  // of this library, in this environment
+  std::size_t memory = 0;      // bytes
+  int compute_capability = 0;  // 10 * major + minor of the hardware: decides which code the driver loads
+  DeviceSpec spec;             // what calls may use: FASTLINALG_COMPUTE_CAPABILITY may leave less than there is
+  std::string pretended;       // "FASTLINALG_COMPUTE_CAPABILITY=8.0 is set" where it does
+  std::string ignored;         // why it does not, although it is set
+  LoadedCode expected_code;    // of this library, in this environment
 };
 
 struct Unavailable {  // why device_count() is 0; code is a cudaError_t

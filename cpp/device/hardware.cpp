@@ -8,6 +8,7 @@
 #include "core/lazy.h"
 #include "device/device.h"
 #include "device/loaded_code.h"
+#include "device/pretended.h"
 
 namespace fl {
 namespace {
@@ -41,16 +42,25 @@ CpuLevel cpu_level() {
 
 bool hardware_for(Needs needs, int device) { return cuda::device_info(device).spec.has(needs_row(needs).features); }
 
-std::string version_text(int compute_capability) {
-  return std::to_string(compute_capability / 10) + "." + std::to_string(compute_capability % 10);
+// Whether the device has it and pretends not to.
+bool hidden(Needs needs, int device) {
+  const unsigned features = needs_row(needs).features;
+  return !hardware_for(needs, device) &&
+         (features_of(cuda::device_info(device).compute_capability) & features) == features;
+}
+
+std::string hardware_reason(Needs needs, int device) {
+  const std::string name = "cuda:" + std::to_string(device);
+  if (!hidden(needs, device)) return name + " does not have " + needs_name(needs);
+  return cuda::device_info(device).pretended + ", and " + name + " answers without " + needs_name(needs);
 }
 
 // Why a device runs code without such rows, though another build or environment would have them.
 std::string code_reason(Needs needs, int device) {
-  const int cc = cuda::device_info(device).spec.compute_capability;
+  const int cc = cuda::device_info(device).compute_capability;
   const LoadedCode code = cuda::known_code(device);
   const std::string built = cuda::built_architectures();
-  const std::string wanted = needs == Needs::cuda ? "compute capability " + version_text(cc) : needs_name(needs);
+  const std::string wanted = needs == Needs::cuda ? "compute capability " + capability_text(cc) : needs_name(needs);
   const std::string list = "FASTLINALG_CUDA_ARCHITECTURES was '" + built + "'";
   if (!has_body(needs, expected_code(built, cc, {}))) return "this build has no code for " + wanted + ": " + list;
   const JitSettings jit = jit_settings();
@@ -58,7 +68,7 @@ std::string code_reason(Needs needs, int device) {
                             : jit.no_ptx ? "CUDA_DISABLE_PTX_JIT is set"
                                          : "the driver chose so";
   return "cuda:" + std::to_string(device) + " runs " +
-         (code.target ? "code for compute capability " + version_text(code.target) : "no code of this build") +
+         (code.target ? "code for compute capability " + capability_text(code.target) : "no code of this build") +
          ", not that for " + wanted + ": " + cause + ", and " + list;
 }
 
@@ -71,12 +81,12 @@ bool available_on(Needs needs, int device) {
 }
 
 std::string why_not_on(Needs needs, int device) {
-  if (!hardware_for(needs, device)) return "CUDA device " + std::to_string(device) + " does not have it";
+  if (!hardware_for(needs, device)) return hardware_reason(needs, device);
   return has_body(needs, cuda::known_code(device)) ? "" : code_reason(needs, device);
 }
 
 std::string code_missing_on(int device) {
-  for (const Needs needs : {Needs::cuda, Needs::sm_80, Needs::sm_90a})
+  for (const Needs needs : {Needs::cuda, Needs::sm_80, Needs::sm_90, Needs::sm_90a})
     if (hardware_for(needs, device) && !available_on(needs, device)) return code_reason(needs, device);
   return "";
 }
@@ -94,8 +104,9 @@ bool tensor_cores_pay(int compute_capability) {
   return compute_capability == 80 || compute_capability == 100 || compute_capability == 103;
 }
 
-bool pays_on(Needs needs, int device) {
-  if (needs != Needs::sm_80 || tensor_cores_pay(cuda::device_info(device).spec.compute_capability)) return true;
+bool pays_on(const Traits& traits, int device) {
+  if (traits.terms == Terms::none || traits.wgmma) return true;
+  if (tensor_cores_pay(cuda::device_info(device).spec.compute_capability)) return true;
   // Where Hopper's own rows are missing in the code: twice the speed of the ladder there, 109 TFLOP/s at 4096 x 4096 x
   // 1024 (docs/sgemm_accurate.md).
   return hardware_for(Needs::sm_90a, device) && !available_on(Needs::sm_90a, device);
@@ -119,6 +130,8 @@ std::string why_not(Needs needs) {
     if (available_on(needs, i)) return "";
   for (int i = 0; i < devices; ++i)
     if (hardware_for(needs, i)) return code_reason(needs, i);
+  for (int i = 0; i < devices; ++i)
+    if (hidden(needs, i)) return hardware_reason(needs, i);
   return std::string("no CUDA device of this machine has ") + needs_name(needs);
 }
 

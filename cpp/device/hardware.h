@@ -16,10 +16,10 @@ FL_EXPORT std::string code_missing_on(int device);  // why it lacks rows that it
 void require_code(int device);                      // for a call: asks what code the device runs; CudaError if none
 
 // Whether dispatch may take such a row on a device that has the hardware, where `fastlinalg tune` has not measured it;
-// by name it runs there all the same. Rows for
-// sm_80 take three products of half precision for one of float32, so they pay where the tensor cores are far more than
-// three times as fast as the float32 pipes (docs/accuracy.md).
-bool pays_on(Needs needs, int device);
+// by name it runs there all the same. Rows that
+// take three products of half precision for one of float32, other than Hopper's own, pay where the tensor cores are far
+// more than three times as fast as the float32 pipes (docs/accuracy.md).
+bool pays_on(const Traits& traits, int device);
 FL_EXPORT bool tensor_cores_pay(int compute_capability);  // 10 * major + minor
 
 // FASTLINALG_CPU=baseline|avx2|avx512 caps the instruction sets that may be used, so that tests reach every path.

@@ -60,7 +60,7 @@ LoadedCode expected_code(std::string_view architectures, int compute_capability,
 
 bool has_body(Needs needs, LoadedCode code) {
   if (needs == Needs::sm_90a) return code.target == 90 && code.features;
-  return code.target >= (needs == Needs::sm_80 ? 80 : 1);
+  return code.target >= (needs == Needs::sm_90 ? 90 : needs == Needs::sm_80 ? 80 : 1);
 }
 
 }  // namespace fl

@@ -22,7 +22,10 @@ bool usable(Needs needs, Device device) {
   return on_cuda(needs) ? available_on(needs, device.ordinal) : available(needs);
 }
 
-bool pays(Needs needs, Device device) { return !on_cuda(needs) || pays_on(needs, device.ordinal); }
+template <class Args>
+bool pays(const Kernel<Args>& row, Device device) {
+  return !on_cuda(row.needs) || pays_on(row.traits, device.ordinal);
+}
 
 // Why a row that was asked for by name cannot answer.
 template <class Args>
@@ -56,7 +59,7 @@ const Kernel<Args>* cheapest(const Args& args, Device device, const Curves* tune
   const DeviceSpec& spec = spec_of(device);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (tuned && (*tuned)[i].empty()) continue;
-    if (!usable(rows[i].needs, device) || (!tuned && !pays(rows[i].needs, device)) || rows[i].legal(args)) continue;
+    if (!usable(rows[i].needs, device) || (!tuned && !pays(rows[i], device)) || rows[i].legal(args)) continue;
     const double us = rows[i].cost(args, spec), cost = tuned ? (*tuned)[i].corrected(us) : us;
     const bool is_short = short_enough(rows[i], args, limit);
     if (!best || is_short > best_short || (is_short == best_short && cost < best_cost))
@@ -120,7 +123,7 @@ std::string explain(const Args& args, Device device, const Kernel<Args>& chosen)
     if (&row == &chosen || on_cuda(row.needs) != (device.kind == Device::cuda)) continue;
     std::string reason;
     if (!usable(row.needs, device)) reason = std::string("needs ") + needs_name(row.needs);
-    else if (!pays(row.needs, device)) reason = "not known to gain anything on this device";
+    else if (!pays(row, device)) reason = "not known to gain anything on this device";
     else if (const char* lacks = row.legal(args)) reason = std::string("needs ") + lacks;
     else if (!short_enough(row, args, limit))
       reason = "sums of " + std::to_string(row.depth(args)) + " additions in a row";

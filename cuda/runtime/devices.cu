@@ -8,6 +8,7 @@
 #include "core/lazy.h"
 #include "cuda/runtime/check.h"
 #include "device/device.h"
+#include "device/pretended.h"
 #include "runtime/fork.h"
 
 namespace fl::cuda {
@@ -95,9 +96,15 @@ DeviceSpec look_up_spec(const cudaDeviceProp& properties, int device) {
 DeviceInfo look_up_device(int device) {
   cudaDeviceProp properties;
   FL_CUDA(cudaGetDeviceProperties(&properties, device));
-  DeviceInfo info{.ordinal = device, .memory = properties.totalGlobalMem, .spec = look_up_spec(properties, device)};
-  info.expected_code = expected_code(built_architectures(), info.spec.compute_capability, jit_settings());
-  return info;
+  const DeviceSpec real = look_up_spec(properties, device);
+  const Pretended answer = pretended(real);
+  return {.ordinal = device,
+          .memory = properties.totalGlobalMem,
+          .compute_capability = real.compute_capability,
+          .spec = answer.spec,
+          .pretended = answer.why,
+          .ignored = answer.ignored,
+          .expected_code = expected_code(built_architectures(), real.compute_capability, jit_settings())};
 }
 
 DeviceTable look_up() {

@@ -62,7 +62,7 @@ class Kernel:
     device : str
         "cpu" or "cuda".
     needs : str
-        The hardware it needs: "baseline", "avx2_fma", "avx512f", "cuda", "sm_80", "sm_90a".
+        The hardware it needs: "baseline", "avx2_fma", "avx512f", "cuda", "sm_80", "sm_90", "sm_90a".
     available : bool
         Whether this machine has it, and this build code for it.
     reason : str
@@ -132,10 +132,11 @@ def devices() -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``ordinal``, ``name``, ``compute_capability``, ``sm_count``, ``clock_khz``; ``memory``, ``l2_cache`` and
-        ``shared_per_block`` in bytes; ``memory_bytes_per_us``; ``peak_gflops`` (float32 FMA pipes at the highest
-        clock); ``costs_from``, the measured chip whose costs are used, carried over if it is another. Empty without a
-        device: a normal state, whose reason is in ``info()["cuda"]["message"]``.
+        ``ordinal``, ``name``, ``compute_capability`` and ``pretended``, which says so where
+        ``FASTLINALG_COMPUTE_CAPABILITY`` has put another in its place or is ignored; ``sm_count``, ``clock_khz``;
+        ``memory``, ``l2_cache`` and ``shared_per_block`` in bytes; ``memory_bytes_per_us``; ``peak_gflops`` (float32
+        FMA pipes at the highest clock); ``costs_from``, the measured chip whose costs are used, carried over if it is
+        another. Empty without a device: a normal state, whose reason is in ``info()["cuda"]["message"]``.
     """
     return _core.devices()
 

@@ -152,7 +152,9 @@ message("result ${{result}}.")
         ("native", ["9.0", "9.0"], "90a-real", None),
         ("native", ["8.6", "9.0"], "86-real;90a-real", None),
         ("native", [], None, None),
-        ("75;90a", [], "", "need compute capability 8.0"),
+        ("native", ["7.5"], "75-real", None),
+        ("75;90a", [], None, None),
+        ("70;90a", [], "", "need compute capability 7.5"),
     ],
 )
 def test_the_build_warns_of_missing_code(tmp_path, wanted, gpus, result, said):

@@ -1,5 +1,7 @@
 #include "bindings/calls/call.h"
 
+#include <atomic>
+#include <cstdlib>
 #include <optional>
 
 #include "bindings/arrays/gil.h"
@@ -33,6 +35,20 @@ std::function<void(const std::string&)> log_for(const Args& args) {
 template <class Args>
 bool worth_releasing(const Args& args) {
   return step_count(args) > 20e3;
+}
+
+// Once, at the first call that may use a device.
+void warn_of_ignored_settings() {
+  static std::atomic<bool> done{false};
+  if (done.load(std::memory_order_relaxed) || done.exchange(true)) return;
+  if (!std::getenv("FASTLINALG_COMPUTE_CAPABILITY")) return;
+  for (int i = 0; i < cuda::device_count(); ++i)
+    if (const std::string& ignored = cuda::device_info(i).ignored; !ignored.empty()) warn(ignored);
+}
+
+void before_any_call(const Options& options) {
+  ensure_tuned();
+  if (options.call.device.kind != Device::cpu) warn_of_ignored_settings();
 }
 
 }  // namespace
@@ -93,7 +109,7 @@ nb::object Target::finish() {
 
 template <class Args>
 void call(const Args& args, const Options& options) {
-  ensure_tuned();
+  before_any_call(options);
   CallOptions call = options.call;
   const auto log = log_for(args);
   if (has_logger()) call.log = &log;
@@ -106,7 +122,7 @@ void call(const Args& args, const Options& options) {
 
 template <class Args>
 Plan<Args> make_plan(const Args& args, const Options& options) {
-  ensure_tuned();
+  before_any_call(options);
   CallOptions call = options.call;
   const auto log = log_for(args);
   if (has_logger()) call.log = &log;

@@ -10,6 +10,7 @@
 #include "device/cpu_peak.h"
 #include "device/device.h"
 #include "device/hardware.h"
+#include "device/pretended.h"
 #include "dispatch/dispatch.h"
 #include "plan/accumulation_depth.h"
 #include "runtime/result_memory.h"
@@ -113,8 +114,8 @@ nb::list devices() {
     row["ordinal"] = device.ordinal;
     const DeviceSpec& spec = device.spec;
     row["name"] = spec.name;
-    row["compute_capability"] =
-        std::to_string(spec.compute_capability / 10) + "." + std::to_string(spec.compute_capability % 10);
+    row["compute_capability"] = capability_text(spec.compute_capability);
+    row["pretended"] = device.pretended.empty() ? device.ignored : device.pretended;
     row["sm_count"] = spec.multiprocessors;
     row["clock_khz"] = spec.clock_khz;
     row["memory"] = device.memory;
@@ -145,6 +146,25 @@ nb::tuple expected_code_for_tests(const std::string& architectures, int compute_
                                   bool no_ptx) {
   const LoadedCode code = expected_code(architectures, compute_capability, {only_ptx, no_ptx});
   return nb::make_tuple(code.target, code.features);
+}
+
+// For the tests: what a device of the table answers with FASTLINALG_COMPUTE_CAPABILITY set to `text`.
+nb::dict pretended_for_tests(int compute_capability, const std::string& text) {
+  const DeviceSpec& h200 = h200_spec();
+  DeviceSpec real = spec_of(compute_capability, h200.multiprocessors, h200.clock_khz);
+  real.name = "GPU";
+  const Pretended answer = pretended(real, text);
+  nb::dict row;
+  row["compute_capability"] = answer.spec.compute_capability;
+  row["features"] = answer.spec.features;
+  row["shared_per_block"] = answer.spec.shared_per_block;
+  row["shared_per_sm"] = answer.spec.shared_per_sm;
+  row["threads_per_sm"] = answer.spec.threads_per_sm;
+  row["registers_per_sm"] = answer.spec.registers_per_sm;
+  row["peak_gflops"] = answer.spec.peak_gflops();
+  row["why"] = answer.why;
+  row["ignored"] = answer.ignored;
+  return row;
 }
 
 nb::tuple block(const Block& x) { return nb::make_tuple(x.problem, x.problems, x.row, x.rows, x.col, x.cols); }
@@ -245,6 +265,7 @@ void bind_inspection(nb::module_& m) {
   m.def("cuda_is_available", [] { return cuda::device_count() > 0; });
   m.def("expected_code", expected_code_for_tests, nb::arg("architectures"), nb::arg("compute_capability"),
         nb::arg("only_ptx") = false, nb::arg("no_ptx") = false);
+  m.def("pretended", pretended_for_tests, nb::arg("compute_capability"), nb::arg("text"));
   m.def("tensor_cores_pay", tensor_cores_pay, nb::arg("compute_capability"));
   m.def("cuda_memory_info", memory_info, nb::arg("device"));
   m.def(

@@ -22,8 +22,9 @@ __device__ __forceinline__ void not_for_this_target() { __trap(); }
 
 // ---------------------------------------------------------------- programmatic dependent launch, in a kernel
 // In a kernel started by launch_kernel: nothing that an earlier kernel of the stream wrote may be read, and nothing it
-// may still read be written, before this. Code for less than compute capability 9.0 has no such instruction, and is
-// started without the attribute.
+// may still read be written, before this. Code for less than compute capability 9.0 has no such instruction; it, and
+// any code on a device without PDL or one that pretends to be such, is started without the attribute and waits for
+// nothing.
 __device__ __forceinline__ void pdl_wait() {  // griddepcontrol.wait
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -85,11 +86,12 @@ cudaError_t prepare_kernel(bool& for_sm90, int most_shared_bytes) {
   });
 }
 
-// For a kernel without dynamic shared memory.
+// Whether blocks of a kernel without dynamic shared memory may form clusters: its code knows them, and the device, or
+// what it pretends to be, has them.
 template <auto KERNEL>
-bool compiled_for_sm90() {
-  bool yes = false;
-  return prepare_kernel<KERNEL>(yes, 0) == cudaSuccess && yes;
+bool has_clusters(const Context& ctx) {
+  bool for_sm90 = false;
+  return ctx.device->has(feature_clusters) && prepare_kernel<KERNEL>(for_sm90, 0) == cudaSuccess && for_sm90;
 }
 
 // The kernel has to call pdl_wait() before it touches global memory. An error stays with the runtime, where the caller
@@ -101,7 +103,7 @@ void launch_kernel(const LaunchShape& shape, const Context& ctx, const Args&... 
   if (prepare_kernel<KERNEL>(waits, most) != cudaSuccess) return;
   cudaLaunchAttribute attributes[2] = {};
   unsigned count = 0;
-  if (waits) {
+  if (waits && ctx.device->has(feature_pdl)) {
     attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attributes[count++].val.programmaticStreamSerializationAllowed = 1;
   }

@@ -43,17 +43,24 @@ __device__ __forceinline__ float4 load4_once(const float* from) {  // ld.global.
   return v;
 }
 // Loads with the policy leave this fraction of the lines in L2 as other loads do; the rest is the first to be replaced.
+// Code for less than 8.0 knows no policies and loads as usual.
 __device__ __forceinline__ uint64_t l2_fraction_policy(float fraction) {  // createpolicy.fractional (sm_80)
-  uint64_t policy;
+  uint64_t policy = 0;
+#if __CUDA_ARCH__ >= 800
   asm("createpolicy.fractional.L2::evict_normal.L2::evict_first.b64 %0, %1;" : "=l"(policy) : "f"(fraction));
+#endif
   return policy;
 }
-__device__ __forceinline__ float4 load4_once(const float* from, uint64_t policy) {  // with .L2::cache_hint
+__device__ __forceinline__ float4 load4_once(const float* from, uint64_t policy) {  // with .L2::cache_hint (sm_80)
+#if __CUDA_ARCH__ >= 800
   float4 v;
   asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.f32 {%0, %1, %2, %3}, [%4], %5;"
                : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
                : "l"(from), "l"(policy));
   return v;
+#else
+  return load4_once(from);
+#endif
 }
 // A flag that another block waits for: what the thread has written or seen before is there for who reads it set.
 __device__ __forceinline__ void store_release(unsigned* flag, unsigned value) {  // st.release.gpu
@@ -69,6 +76,27 @@ __device__ __forceinline__ void prefetch_l1(const void* p) {  // prefetch.global
 }
 __device__ __forceinline__ void prefetch_l2(const void* p) {  // prefetch.global.L2
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p) : "memory");
+}
+
+// ---------------------------------------------------------------- warps
+// Of all 32 threads, in all of them. One instruction (redux.sync) from 8.0 on, five exchanges before.
+__device__ __forceinline__ unsigned warp_max(unsigned x) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(0xffffffffu, x);
+#else
+#pragma unroll
+  for (int apart = 16; apart > 0; apart /= 2) x = max(x, __shfl_xor_sync(0xffffffffu, x, apart));
+  return x;
+#endif
+}
+__device__ __forceinline__ unsigned warp_or(unsigned x) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_or_sync(0xffffffffu, x);
+#else
+#pragma unroll
+  for (int apart = 16; apart > 0; apart /= 2) x |= __shfl_xor_sync(0xffffffffu, x, apart);
+  return x;
+#endif
 }
 
 // ---------------------------------------------------------------- asynchronous copies, global to shared (sm_80)

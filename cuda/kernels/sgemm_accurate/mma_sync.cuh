@@ -257,6 +257,7 @@ __device__ __forceinline__ void multiply_tiles(const MmaPlan& plan, MmaProducer<
 
 template <class T>
 __global__ void __launch_bounds__(T::THREADS, 1) mma_sync_kernel(const __grid_constant__ MmaPlan plan) {
+#if __CUDA_ARCH__ >= 800
   extern __shared__ __align__(128) char memory[];  // nothing else is shared: what lies before it may not be aligned
   RangeShared& range = *reinterpret_cast<RangeShared*>(memory + T::STATUS);
   if (threadIdx.x == 0) range = {};
@@ -279,6 +280,9 @@ __global__ void __launch_bounds__(T::THREADS, 1) mma_sync_kernel(const __grid_co
   }
   if (!(status & STATUS_REJECTED)) multiply_tiles<T>(plan, producer, memory);
   ptx::wait_copies<0>();
+#else
+  not_for_this_target();
+#endif
 }
 
 }  // namespace fl

@@ -236,8 +236,8 @@ __device__ __forceinline__ void report_lines(const SplitPlan& plan, const SplitO
     }
     x.exponents[line0 + lane] = e;
   }
-  not_large = __reduce_max_sync(0xffffffffu, not_large);
-  flags = __reduce_or_sync(0xffffffffu, flags);
+  not_large = ptx::warp_max(not_large);
+  flags = ptx::warp_or(flags);
   if (lane == 0) *word = flags | min(not_large, RANGE_COUNT);
 }
 

@@ -65,7 +65,7 @@ template <int THREADS, bool RESIDENT>
 void launch_blocks(const SgemvArgs& p, const Context& ctx, float fraction) {
   const RowGrid grid(p, 1);
   const int cluster =
-      compiled_for_sm90<long_rows_kernel<THREADS, RESIDENT>>() ? blocks_per_row(p, ctx, THREADS, THREADS * 4 * U) : 1;
+      has_clusters<long_rows_kernel<THREADS, RESIDENT>>(ctx) ? blocks_per_row(p, ctx, THREADS, THREADS * 4 * U) : 1;
   launch_kernel<long_rows_kernel<THREADS, RESIDENT>>(
       {.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster}, ctx, p, grid, unsigned(cluster),
       fraction);

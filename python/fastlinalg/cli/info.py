@@ -45,7 +45,8 @@ def summary(data: dict[str, Any]) -> list[tuple[str, str]]:
     for device in data["devices"]:
         facts = (
             device["name"],
-            f"compute capability {device['compute_capability']}",
+            f"compute capability {device['compute_capability']}"
+            + (f" ({device['pretended']})" if device["pretended"] else ""),
             f"{device['sm_count']} SMs at up to {device['clock_khz'] / 1000:.0f} MHz",
             f"{device['memory'] / 2**30:.1f} GiB",
             f"L2 {device['l2_cache'] / 2**20:.0f} MiB",
