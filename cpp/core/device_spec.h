@@ -49,6 +49,7 @@ inline constexpr Capability capabilities[] = {
     {75, 64, 512, 1024, 65536, 64 * KiB, 64 * KiB, 0},
     {80, 64, 1024, 2048, 65536, 164 * KiB, 163 * KiB, features_80},
     {86, 128, 512, 1536, 65536, 100 * KiB, 99 * KiB, features_80},
+    {87, 128, 1024, 1536, 65536, 164 * KiB, 163 * KiB, features_80},
     {89, 128, 512, 1536, 65536, 100 * KiB, 99 * KiB, features_80},
     {90, 128, 2048, 2048, 65536, 228 * KiB, 227 * KiB, features_100 | feature_wgmma | feature_setmaxnreg},
     {100, 128, 4096, 2048, 65536, 228 * KiB, 227 * KiB, features_100 | feature_setmaxnreg},
