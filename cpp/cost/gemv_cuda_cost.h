@@ -49,6 +49,7 @@ double short_columns_us(const SgemvArgs& p, const DeviceSpec& device, const Shor
 
 // A product with one column: the frozen estimate, memory_fs for each microsecond of it; more_us where there are others.
 FL_COEFFICIENTS(ColumnCost, memory_fs, more_us);
+template <bool CLUSTERS>
 double column_on_cuda_us(const SgemmArgs& p, const DeviceSpec& device, const ColumnCost& cost);
 
 }  // namespace fl

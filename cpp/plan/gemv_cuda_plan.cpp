@@ -1,6 +1,7 @@
 #include "plan/gemv_cuda_plan.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/layout.h"
 #include "plan/gemv_cuda_estimate.h"
@@ -49,12 +50,13 @@ struct Candidate {
   ColumnRow row;
 };
 
-Candidate fastest_row(const SgemvArgs& p) {
+Candidate fastest_row(const SgemvArgs& p, bool clusters) {
   const auto less = [](const Candidate& x, const Candidate& y) { return x.us < y.us; };
+  constexpr double never = std::numeric_limits<double>::infinity();
   return std::min(
       {Candidate{short_rows_estimate(p), ColumnRow::short_rows}, Candidate{long_rows_estimate(p), ColumnRow::long_rows},
        Candidate{any_rows_estimate(p), ColumnRow::any_rows},
-       Candidate{cluster_columns_estimate(p), ColumnRow::cluster_columns},
+       Candidate{clusters ? cluster_columns_estimate(p) : never, ColumnRow::cluster_columns},
        Candidate{split_columns_estimate(p), ColumnRow::split_columns},
        Candidate{short_columns_estimate(p), ColumnRow::short_columns}},
       less);
@@ -62,12 +64,15 @@ Candidate fastest_row(const SgemvArgs& p) {
 
 }  // namespace
 
-ColumnRow column_row(const SgemvArgs& p) { return fastest_row(p).row; }
-double column_estimate(const SgemvArgs& p) { return fastest_row(p).us; }
+ColumnRow column_row(const SgemvArgs& p, bool clusters) { return fastest_row(p, clusters).row; }
+double column_estimate(const SgemvArgs& p, bool clusters) { return fastest_row(p, clusters).us; }
 
+template <bool CLUSTERS>
 std::size_t column_on_cuda_workspace(const SgemmArgs& p) {
   const SgemvArgs v = column_of(p, 0);
-  return column_row(v) == ColumnRow::split_columns ? split_columns_workspace(v) : 0;
+  return column_row(v, CLUSTERS) == ColumnRow::split_columns ? split_columns_workspace(v) : 0;
 }
+template std::size_t column_on_cuda_workspace<true>(const SgemmArgs& p);
+template std::size_t column_on_cuda_workspace<false>(const SgemmArgs& p);
 
 }  // namespace fl

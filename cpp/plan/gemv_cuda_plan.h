@@ -22,8 +22,11 @@ std::size_t split_columns_workspace(const SgemvArgs& p);
 // A product with one column, or one row, is a matrix-vector product.
 SgemvArgs column_of(const SgemmArgs& p, int64_t column);
 enum class ColumnRow { short_rows, long_rows, any_rows, cluster_columns, split_columns, short_columns };
-ColumnRow column_row(const SgemvArgs& p);    // the kernel that is expected to be the fastest (gemv_cuda_estimate.h)
-double column_estimate(const SgemvArgs& p);  // its microseconds
+// The kernel that is expected to be the fastest (gemv_cuda_estimate.h), with and without clusters of blocks, and its
+// microseconds.
+ColumnRow column_row(const SgemvArgs& p, bool clusters);
+double column_estimate(const SgemvArgs& p, bool clusters);
+template <bool CLUSTERS>
 std::size_t column_on_cuda_workspace(const SgemmArgs& p);
 
 }  // namespace fl

@@ -1,4 +1,4 @@
-// What decides the order of sums in the strict SGEMM kernels for Hopper, and what memory that takes: how k is split
+// What decides the order of sums in the strict SGEMM kernels, and what memory that takes: how k is split
 // over the grid, over the warps of a cluster, in runs; and which of several kernels computes. All of it follows from
 // the call and the tile alone. Same call, same bits, whatever a cost says: the constants are frozen.
 #pragma once

@@ -1,4 +1,4 @@
-// The tiles of the strict SGEMM kernels for Hopper, each once: legality, workspace, the order of sums, costs, launches
+// The tiles of the strict SGEMM kernels, each once: legality, workspace, the order of sums, costs, launches
 // and the kernels themselves take their numbers from these objects. To add a tile: an object here, its row in
 // table/kernels.def, its function in cuda/kernels/sgemm_strict/. docs/sgemm_strict.md explains the designs.
 //
@@ -12,10 +12,15 @@
 
 namespace fl {
 
-// Shared memory in bytes of the devices these kernels are for: of a multiprocessor, what the system takes of it for
-// every block, and what a block may have.
+// Shared memory in bytes of Hopper: of a multiprocessor, what the system takes of it for every block, and what a block
+// may have. Tiles for other devices too ask for no more than any of these gives a block; fewer blocks than are meant
+// for a multiprocessor may have room there.
 inline constexpr int SM_SHARED = capability(90).shared_per_sm, SYSTEM_SHARED = KiB,
                      BLOCK_SHARED = capability(90).shared_per_block;
+inline constexpr int SMALLEST_BLOCK_SHARED = capability(86).shared_per_block;  // from 8.0 on
+static_assert(SMALLEST_BLOCK_SHARED <= capability(80).shared_per_block &&
+              SMALLEST_BLOCK_SHARED <= capability(89).shared_per_block &&
+              SMALLEST_BLOCK_SHARED <= capability(120).shared_per_block);
 
 // What an operand's tile takes in shared memory: rows of `length` floats, each followed by four of padding.
 constexpr int padded_row(int length) { return length + 4; }
@@ -251,6 +256,7 @@ struct InterleavedTile {
     if (BK % k_groups != 0) return TileFault::step;
     if (group_threads() * k_groups != THREADS) return TileFault::threads;
     if (blocks < 2 || blocks * (shared_bytes() + SYSTEM_SHARED) > SM_SHARED) return TileFault::shared_memory;
+    if (shared_bytes() > SMALLEST_BLOCK_SHARED) return TileFault::shared_memory;
     return TileFault::none;
   }
   constexpr TileName name() const { return TileName(BM, BN).shared("i", k_groups); }
@@ -279,7 +285,8 @@ struct WarpTile {
   constexpr TileFault fault() const {
     if (BM % 8 != 0 || BN % 16 != 0) return TileFault::cover;
     if (BK % 4 != 0) return TileFault::step;
-    if (blocks * (shared_bytes() + SYSTEM_SHARED) > SM_SHARED) return TileFault::shared_memory;
+    if (blocks * (shared_bytes() + SYSTEM_SHARED) > SM_SHARED || shared_bytes() > SMALLEST_BLOCK_SHARED)
+      return TileFault::shared_memory;
     return TileFault::none;
   }
   constexpr TileName name() const { return TileName(BM, BN).text("w"); }
@@ -304,7 +311,8 @@ struct ShortKTile {
 
   constexpr TileFault fault() const {
     if (BM % TM != 0 || BN % 32 != 0) return TileFault::cover;
-    if (blocks * (shared_bytes() + SYSTEM_SHARED) > SM_SHARED) return TileFault::shared_memory;
+    if (blocks * (shared_bytes() + SYSTEM_SHARED) > SM_SHARED || shared_bytes() > SMALLEST_BLOCK_SHARED)
+      return TileFault::shared_memory;
     return TileFault::none;
   }
 };

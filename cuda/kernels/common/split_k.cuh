@@ -15,7 +15,6 @@ constexpr int SUM_THREADS = 256;
 template <int DOWN>
 __global__ void __launch_bounds__(SUM_THREADS)
     split_k_reduction_kernel(const __grid_constant__ SgemmArgs p, unsigned splits, const float* sums, int64_t ld) {
-#if __CUDA_ARCH__ >= 900
   constexpr int ACROSS = SUM_THREADS / DOWN;
   __shared__ float partial[DOWN][ACROSS];
   const unsigned across = threadIdx.x % ACROSS, down = threadIdx.x / ACROSS;
@@ -37,9 +36,6 @@ __global__ void __launch_bounds__(SUM_THREADS)
     for (int d = 1; d < DOWN; ++d) sum += partial[d][across];
   }
   if (exists) store(p, row / p.m, row % p.m, col, sum);
-#else
-  not_for_this_target();
-#endif
 }
 
 // The sums of a range are [batch][m][ld].

@@ -13,7 +13,6 @@ constexpr int THREADS = 128;
 template <int U>
 __global__ void __launch_bounds__(THREADS)
     strict_element_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ TileGrid grid) {
-#if __CUDA_ARCH__ >= 900
   const Tile tile = grid.tile(blockIdx.x);
   const int64_t output = tile.col * THREADS + threadIdx.x;
   if (output >= p.m * p.n) return;
@@ -45,9 +44,6 @@ __global__ void __launch_bounds__(THREADS)
   }
   pdl_launch_next();
   store(p, tile.batch, i, j, acc);
-#else
-  not_for_this_target();
-#endif
 }
 
 template <int U>

@@ -135,7 +135,7 @@ __device__ __forceinline__ void sum_and_store(const SgemmArgs& p, const Interlea
 template <class T, bool SPLIT_K>
 __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
     strict_interleaved_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ InterleavedPlan plan) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if __CUDA_ARCH__ >= 800
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t shared = ptx::shared_address(memory);
   const int t = threadIdx.x, group = t / T::GROUP_THREADS, warp = t % T::GROUP_THREADS / 32;
@@ -192,21 +192,23 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
 
 // Blocks of the next kernel begin while the last ones of this one end, and land where there is room: two of them on a
 // multiprocessor and none on another, which took 45 instead of 33 us for 216 x 3902 x 499 in 64 x 128 tiles. So there
-// is room for as many as come to each, or for BLOCKS where that is no constraint.
+// is room for as many as come to each, or for all that fit where that is no constraint.
 template <class T>
-int room_for(unsigned blocks, unsigned multiprocessors) {
-  const unsigned each = (blocks + multiprocessors - 1) / multiprocessors;
+int room_for(unsigned blocks, const Context& ctx) {
+  const auto multiprocessors = static_cast<unsigned>(ctx.sm_count);
+  const int shared = static_cast<int>(ctx.device->shared_per_sm);
+  const int each = static_cast<int>((blocks + multiprocessors - 1) / multiprocessors);
   if (blocks <= multiprocessors / 2 || each >= T::BLOCKS) return T::SHARED_BYTES;
-  return std::max(T::SHARED_BYTES, SM_SHARED / static_cast<int>(each + 1) - 768);
+  return std::max(T::SHARED_BYTES, shared / (each + 1) - 768);
 }
 
 template <class T, bool SPLIT_K>
 void launch_interleaved(const SgemmArgs& p, const InterleavedPlan& plan, const Context& ctx) {
   const unsigned blocks = plan.grid.blocks() * plan.splits;
-  const int room = room_for<T>(blocks, static_cast<unsigned>(ctx.sm_count));
+  const int room = room_for<T>(blocks, ctx);
+  const int most = std::max(T::SHARED_BYTES, static_cast<int>(ctx.device->shared_per_sm) / 2);
   launch_kernel<strict_interleaved_kernel<T, SPLIT_K>>(
-      {.blocks = blocks, .threads = T::THREADS, .shared_bytes = room, .most_shared_bytes = SM_SHARED / 2}, ctx, p,
-      plan);
+      {.blocks = blocks, .threads = T::THREADS, .shared_bytes = room, .most_shared_bytes = most}, ctx, p, plan);
 }
 
 template <InterleavedTile TILE>

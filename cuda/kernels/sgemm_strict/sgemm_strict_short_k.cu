@@ -60,7 +60,7 @@ __device__ __forceinline__ void multiply_stage(float (&acc)[T::TM][T::TN], uint3
 template <class T>
 __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
     strict_short_k_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ ShortKPlan plan) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if __CUDA_ARCH__ >= 800
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t shared = ptx::shared_address(memory);
   const int t = threadIdx.x, lane = t % 32, warp = t / 32;

@@ -4,7 +4,7 @@
 // are under way meanwhile: every warp copies its operands into a pipeline of its own, across the border of two tiles,
 // and waits for nobody. Every output is one chain of FMAs in ascending k.
 //
-//   row       thread tile   k of a stage   warps on a multiprocessor   bytes in flight there
+//   row       thread tile   k of a stage   warps on a multiprocessor   bytes in flight there, at most
 //   16x16w       2 x 4           16                  24                     96 KiB
 //   32x32w       4 x 8           32                  12                     96 KiB
 //   64x32w       8 x 8           16                  12                     72 KiB
@@ -91,7 +91,7 @@ __device__ __forceinline__ void multiply_stage(float (&acc)[T::TM][T::TN], uint3
 template <class T>
 __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
     strict_warp_tile_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ WarpTilePlan plan) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if __CUDA_ARCH__ >= 800
   extern __shared__ __align__(128) unsigned char memory[];
   const int warp = threadIdx.x / 32, lane_id = threadIdx.x % 32;
   const Lane lane(lane_id);
@@ -141,7 +141,9 @@ template <class T>
 void launch(const SgemmArgs& p, const Context& ctx) {
   const WarpTilePlan plan{operand(p.a, p.a.rs, p.a.cs), operand(p.b, p.b.rs, p.b.cs),
                           TileGrid(p.m, p.n, p.batch, T::BM, T::BN)};
-  const int64_t wanted = ceil_div(int64_t{plan.grid.blocks()}, T::WARPS), most = T::BLOCKS * int64_t{ctx.sm_count};
+  const int64_t fitting = int64_t(ctx.device->shared_per_sm) / (T::SHARED_BYTES + SYSTEM_SHARED);
+  const int64_t wanted = ceil_div(int64_t{plan.grid.blocks()}, T::WARPS);
+  const int64_t most = (fitting < T::BLOCKS ? fitting : T::BLOCKS) * int64_t{ctx.sm_count};
   launch_kernel<strict_warp_tile_kernel<T>>({unsigned(wanted < most ? wanted : most), T::THREADS, T::SHARED_BYTES}, ctx,
                                             p, plan);
 }

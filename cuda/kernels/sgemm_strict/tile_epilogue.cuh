@@ -1,4 +1,4 @@
-// The epilogue of the strict SGEMM kernels for Hopper, from the multiplying warps' registers into C: which outputs a
+// The epilogue of the strict SGEMM kernels with tiles, from the multiplying warps' registers into C: which outputs a
 // lane computes, the reduction over groups of warps and over a cluster, and direct stores.
 #pragma once
 

@@ -13,9 +13,11 @@ void tall_skinny(const SgemmArgs& p, const TallSkinnyPlan& plan, const Context& 
   plan.rows ? tall_skinny_rows<NR, WIDE>(p, plan, ctx) : tall_skinny_columns<NR, WIDE>(p, plan, ctx);
 }
 
-// By 4-byte copies fours of k are slower than pairs: 448 us instead of 404 at 16383 x 16381 times 16 columns.
+// By 4-byte copies fours of k are slower than pairs: 448 us instead of 404 at 16383 x 16381 times 16 columns. And fours
+// need twice the room for B: with less than four warps beside it there are too few to wait for memory.
 void tall_skinny_wide(const SgemmArgs& p, const TallSkinnyPlan& plan, const Context& ctx) {
-  plan.rows&& aligned16(p.a) ? tall_skinny_quads(p, plan, ctx) : tall_skinny<16, true>(p, plan, ctx);
+  const bool fours = plan.rows && aligned16(p.a) && int(ctx.device->shared_per_block) >= quads_shared_bytes(4);
+  fours ? tall_skinny_quads(p, plan, ctx) : tall_skinny<16, true>(p, plan, ctx);
 }
 
 void sgemm_strict_tall_skinny(const SgemmArgs& p, const Context& ctx) {

@@ -25,9 +25,9 @@ struct TallSkinnyColumns {
 };
 
 template <int NR, bool COLUMN_MAJOR, bool WIDE>
-__global__ void __launch_bounds__((WIDE ? 256 : 512), 1)
+__global__ void __launch_bounds__(most_threads<TallSkinnyColumns<NR, COLUMN_MAJOR, WIDE>>(code_for_sm90), 1)
     tall_skinny_columns_kernel(const __grid_constant__ TallSkinnyArgs args) {
-#if __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ >= 800
   using T = TallSkinnyColumns<NR, COLUMN_MAJOR, WIDE>;
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t shared = ptx::shared_address(memory);

@@ -10,8 +10,9 @@ namespace fl {
 
 // T::multiply(acc, a, b) adds the products of a lane's share of a step, T::LANE_K of k at a time.
 template <class T>
-__global__ void __launch_bounds__(T::THREADS, 1) tall_skinny_lanes_kernel(const __grid_constant__ TallSkinnyArgs args) {
-#if __CUDA_ARCH__ >= 900
+__global__ void __launch_bounds__(most_threads<T>(code_for_sm90), 1)
+    tall_skinny_lanes_kernel(const __grid_constant__ TallSkinnyArgs args) {
+#if __CUDA_ARCH__ >= 800
   extern __shared__ __align__(128) unsigned char memory[];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   const int half = lane / T::LANES, place = lane % T::LANES;

@@ -79,6 +79,12 @@ struct TallSkinnyQuads {
   }
 };
 
+// Of a block with so many warps; B takes more in the order of its rows.
+constexpr int quads_shared_bytes(int warps) {
+  using T = TallSkinnyQuads<false>;
+  return 2 * T::Chunk::bytes(T::Chunk::KC) + warps * T::SLOTS * T::SLOT_BYTES;
+}
+
 inline void tall_skinny_quads(const SgemmArgs& p, const TallSkinnyPlan& plan, const Context& ctx) {
   p.b.cs == 1 ? tall_skinny_lanes<TallSkinnyQuads<false>>(p, plan, ctx)
               : tall_skinny_lanes<TallSkinnyQuads<true>>(p, plan, ctx);
