@@ -32,11 +32,28 @@ DeviceSpec spec_of(int compute_capability, int multiprocessors, int clock_khz) {
   return spec;
 }
 
+namespace {
+// Cards with the whole tensor rate, by the data of T4, A10, A40, L4, L40S, RTX PRO 6000 and others. An A10G has half.
+bool has_whole_tensor_rate(std::string_view name) {
+  if (name.starts_with("NVIDIA A10G")) return false;
+  for (const std::string_view whole :
+       {"Tesla T4", "Quadro RTX", "TITAN RTX", "NVIDIA TITAN RTX", "NVIDIA RTX", "NVIDIA A", "NVIDIA L", "NVIDIA GB10"})
+    if (name.starts_with(whole)) return true;
+  return false;
+}
+}  // namespace
+
+void set_name(DeviceSpec& spec, std::string_view name) {
+  spec.name = name, spec.chip = chip_of(name);
+  const Capability& known = capability(spec.compute_capability);
+  spec.half_fma_per_clock = known.half_fma_per_clock / (known.geforce && !has_whole_tensor_rate(name) ? 2 : 1);
+}
+
 const DeviceSpec& h200_spec() {
   static constinit Lazy<DeviceSpec> spec;
   return spec.get([] {
     DeviceSpec h200 = spec_of(90, 132, 1980000);
-    h200.name = "NVIDIA H200", h200.chip = Chip::h200;
+    set_name(h200, "NVIDIA H200");
     h200.l2_bytes = 60 * KiB * KiB;
     h200.bytes_per_us = 4.8e6;
     return h200;

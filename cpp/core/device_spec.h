@@ -30,11 +30,13 @@ constexpr unsigned features_of_one_capability = feature_wgmma | feature_setmaxnr
 
 // What a compute capability has, whatever the chip. Sources: the CUDA C++ programming guide's table of technical
 // specifications; NVIDIA's architecture white papers and data sheets for the rates. Nothing but 9.0 was measured by us.
-// The tensor rate is that of data-center and professional chips; GeForce cards have half of it, which no driver tells.
+// GeForce cards have half of the tensor rate that data-center and professional ones of their capability have, which no
+// driver tells but by the name.
 struct Capability {
   int number;              // 10 * major + minor
   int fma_per_clock;       // float32 FMAs of a multiprocessor
-  int half_fma_per_clock;  // dense fp16 tensor-core FMAs of a multiprocessor, float32 accumulation, data-center chips
+  int half_fma_per_clock;  // dense fp16 tensor-core FMAs of a multiprocessor, float32 accumulation; GeForce: half
+  bool geforce;            // there are GeForce cards
   int threads_per_sm;
   int registers_per_sm;
   int shared_per_sm;     // bytes
@@ -44,18 +46,19 @@ struct Capability {
 
 constexpr unsigned features_80 = feature_cp_async | feature_mbarrier;
 constexpr unsigned features_100 = features_80 | feature_tma | feature_clusters | feature_pdl;
+constexpr unsigned features_120 = features_80 | feature_tma | feature_pdl | feature_setmaxnreg;
 constexpr int KiB = 1024;
 inline constexpr Capability capabilities[] = {
-    {75, 64, 512, 1024, 65536, 64 * KiB, 64 * KiB, 0},
-    {80, 64, 1024, 2048, 65536, 164 * KiB, 163 * KiB, features_80},
-    {86, 128, 512, 1536, 65536, 100 * KiB, 99 * KiB, features_80},
-    {87, 128, 1024, 1536, 65536, 164 * KiB, 163 * KiB, features_80},
-    {89, 128, 512, 1536, 65536, 100 * KiB, 99 * KiB, features_80},
-    {90, 128, 2048, 2048, 65536, 228 * KiB, 227 * KiB, features_100 | feature_wgmma | feature_setmaxnreg},
-    {100, 128, 4096, 2048, 65536, 228 * KiB, 227 * KiB, features_100 | feature_setmaxnreg},
-    {103, 128, 4096, 2048, 65536, 228 * KiB, 227 * KiB, features_100 | feature_setmaxnreg},
-    {120, 128, 512, 1536, 65536, 100 * KiB, 99 * KiB, features_80 | feature_tma | feature_pdl | feature_setmaxnreg},
-    {121, 128, 512, 1536, 65536, 100 * KiB, 99 * KiB, features_80 | feature_tma | feature_pdl | feature_setmaxnreg},
+    {75, 64, 512, true, 1024, 65536, 64 * KiB, 64 * KiB, 0},
+    {80, 64, 1024, false, 2048, 65536, 164 * KiB, 163 * KiB, features_80},
+    {86, 128, 512, true, 1536, 65536, 100 * KiB, 99 * KiB, features_80},
+    {87, 128, 1024, false, 1536, 65536, 164 * KiB, 163 * KiB, features_80},
+    {89, 128, 512, true, 1536, 65536, 100 * KiB, 99 * KiB, features_80},
+    {90, 128, 2048, false, 2048, 65536, 228 * KiB, 227 * KiB, features_100 | feature_wgmma | feature_setmaxnreg},
+    {100, 128, 4096, false, 2048, 65536, 228 * KiB, 227 * KiB, features_100 | feature_setmaxnreg},
+    {103, 128, 4096, false, 2048, 65536, 228 * KiB, 227 * KiB, features_100 | feature_setmaxnreg},
+    {120, 128, 512, true, 1536, 65536, 100 * KiB, 99 * KiB, features_120},
+    {121, 128, 512, true, 1536, 65536, 100 * KiB, 99 * KiB, features_120},
 };
 
 // The newest capability in the table that is not newer than `number`: what an unknown one has at least, but for
@@ -65,6 +68,14 @@ constexpr const Capability& capability(int number) {
   for (const Capability& each : capabilities)
     if (each.number <= number) found = &each;
   return *found;
+}
+
+// The shared memory, in bytes, that a block may ask for on every device with such features.
+constexpr int least_shared_per_block(unsigned features) {
+  int least = capability(90).shared_per_block;
+  for (const Capability& each : capabilities)
+    if ((each.features & features) == features && each.shared_per_block < least) least = each.shared_per_block;
+  return least;
 }
 
 constexpr unsigned features_of(int number) {
@@ -93,12 +104,16 @@ struct DeviceSpec {
   unsigned features = 0;    // of the device, whatever the binary holds
   bool has(unsigned wanted) const { return (features & wanted) == wanted; }
   double fma_per_us() const { return 1e-3 * clock_khz * fma_per_clock * multiprocessors; }
+  double half_fma_per_us() const { return 1e-3 * clock_khz * half_fma_per_clock * multiprocessors; }
   double peak_gflops() const { return 2e-3 * fma_per_us(); }
   bool operator==(const DeviceSpec&) const = default;
 };
 
 // What the table says of a capability, and a chip of so many multiprocessors: to be completed by what a driver reports.
 FL_EXPORT DeviceSpec spec_of(int compute_capability, int multiprocessors, int clock_khz);
+// As the driver calls it, and what the name tells: the chip, and the tensor rate where GeForce cards have half of it. A
+// name that tells nothing is taken for one of those.
+FL_EXPORT void set_name(DeviceSpec& spec, std::string_view name);
 // The device on which costs were fitted and figures in comments were measured.
 FL_EXPORT const DeviceSpec& h200_spec();
 // The chip whose costs a device takes: its own, or of those that were measured the one whose memory brings a number of

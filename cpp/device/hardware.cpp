@@ -98,18 +98,27 @@ void require_code(int device) {
   throw CudaError(no_kernel_image, "cudaErrorNoKernelImageForDevice", code_reason(Needs::cuda, device));
 }
 
-bool tensor_cores_pay(int compute_capability) {
-  // 8.0 sums 16 products of half precision in the time of one in float32, and 10.x no fewer; Hopper has rows of its
-  // own. Elsewhere it is 4 on professional cards, which the split pass takes back, and 2 on the others.
-  return compute_capability == 80 || compute_capability == 100 || compute_capability == 103;
+bool tensor_cores_pay(const DeviceSpec& spec) {
+  if (capability(spec.compute_capability).number != spec.compute_capability) return false;
+  // A product of 4096 cubed. Each element of A and B is read as a float32 and written as two terms of half precision.
+  // Float32 kernels reach nine tenths of the rate of the pipes, products by mma.sync seven.
+  constexpr double n = 4096, terms = 3, split_bytes = 2 * n * n * 8, float32_part = 0.9, half_part = 0.7;
+  const double strict_us = n * n * n / (float32_part * spec.fma_per_us());
+  const double split_us = spec.bytes_per_us > 0 ? split_bytes / spec.bytes_per_us : 0;
+  return terms * n * n * n / (half_part * spec.half_fma_per_us()) + split_us < strict_us;
 }
 
-bool pays_on(const Traits& traits, int device) {
-  if (traits.terms == Terms::none || traits.wgmma) return true;
-  if (tensor_cores_pay(cuda::device_info(device).spec.compute_capability)) return true;
-  // Where Hopper's own rows are missing in the code: twice the speed of the ladder there, 109 TFLOP/s at 4096 x 4096 x
-  // 1024 (docs/sgemm_accurate.md).
-  return hardware_for(Needs::sm_90a, device) && !available_on(Needs::sm_90a, device);
+const char* passed_over(Needs needs, const Traits& traits, const DeviceSpec& spec, int hardware, bool wgmma) {
+  constexpr int hopper = 9;
+  if (needs == Needs::sm_90 && hardware / 10 != hopper)
+    return "not measured on this chip: 'fastlinalg tune' checks and times it before it is chosen";
+  if (traits.terms == Terms::none || traits.wgmma) return nullptr;
+  return !wgmma && tensor_cores_pay(spec) ? nullptr : "not known to gain anything on this device";
+}
+
+const char* passed_over_on(Needs needs, const Traits& traits, int device) {
+  const cuda::DeviceInfo& info = cuda::device_info(device);
+  return passed_over(needs, traits, info.spec, info.compute_capability, available_on(Needs::sm_90a, device));
 }
 
 bool available(Needs needs) {

@@ -22,9 +22,10 @@ bool usable(Needs needs, Device device) {
   return on_cuda(needs) ? available_on(needs, device.ordinal) : available(needs);
 }
 
+// By the rules alone, whatever tuning says.
 template <class Args>
-bool pays(const Kernel<Args>& row, Device device) {
-  return !on_cuda(row.needs) || pays_on(row.traits, device.ordinal);
+const char* passed_over_by_rules(const Kernel<Args>& row, Device device) {
+  return on_cuda(row.needs) ? passed_over_on(row.needs, row.traits, device.ordinal) : nullptr;
 }
 
 // Why a row that was asked for by name cannot answer.
@@ -59,7 +60,8 @@ const Kernel<Args>* cheapest(const Args& args, Device device, const Curves* tune
   const DeviceSpec& spec = spec_of(device);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (tuned && (*tuned)[i].empty()) continue;
-    if (!usable(rows[i].needs, device) || (!tuned && !pays(rows[i], device)) || rows[i].legal(args)) continue;
+    if (!usable(rows[i].needs, device) || rows[i].legal(args)) continue;
+    if (!tuned && passed_over_by_rules(rows[i], device)) continue;
     const double us = rows[i].cost(args, spec), cost = tuned ? (*tuned)[i].corrected(us) : us;
     const bool is_short = short_enough(rows[i], args, limit);
     if (!best || is_short > best_short || (is_short == best_short && cost < best_cost))
@@ -107,6 +109,13 @@ bool serves(const Args& args, Device device, std::string_view name) {
 }
 
 template <class Args>
+const char* passed_over(const Kernel<Args>& row, Device device) {
+  const Curves* tuned = tuned_rows<Args>(device);
+  if (tuned && !(*tuned)[std::size_t(&row - kernels<Args>().data())].empty()) return nullptr;
+  return passed_over_by_rules(row, device);
+}
+
+template <class Args>
 double estimate_us(const Kernel<Args>& row, const Args& args, Device device) {
   const double us = row.cost(args, spec_of(device));
   const Curves* tuned = tuned_rows<Args>(device);
@@ -123,7 +132,7 @@ std::string explain(const Args& args, Device device, const Kernel<Args>& chosen)
     if (&row == &chosen || on_cuda(row.needs) != (device.kind == Device::cuda)) continue;
     std::string reason;
     if (!usable(row.needs, device)) reason = std::string("needs ") + needs_name(row.needs);
-    else if (!pays(row, device)) reason = "not known to gain anything on this device";
+    else if (const char* why = passed_over(row, device)) reason = why;
     else if (const char* lacks = row.legal(args)) reason = std::string("needs ") + lacks;
     else if (!short_enough(row, args, limit))
       reason = "sums of " + std::to_string(row.depth(args)) + " additions in a row";
@@ -137,6 +146,7 @@ std::string explain(const Args& args, Device device, const Kernel<Args>& chosen)
 #define FL_INSTANTIATE(Args)                                                  \
   template const Kernel<Args>& choose(const Args&, Device, std::string_view); \
   template bool serves(const Args&, Device, std::string_view);                \
+  template const char* passed_over(const Kernel<Args>&, Device);              \
   template double estimate_us(const Kernel<Args>&, const Args&, Device);      \
   template std::string explain(const Args&, Device, const Kernel<Args>&);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)

@@ -20,6 +20,10 @@ const Kernel<Args>& choose(const Args& args, Device device, std::string_view nam
 template <class Args>
 FL_EXPORT bool serves(const Args& args, Device device, std::string_view name = {});
 
+// Why choose() takes such a row by name alone on a device that can run it; nullptr if it may choose it.
+template <class Args>
+FL_EXPORT const char* passed_over(const Kernel<Args>& row, Device device);
+
 // What a row is expected to take: its rule, corrected where the device has been tuned (tuning.h).
 template <class Args>
 double estimate_us(const Kernel<Args>& row, const Args& args, Device device);

@@ -8,6 +8,7 @@
 #include "core/errors.h"
 #include "core/operations.h"
 #include "device/device.h"
+#include "device/pretended.h"
 #include "table/registry.h"
 
 namespace fl {
@@ -60,7 +61,7 @@ const Corrections* of_device(Device device) {
   if (!table) return nullptr;
   for (const Corrections& entry : *table) {
     if (entry.kind != device.kind) continue;
-    if (device.kind == Device::cpu || entry.name == cuda::device_info(device.ordinal).spec.name) return &entry;
+    if (device.kind == Device::cpu || entry.name == tuned_name(device.ordinal)) return &entry;
   }
   return nullptr;
 }
@@ -88,6 +89,12 @@ void set_tuning(const std::vector<TunedDevice>& devices) {
   for (const TunedDevice& device : devices) table.push_back(corrections(device));
   current.store(table.empty() ? nullptr : new const Table(std::move(table)), std::memory_order_release);
   generation.fetch_add(1, std::memory_order_release);
+}
+
+std::string tuned_name(int device) {
+  const cuda::DeviceInfo& info = cuda::device_info(device);
+  return info.pretended.empty() ? info.spec.name
+                                : info.spec.name + " as " + capability_text(info.spec.compute_capability);
 }
 
 unsigned tuning_generation() { return generation.load(std::memory_order_acquire); }

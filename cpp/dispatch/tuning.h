@@ -35,13 +35,14 @@ struct TunedRow {
 };
 struct TunedDevice {
   Device::Kind kind;
-  std::string name;  // a CUDA device is tuned if it has this name; the CPU by any
+  std::string name;  // a CUDA device is tuned if this is its tuned_name(); the CPU by any
   std::vector<TunedRow> rows;
 };
 
 // Replaces all corrections. Throws InvalidValue for what is not in the table of kernels, and for knots out of order.
 FL_EXPORT void set_tuning(const std::vector<TunedDevice>& devices);
-unsigned tuning_generation();  // another one after each set_tuning()
+FL_EXPORT std::string tuned_name(int device);  // of a CUDA device: "NVIDIA H200", and "NVIDIA H200 as 8.0"
+unsigned tuning_generation();                  // another one after each set_tuning()
 
 using Curves = std::vector<Curve>;  // in the order of kernels<Args>()
 template <class Args>

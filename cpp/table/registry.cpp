@@ -30,8 +30,15 @@ namespace fl {
 #include "table/kernels.def"
 
 // 2. Tiles that are legal, and named after themselves.
-#define STRICT_SGEMM(tile, ...)         \
-  static_assert(must_be_sound<tile>()); \
+template <const auto& TILE>
+constexpr bool fits(Needs needs) {
+  const int limit = least_shared_per_block(needs_row(needs).features);
+  if constexpr (requires { TILE.shared_bytes(); }) return TILE.shared_bytes() <= limit;
+  else return TILE.shared_bytes(false) <= limit && TILE.shared_bytes(true) <= limit;
+}
+#define STRICT_SGEMM(tile, needs, ...)                                                                           \
+  static_assert(must_be_sound<tile>());                                                                          \
+  static_assert(fits<tile>(Needs::needs), "not every device with what the row needs has as much shared memory"); \
   static_assert(tile.name() == #tile, "the name says what the tile is, by the grammar in kernels.def");
 #include "table/kernels.def"
 

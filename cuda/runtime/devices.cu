@@ -79,8 +79,7 @@ int attribute(cudaDeviceAttr name, int device) {
 DeviceSpec look_up_spec(const cudaDeviceProp& properties, int device) {
   const int clock_khz = attribute(cudaDevAttrClockRate, device);
   DeviceSpec spec = spec_of(10 * properties.major + properties.minor, properties.multiProcessorCount, clock_khz);
-  spec.name = properties.name;
-  spec.chip = chip_of(spec.name);
+  set_name(spec, properties.name);
   spec.threads_per_sm = properties.maxThreadsPerMultiProcessor;
   spec.registers_per_sm = properties.regsPerMultiprocessor;
   spec.shared_per_sm = properties.sharedMemPerMultiprocessor;

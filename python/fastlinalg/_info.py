@@ -67,6 +67,9 @@ class Kernel:
         Whether this machine has it, and this build code for it.
     reason : str
         Why not; empty if available.
+    passed_over : str
+        Why it is chosen by ``kernel=`` alone where it is available: nobody has measured it on such a chip, or it is not
+        known to gain anything there. ``fastlinalg tune`` checks and times it, and from then on it may be chosen.
     blurb : str
         One line of text.
     traits : Traits
@@ -81,6 +84,7 @@ class Kernel:
     needs: str
     available: bool
     reason: str
+    passed_over: str
     blurb: str
     traits: Traits
 

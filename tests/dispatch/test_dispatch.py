@@ -22,12 +22,72 @@ def operands_of_many_kinds(rng):
                 yield flat.reshape(m, k, order=order), np.array(normal(rng, k, n), order=order)
 
 
-def test_tensor_cores_of_every_gpu_are_taken_where_they_pay():
-    assert [cc for cc in (75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121) if _core.tensor_cores_pay(cc)] == [
-        80,
-        100,
-        103,
-    ]
+# Chips by their data sheets: multiprocessors, clock in MHz, GB/s; whether three half-precision products pay there.
+CHIPS = {
+    "Tesla T4": ("7.5", 40, 1590, 320, True),
+    "NVIDIA GeForce RTX 2080 Ti": ("7.5", 68, 1545, 616, False),
+    "NVIDIA GeForce GTX 1660": ("7.5", 22, 1785, 192, False),
+    "NVIDIA A100-SXM4-80GB": ("8.0", 108, 1410, 2039, True),
+    "NVIDIA A30": ("8.0", 56, 1440, 933, True),
+    "NVIDIA A10": ("8.6", 72, 1695, 600, False),
+    "NVIDIA A40": ("8.6", 84, 1740, 696, False),
+    "NVIDIA GeForce RTX 3090": ("8.6", 82, 1695, 936, False),
+    "Orin": ("8.7", 16, 1300, 205, True),
+    "NVIDIA L4": ("8.9", 58, 2040, 300, False),
+    "NVIDIA L40S": ("8.9", 142, 2520, 864, False),
+    "NVIDIA GeForce RTX 4090": ("8.9", 128, 2520, 1008, False),
+    "NVIDIA B200": ("10.0", 148, 1965, 8000, True),
+    "NVIDIA B300": ("10.3", 148, 1965, 8000, True),
+    "NVIDIA Thor": ("11.0", 20, 1575, 273, False),  # nobody has said what it has
+    "NVIDIA RTX PRO 6000 Blackwell Workstation Edition": ("12.0", 188, 2617, 1792, False),
+    "NVIDIA GeForce RTX 5090": ("12.0", 170, 2407, 1792, False),
+    "NVIDIA GB10": ("12.1", 48, 2525, 273, False),
+    "NVIDIA GPU of the future": ("13.0", 200, 2000, 16000, False),
+}
+
+
+def chip(name):
+    capability, sm_count, mhz, gigabytes, _ = CHIPS[name]
+    row = {"name": name, "compute_capability": capability, "sm_count": sm_count, "clock_khz": 1000 * mhz}
+    return row | {"l2_cache": 32 << 20, "memory_bytes_per_us": 1e3 * gigabytes}
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_tensor_cores_are_taken_where_they_pay(name):
+    why = _core.passed_over("sgemm", "fp16x2_mma", chip(name))
+    assert why == ("" if CHIPS[name][-1] else "not known to gain anything on this device")
+    assert not any(_core.passed_over("sgemm", kernel, chip(name)) for kernel in ("naive", "strict_64x64k4"))
+
+
+def test_hopper_has_kernels_of_its_own():
+    hopper = {**chip("NVIDIA A100-SXM4-80GB"), "name": "NVIDIA H100", "compute_capability": "9.0"}
+    assert _core.passed_over("sgemm", "fp16x2_mma", hopper) and not _core.passed_over("sgemm", "fp16x2", hopper)
+
+
+def test_geforce_cards_have_half_the_tensor_rate():
+    """Only the name tells them from professional cards of their capability; one that says nothing counts as GeForce."""
+    shape = (4096, 4096, 4096, 1, False, False, (0, 0, 0), (0, 0, 0), "accurate")
+
+    def us(like, name):
+        return _core.estimate_us("sgemm", "fp16x2_mma", [shape], [], {**chip(like), "name": name})[0]
+
+    for whole, half in (
+        ("NVIDIA A40", "NVIDIA GeForce RTX 3080"),
+        ("NVIDIA RTX A6000", "NVIDIA A10G"),
+        ("Tesla T4", "x"),
+    ):
+        assert us("NVIDIA A10", half) > 1.5 * us("NVIDIA A10", whole)
+    assert us("NVIDIA B200", "x") == us("NVIDIA B200", "NVIDIA B200")  # no GeForce card has that capability
+
+
+@pytest.mark.parametrize("capability", [75, 80, 86, 87, 88, 89, 90, 100, 103, 107, 110, 120, 121, 130])
+def test_what_nobody_has_run_on_a_chip_is_not_chosen(capability):
+    assert not _core.passed_over_with_needs("cuda", capability) and not _core.passed_over_with_needs(
+        "sm_80", capability
+    )
+    why = _core.passed_over_with_needs("sm_90", capability)
+    assert bool(why) == (capability != 90)
+    assert not why or ("not measured on this chip" in why and "fastlinalg tune" in why)
 
 
 @pytest.mark.gpu

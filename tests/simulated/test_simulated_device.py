@@ -6,6 +6,8 @@ of their own, each with another order of the device's work. FASTLINALG_REQUIRE=s
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from support.loaded_code import PROGRAM, answers
@@ -64,15 +66,82 @@ for m, n, k in ((512, 512, 512), (2000, 3000, 1000), (4096, 4096, 4096), (512, 5
 """
 
 
-@pytest.mark.parametrize(("compute_capability", "pays"), [(80, True), (89, False), (90, False), (120, False)])
-def test_tensor_cores_before_hopper_are_chosen_where_they_pay(library, compute_capability, pays):
-    chosen = run(library, ["-c", CHOSEN], FASTLINALG_SIMULATED_CC=str(compute_capability)).split()
+@pytest.mark.parametrize(
+    ("device", "pays"),
+    [
+        ({"FASTLINALG_SIMULATED_CC": "80"}, True),
+        ({"FASTLINALG_SIMULATED_CC": "89", "FASTLINALG_SIMULATED_NAME": "NVIDIA GeForce RTX 4090"}, False),
+        ({"FASTLINALG_SIMULATED_CC": "89", "FASTLINALG_SIMULATED_NAME": "a chip of tomorrow"}, False),
+        ({"FASTLINALG_SIMULATED_CC": "90"}, False),
+        ({"FASTLINALG_COMPUTE_CAPABILITY": "8.0"}, True),
+        ({"FASTLINALG_SIMULATED_CC": "120"}, False),
+    ],
+    ids=str,
+)
+def test_tensor_cores_before_hopper_are_chosen_where_they_pay(library, device, pays):
+    chosen = run(library, ["-c", CHOSEN], **device).split()
     assert [name == "fp16x2_mma" for name in chosen] == [pays, False] * 3 + [False, False], chosen
 
 
 def test_tensor_cores_are_chosen_where_they_were_measured_to_be_faster(library):
     chosen = run(library, ["-c", CHOSEN, "tuned"], FASTLINALG_SIMULATED_CC="89").split()
     assert chosen[4] == "fp16x2_mma" and "fp16x2_mma" not in chosen[1::2], chosen  # 4096 cubed, and all that are strict
+
+
+PASSED_OVER = """
+import sys, fastlinalg as fl
+from fastlinalg import _core
+rows = {row.name: row for row in fl.kernels("sgemm") if row.device == "cuda" and row.available}
+assert rows["fp16x2_mma"].passed_over == "not known to gain anything on this device", rows["fp16x2_mma"]
+assert not any(row.passed_over for row in rows.values() if row.needs in ("cuda", "sm_80") and row.strict)
+unmeasured = [row for row in rows.values() if row.needs == "sm_90"]
+assert all("not measured on this chip" in row.passed_over for row in unmeasured)
+_core.set_tuning("cuda", _core.tuned_name(0), [("sgemm", name, [(1.0, 1.0)]) for name in rows])
+assert not any(row.passed_over for row in fl.kernels("sgemm"))
+"""
+
+
+@pytest.mark.parametrize("device", [{"FASTLINALG_SIMULATED_CC": "120"}, {"FASTLINALG_SIMULATED_CC": "121"}], ids=str)
+def test_what_is_not_chosen_says_why_until_it_has_been_tuned(library, device):
+    run(library, ["-c", PASSED_OVER], **device)
+
+
+def test_a_device_that_pretends_has_a_table_of_its_own(library):
+    """What was measured with the kernels of an older one says nothing about the device as itself."""
+    program = "from fastlinalg import _core; print(_core.tuned_name(0))"
+    assert run(library, ["-c", program], FASTLINALG_COMPUTE_CAPABILITY="8.0").strip() == "simulated as 8.0"
+    assert run(library, ["-c", program]).strip() == "simulated"
+
+
+TUNED = """
+import sys
+from fastlinalg.bench import tuning
+from fastlinalg.cli import main, selftest, tune
+tuning.SHAPES["cuda"] = {"sgemm": 8}
+tuning.MOST_WORK["cuda"] = {"sgemm": 1e6}
+tune.cases = lambda op, quick: list(selftest.cases(op, quick=True))[:4]
+right = tune.check_kernel
+def check(cases, kernel, precision, device):
+    outcome = right(cases, kernel, precision, device)
+    if kernel == "fp16x2_mma" and "wrong" in sys.argv: outcome.faults.append("seeded")
+    return outcome
+tune.check_kernel = check
+assert main(["tune", "--device", "cuda"]) == 0
+main(["tune", "--show"])
+"""
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_tune_checks_what_was_never_chosen_here(library, tmp_path, wrong):
+    path = tmp_path / "tuning.json"
+    arguments = ["-c", TUNED, *(["wrong"] if wrong else [])]
+    said = run(library, arguments, FASTLINALG_SIMULATED_CC="89", FASTLINALG_TUNE=str(path))
+    verdict = "WRONG, never chosen: seeded" if wrong else "right"
+    line = f"sgemm fp16x2_mma: not chosen here before, checked against float64: {verdict}"
+    assert said.count(line) == 2, said
+    (entry,) = json.loads(path.read_text())["devices"]
+    assert entry["checked"] == [{"op": "sgemm", "kernel": "fp16x2_mma", "fault": "seeded" if wrong else ""}]
+    assert not (wrong and "fp16x2_mma" in entry["factors"].get("sgemm", {}))
 
 
 # ---------------------------------------------------------------- a device and a binary that do not match

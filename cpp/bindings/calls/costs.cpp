@@ -15,6 +15,7 @@
 #include "core/errors.h"
 #include "core/normalise.h"
 #include "core/operations.h"
+#include "device/hardware.h"
 #include "plan/accumulation_depth.h"
 #include "table/registry.h"
 
@@ -90,7 +91,7 @@ DeviceSpec spec_of_row(nb::handle row) {
   const std::size_t dot = capability.find('.');
   DeviceSpec spec = spec_of(10 * std::stoi(capability.substr(0, dot)) + std::stoi(capability.substr(dot + 1)),
                             int(number("sm_count")), int(number("clock_khz")));
-  spec.name = nb::cast<std::string>(row["name"]), spec.chip = chip_of(spec.name);
+  set_name(spec, nb::cast<std::string>(row["name"]));
   spec.l2_bytes = std::size_t(number("l2_cache"));
   if (row.attr("__contains__")("memory_bytes_per_us").is(nb::bool_(true)))
     spec.bytes_per_us = number("memory_bytes_per_us");
@@ -133,6 +134,28 @@ std::vector<double> estimate_us_of(const std::string& op, const std::string& ker
   });
 }
 
+// Why dispatch passes a GPU kernel by on a device that fl.devices() or a file of measurements describes, with all code.
+std::string passed_over_on_device(const std::string& op, const std::string& kernel, nb::handle device) {
+  const DeviceSpec spec = spec_of_row(device);
+  const bool wgmma = spec.has(needs_row(Needs::sm_90a).features);
+  return with_operation(op, [&]<class Args>() -> std::string {
+    const Kernel<Args>& row = find<Args>(kernel);
+    const char* const why = passed_over(row.needs, row.traits, spec, spec.compute_capability, wgmma);
+    return why ? why : "";
+  });
+}
+
+// For the tests: of strict rows that need so much, on a device of such a capability.
+std::string passed_over_with_needs(const std::string& needs, int compute_capability) {
+  for (const NeedsRow& row : needs_rows)
+    if (needs == row.name) {
+      const char* const why =
+          passed_over(row.needs, plain, spec_of(compute_capability, 1, 1), compute_capability, false);
+      return why ? why : "";
+    }
+  throw InvalidValue("there is no hardware '" + needs + "'");
+}
+
 // Whether dispatch prefers the kernel's sums to longer ones, on each shape.
 std::vector<bool> short_sums(const std::string& op, const std::string& kernel, const std::vector<ShapeRow>& shapes) {
   return with_operation(op, [&]<class Args>() {
@@ -153,6 +176,8 @@ void bind_costs(nb::module_& m) {
   m.def("cost_coefficients", cost_coefficients, nb::arg("op"), nb::arg("kernel"), nb::arg("chip") = "h200");
   m.def("estimate_us", estimate_us_of, nb::arg("op"), nb::arg("kernel"), nb::arg("shapes"),
         nb::arg("coefficients") = std::vector<double>(), nb::arg("device") = nb::none());
+  m.def("passed_over", passed_over_on_device, nb::arg("op"), nb::arg("kernel"), nb::arg("device"));
+  m.def("passed_over_with_needs", passed_over_with_needs, nb::arg("needs"), nb::arg("compute_capability"));
   m.def("short_sums", short_sums, nb::arg("op"), nb::arg("kernel"), nb::arg("shapes"));
 }
 

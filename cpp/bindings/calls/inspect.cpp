@@ -48,6 +48,20 @@ nb::dict traits_row(const Kernel<Args>& kernel) {
   return row;
 }
 
+// Why dispatch leaves a row to kernel= on every device that can run it; "" if some device's may take it.
+template <class Args>
+std::string passed_over_everywhere(const Kernel<Args>& kernel) {
+  std::string found;
+  for (int i = 0; on_cuda(kernel.needs) && i < cuda::device_count(); ++i) {
+    const Device device{Device::cuda, i};
+    if (!why_not_on(kernel.needs, i).empty()) continue;
+    const char* const why = passed_over(kernel, device);
+    if (!why) return "";
+    found = why;
+  }
+  return found;
+}
+
 template <class Args>
 nb::list kernel_rows() {
   nb::list rows;
@@ -59,6 +73,7 @@ nb::list kernel_rows() {
     row["needs"] = needs_name(kernel.needs);
     row["available"] = reason.empty();
     row["reason"] = reason;
+    row["passed_over"] = passed_over_everywhere(kernel);
     row["blurb"] = kernel.blurb;
     row["traits"] = traits_row(kernel);
     rows.append(row);
@@ -266,7 +281,6 @@ void bind_inspection(nb::module_& m) {
   m.def("expected_code", expected_code_for_tests, nb::arg("architectures"), nb::arg("compute_capability"),
         nb::arg("only_ptx") = false, nb::arg("no_ptx") = false);
   m.def("pretended", pretended_for_tests, nb::arg("compute_capability"), nb::arg("text"));
-  m.def("tensor_cores_pay", tensor_cores_pay, nb::arg("compute_capability"));
   m.def("cuda_memory_info", memory_info, nb::arg("device"));
   m.def(
       "cuda_trim",

@@ -129,6 +129,7 @@ void bind_tuning(nanobind::module_& m) {
   m.def("set_tuning", set, nb::arg("kind"), nb::arg("name"), nb::arg("rows"));
   m.def("clear_tuning", [] { set_tuning({}), loaded = true; });
   m.def("cpu_name", cpu_name);
+  m.def("tuned_name", tuned_name, nb::arg("device"));
   m.def("rule_estimates", rule_estimates, nb::arg("op"), nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch"),
         nb::arg("trans_a"), nb::arg("trans_b"), nb::arg("precision"), nb::arg("device"));
 }

@@ -7,7 +7,9 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <atomic>
+#include <climits>
 
 #include "core/context.h"
 
@@ -99,7 +101,8 @@ bool has_clusters(const Context& ctx) {
 template <auto KERNEL, class... Args>
 void launch_kernel(const LaunchShape& shape, const Context& ctx, const Args&... args) {
   bool waits = false;
-  const int most = shape.most_shared_bytes > 0 ? shape.most_shared_bytes : shape.shared_bytes;
+  const int limit = static_cast<int>(ctx.device->shared_per_block);
+  const int most = std::min(limit, shape.most_shared_bytes > 0 ? shape.most_shared_bytes : shape.shared_bytes);
   if (prepare_kernel<KERNEL>(waits, most) != cudaSuccess) return;
   cudaLaunchAttribute attributes[2] = {};
   unsigned count = 0;
@@ -116,7 +119,8 @@ void launch_kernel(const LaunchShape& shape, const Context& ctx, const Args&... 
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(shape.blocks);
   config.blockDim = dim3(static_cast<unsigned>(shape.threads));
-  config.dynamicSmemBytes = static_cast<std::size_t>(shape.shared_bytes);
+  // More than a block may have is an error of the runtime, on a device that only pretends to have no more too.
+  config.dynamicSmemBytes = static_cast<std::size_t>(shape.shared_bytes <= limit ? shape.shared_bytes : INT_MAX);
   config.stream = stream(ctx);
   config.attrs = attributes;
   config.numAttrs = count;

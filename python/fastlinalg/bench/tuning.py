@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -44,6 +44,7 @@ class Sample:
     rule_us: float
     us: float
     strict: bool = True
+    passed_over: bool = False  # the rules alone do not choose it here
 
 
 Group = list[Sample]  # the rows of one problem
@@ -91,21 +92,28 @@ def estimates(problem: Problem, device: str) -> dict[str, float]:
     return dict(_core.rule_estimates(problem.op, *shape, trans_a, problem.trans_b, "accurate", device))
 
 
-def _worth_measuring(found: dict[str, float]) -> dict[str, float]:
-    order = sorted(found, key=found.__getitem__)[:MOST_ROWS]
-    return {name: found[name] for name in order if found[name] <= CLOSE * found[order[0]]}
+def _worth_measuring(found: dict[str, float], passed_over: Collection[str]) -> dict[str, float]:
+    """The best by the rules, as far as they are close to the one that these would choose."""
+    order = sorted(found, key=found.__getitem__)
+    best = next((found[name] for name in order if name not in passed_over), math.inf)
+    return {name: found[name] for name in [name for name in order if found[name] <= CLOSE * best][:MOST_ROWS]}
 
 
-def measure(op: str, device: str, note: Callable[[str], None]) -> list[Group]:
-    """Time the rows that may be chosen on each problem; those with other bits than the rest are left out on the CPU."""
+def measure(op: str, device: str, note: Callable[[str], None], wrong: Collection[str] = ()) -> list[Group]:
+    """Time the rows that may be chosen on each problem.
+
+    Left out are those with other bits than the rest on the CPU, and those that were found to be wrong.
+    """
     strict = {row.name: row.strict for row in fl.kernels(op)}
+    passed_over = {row.name for row in fl.kernels(op) if row.passed_over}
     plan = Plan(5, 3e4) if device == "cpu" else Plan(5, 1e4)
     todo = problems(op, device)
     groups: list[Group] = []
     outsiders: set[str] = set()
     for number, problem in enumerate(todo, 1):
         note(f"{op} {problem.label} ({number} of {len(todo)})")
-        rules = _worth_measuring(estimates(problem, device))
+        found = {name: us for name, us in estimates(problem, device).items() if name not in wrong}
+        rules = _worth_measuring(found, passed_over)
         if len(rules) < 2:
             continue
         session: Any = (HostSession if device == "cpu" else DeviceSession)(problem, Operands(problem, SEED))
@@ -114,7 +122,12 @@ def measure(op: str, device: str, note: Callable[[str], None]) -> list[Group]:
             outsiders |= _other_bits(results)
         contenders = [session.ours(name) for name in results if name not in outsiders]
         timings = session.measure(contenders, plan, lambda _: None)
-        groups.append([Sample(c.name, rules[c.name], timings[c.name].median, strict[c.name]) for c in contenders])
+        groups.append(
+            [
+                Sample(c.name, rules[c.name], timings[c.name].median, strict[c.name], c.name in passed_over)
+                for c in contenders
+            ]
+        )
     kept = [[sample for sample in group if sample.kernel not in outsiders] for group in groups]
     return [group for group in kept if len(group) > 1]
 
@@ -183,7 +196,7 @@ def loss(groups: Sequence[Group], factors: dict[str, Knots]) -> float:
 
 
 def _chosen(rows: Sequence[Sample], factors: dict[str, Knots]) -> Sample:
-    by_rule = min(rows, key=lambda s: s.rule_us)
+    by_rule = min(rows, key=lambda s: (s.passed_over, s.rule_us))
     if by_rule.kernel not in factors:
         return by_rule
     known = [s for s in rows if s.kernel in factors]
@@ -204,7 +217,7 @@ def judge(op: str, groups: Sequence[Group]) -> Tuned:
     return result
 
 
-def tune(device: str, note: Callable[[str], None]) -> list[Tuned]:
-    """Measure all operations of one kind of device that leave a choice."""
+def tune(device: str, note: Callable[[str], None], wrong: Mapping[str, Collection[str]] | None = None) -> list[Tuned]:
+    """Measure all operations of one kind of device that leave a choice; `wrong` are rows to leave out of each."""
     _core.clear_tuning()
-    return [judge(op, measure(op, device, note)) for op in SHAPES[device]]
+    return [judge(op, measure(op, device, note, (wrong or {}).get(op, ()))) for op in SHAPES[device]]

@@ -63,7 +63,9 @@ def kernel_counts(kernels: list[dict[str, Any]]) -> list[tuple[str, str]]:
     reasons = Counter(row["reason"] for row in kernels if not row["available"])
     runs = len(kernels) - reasons.total()
     missing = [("", f"{count} not here: {reason}") for reason, count in reasons.items()]
-    return [("kernels", f"{runs} of {len(kernels)} run here; info --kernels shows them"), *missing]
+    passed_over = Counter(row["passed_over"] for row in kernels if row["available"] and row["passed_over"])
+    by_name = [("", f"{count} by name alone: {reason}") for reason, count in passed_over.items()]
+    return [("kernels", f"{runs} of {len(kernels)} run here; info --kernels shows them"), *missing, *by_name]
 
 
 def unavailable(cuda: dict[str, Any]) -> str:
@@ -75,7 +77,7 @@ def kernel_table(kernels: list[dict[str, Any]]) -> list[str]:
     """One line per kernel."""
     rows = [("OP", "KERNEL", "DEVICE", "NEEDS", "RUNS", "")]
     for row in kernels:
-        runs = "yes" if row["available"] else "no"
+        runs = "no" if not row["available"] else "by name" if row["passed_over"] else "yes"
         rows.append((row["op"], row["name"], row["device"], row["needs"], runs, row["blurb"]))
     return aligned(rows)
 

@@ -8,14 +8,18 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import fastlinalg as fl
 
 from .. import _core
+from .._cases import cases
+from .._info import OPERATIONS
 from ._text import aligned
 from .info import unavailable
+from .selftest import check_kernel
 
 FORMAT = 1
 
@@ -107,6 +111,9 @@ def _describe(device: dict[str, Any]) -> list[str]:
             f"  {found['op']}: {found['shapes']} shapes, chosen over best row {found['before']:.3f} by the rules, "
             f"{found['after']:.3f} tuned; {verdict}"
         )
+    for checked in device.get("checked", ()):
+        fault = f"WRONG, never chosen: {checked['fault']}" if checked["fault"] else "right"
+        lines.append(f"  {checked['op']} {checked['kernel']}: not chosen here before, checked against float64: {fault}")
     rows = [
         (f"    {op}", name, " ".join(f"{us:.3g}:{factor:.2f}" for us, factor in knots))
         for op, names in device["factors"].items()
@@ -152,15 +159,33 @@ def _measure(kind: str) -> dict[str, Any]:
         if terminal:
             print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
-    found = tune(kind, note)
+    _core.clear_tuning()
+    checked = _check_passed_over(kind, note)
+    wrong = {op: [row["kernel"] for row in checked if row["op"] == op and row["fault"]] for op in OPERATIONS}
+    found = tune(kind, note, wrong)
     note("")
     return {
         "kind": kind,
-        "name": _core.cpu_name() if kind == "cpu" else fl.devices()[0]["name"],
+        "name": _core.cpu_name() if kind == "cpu" else _core.tuned_name(0),
         "measured": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "threads": fl.get_num_threads(),
         "found": [
             {"op": t.op, "shapes": t.shapes, "before": round(t.before, 4), "after": round(t.after, 4)} for t in found
         ],
+        "checked": checked,
         "factors": {t.op: t.factors for t in found if t.factors},
     }
+
+
+def _check_passed_over(kind: str, note: Callable[[str], None]) -> list[dict[str, str]]:
+    """Kernels that were never chosen on this chip, against float64 before they are timed; "fault" is "" if right."""
+    checked = []
+    for op in OPERATIONS:
+        rows = [row for row in fl.kernels(op) if row.device == kind and row.available and row.passed_over]
+        quick = list(cases(op, quick=True)) if rows else []
+        for row in rows:
+            note(f"{op} {row.name}: checked against float64")
+            outcome = check_kernel(quick, row.name, "strict" if row.strict else "accurate", kind)
+            fault = "" if outcome.passed else next(iter(outcome.faults), "it took none of the cases")
+            checked.append({"op": op, "kernel": row.name, "fault": fault})
+    return checked
