@@ -14,6 +14,7 @@ struct Simd256 {
   using V = __m256;
   using Mask = __m256i;
   static constexpr int W = 8;
+  using Streamed = Simd256;        // turns what a transpose streams
   static constexpr int block = 8;  // side of the register transpose
   // 6x16: 12 accumulators, 2 vectors of B, 1 broadcast of A: 15 of 16 registers.
   static constexpr int MR = 6, NV = 2;

@@ -7,86 +7,146 @@
 #include "core/context.h"
 #include "core/problem.h"
 #include "plan/cpu_blocking.h"
+#include "runtime/cache_sizes.h"
 #include "runtime/thread_pool.h"
 
 namespace fl {
 namespace {
 
-// Results larger than this do not fit the caches: written past them, they need not be read first.
-constexpr int64_t stream_from = int64_t(16) << 20;
+// The operand and the result both pass through the last level, which other cores use too. What does not fit is written
+// past the caches, so that it need not be read first.
+inline bool beyond_caches(const TransposeArgs& p) { return 8 * p.m * p.n * p.batch > int64_t(last_level_cache() / 2); }
 
-struct Plane {  // b[j * b_rs + i] = a[i * a_rs + j]
-  int64_t m, n;
-  const float* a;
-  int64_t a_rs;
-  float* b;
-  int64_t b_rs;
-};
-
-// The block that is staged, measured on 2048x512, 4096x4096, 10007x4099 and 1000000x16. With a power-of-two row length
-// all source rows share a few sets of every cache: one line of each, and no prefetch, which would evict what it
-// fetched.
+// How a call is cut into blocks, each of which is staged. `down`: the next block is the one below, else the one beside.
 struct Cut {
   int64_t rows, columns;
-  bool stream, prefetch;
-  bool by_columns = false;  // strips of columns of the source are the tasks
+  bool stream, down = false;
 };
 inline Cut choose_cut(const TransposeArgs& p, int threads) {
-  const bool stream = 4 * p.m * p.n * p.batch > stream_from;
-  if (p.n <= 16 || (stream && p.a.rs % 1024 == 0)) return {128, 16, stream, false};
-  if (stream) return {stage_rows, stage_columns, true, true};
-  // Several threads, all in the caches: a thread keeps to some rows of the result, else their lines move from core to
-  // core (2048x512 on two threads: 111 us, 200 by strips of source rows; on one thread those are faster, 195 to 233).
-  if (threads > 1 && p.n >= 64 * threads) return {stage_rows, 32, false, false, true};
-  return {128, 64, false, false};
+  if (beyond_caches(p)) return p.n <= 16 ? Cut{64, 16, true} : Cut{256, 32, true};
+  if (p.n <= 16) return {128, 16, false};
+  // Several threads: each keeps to some rows of the result, else their lines move from core to core.
+  return {128, 64, false, threads > 1 && p.n >= 64 * threads};
 }
 
-// stage[j * pitch + i] = a[i * rs + j]
+// Where a block begins.
+struct Place {
+  int64_t batch, i, j;
+};
+
+// The blocks of a call in the order in which they are turned.
+struct Blocks {
+  Blocks(const TransposeArgs& args, int threads) : p(args), cut(choose_cut(args, threads)) {
+    const bool on_lines = p.b.rs % 16 == 0 && p.b.bs % 16 == 0 && reinterpret_cast<uintptr_t>(p.b.data) % 64 == 0;
+    overlap = cut.stream && !on_lines ? 16 : 0;
+    row_blocks = ceil_div(p.m, cut.rows), column_blocks = ceil_div(p.n, cut.columns);
+    count = row_blocks * column_blocks * p.batch;
+  }
+  Place at(int64_t index) const {
+    const int64_t in_row = cut.down ? row_blocks : column_blocks, of_matrix = row_blocks * column_blocks;
+    const int64_t outer = index % of_matrix / in_row, inner = index % in_row;
+    return {index / of_matrix, (cut.down ? inner : outer) * cut.rows, (cut.down ? outer : inner) * cut.columns};
+  }
+  int64_t above(const Place& at) const { return at.i ? overlap : 0; }
+  const float* source(const Place& at) const {
+    return p.a.data + at.batch * p.a.bs + (at.i - above(at)) * p.a.rs + at.j;
+  }
+
+  const TransposeArgs& p;
+  const Cut cut;
+  // Rows that a block has in common with the one above it. Runs that are streamed then begin and end at lines, wherever
+  // the rows of the result do: a line written in two parts is read twice, and holds up the stores behind it (10007x4099:
+  // 0.3 to 0.7 of a copy).
+  int64_t overlap;
+  int64_t row_blocks, column_blocks, count;
+};
+
+// What has fewer rows or columns than S::block.
+template <class S>
+void turn_edge(const float* a, int64_t rs, int64_t rows, int64_t columns, float* stage, int64_t pitch) {
+  if constexpr (requires { S::transpose_part(a, rs, rows, columns, stage, pitch); }) {
+    for (int64_t j = 0; j < columns; j += S::block)
+      S::transpose_part(a + j, rs, rows, columns - j, stage + j * pitch, pitch);
+  } else if (rows < S::block) {
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j) stage[j * pitch + i] = a[i * rs + j];
+  } else {
+    for (int64_t j = 0; j < columns; ++j)
+      for (int64_t i = 0; i < S::block; ++i) stage[j * pitch + i] = a[i * rs + j];
+  }
+}
+
+// To L2: a block of rows a power of two apart is more than the few sets of L1 that it falls into.
+inline void fetch(const float* p) { __builtin_prefetch(p, 0, 2); }
+
+// stage[j * pitch + i] = a[i * rs + j]. Meanwhile the block at `next` is fetched, if any.
 template <class S>
 void turn_to_stage(const float* a, int64_t rs, int64_t rows, int64_t columns, float* stage, int64_t pitch,
-                   bool prefetch) {
+                   const float* next) {
   int64_t i = 0;
   for (; i + S::block <= rows; i += S::block) {
     int64_t j = 0;
     for (; j + S::block <= columns; j += S::block) {
-      if (prefetch && j % 16 == 0)
-        for (int q = 0; q < S::block; ++q) __builtin_prefetch(a + (i + 8 + q) * rs + j);
+      if (next && j % 16 == 0)
+        for (int q = 0; q < S::block; ++q) fetch(next + (i + q) * rs + j);
       S::transpose(a + i * rs + j, rs, S::block, stage + j * pitch + i, pitch);
     }
-    for (; j < columns; ++j)
-      for (int64_t q = i; q < i + S::block; ++q) stage[j * pitch + q] = a[q * rs + j];
+    if (j < columns) turn_edge<S>(a + i * rs + j, rs, S::block, columns - j, stage + j * pitch + i, pitch);
+    if (next)  // the line more that rows have which do not begin at one
+      for (int q = 0; q < S::block; ++q) fetch(next + (i + q) * rs + columns - 1);
   }
-  for (; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j) stage[j * pitch + i] = a[i * rs + j];
+  if (i < rows) turn_edge<S>(a + i * rs, rs, rows - i, columns, stage + i, pitch);
 }
 
+// How far behind the beginning of a line it is, in floats.
+inline int64_t in_line(const float* p) { return int64_t(reinterpret_cast<uintptr_t>(p) / 4 % 16); }
+
 template <class S>
-void turn_block(const Plane& p, int64_t i0, int64_t rows, int64_t j0, int64_t columns, float* stage, const Cut& cut) {
-  const int64_t pitch = cut.rows + 16;
-  turn_to_stage<S>(p.a + i0 * p.a_rs + j0, p.a_rs, rows, columns, stage, pitch, cut.prefetch);
-  for (int64_t j = 0; j < columns; ++j) S::copy(p.b + (j0 + j) * p.b_rs + i0, stage + j * pitch, rows, cut.stream);
+void turn_block(const Blocks& blocks, const Place& at, float* stage, const float* next) {
+  const TransposeArgs& p = blocks.p;
+  const Cut& cut = blocks.cut;
+  const int64_t above = blocks.above(at), pitch = cut.rows + blocks.overlap + 16;
+  const int64_t rows = p.m - at.i < cut.rows ? p.m - at.i : cut.rows,
+                columns = p.n - at.j < cut.columns ? p.n - at.j : cut.columns;
+  turn_to_stage<S>(blocks.source(at), p.a.rs, above + rows, columns, stage, pitch, next);
+  float* const b = p.b.data + at.batch * p.b.bs + at.j * p.b.rs + at.i;
+  if (!blocks.overlap) {
+    for (int64_t j = 0; j < columns; ++j) S::copy(b + j * p.b.rs, stage + j * pitch, rows, cut.stream);
+    return;
+  }
+  const bool last = at.i + rows == p.m;
+  for (int64_t j = 0; j < columns; ++j) {
+    float* const run = b + j * p.b.rs;
+    const int64_t begin = above ? -in_line(run) : 0, end = last ? rows : rows - in_line(run + rows);
+    S::copy(run + begin, stage + j * pitch + above + begin, end - begin, true);
+  }
+}
+
+// Blocks that follow each other make a task. At its end a thread waits for what it streamed.
+inline int64_t blocks_of_task(const Blocks& blocks, int threads) {
+  if (threads == 1) return blocks.count;
+  const int64_t enough = ceil_div(65536, blocks.cut.rows * blocks.cut.columns);
+  const int64_t even = ceil_div(blocks.count, 8 * int64_t(threads));
+  return even > enough ? even : enough;
 }
 
 template <class S>
 void turn(const TransposeArgs& p, const Context& context) {
-  const Cut cut = choose_cut(p, context.threads);
-  const int64_t row_blocks = ceil_div(p.m, cut.rows), column_blocks = ceil_div(p.n, cut.columns);
-  // A task is a strip of rows; if there are too few, one of columns.
-  const bool by_rows = !cut.by_columns && (row_blocks >= 4 * context.threads || row_blocks >= column_blocks);
-  const int64_t strips = by_rows ? row_blocks : column_blocks, steps = by_rows ? column_blocks : row_blocks;
+  const Blocks blocks(p, context.threads);
+  const int64_t together = blocks_of_task(blocks, context.threads);
   auto task = [&](int64_t index, int slot) {
-    const int64_t batch = index / strips, strip = index % strips;
     float* const stage = static_cast<float*>(context.workspace) + slot * int64_t(stage_bytes / sizeof(float));
-    const Plane plane{p.m, p.n, p.a.data + batch * p.a.bs, p.a.rs, p.b.data + batch * p.b.bs, p.b.rs};
-    for (int64_t step = 0; step < steps; ++step) {
-      const int64_t i = (by_rows ? strip : step) * cut.rows, j = (by_rows ? step : strip) * cut.columns;
-      const int64_t rows = p.m - i < cut.rows ? p.m - i : cut.rows,
-                    columns = p.n - j < cut.columns ? p.n - j : cut.columns;
-      turn_block<S>(plane, i, rows, j, columns, stage, cut);
+    const int64_t first = index * together, behind = first + together < blocks.count ? first + together : blocks.count;
+    Place at = blocks.at(first);
+    for (int64_t block = first; block < behind; ++block) {
+      const Place next = block + 1 < blocks.count ? blocks.at(block + 1) : at;
+      if (blocks.cut.stream) turn_block<typename S::Streamed>(blocks, at, stage, blocks.source(next));
+      else turn_block<S>(blocks, at, stage, nullptr);
+      at = next;
     }
-    if (cut.stream) S::fence();
+    if (blocks.cut.stream) S::fence();
   };
-  parallel_for(p.batch * strips, context.threads, task);
+  parallel_for(ceil_div(blocks.count, together), context.threads, task);
 }
 
 // Row j of the result is a contiguous column of A already, or the other way round: nothing has to be turned.
@@ -95,7 +155,7 @@ void copy_rows(const TransposeArgs& p, const Context& context) {
   const bool columns = p.b.cs == 1;  // b(j, :) = a(:, j); otherwise b(:, i) = a(i, :)
   const int64_t lines = columns ? p.n : p.m, length = columns ? p.m : p.n;
   const int64_t from = columns ? p.a.cs : p.a.rs, to = columns ? p.b.rs : p.b.cs;
-  const bool stream = 4 * p.m * p.n * p.batch > stream_from && length >= 64;
+  const bool stream = beyond_caches(p) && length >= 64;
   const int64_t group = length >= 65536 ? 1 : 65536 / length, groups = ceil_div(lines, group);
   auto task = [&](int64_t index, int) {
     const int64_t batch = index / groups, first = index % groups * group,
@@ -132,8 +192,8 @@ void exchange_tiles(float* b, int64_t rs, int64_t size, int64_t i, int64_t j, fl
   float *const one = b + i * rs + j, *const other = b + j * rs + i, *const second = stage + exchanged * pitch;
   const int64_t rows = size - i < exchanged ? size - i : exchanged,
                 columns = size - j < exchanged ? size - j : exchanged;
-  turn_to_stage<S>(one, rs, rows, columns, stage, pitch, false);
-  if (i != j) turn_to_stage<S>(other, rs, columns, rows, second, pitch, false);
+  turn_to_stage<S>(one, rs, rows, columns, stage, pitch, nullptr);
+  if (i != j) turn_to_stage<S>(other, rs, columns, rows, second, pitch, nullptr);
   for (int64_t c = 0; c < columns; ++c) S::copy(other + c * rs, stage + c * pitch, rows, false);
   if (i == j) return;
   for (int64_t r = 0; r < rows; ++r) S::copy(one + r * rs, second + r * pitch, columns, false);

@@ -13,6 +13,7 @@ struct Simd {
   typedef float V __attribute__((vector_size(16)));
   using Mask = int;
   static constexpr int W = 4;
+  using Streamed = Simd;  // turns what a transpose streams
   static constexpr int block = 4;
 #if defined(__aarch64__)
   static constexpr int MR = 8, NV = 3;  // 24 accumulators of 32 registers
