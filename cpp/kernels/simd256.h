@@ -14,8 +14,9 @@ struct Simd256 {
   using V = __m256;
   using Mask = __m256i;
   static constexpr int W = 8;
-  using Streamed = Simd256;        // turns what a transpose streams
-  static constexpr int block = 8;  // side of the register transpose
+  using Far = Simd256;                   // what turns matrices that the caches do not hold
+  static constexpr bool streams = true;  // whether it can write past the caches
+  static constexpr int block = 8;        // side of the register transpose
   // 6x16: 12 accumulators, 2 vectors of B, 1 broadcast of A: 15 of 16 registers.
   static constexpr int MR = 6, NV = 2;
   static constexpr CpuBlocking blocking = avx2_blocking;

@@ -17,13 +17,18 @@ namespace {
 // past the caches, so that it need not be read first.
 inline bool beyond_caches(const TransposeArgs& p) { return 8 * p.m * p.n * p.batch > int64_t(last_level_cache() / 2); }
 
-// How a call is cut into blocks, each of which is staged. `down`: the next block is the one below, else the one beside.
+// How a call is cut into blocks, each of which is staged. `far`: beyond the caches, so that the next block is fetched
+// ahead, and runs are streamed where S can. `down`: the next block is the one below, else the one beside.
 struct Cut {
   int64_t rows, columns;
-  bool stream, down = false;
+  bool far, down = false;
 };
-inline Cut choose_cut(const TransposeArgs& p, int threads) {
-  if (beyond_caches(p)) return p.n <= 16 ? Cut{64, 16, true} : Cut{256, 32, true};
+template <class S>
+Cut choose_cut(const TransposeArgs& p, int threads) {
+  if (beyond_caches(p)) {
+    if (p.n <= 16) return {S::streams ? 64 : 128, 16, true};
+    return {256, p.n <= 48 ? p.n : 32, true};
+  }
   if (p.n <= 16) return {128, 16, false};
   // Several threads: each keeps to some rows of the result, else their lines move from core to core.
   return {128, 64, false, threads > 1 && p.n >= 64 * threads};
@@ -36,9 +41,9 @@ struct Place {
 
 // The blocks of a call in the order in which they are turned.
 struct Blocks {
-  Blocks(const TransposeArgs& args, int threads) : p(args), cut(choose_cut(args, threads)) {
+  Blocks(const TransposeArgs& args, const Cut& how, bool streams) : p(args), cut(how) {
     const bool on_lines = p.b.rs % 16 == 0 && p.b.bs % 16 == 0 && reinterpret_cast<uintptr_t>(p.b.data) % 64 == 0;
-    overlap = cut.stream && !on_lines ? 16 : 0;
+    overlap = streams && cut.far && !on_lines ? 16 : 0;
     row_blocks = ceil_div(p.m, cut.rows), column_blocks = ceil_div(p.n, cut.columns);
     count = row_blocks * column_blocks * p.batch;
   }
@@ -55,8 +60,8 @@ struct Blocks {
   const TransposeArgs& p;
   const Cut cut;
   // Rows that a block has in common with the one above it. Runs that are streamed then begin and end at lines, wherever
-  // the rows of the result do: a line written in two parts is read twice, and holds up the stores behind it (10007x4099:
-  // 0.3 to 0.7 of a copy).
+  // the rows of the result do. A line written in two parts is read twice, and holds up the stores behind it: 0.3 to 0.7
+  // of a copy at 10007x4099.
   int64_t overlap;
   int64_t row_blocks, column_blocks, count;
 };
@@ -111,7 +116,7 @@ void turn_block(const Blocks& blocks, const Place& at, float* stage, const float
   turn_to_stage<S>(blocks.source(at), p.a.rs, above + rows, columns, stage, pitch, next);
   float* const b = p.b.data + at.batch * p.b.bs + at.j * p.b.rs + at.i;
   if (!blocks.overlap) {
-    for (int64_t j = 0; j < columns; ++j) S::copy(b + j * p.b.rs, stage + j * pitch, rows, cut.stream);
+    for (int64_t j = 0; j < columns; ++j) S::copy(b + j * p.b.rs, stage + j * pitch, rows, cut.far);
     return;
   }
   const bool last = at.i + rows == p.m;
@@ -132,7 +137,7 @@ inline int64_t blocks_of_task(const Blocks& blocks, int threads) {
 
 template <class S>
 void turn(const TransposeArgs& p, const Context& context) {
-  const Blocks blocks(p, context.threads);
+  const Blocks blocks(p, choose_cut<S>(p, context.threads), S::streams);
   const int64_t together = blocks_of_task(blocks, context.threads);
   auto task = [&](int64_t index, int slot) {
     float* const stage = static_cast<float*>(context.workspace) + slot * int64_t(stage_bytes / sizeof(float));
@@ -140,11 +145,11 @@ void turn(const TransposeArgs& p, const Context& context) {
     Place at = blocks.at(first);
     for (int64_t block = first; block < behind; ++block) {
       const Place next = block + 1 < blocks.count ? blocks.at(block + 1) : at;
-      if (blocks.cut.stream) turn_block<typename S::Streamed>(blocks, at, stage, blocks.source(next));
+      if (blocks.cut.far) turn_block<typename S::Far>(blocks, at, stage, blocks.source(next));
       else turn_block<S>(blocks, at, stage, nullptr);
       at = next;
     }
-    if (blocks.cut.stream) S::fence();
+    if (blocks.cut.far) S::fence();
   };
   parallel_for(ceil_div(blocks.count, together), context.threads, task);
 }
@@ -183,24 +188,26 @@ inline void turn_strided(const TransposeArgs& p, const Context& context) {
 }
 
 // ---------------------------------------------------------------- a square matrix onto itself
-constexpr int64_t exchanged = 64;  // the side of a tile; two of them are staged
+// The side of a tile; two of them are staged. Rows a multiple of 4 KiB apart all fall into the same few sets of L1, and
+// the fewer tiles, the fewer times they leave it (1024x1024: 140 us with a side of 128, 205 with 64; 1000x1000 127 and
+// 103).
+inline int64_t tile_side(const TransposeArgs& p) { return p.b.rs % 1024 == 0 ? 128 : 64; }
 
 // The tile at (i, j) and its mirror image change places.
-template <class S>
+template <class S, int64_t side>
 void exchange_tiles(float* b, int64_t rs, int64_t size, int64_t i, int64_t j, float* stage) {
-  constexpr int64_t pitch = exchanged + 16;
-  float *const one = b + i * rs + j, *const other = b + j * rs + i, *const second = stage + exchanged * pitch;
-  const int64_t rows = size - i < exchanged ? size - i : exchanged,
-                columns = size - j < exchanged ? size - j : exchanged;
+  constexpr int64_t pitch = side + 16;
+  float *const one = b + i * rs + j, *const other = b + j * rs + i, *const second = stage + side * pitch;
+  const int64_t rows = size - i < side ? size - i : side, columns = size - j < side ? size - j : side;
   turn_to_stage<S>(one, rs, rows, columns, stage, pitch, nullptr);
   if (i != j) turn_to_stage<S>(other, rs, columns, rows, second, pitch, nullptr);
   for (int64_t c = 0; c < columns; ++c) S::copy(other + c * rs, stage + c * pitch, rows, false);
   if (i == j) return;
   for (int64_t r = 0; r < rows; ++r) S::copy(one + r * rs, second + r * pitch, columns, false);
 }
-inline void exchange_elements(const Matrix& b, int64_t size, int64_t i0, int64_t j0) {
-  for (int64_t i = i0; i < size && i < i0 + exchanged; ++i)
-    for (int64_t j = j0; j < i && j < j0 + exchanged; ++j) {
+inline void exchange_elements(const Matrix& b, int64_t size, int64_t side, int64_t i0, int64_t j0) {
+  for (int64_t i = i0; i < size && i < i0 + side; ++i)
+    for (int64_t j = j0; j < i && j < j0 + side; ++j) {
       float &one = b.data[i * b.rs + j * b.cs], &other = b.data[j * b.rs + i * b.cs];
       const float kept = one;
       one = other, other = kept;
@@ -209,14 +216,15 @@ inline void exchange_elements(const Matrix& b, int64_t size, int64_t i0, int64_t
 
 template <class S>
 void exchange(const TransposeArgs& p, const Context& context) {
-  const int64_t side = ceil_div(p.m, exchanged), pairs = side * (side + 1) / 2;
+  const int64_t side = tile_side(p), tiles = ceil_div(p.m, side), pairs = tiles * (tiles + 1) / 2;
   auto task = [&](int64_t index, int slot) {
     const Matrix b{p.b.data + index / pairs * p.b.bs, p.b.rs, p.b.cs};
     int64_t column = index % pairs, row = 0;  // of the lower triangle of tiles
     while (column > row) column -= ++row;
-    if (b.cs != 1) return exchange_elements(b, p.m, row * exchanged, column * exchanged);
+    if (b.cs != 1) return exchange_elements(b, p.m, side, row * side, column * side);
     float* const stage = static_cast<float*>(context.workspace) + slot * int64_t(stage_bytes / sizeof(float));
-    exchange_tiles<S>(b.data, b.rs, p.m, row * exchanged, column * exchanged, stage);
+    if (side == 64) exchange_tiles<S, 64>(b.data, b.rs, p.m, row * side, column * side, stage);
+    else exchange_tiles<S, 128>(b.data, b.rs, p.m, row * side, column * side, stage);
   };
   parallel_for(p.batch * pairs, context.threads, task);
 }

@@ -32,9 +32,9 @@ SgemmArgs transposed(const SgemmArgs& p);
 // Into how many ranges of columns a product of few rows is cut, for each four rows of each product of a batch.
 int64_t rows_tasks(const SgemmArgs& p, int threads);
 
-// What a thread of a transpose stages before it writes whole lines: at most 256 x 64 floats, each column with the sixteen
-// rows above that its block has in common with another, and sixteen of padding.
-constexpr std::size_t stage_bytes = std::size_t((256 + 16 + 16) * 64) * sizeof(float);
+// What a thread of a transpose stages before it writes whole lines: at most two tiles of 128 x 128 floats, each column
+// with sixteen of padding.
+constexpr std::size_t stage_bytes = std::size_t(2 * 128 * (128 + 16)) * sizeof(float);
 
 // C is cut into rows x columns tasks.
 struct Grid {

@@ -101,6 +101,18 @@ def test_larger_than_the_caches(row):
 
 
 @every_row
+def test_blocks_of_large_results_meet_at_lines(row):
+    """Past the caches a block writes whole lines, those it shares with its neighbour included: none is left out."""
+    for shape in ((3, 1025, 1031), (5, 511, 1040), (8195, 257), (2305, 1000), (2319, 1001), (300007, 13), (90001, 41)):
+        a = numbered(*shape)
+        for layout in ("C", "shifted", "padded_rows"):
+            out = result((*shape[:-2], *shape[:-3:-1]), layout)
+            fl.transpose(a, out=out.array, kernel=row.name)
+            assert_same_bits(out.array, a.swapaxes(-1, -2), f"{shape} {layout}")
+            out.assert_intact(f"{shape} {layout}")
+
+
+@every_row
 def test_signalling_nan_payloads_survive(row):
     payloads = np.array([0x7F800001, 0xFFBFFFFF, 0x7FC0DEAD, 0x00000001, 0x80000000, 0x807FFFFF], np.uint32).view(
         np.float32

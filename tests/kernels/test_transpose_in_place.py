@@ -67,6 +67,17 @@ def test_views(row, name):
 
 
 @every_row
+def test_rows_a_power_of_two_apart(row):
+    """They are exchanged in larger tiles."""
+    for n in (1, 40, 127, 129, 300):
+        parent = numbered(n + 1, 1024)
+        a, expected = parent[:n, 7 : n + 7], parent.copy()
+        expected[:n, 7 : n + 7] = a.T.copy()
+        fl.transpose(a, out=a, kernel=row.name)
+        assert_same_bits(parent, expected, f"{n}")
+
+
+@every_row
 def test_batches(row):
     for lead, n in product(((3,), (2, 3), (0,), (1, 2, 1)), (1, 6, 33, 65)):
         a = numbered(*lead, n, n)

@@ -13,7 +13,8 @@ struct Simd {
   typedef float V __attribute__((vector_size(16)));
   using Mask = int;
   static constexpr int W = 4;
-  using Streamed = Simd;  // turns what a transpose streams
+  using Far = Simd;                       // what turns matrices that the caches do not hold
+  static constexpr bool streams = false;  // whether it can write past the caches
   static constexpr int block = 4;
 #if defined(__aarch64__)
   static constexpr int MR = 8, NV = 3;  // 24 accumulators of 32 registers
