@@ -21,7 +21,7 @@ source_tree = pytest.mark.skipif(not KERNELS, reason="needs the source tree")
 
 # ---------------------------------------------------------------- what the driver is expected to take
 DEFAULT = "90a-real 80-virtual"
-WHEEL = "80-real 86-real 89-real 90a-real 100-real 120-real 120-virtual"
+WHEEL = "75-real 80-real 86-real 89-real 90a-real 100f-real 120f-real 100-virtual"
 NOTHING = (0, False)
 
 
@@ -44,7 +44,12 @@ NOTHING = (0, False)
         (WHEEL, 86, (86, False)),
         (WHEEL, 87, (86, False)),
         (WHEEL, 90, (90, True)),
+        (WHEEL, 75, (75, False)),
+        (WHEEL, 103, (100, False)),
+        (WHEEL, 107, (100, False)),
+        (WHEEL, 110, (100, False)),
         (WHEEL, 121, (120, False)),
+        (WHEEL, 130, (100, False)),
         ("100f-real", 103, (100, False)),
         ("100f", 120, NOTHING),
         ("native", 90, (90, False)),
@@ -57,7 +62,7 @@ def test_expected_code(architectures, capability, code):
 
 @pytest.mark.parametrize(
     ("architectures", "capability", "code"),
-    [(DEFAULT, 90, (80, False)), ("90a", 90, (90, True)), (WHEEL, 90, NOTHING), (WHEEL, 120, (120, False))],
+    [(DEFAULT, 90, (80, False)), ("90a", 90, (90, True)), (WHEEL, 90, NOTHING), (WHEEL, 120, (100, False))],
 )
 def test_expected_code_where_only_ptx_may_run(architectures, capability, code):
     assert _core.expected_code(architectures, capability, only_ptx=True) == code
@@ -153,6 +158,12 @@ message("result ${{result}}.")
         ("native", ["8.6", "9.0"], "86-real;90a-real", None),
         ("native", [], None, None),
         ("native", ["7.5"], "75-real", None),
+        ("native", ["13.0", "11.9", "7.0"], "100-virtual", None),
+        ("default", ["9.0", "8.9"], "90a-real;89-real", None),
+        ("default", ["7.0"], "90a-real;80-virtual", None),
+        ("default", [], "90a-real;80-virtual", None),
+        ("default", None, "90a-real;80-virtual", None),
+        ("release", [], WHEEL.replace(" ", ";"), None),
         ("75;90a", [], None, None),
         ("70;90a", [], "", "need compute capability 7.5"),
     ],
