@@ -9,6 +9,7 @@
 #include <string>
 
 #include "device/hardware.h"
+#include "device/loaded_code.h"
 #include "memory.h"
 #include "plan/prepacked_operand.h"
 #include "scheduler.h"
@@ -139,8 +140,10 @@ void launch(const char* name, const Args& p, const Context& context) {
   if (const char* reason = gpu.legal(p))
     simulated::wrong(std::string(name) + " is launched on what it refuses: " + reason);
   const std::string code = simulated::loaded_code();
-  if (code == "none" || (gpu.needs == Needs::sm_90a && code != "90a"))
+  if (!has_body(gpu.needs, {code == "none" ? 0 : std::atoi(code.c_str()), code == "90a"}))
     simulated::wrong(std::string(name) + " is launched, and the code that is loaded, " + code + ", lacks its body");
+  if (!context.device->has(needs_row(gpu.needs).features))
+    simulated::wrong(std::string(name) + " is launched on a device that lacks what it needs, or pretends to");
   void* const workspace = context.workspace;
   const std::size_t bytes = gpu.workspace(p);
   const PrepackedOperands prepacked = context.prepacked ? *context.prepacked : PrepackedOperands{};

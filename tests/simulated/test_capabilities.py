@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from fastlinalg import _core
 from support.simulated_library import run
 from support.source_tree import ROOT, needs_source_tree
 
@@ -25,12 +26,16 @@ from fastlinalg import _core
 fl.transpose(np.ones((2, 3), "f4"), device="cuda")  # from now on it is known which code the driver has loaded
 calls = []
 for m, n, k in ((1, 1, 1), (64, 64, 64), (1024, 1024, 1024), (4096, 4096, 1024), (5000, 7, 300), (3, 4001, 999),
-                (100, 100, 60000), (333, 777, 111)):
+                (100, 100, 60000), (333, 777, 111), (1, 8192, 8192), (8192, 1, 8192), (4096, 16, 4096),
+                (16, 4096, 4096), (3000, 9, 500), (15, 3000, 500), (100000, 33, 17), (64, 64, 65536),
+                (0, 5, 5), (5, 5, 0)):
     for trans in (False, True):
         for precision in ("strict", "accurate"):
             calls.append(("sgemm", m, n, k, 1, trans, not trans, precision))
             calls.append(("sgemm", m, n, k, 3, trans, trans, precision))
-for m, n in ((1, 1), (16384, 16), (16, 16384), (4097, 4095), (100000, 300)):
+for m, n, k in ((4, 4, 4), (16, 16, 16), (31, 33, 35), (64, 64, 64)):
+    calls += [("sgemm", m, n, k, 5000, False, False, precision) for precision in ("strict", "accurate")]
+for m, n in ((1, 1), (16384, 16), (16, 16384), (4097, 4095), (100000, 300), (300, 100000), (777, 3), (2162688, 2)):
     for trans in (False, True):
         calls += [(op, m, n, 0, 1, trans and op == "sgemv", False, "strict") for op in ("sgemv", "transpose")]
 found = [_core.rule_estimates(*call, "cuda") for call in calls]
@@ -39,10 +44,17 @@ print(json.dumps({"calls": calls, "found": found, "needs": needs, "device": fl.d
 """
 
 
+NAMES = {
+    "cc": "FASTLINALG_SIMULATED_CC",
+    "sms": "FASTLINALG_SIMULATED_SMS",
+    "memory": "FASTLINALG_SIMULATED_MEMORY_PERCENT",
+    "code": "FASTLINALG_SIMULATED_CODE",
+    "pretended": "FASTLINALG_COMPUTE_CAPABILITY",
+}
+
+
 def asked(library, **variables) -> dict:
-    names = {"cc": "FASTLINALG_SIMULATED_CC", "sms": "FASTLINALG_SIMULATED_SMS"}
-    names |= {"memory": "FASTLINALG_SIMULATED_MEMORY_PERCENT", "code": "FASTLINALG_SIMULATED_CODE"}
-    return json.loads(run(library, ["-c", ASK], **{names[key]: str(value) for key, value in variables.items()}))
+    return json.loads(run(library, ["-c", ASK], **{NAMES[key]: str(value) for key, value in variables.items()}))
 
 
 @pytest.fixture(scope="module")
@@ -50,18 +62,48 @@ def h200(library):
     return asked(library)
 
 
+def code_of_wheels(number: int) -> str:
+    """What a driver takes of the release list."""
+    text = (ROOT / "cmake" / "CudaArchitectures.cmake").read_text()
+    release = re.search(r'set\(FL_RELEASE_ARCHITECTURES "([^"]+)"\)', text)
+    target, features = _core.expected_code(release[1].replace(";", " "), number)
+    return f"{target}a" if features else str(target)
+
+
 @pytest.mark.parametrize("number", KNOWN + UNKNOWN)
 def test_every_call_finds_a_kernel(library, number):
-    # The wheel has no code for 7.5; a build for it would.
-    answer = asked(library, cc=number, **({"code": 75} if number < 80 else {}))
+    code = code_of_wheels(number)
+    assert code != "0", "wheels have no code for it"
+    answer = asked(library, cc=number, code=code)
     major, minor = divmod(number, 10)
     assert answer["device"]["compute_capability"] == f"{major}.{minor}" and answer["device"]["costs_from"] == "h200"
     for call, estimates in zip(answer["calls"], answer["found"], strict=True):
-        assert estimates, call
+        empty = 0 in call[1:3]
+        assert bool(estimates) != empty, call
         assert all(0 < us < 1e9 for _, us in estimates), (call, estimates)
     hopper = [needs for kernels in answer["needs"].values() for needs in kernels.values() if needs == "sm_90a"]
     assert bool(hopper) == (number == 90)
     assert ("fp16x2_mma" in answer["needs"]["sgemm"]) == (number >= 80)
+
+
+# rows.cpp ends the process where a kernel is launched whose body or hardware is not there.
+SELF_TEST = """
+import sys, numpy as np, fastlinalg as fl
+from fastlinalg.cli import main
+fl.transpose(np.ones((2, 3), "f4"), device="cuda")
+sys.exit(main(["selftest", "--device", "cuda", "--quick", "--every", "40"]))
+"""
+
+
+PRETENDED = ["7.5", "8.0", "8.6", "8.8"]
+
+
+@pytest.mark.parametrize("device", [*KNOWN, *UNKNOWN, *PRETENDED])
+def test_the_self_test_passes(library, device):
+    own = {"cc": str(device), "code": code_of_wheels(device)} if device not in PRETENDED else {"pretended": device}
+    said = run(library, ["-c", SELF_TEST], **{NAMES[key]: value for key, value in own.items()})
+    passed, total = re.search(r"(\d+) of (\d+) passed", said).groups()
+    assert passed == total and int(total) > 20, said
 
 
 def compared(answer: dict, other: dict) -> list[tuple[list, str, float]]:
