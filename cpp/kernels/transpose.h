@@ -23,10 +23,14 @@ struct Cut {
   int64_t rows, columns;
   bool far, down = false;
 };
+// Blocks as wide as the operand follow each other in memory. It is then read best in ascending order, a few lines ahead.
+inline bool wide_run(const TransposeArgs& p) { return p.n > 48 && p.n <= 128 && p.a.rs == p.n; }
 template <class S>
 Cut choose_cut(const TransposeArgs& p, int threads) {
   if (beyond_caches(p)) {
     if (p.n <= 16) return {S::streams ? 64 : 128, 16, true};
+    if (wide_run(p)) return {256, 128, true};
+    if (p.m <= 64) return {64, 64, true};
     return {256, p.n <= 48 ? p.n : 32, true};
   }
   if (p.n <= 16) return {128, 16, false};
@@ -55,6 +59,11 @@ struct Blocks {
   int64_t above(const Place& at) const { return at.i ? overlap : 0; }
   const float* source(const Place& at) const {
     return p.a.data + at.batch * p.a.bs + (at.i - above(at)) * p.a.rs + at.j;
+  }
+
+  // What is fetched while a block is turned.
+  const float* ahead(const Place& at, const Place& next) const {
+    return wide_run(p) ? source(at) + 8 * p.a.rs : source(next);
   }
 
   const TransposeArgs& p;
@@ -145,7 +154,7 @@ void turn(const TransposeArgs& p, const Context& context) {
     Place at = blocks.at(first);
     for (int64_t block = first; block < behind; ++block) {
       const Place next = block + 1 < blocks.count ? blocks.at(block + 1) : at;
-      if (blocks.cut.far) turn_block<typename S::Far>(blocks, at, stage, blocks.source(next));
+      if (blocks.cut.far) turn_block<typename S::Far>(blocks, at, stage, blocks.ahead(at, next));
       else turn_block<S>(blocks, at, stage, nullptr);
       at = next;
     }
