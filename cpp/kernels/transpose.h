@@ -23,7 +23,7 @@ struct Cut {
   int64_t rows, columns;
   bool far, down = false;
 };
-// Blocks as wide as the operand follow each other in memory. It is then read best in ascending order, a few lines ahead.
+// Blocks as wide as the operand follow each other in memory. It is then read best in ascending order, lines ahead.
 inline bool wide_run(const TransposeArgs& p) { return p.n > 48 && p.n <= 128 && p.a.rs == p.n; }
 template <class S>
 Cut choose_cut(const TransposeArgs& p, int threads) {
