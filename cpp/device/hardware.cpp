@@ -6,6 +6,7 @@
 
 #include "core/errors.h"
 #include "core/lazy.h"
+#include "core/operations.h"
 #include "device/device.h"
 #include "device/loaded_code.h"
 #include "device/pretended.h"
@@ -55,6 +56,15 @@ std::string hardware_reason(Needs needs, int device) {
   return cuda::device_info(device).pretended + ", and " + name + " answers without " + needs_name(needs);
 }
 
+// Whether a row of the table needs it.
+bool asked_for(Needs needs) {
+  bool found = false;
+  for_each_operation([&]<class Args>() {
+    for (const auto& row : kernels<Args>()) found = found || row.needs == needs;
+  });
+  return found;
+}
+
 // Why a device runs code without such rows, though another build or environment would have them.
 std::string code_reason(Needs needs, int device) {
   const int cc = cuda::device_info(device).compute_capability;
@@ -86,8 +96,9 @@ std::string why_not_on(Needs needs, int device) {
 }
 
 std::string code_missing_on(int device) {
-  for (const Needs needs : {Needs::cuda, Needs::sm_80, Needs::sm_90, Needs::sm_90a})
-    if (hardware_for(needs, device) && !available_on(needs, device)) return code_reason(needs, device);
+  for (const Needs needs : {Needs::cuda, Needs::sm_90a, Needs::sm_90, Needs::sm_80})
+    if (asked_for(needs) && hardware_for(needs, device) && !available_on(needs, device))
+      return code_reason(needs, device);
   return "";
 }
 
