@@ -11,8 +11,8 @@
 //
 // FASTLINALG_SIMULATED_SEED chooses the order, FASTLINALG_SIMULATED_MEMORY the bytes of the device (1 GiB),
 // FASTLINALG_SIMULATED_CC its compute capability (90), FASTLINALG_SIMULATED_NAME its name. FASTLINALG_SIMULATED_CODE is
-// what the driver has loaded of the library's code: "90a", "90", "80" and so on, or "none"; by default what a driver would take of
-// 90a-real;80-virtual.
+// what the driver has loaded of the library's code: "90a", "90", "80" and so on, or "none"; by default what a driver
+// would take of 90a-real;80-virtual.
 #pragma once
 
 #include <cuda_runtime_api.h>
