@@ -25,25 +25,34 @@ double step_us(const PipelinedTile& tile) {
   return 2.0 * double(int64_t{tile.BM} * tile.BN * STEP) / FLOPS_OF_A_MULTIPROCESSOR;
 }
 
+// Of a chip whose blocks may share tiles out. Hopper's have no more than the plan counts on.
+constexpr int64_t MOST_MULTIPROCESSORS = 192;
+int64_t most_blocks(const PipelinedTile& tile) {
+  return tile.level == PipelinedFor::hopper ? PLAN_MULTIPROCESSORS : MOST_MULTIPROCESSORS;
+}
+
 double reduction_us(const SgemmArgs& p, int64_t splits) {
   if (splits == 1) return 0.0;
   return REDUCTION_US + double(splits) * double(p.m) * double(p.n) * double(p.batch) * 4 / REDUCTION_BYTES;
 }
 
+// Tiles before Hopper are cut in steps of their own.
+int64_t step_of(const PipelinedTile& tile) { return tile.level == PipelinedFor::hopper ? STEP : tile.BK; }
+
 // Of k in `splits` ranges of whole steps, whose sums meet in memory. Groups of warps share a range step by step, or
 // each of its steps line by line.
-int64_t depth_of_splits(int64_t k, int64_t groups, bool line_by_line, int64_t splits) {
-  const int64_t steps = ceil_div(ceil_div(k, STEP), splits);
+int64_t depth_of_splits(int64_t k, int64_t groups, bool line_by_line, int64_t splits, int64_t step = STEP) {
+  const int64_t steps = ceil_div(ceil_div(k, step), splits);
   const int64_t to_meet = splits == 1 ? 0 : splits <= 16 ? splits : ceil_div(splits, 8) + 8;
-  return (line_by_line ? ceil_div(steps * STEP, groups) : ceil_div(steps, groups) * STEP) + groups - 1 + to_meet;
+  return (line_by_line ? ceil_div(steps * step, groups) : ceil_div(steps, groups) * step) + groups - 1 + to_meet;
 }
 
 // The fewest ranges that keep such a depth within the limit on accurate products, if at most `most` can.
-int64_t fewest_splits(const SgemmArgs& p, int64_t groups, bool line_by_line, int64_t most) {
+int64_t fewest_splits(const SgemmArgs& p, int64_t groups, bool line_by_line, int64_t most, int64_t step = STEP) {
   const int64_t limit = deepest_allowed(p);
   if (limit == any_depth) return 1;
   int64_t splits = ceil_div(p.k, groups * limit);
-  while (splits < most && depth_of_splits(p.k, groups, line_by_line, splits) > limit) ++splits;
+  while (splits < most && depth_of_splits(p.k, groups, line_by_line, splits, step) > limit) ++splits;
   return std::min(splits, most);
 }
 
@@ -70,11 +79,15 @@ std::size_t split_k_bytes(const SgemmArgs& p, const SplitKPlan& plan) {
 
 SplitKPlan split_k_plan(const SgemmArgs& p, const PipelinedTile& tile) {
   SplitKPlan plan{1, ceil_div(p.n, 4) * 4};
-  const int64_t tiles = tiles_of(p, tile), steps = ceil_div(p.k, STEP);
-  if (!tile.split_k || tiles > 2 * PLAN_MULTIPROCESSORS || steps < 12) return plan;
-  const int64_t most = steps / 3, fewest = fewest_splits(p, tile.k_groups, false, most);
+  const int64_t tiles = tiles_of(p, tile), step = step_of(tile), steps = ceil_div(p.k, step);
+  // From one wave on stream-K is faster; Hopper's tiles keep the bits that they had before it.
+  const bool shares_out = tile.stream_k && tile.level != PipelinedFor::hopper;
+  const int64_t most_tiles = shares_out ? PLAN_MULTIPROCESSORS - 1 : 2 * PLAN_MULTIPROCESSORS;
+  if (!tile.split_k || tiles > most_tiles || ceil_div(p.k, STEP) < 12) return plan;
+  const int64_t most = steps / 3, fewest = fewest_splits(p, tile.k_groups, false, most, step);
+  const double us = step_us(tile) * double(step) / STEP;
   plan.splits = least_of_waves(tiles, steps, 3, fewest, most, [&](int64_t splits, double waves) {
-    return waves * (PIPELINED_TILE_US + double(ceil_div(steps, splits)) * step_us(tile)) + reduction_us(p, splits);
+    return waves * (PIPELINED_TILE_US + double(ceil_div(steps, splits)) * us) + reduction_us(p, splits);
   });
   return plan;
 }
@@ -95,7 +108,7 @@ SplitKPlan split_k_plan(const SgemmArgs& p, const InterleavedTile& tile) {
 
 bool stream_k_pays(const SgemmArgs& p, const PipelinedTile& tile, int64_t blocks) {
   const int64_t tiles = tiles_of(p, tile), rest = tiles % blocks, steps = ceil_div(p.k, STEP);
-  if (blocks > PLAN_MULTIPROCESSORS || tiles < blocks || rest == 0 || steps > 1 << 20) return false;
+  if (blocks > most_blocks(tile) || tiles < blocks || rest == 0 || steps > 1 << 20) return false;
   // More than a step has to be saved by each block, so that its share is less than two tiles; and more than 1 %, since
   // the blocks then read A and B at different times.
   const double saved = (1 - double(rest) / double(blocks)) * double(steps);
@@ -104,9 +117,17 @@ bool stream_k_pays(const SgemmArgs& p, const PipelinedTile& tile, int64_t blocks
 }
 
 std::size_t stream_k_bytes(const SgemmArgs& p, const PipelinedTile& tile) {
-  if (!tile.stream_k || !stream_k_pays(p, tile, PLAN_MULTIPROCESSORS)) return 0;
+  if (!tile.stream_k) return 0;
+  int64_t blocks = PLAN_MULTIPROCESSORS;
+  if (tile.level == PipelinedFor::hopper) {
+    if (!stream_k_pays(p, tile, blocks)) return 0;
+  } else {
+    // Where it pays depends on the device, and what a call takes must not: room where a tile takes so long that it may.
+    if (double(ceil_div(p.k, STEP)) * step_us(tile) <= STREAM_K_US) return 0;
+    blocks = std::min(tiles_of(p, tile), most_blocks(tile));
+  }
   const int warps = tile.math_threads() / 32;
-  return std::size_t(PLAN_MULTIPROCESSORS) * (std::size_t(tile.tile_bytes()) + std::size_t(warps) * sizeof(unsigned));
+  return std::size_t(blocks) * (std::size_t(tile.tile_bytes()) + std::size_t(warps) * sizeof(unsigned));
 }
 
 bool sums_in_runs(const SgemmArgs& p, const ClusterSplitKTile& tile) {
@@ -122,7 +143,7 @@ bool short_k_is_few(const SgemmArgs& p) {
 int64_t accumulation_depth(const SgemmArgs& p, const PipelinedTile& tile) {
   if (tile.persistent() && !tile.split_k) return sequential_depth(p);
   const int64_t k = ceil_div(p.k, tile.cluster_k);
-  return depth_of_splits(k, tile.k_groups, false, split_k_plan(p, tile).splits) + tile.cluster_k - 1;
+  return depth_of_splits(k, tile.k_groups, false, split_k_plan(p, tile).splits, step_of(tile)) + tile.cluster_k - 1;
 }
 
 int64_t accumulation_depth(const SgemmArgs& p, const ClusterSplitKTile& tile) {

@@ -43,7 +43,8 @@ enum class TileFault {
   persistent,
   split_twice,
   stream_k,
-  tma
+  tma,
+  level
 };
 
 // The name that the grammar in table/kernels.def gives a tile.
@@ -68,7 +69,10 @@ class TileName {
   }
 };
 
-// ---------------------------------------------------------------- pipelined (pipeline.cuh)
+// ---------------------------------------------------------------- pipelined (pipelined.cuh)
+// What a kernel asks of a device: all that Hopper has; asynchronous copies and barriers in shared memory; neither.
+enum class PipelinedFor { hopper, sm_80, any };
+
 // Four warps copy, eight multiply, and a pipeline of `stages` lies between them.
 struct PipelinedTile {
   int BM, BN, BK, TM, TN;
@@ -83,6 +87,7 @@ struct PipelinedTile {
   int wide_stages = 0;       // of one more TMA variant, half as high and twice as wide; 0: there is none
   int lane_rows = 8;         // of a warp's 32 lanes, how many stand one below the other
   bool tma = false;          // this is a TMA variant
+  PipelinedFor level = PipelinedFor::hopper;
 
   static constexpr int PRODUCER_THREADS = 128, MATH_THREADS = 256;
 
@@ -109,6 +114,11 @@ struct PipelinedTile {
   constexpr int staging() const { return persistent() ? behind_barriers() : group_sums_bytes(); }
   constexpr int staging_bytes() const { return math_threads() / 32 * STAGING_BYTES; }
   constexpr int shared_bytes() const { return behind_barriers() + (persistent() ? staging_bytes() : 0); }
+  constexpr int room() const {
+    return level == PipelinedFor::hopper  ? BLOCK_SHARED
+           : level == PipelinedFor::sm_80 ? SMALLEST_BLOCK_SHARED
+                                          : capability(75).shared_per_block;
+  }
 
   // The variants for full tiles.
   constexpr PipelinedTile tma_tile() const {
@@ -127,9 +137,9 @@ struct PipelinedTile {
   constexpr TileFault fault() const {
     if (BM != warps_m * lane_rows * TM || BN != warps_n * lane_cols() * TN) return TileFault::cover;
     if (TM % 4 != 0 || TN % 4 != 0) return TileFault::fours;
-    if (BK % 16 != 0) return TileFault::step;
+    if (BK % 8 != 0 || (BK % 16 != 0 && (BM % 64 != 0 || BN % 64 != 0))) return TileFault::step;
     if (math_threads() != MATH_THREADS) return TileFault::threads;
-    if (shared_bytes() > BLOCK_SHARED) return TileFault::shared_memory;
+    if (shared_bytes() > room()) return TileFault::shared_memory;
     if (!persistent() && group_sums_bytes() + staging_bytes() > stages * stage_bytes()) return TileFault::reduction;
     if (stages < k_groups || stages < producers) return TileFault::stages;
     // A barrier's parity tells this round of the pipeline from the last one, not from the one before that. So whoever
@@ -140,11 +150,17 @@ struct PipelinedTile {
     if (producers > 1 && persistent()) return TileFault::persistent;
     if (split_k && cluster_k > 1) return TileFault::split_twice;
     if (stream_k && !persistent()) return TileFault::stream_k;
-    if ((tma || tma_variant) && producers > 1) return TileFault::tma;
+    if ((tma || tma_variant) && (producers > 1 || level != PipelinedFor::hopper)) return TileFault::tma;
+    if (level != PipelinedFor::hopper && cluster_k > 1) return TileFault::level;
+    // Without barriers in shared memory a stage takes four of the 16 that a block has.
+    if (level == PipelinedFor::any && (k_groups > 1 || 4 * stages > 15)) return TileFault::level;
     const TileFault variant = tma_variant ? tma_tile().fault() : TileFault::none;
     return variant == TileFault::none && wide_stages > 0 ? wide_tma_tile().fault() : variant;
   }
-  constexpr TileName name() const { return TileName(BM, BN).shared("k", k_groups).shared("c", cluster_k); }
+  constexpr TileName name() const {
+    const char* const suffix = level == PipelinedFor::hopper ? "" : level == PipelinedFor::sm_80 ? "p" : "r";
+    return TileName(BM, BN).shared("k", k_groups).shared("c", cluster_k).text(suffix);
+  }
 };
 
 // clang-format off
@@ -186,6 +202,17 @@ inline constexpr PipelinedTile strict_32x96k8{
 inline constexpr PipelinedTile strict_64x64k4{
     .BM = 64, .BN = 64, .BK = 32, .TM = 8, .TN = 8, .warps_m = 1, .warps_n = 2,
     .k_groups = 4, .stages = 12, .producers = 4, .split_k = true};
+
+// Before Hopper: 168 registers to every thread, and 99 KiB of shared memory.
+inline constexpr PipelinedTile strict_128x192p{
+    .BM = 128, .BN = 192, .BK = 16, .TM = 8, .TN = 12, .warps_m = 2, .warps_n = 4,
+    .stages = 4, .stream_k = true, .level = PipelinedFor::sm_80};
+inline constexpr PipelinedTile strict_128x128p{
+    .BM = 128, .BN = 128, .BK = 16, .TM = 8, .TN = 8, .warps_m = 2, .warps_n = 4,
+    .stages = 5, .split_k = true, .stream_k = true, .level = PipelinedFor::sm_80};
+inline constexpr PipelinedTile strict_64x128k2p{
+    .BM = 64, .BN = 128, .BK = 16, .TM = 8, .TN = 8, .warps_m = 1, .warps_n = 4,
+    .k_groups = 2, .stages = 6, .split_k = true, .level = PipelinedFor::sm_80};
 // clang-format on
 
 // ---------------------------------------------------------------- a range of k for each warp (cluster_split_k.cuh)
@@ -338,6 +365,7 @@ consteval bool must_be_sound() {
   static_assert(fault != TileFault::persistent, "a persistent kernel has one producer");
   static_assert(fault != TileFault::split_twice, "k is split over the grid or over a cluster, not both");
   static_assert(fault != TileFault::stream_k, "stream-K shares out the tiles of a persistent kernel");
+  static_assert(fault != TileFault::level, "before Hopper there are no clusters, and before 8.0 no groups along k");
   static_assert(fault != TileFault::tma, "TMA needs whole swizzles in a stage, and one producer that sees all stages");
   return fault == TileFault::none;
 }

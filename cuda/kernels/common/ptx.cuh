@@ -29,6 +29,9 @@ __device__ __forceinline__ float2 load2(uint32_t from) {  // ld.shared.v2.f32
   asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(from));
   return v;
 }
+__device__ __forceinline__ void store1(uint32_t to, float v) {  // st.shared.f32
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(v) : "memory");
+}
 __device__ __forceinline__ void store4(uint32_t to, float4 v) {  // st.shared.v4.f32
   asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
 }
@@ -126,8 +129,12 @@ __device__ __forceinline__ void wait_copies() {  // cp.async.wait_group: all but
 __device__ __forceinline__ void barrier_init(uint32_t barrier, uint32_t arrivals) {  // mbarrier.init
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
+// Before others use it. For threads of the same block __syncthreads() is enough, and code for less than 9.0 knows no
+// others.
 __device__ __forceinline__ void barrier_init_fence() {  // fence.mbarrier_init (sm_90)
+#if __CUDA_ARCH__ >= 900
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
 }
 __device__ __forceinline__ void barrier_arrive(uint32_t barrier) {  // mbarrier.arrive
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
@@ -136,12 +143,45 @@ __device__ __forceinline__ void barrier_arrive(uint32_t barrier) {  // mbarrier.
 __device__ __forceinline__ void barrier_arrive_after_copies(uint32_t barrier) {  // cp.async.mbarrier.arrive.noinc
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
-__device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) {  // mbarrier.try_wait.parity (sm_90)
+__device__ __forceinline__ bool barrier_passed(uint32_t barrier, uint32_t parity) {  // mbarrier.test_wait.parity
+  uint32_t passed;
+  asm volatile(
+      "{\n\t.reg .pred done;\n\tmbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n\t"
+      "selp.u32 %0, 1, 0, done;\n\t}"
+      : "=r"(passed)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return passed;
+}
+// mbarrier.try_wait.parity, which lets the thread sleep for a while; before 9.0 mbarrier.test_wait.parity, which does
+// not.
+__device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) {
+#if __CUDA_ARCH__ >= 900
   asm volatile(
       "{\n\t.reg .pred done;\n\tagain:\n\t"
       "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n\t@!done bra again;\n\t}" ::"r"(barrier),
       "r"(parity)
       : "memory");
+#else
+  while (!barrier_passed(barrier, parity)) {
+  }
+#endif
+}
+// For threads that wait most of the time: before 9.0 they sleep between two looks, so as to leave the issue slots to
+// others.
+__device__ __forceinline__ void barrier_wait_patiently(uint32_t barrier, uint32_t parity) {
+#if __CUDA_ARCH__ >= 900
+  barrier_wait(barrier, parity);
+#else
+  while (!barrier_passed(barrier, parity)) __nanosleep(100);
+#endif
+}
+// ---------------------------------------------------------------- barriers of part of a block
+__device__ __forceinline__ void block_barrier_sync(int id, int threads) {  // bar.sync
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+__device__ __forceinline__ void block_barrier_arrive(int id, int threads) {  // bar.arrive: does not wait
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 template <int ID, int THREADS>
 __device__ __forceinline__ void named_barrier() {  // bar.sync of part of a block

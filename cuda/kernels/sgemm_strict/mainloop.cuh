@@ -19,7 +19,12 @@ struct Pipelined {
   static_assert(must_be_sound<TILE>());
   static constexpr bool C16 = ALIGNED, STREAM_K = STREAM, TMA = TILE.tma, SPLIT_K = TILE.split_k,
                         PERSISTENT = TILE.persistent();
+  static constexpr PipelinedFor LEVEL = TILE.level;
+  static constexpr bool HOPPER = LEVEL == PipelinedFor::hopper, BY_REGISTERS = LEVEL == PipelinedFor::any;
   static constexpr int BM = TILE.BM, BN = TILE.BN, BK = TILE.BK, TM = TILE.TM, TN = TILE.TN;
+  // What neighbouring threads cover by 16-byte copies, in floats: so many that a step's lines are whole rounds.
+  static constexpr int A_UNIT16 = BK % 16 != 0 ? 64 : BM % 32 == 0 ? 32 : 16;
+  static constexpr int B_UNIT16 = BK % 16 != 0 ? 64 : BN % 32 == 0 ? 32 : 16;
   static constexpr int WARPS_N = TILE.warps_n, LANE_ROWS = TILE.lane_rows, LANE_COLS = TILE.lane_cols();
   static constexpr int K_GROUPS = TILE.k_groups, CLUSTER_K = TILE.cluster_k, STAGES = TILE.stages,
                        PRODUCERS = TILE.producers;
@@ -65,7 +70,9 @@ __device__ __forceinline__ Tile rasterize(const PipelinedPlan& plan, unsigned ti
   return {tile / per_batch, corner.row, corner.col};
 }
 
-// Where somebody is in the stages, and two barriers of each: it is full, and it has been read.
+// Where somebody is in the stages, and two barriers of each: it is full, and it has been read. Without barriers in
+// shared memory those that hardware numbers take their place. At these the waiting warps wait for each other too; so
+// there are two of each, for one of the two multiplying warps of every scheduler, and while one waits the other works.
 template <class T>
 struct PipelineState {
   uint32_t shared;
@@ -74,11 +81,36 @@ struct PipelineState {
   __device__ __forceinline__ uint32_t tiles() const { return shared + stage * T::STAGE_BYTES; }
   __device__ __forceinline__ uint32_t full() const { return shared + T::BARRIERS + stage * 16; }
   __device__ __forceinline__ uint32_t empty() const { return full() + 8; }
+
+  // The multiplying warps.
+  __device__ __forceinline__ void wait_full() const {
+    if constexpr (T::BY_REGISTERS) ptx::block_barrier_sync(number() + half(), HALF_THREADS);
+    else ptx::barrier_wait(full(), phase);
+  }
+  __device__ __forceinline__ void say_read() const {
+    if constexpr (T::BY_REGISTERS) ptx::block_barrier_arrive(number() + 2 + half(), HALF_THREADS);
+    else ptx::barrier_arrive(empty());
+  }
+  // The copying ones, where they copy by way of registers.
+  __device__ __forceinline__ void say_full_to_all() const {
+    ptx::block_barrier_arrive(number(), HALF_THREADS);
+    ptx::block_barrier_arrive(number() + 1, HALF_THREADS);
+  }
+  __device__ __forceinline__ void wait_read_by_all() const {
+    ptx::block_barrier_sync(number() + 2, HALF_THREADS);
+    ptx::block_barrier_sync(number() + 3, HALF_THREADS);
+  }
+
   template <int BY>
   __device__ __forceinline__ void advance() {
     stage += BY;
     if (stage >= T::STAGES) stage -= T::STAGES, phase ^= 1;
   }
+
+ private:
+  static constexpr int HALF_THREADS = T::MATH_THREADS / 2 + T::PRODUCER_THREADS;
+  __device__ __forceinline__ int number() const { return 1 + 4 * stage; }  // of a stage's first barrier
+  static __device__ __forceinline__ int half() { return threadIdx.x / (T::MATH_THREADS / 2); }
 };
 
 // The steps along k of a block: its part of the cluster's work, or of the grid's.
@@ -149,7 +181,7 @@ struct WarpMath {
   // acc += the sum over the group's steps of one tile.
   __device__ __forceinline__ void multiply(const PipelinedPlan& plan, const Steps& steps, int group) {
     if (group >= steps.count) return;
-    ptx::barrier_wait(pipeline.full(), pipeline.phase);
+    pipeline.wait_full();
     uint32_t a = pipeline.tiles() + a_offset, b = pipeline.tiles() + b_offset;
     load(a, b);
     // Behind the end of k there is padding whose products change nothing, so that k comes in pairs, two or more.
@@ -167,7 +199,7 @@ struct WarpMath {
       rotate<true>(a + A_ROW, b + B_ROW);
       release();
       if (step + T::K_GROUPS < steps.count) {
-        ptx::barrier_wait(pipeline.full(), pipeline.phase);
+        pipeline.wait_full();
         a = pipeline.tiles() + a_offset;
         b = pipeline.tiles() + b_offset;
         rotate<true>(a, b);
@@ -180,7 +212,7 @@ struct WarpMath {
   // Every lane says that it is done with the stage. One per warp would be enough, but a race checker that follows each
   // thread by itself wants all, and that costs nothing that can be measured.
   __device__ __forceinline__ void release() {
-    ptx::barrier_arrive(pipeline.empty());
+    pipeline.say_read();
     pipeline.template advance<T::K_GROUPS>();
   }
 

@@ -20,6 +20,7 @@
 
 #include "cuda/kernels/common/split_k.cuh"
 #include "cuda/kernels/common/tensor_map.cuh"
+#include "cuda/kernels/sgemm_strict/register_copy.cuh"
 #include "cuda/kernels/sgemm_strict/stream_k.cuh"
 
 namespace fl {
@@ -39,9 +40,9 @@ __device__ __forceinline__ void produce(const SgemmArgs& p, const PipelinedPlan&
     const Steps steps = unit.steps;
     const Tile tile = tile_of<T>(plan, unit.tile);
     const int64_t row = tile.row * T::BM, col = tile.col * T::BN, k = int64_t{steps.first + producer} * T::BK;
-    TileCopy<T::BK, T::BM, T::PRODUCER_THREADS, Tail::of_lines, T::PRODUCERS, T::TMA> a(
+    TileCopy<T::BK, T::BM, T::PRODUCER_THREADS, Tail::of_lines, T::PRODUCERS, T::TMA, false, T::A_UNIT16> a(
         plan.a, first_of(plan.a, tile.batch, k, row), minus_zeros, t);
-    TileCopy<T::BK, T::BN, T::PRODUCER_THREADS, Tail::of_lines, T::PRODUCERS> b(
+    TileCopy<T::BK, T::BN, T::PRODUCER_THREADS, Tail::of_lines, T::PRODUCERS, false, false, T::B_UNIT16> b(
         plan.b, first_of(plan.b, tile.batch, k, col), plus_zeros, t);
     a.length = static_cast<int>(min(p.m - row, int64_t{T::BM}));
     b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
@@ -49,7 +50,8 @@ __device__ __forceinline__ void produce(const SgemmArgs& p, const PipelinedPlan&
 #pragma unroll 1
     for (int step = steps.count - producer; step > 0; step -= T::PRODUCERS) {
       if (!T::TMA && step == 1 && steps.first + steps.count == plan.steps) a.lines = b.lines = plan.tail;
-      ptx::barrier_wait(pipeline.empty(), pipeline.phase);
+      if constexpr (T::HOPPER) ptx::barrier_wait(pipeline.empty(), pipeline.phase);
+      else ptx::barrier_wait_patiently(pipeline.empty(), pipeline.phase);
       if constexpr (T::TMA) {
         if (t == step % 4 * 32) {  // the warps take turns: to start a box takes one about 100 cycles
           ptx::barrier_expect_more(pipeline.full(), T::BK * T::BN * 4);
@@ -64,6 +66,38 @@ __device__ __forceinline__ void produce(const SgemmArgs& p, const PipelinedPlan&
       a.next_lines(T::PRODUCERS);
       ptx::barrier_arrive_after_copies(pipeline.full());
       pipeline.template advance<T::PRODUCERS>();
+    }
+  }
+}
+
+// The same by way of registers: a step is loaded while the one before it waits for room.
+template <class T>
+__device__ __forceinline__ void produce_by_registers(const SgemmArgs& p, const PipelinedPlan& plan, uint32_t shared,
+                                                     int t) {
+  PipelineState<T> pipeline{shared, 0, 0};
+  for (unsigned number = first_unit<T>(); number < end_of_units<T>(plan); number += to_next_unit<T>()) {
+    const WorkUnit unit = work_unit<T>(plan, 0, number);
+    if (!unit.exists) continue;
+    const Steps steps = unit.steps;
+    const Tile tile = tile_of<T>(plan, unit.tile);
+    const int64_t row = tile.row * T::BM, col = tile.col * T::BN, k = int64_t{steps.first} * T::BK;
+    RegisterCopy<T::BK, T::BM, T::PRODUCER_THREADS> a(plan.a, first_of(plan.a, tile.batch, k, row), minus_zeros, t);
+    RegisterCopy<T::BK, T::BN, T::PRODUCER_THREADS> b(plan.b, first_of(plan.b, tile.batch, k, col), plus_zeros, t);
+    a.length = static_cast<int>(min(p.m - row, int64_t{T::BM}));
+    b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
+    pdl_wait();
+#pragma unroll 1
+    for (int step = steps.count; step > 0; --step) {
+      if (step == 1 && steps.first + steps.count == plan.steps) a.lines = b.lines = plan.tail;
+      a.fetch();
+      b.fetch();
+      if (pipeline.phase != 0) pipeline.wait_read_by_all();
+      a(pipeline.tiles());
+      b(pipeline.tiles() + T::A_BYTES);
+      pipeline.say_full_to_all();
+      a.next_lines();
+      b.next_lines();
+      if (++pipeline.stage == T::STAGES) pipeline.stage = 0, pipeline.phase = 1;  // from now on stages have been full
     }
   }
 }
@@ -101,7 +135,7 @@ __device__ __forceinline__ void pipelined_block(const SgemmArgs& p, const Pipeli
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t shared = ptx::shared_address(memory);
   const int t = threadIdx.x, rank = static_cast<int>(blockIdx.x % T::CLUSTER_K);
-  if (t < T::STAGES) {
+  if (!T::BY_REGISTERS && t < T::STAGES) {
     ptx::barrier_init(shared + T::BARRIERS + t * 16, T::PRODUCER_THREADS);
     ptx::barrier_init(shared + T::BARRIERS + t * 16 + 8, T::GROUP_THREADS);
     ptx::barrier_init_fence();
@@ -110,29 +144,41 @@ __device__ __forceinline__ void pipelined_block(const SgemmArgs& p, const Pipeli
   pdl_launch_next();
   if constexpr (T::CLUSTER_K > 1) ptx::cluster_arrive();
   if (t >= T::MATH_THREADS) {
-    ptx::registers_down<T::COPY_REGISTERS>();
-    produce<T>(p, plan, b_map, shared, rank, t - T::MATH_THREADS);
-    ptx::wait_copies<0>();
+    if constexpr (T::HOPPER) ptx::registers_down<T::COPY_REGISTERS>();
+    if constexpr (T::BY_REGISTERS) {
+      produce_by_registers<T>(p, plan, shared, t - T::MATH_THREADS);
+    } else {
+      produce<T>(p, plan, b_map, shared, rank, t - T::MATH_THREADS);
+      ptx::wait_copies<0>();
+    }
     if constexpr (T::CLUSTER_K > 1) {
       ptx::cluster_wait();
       ptx::cluster_arrive();
       ptx::cluster_wait();
     }
   } else {
-    ptx::registers_up<T::MATH_REGISTERS>();
+    if constexpr (T::HOPPER) ptx::registers_up<T::MATH_REGISTERS>();
     pdl_wait();
     consume<T>(p, plan, shared, rank, t);
   }
 }
 
+// Whether the code that is being compiled may hold a kernel's body.
+constexpr bool this_target_has(PipelinedFor level) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  return true;
+#elif __CUDA_ARCH__ >= 800
+  return level != PipelinedFor::hopper;
+#else
+  return level == PipelinedFor::any;
+#endif
+}
+
 template <class T>
 __global__ void __launch_bounds__(T::THREADS, 1)
     strict_pipelined_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ PipelinedPlan plan) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  pipelined_block<T>(p, plan, nullptr);
-#else
-  not_for_this_target();
-#endif
+  if constexpr (this_target_has(T::LEVEL)) pipelined_block<T>(p, plan, nullptr);
+  else not_for_this_target();
 }
 
 template <class T>

@@ -52,9 +52,13 @@ enum class Tail { of_lines, of_columns, none };
 // across k, EDGE_UNROLL copies are written out at a time. FULL_TRANSPOSED: all tiles are whole and arrive transposed.
 // What a kernel for all ways carries with it costs time even where it is not run: a launch fetches its instructions
 // anew. CACHED: all 16-byte copies go through the first-level cache. Where all multiprocessors read the same few lines
-// over and over, the second level is slow: 262144 x 16 x 128 took strict_16x16w 192 us, and 65 so.
+// over and over, the second level is slow: 262144 x 16 x 128 took strict_16x16w 192 us, and 65 so. UNIT16: the floats
+// that neighbouring threads cover by 16-byte copies, twice as many where LINES are no multiple of 16, say.
 template <int LINES, int LEN, int THREADS, Tail TAIL, int EDGE_UNROLL = 1, bool FULL_TRANSPOSED = false,
-          bool CACHED = false>
+          bool CACHED = false,
+          int UNIT16 = LEN % 32 == 0   ? 32
+                       : LEN % 16 == 0 ? 16
+                                       : 8>
 class TileCopy {
  public:
   static constexpr int LD = padded_row(LEN), BYTES = padded_bytes(LINES, LEN);
@@ -63,7 +67,7 @@ class TileCopy {
   // `start` is the operand's first element that this block works on; `outside` is what a missing element is.
   __device__ __forceinline__ TileCopy(const Operand& x, const float* start, const float* outside, int thread)
       : path_(FULL_TRANSPOSED ? CopyPath::transposed : x.path), outside_(outside) {
-    constexpr int AT16 = UNIT / 4;
+    constexpr int AT16 = UNIT16 / 4;
     line_ = path_ == CopyPath::transposed ? thread % 8 : path_ == CopyPath::by16 ? thread / AT16 : thread / UNIT;
     col_ = path_ == CopyPath::transposed ? thread / 8 : path_ == CopyPath::by16 ? thread % AT16 * 4 : thread % UNIT;
     ld_ = x.ld;
@@ -78,7 +82,7 @@ class TileCopy {
   __device__ __forceinline__ void operator()(uint32_t tile) const {
     const uint32_t to = tile + (line_ * LD + col_) * 4;
     if constexpr (FULL_TRANSPOSED) run<1, true, 8, THREADS / 8>(to);
-    else if (path_ == CopyPath::by16) run<4, false, THREADS / (UNIT / 4), UNIT>(to);
+    else if (path_ == CopyPath::by16) run<4, false, THREADS / (UNIT16 / 4), UNIT16>(to);
     else if (path_ == CopyPath::transposed) run<1, true, 8, THREADS / 8>(to);
     else run<1, false, THREADS / UNIT, UNIT>(to);
   }

@@ -1,0 +1,98 @@
+// The way of an operand's tile into shared memory by registers, for devices without asynchronous copies: fetch() starts
+// the loads of a tile, and operator() leaves it in shared memory. The tiles, the ways of the threads through them and
+// what is missing are those of TileCopy.
+#pragma once
+
+#include "cuda/kernels/sgemm_strict/tile_copy.cuh"
+#include "cuda/kernels/sgemm_strict/tile_epilogue.cuh"
+
+namespace fl {
+
+template <int LINES, int LEN, int THREADS>
+class RegisterCopy {
+ public:
+  static constexpr int LD = padded_row(LEN), BYTES = padded_bytes(LINES, LEN);
+  int lines = LINES, length = LEN;  // how many rows and columns of the tile exist
+
+  __device__ __forceinline__ RegisterCopy(const Operand& x, const float* start, const float* outside, int thread)
+      : way_(x.path == CopyPath::by16                                        ? Way::by16
+             : x.path == CopyPath::by4                                       ? Way::by4
+             : x.ld % 4 == 0 && reinterpret_cast<uintptr_t>(start) % 16 == 0 ? Way::transposed16
+                                                                             : Way::transposed),
+        ld_(x.ld),
+        outside_(__ldg(outside)) {
+    const bool transposed = x.path == CopyPath::transposed;
+    const int across = way_ == Way::transposed16 ? 2 : transposed ? 8 : way_ == Way::by16 ? UNIT / 4 : UNIT;
+    const int inner = thread % across * (way_ == Way::by16 || way_ == Way::transposed16 ? 4 : 1);
+    line_ = transposed ? inner : thread / across;
+    col_ = transposed ? thread / across : inner;
+    from_ = start + (transposed ? line_ + col_ * ld_ : line_ * ld_ + col_);
+  }
+
+  __device__ __forceinline__ void next_lines(int tiles = 1) { from_ += tiles * LINES * (is_transposed() ? 1 : ld_); }
+  __device__ __forceinline__ void next_columns(int tiles = 1) { from_ += tiles * LEN * (is_transposed() ? ld_ : 1); }
+
+  __device__ __forceinline__ void fetch() {
+    const bool whole = lines >= LINES && length >= LEN;
+    each([&]<int VEC, bool TRANSPOSED>(float* values, const float* from, int line, int col) {
+      const int down = lines - line_ - line, across = length - col_ - col;  // what exists from here
+      load<VEC>(values, from, whole ? VEC : TRANSPOSED ? (across > 0 ? down : 0) : down > 0 ? across : 0);
+    });
+  }
+  __device__ __forceinline__ void operator()(uint32_t tile) {
+    const uint32_t to = tile + (line_ * LD + col_) * 4;
+    each([&]<int VEC, bool TRANSPOSED>(float* values, const float*, int line, int col) {
+      const uint32_t place = to + (line * LD + col) * 4;
+      if constexpr (VEC == 4 && !TRANSPOSED) ptx::store4(place, {values[0], values[1], values[2], values[3]});
+      else
+#pragma unroll
+        for (int i = 0; i < VEC; ++i) ptx::store1(place + i * LD * 4, values[i]);
+    });
+  }
+
+ private:
+  // CopyPath's, and fours of a column by 16 bytes, where columns are aligned: 2 x 16 threads of a warp store the same
+  // one of their four into 32 different banks.
+  enum class Way : int { by16, by4, transposed, transposed16 };
+  static constexpr int UNIT = 32;  // floats that neighbouring threads cover
+  static_assert(LEN % UNIT == 0);
+  Way way_;
+  int line_, col_;
+  int64_t ld_;
+  const float* from_;
+  float outside_, values_[LINES * LEN / THREADS];
+
+  __device__ __forceinline__ bool is_transposed() const { return way_ >= Way::transposed; }
+
+  template <int VEC>
+  __device__ __forceinline__ void load(float* values, const float* from, int exist) const {
+    if (VEC == 4 && exist >= VEC) return unpack(values, __ldg(reinterpret_cast<const float4*>(from)));
+#pragma unroll
+    for (int i = 0; i < VEC; ++i) values[i] = i < exist ? __ldg(from + i) : outside_;
+  }
+
+  // use(the values, where they come from, row, column) for all that the thread moves at a time. The outer loop follows
+  // ld, as in TileCopy: addresses worked out one by one took more registers than there are.
+  template <class Use>
+  __device__ __forceinline__ void each(const Use& use) {
+    if (way_ == Way::by16) rounds<4, THREADS / (UNIT / 4), UNIT, false>(use);
+    else if (way_ == Way::by4) rounds<1, THREADS / UNIT, UNIT, false>(use);
+    else if (way_ == Way::transposed) rounds<1, THREADS / 8, 8, true>(use);
+    else rounds<4, THREADS / 2, 8, true>(use);
+  }
+  template <int VEC, int OUTER_STEP, int INNER_STEP, bool TRANSPOSED, class Use>
+  __device__ __forceinline__ void rounds(const Use& use) {
+    constexpr int OUTER = TRANSPOSED ? LEN : LINES, INNER = TRANSPOSED ? LINES : LEN;
+    static_assert(OUTER % OUTER_STEP == 0 && INNER % INNER_STEP == 0, "a tile is whole rounds of copies");
+    const float* from = from_;
+    float* values = values_;
+#pragma unroll
+    for (int outer = 0; outer < OUTER; outer += OUTER_STEP, from += OUTER_STEP * ld_)
+#pragma unroll
+      for (int inner = 0; inner < INNER; inner += INNER_STEP, values += VEC)
+        use.template operator()<VEC, TRANSPOSED>(values, from + inner, TRANSPOSED ? inner : outer,
+                                                 TRANSPOSED ? outer : inner);
+  }
+};
+
+}  // namespace fl
