@@ -1,5 +1,7 @@
 """Write the kernel table of docs/kernels.md from ``fastlinalg.kernels()``, and how to read the names in it.
 
+CPU kernels are read from kernels.def: a build has those of its own architecture alone.
+
 python tools/gen_kernel_table.py            replace the one in docs/kernels.md
 python tools/gen_kernel_table.py --print    print it
 python tools/gen_kernel_table.py --check    exit status 1 if docs/kernels.md is out of step
@@ -17,26 +19,33 @@ import fastlinalg as fl
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "kernels.md"
+KERNELS = ROOT / "cpp" / "table" / "kernels.def"
 BEGIN = "<!-- kernel table: written by tools/gen_kernel_table.py -->"
 END = "<!-- end of the kernel table -->"
 TITLES = {"sgemm": "SGEMM", "sgemv": "SGEMV", "transpose": "Transpose"}
 DEVICES = {"cuda": "on the GPU", "cpu": "on the CPU"}
 
 
+def kernels(op: str, device: str) -> list[tuple[str, str, str]]:
+    """Name, needs and what it does of each kernel of an operation on one kind of device."""
+    if device == "cuda":
+        return [(row.name, row.needs, row.blurb) for row in fl.kernels(op) if row.device == device]
+    return re.findall(rf'^{op.upper()}\((\w+), *(\w+), .*"(.+)"\)$', KERNELS.read_text(), re.MULTILINE)
+
+
 def section(op: str, device: str) -> list[str]:
     """The table of one operation on one kind of device, empty if it has no kernels."""
-    rows = [row for row in fl.kernels(op) if row.device == device]
+    rows = kernels(op, device)
     if not rows:
         return []
     lines = [f"### {TITLES[op]} {DEVICES[device]}", "", "| name | needs | what it does |", "|---|---|---|"]
-    lines += [f"| `{row.name}` | {row.needs} | {row.blurb.replace('|', '&#124;')} |" for row in rows]
+    lines += [f"| `{name}` | {needs} | {blurb.replace('|', '&#124;')} |" for name, needs, blurb in rows]
     return [*lines, ""]
 
 
 def grammar() -> list[str]:
     """What the parts of a strict kernel's name mean: a comment of kernels.def."""
-    text = (ROOT / "cpp" / "table" / "kernels.def").read_text()
-    found = re.search(r"^// Names of strict kernels: (.+)\n((?://   .+\n)+)", text, re.MULTILINE)
+    found = re.search(r"^// Names of strict kernels: (.+)\n((?://   .+\n)+)", KERNELS.read_text(), re.MULTILINE)
     if not found:
         sys.exit("kernels.def does not say how to read the names of strict kernels")
     parts = (line[2:].split(None, 1) for line in found[2].splitlines())

@@ -10,6 +10,7 @@ const char* chip_name(Chip chip) {
   switch (chip) {
     case Chip::h200: return "h200";
     case Chip::zen4: return "zen4";
+    case Chip::neoverse_n1: return "neoverse_n1";
     case Chip::other: break;
   }
   return "";
@@ -65,6 +66,9 @@ const DeviceSpec& host_spec() {
   return spec.get([] {
     DeviceSpec host;
     host.name = "host", host.chip = Chip::zen4;
+#if defined(__aarch64__)
+    host.chip = Chip::neoverse_n1;
+#endif
     return host;
   });
 }

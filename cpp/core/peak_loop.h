@@ -10,6 +10,8 @@ int64_t peak_loop_portable(int64_t rounds);
 #if defined(__x86_64__)
 int64_t peak_loop_avx2(int64_t rounds);
 int64_t peak_loop_avx512(int64_t rounds);
+#elif defined(__aarch64__)
+int64_t peak_loop_neon(int64_t rounds);
 #endif
 
 }  // namespace fl

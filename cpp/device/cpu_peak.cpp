@@ -52,6 +52,8 @@ double cpu_peak_gflops(int threads) {
 #if defined(__x86_64__)
   if (available(Needs::avx512f)) best = std::max(best, measure(peak_loop_avx512, threads));
   if (available(Needs::avx2_fma)) best = std::max(best, measure(peak_loop_avx2, threads));
+#elif defined(__aarch64__)
+  if (available(Needs::neon)) best = measure(peak_loop_neon, threads);
 #endif
   return best > 0 ? best : measure(peak_loop_portable, threads);
 }

@@ -14,13 +14,15 @@
 namespace fl {
 namespace {
 
-enum CpuLevel { level_baseline, level_avx2, level_avx512 };
+enum CpuLevel { level_baseline, level_neon, level_avx2, level_avx512 };  // those of other architectures cap nothing
 
 CpuLevel detect_cpu() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
     return level_avx512;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return level_avx2;
+#elif defined(__aarch64__)
+  return level_neon;  // a part of the architecture
 #endif
   return level_baseline;
 }
@@ -135,6 +137,7 @@ const char* passed_over_on(Needs needs, const Traits& traits, int device) {
 bool available(Needs needs) {
   if (needs == Needs::avx2_fma) return cpu_level() >= level_avx2;
   if (needs == Needs::avx512f) return cpu_level() >= level_avx512;
+  if (needs == Needs::neon) return cpu_level() == level_neon;
   return needs == Needs::baseline || why_not(needs).empty();
 }
 
@@ -144,6 +147,8 @@ std::string why_not(Needs needs) {
     return cpu_level() >= level_avx2 ? "" : "this CPU has no AVX2 and FMA (or FASTLINALG_CPU forbids them)";
   if (needs == Needs::avx512f)
     return cpu_level() >= level_avx512 ? "" : "this CPU has no AVX-512 (or FASTLINALG_CPU forbids it)";
+  if (needs == Needs::neon)
+    return cpu_level() == level_neon ? "" : "this CPU has no NEON (or FASTLINALG_CPU forbids it)";
   const int devices = cuda::device_count();
   if (devices == 0) return cuda::unavailable().message;
   for (int i = 0; i < devices; ++i)

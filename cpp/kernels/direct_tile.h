@@ -40,6 +40,9 @@ __attribute__((noinline)) void direct_tile(const Tile& t) {
         const float* const x = a[i / 3] + (i % 3) * a_rs;
         if constexpr (NV == 1) {
           S::fma_scalar(acc[i][0], x, bv[0]);
+        } else if constexpr (S::by_lane) {
+#pragma GCC unroll 4
+          for (int v = 0; v < NV; ++v) S::fma_scalar(acc[i][v], x, bv[v]);
         } else {
           const V xv = S::set1(*x);
 #pragma GCC unroll 4

@@ -3,13 +3,13 @@
 // other SGEMM (micro_kernel.h), so that a row of the result has the same bits computed alone or among others.
 //
 // Rows of B contiguous: eight rows at a time are scaled and added to a stretch of the sums, which stays in L1.
-// Columns of B contiguous: a sum of neighbouring elements would be fast, but in another order. So 8x8 blocks are turned
-// in registers and used at once; four blocks are under way, since each of their sums is one chain of additions.
+// Columns of B contiguous: a sum of neighbouring elements would be fast, but in another order. So blocks of a vector
+// of columns are turned in registers and used at once; several are under way, since each of their sums is one chain of
+// additions.
 #pragma once
 
 #include "micro_kernel.h"
 #include "packed_sgemm.h"
-#include "simd256.h"
 
 namespace fl {
 namespace {
@@ -76,7 +76,7 @@ inline __attribute__((always_inline)) void add_rows(const FewRows& p, int64_t k,
 
 template <class S, int M>
 void rows_along(const FewRows& p, int64_t j0, int64_t count) {
-  constexpr int G = M == 1 ? 8 : S::W == 16 ? (M == 2 ? 8 : 4) : (M == 2 ? 4 : 2);  // factors fit the registers
+  constexpr int G = M == 1 ? 8 : S::registers == 32 ? (M == 2 ? 8 : 4) : (M == 2 ? 4 : 2);  // factors fit the registers
   constexpr int64_t pitch = 2048 / M / 16 * 16;
   float sums[M * pitch];
   for (int64_t j = j0; j < j0 + count; j += pitch) {
@@ -93,41 +93,27 @@ void rows_along(const FewRows& p, int64_t j0, int64_t count) {
   }
 }
 
-// Four rows of the block at b, turned: row[q] holds element q of each of eight columns.
-inline __attribute__((always_inline)) void turn_four(const float* b, int64_t b_cs, __m256* row) {
-  __m256 in[4];
-#pragma GCC unroll 4
-  for (int q = 0; q < 4; ++q)
-    in[q] =
-        _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(b + q * b_cs)), _mm_loadu_ps(b + (q + 4) * b_cs), 1);
-  const __m256 t0 = _mm256_unpacklo_ps(in[0], in[1]), t1 = _mm256_unpackhi_ps(in[0], in[1]);
-  const __m256 t2 = _mm256_unpacklo_ps(in[2], in[3]), t3 = _mm256_unpackhi_ps(in[2], in[3]);
-  row[0] = _mm256_shuffle_ps(t0, t2, 0x44);
-  row[1] = _mm256_shuffle_ps(t0, t2, 0xee);
-  row[2] = _mm256_shuffle_ps(t1, t3, 0x44);
-  row[3] = _mm256_shuffle_ps(t1, t3, 0xee);
-}
-
-// 8 G columns of B, each contiguous.
-template <int M, int G>
+// G vectors of columns of B, each contiguous.
+template <class S, int M, int G>
 void columns_turned(const FewRows& p, int64_t j) {
-  using S = Simd256;
+  using V = typename S::V;
+  constexpr int W = S::W;
   // Columns a power of two apart share one L1 set, which holds eight lines: those of eight columns are then used up
   // before the next eight are touched (1 x 1024 x 1024: 144 us, 459 without). Otherwise all columns advance together,
   // and their chains of additions overlap (1 x 1000 x 1000: 76 us, 93 by lines). Prefetches lost in both.
   const bool lines = p.b_cs % 512 == 0;
   for (int64_t chain = 0; chain < p.k; chain += chain_length) {
     const int64_t end = smaller(p.k, chain + chain_length);
-    __m256 acc[G][M];
-#pragma GCC unroll 4
+    V acc[G][M];
+#pragma GCC unroll 8
     for (int g = 0; g < G; ++g)
 #pragma GCC unroll 4
       for (int i = 0; i < M; ++i) acc[g][i] = S::zero();
     const float* b = p.b + j * p.b_cs + chain;
     const float* a = p.a + chain * p.a_cs;
-    auto four = [&](int g, int u, const __m256* factor) __attribute__((always_inline)) {
-      __m256 row[4];
-      turn_four(b + 8 * g * p.b_cs + u, p.b_cs, row);
+    auto four = [&](int g, int u, const V* factor) __attribute__((always_inline)) {
+      V row[4];
+      S::turn_four(b + W * g * p.b_cs + u, p.b_cs, row);
 #pragma GCC unroll 4
       for (int q = 0; q < 4; ++q)
 #pragma GCC unroll 4
@@ -136,37 +122,37 @@ void columns_turned(const FewRows& p, int64_t j) {
           else S::fma_scalar(acc[g][i], a + i * p.a_rs + (u + q) * p.a_cs, row[q]);
         }
     };
-    auto factors = [&](int u, __m256* factor) __attribute__((always_inline)) {
+    auto factors = [&](int u, V* factor) __attribute__((always_inline)) {
 #pragma GCC unroll 4
       for (int q = 0; q < 4; ++q) factor[q] = S::set1(a[(u + q) * p.a_cs]);
     };
     int64_t k = chain;
-    __m256 factor[4];
+    V factor[4];
     if (lines)
       for (; k + 16 <= end; k += 16, b += 16, a += 16 * p.a_cs)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int g = 0; g < G; ++g)
 #pragma GCC unroll 4
           for (int u = 0; u < 16; u += 4) factors(u, factor), four(g, u, factor);
     for (; k + 4 <= end; k += 4, b += 4, a += 4 * p.a_cs) {
       factors(0, factor);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int g = 0; g < G; ++g) four(g, 0, factor);
     }
     for (; k < end; ++k, ++b, a += p.a_cs)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int g = 0; g < G; ++g) {
-        alignas(32) float column[8];
-        for (int q = 0; q < 8; ++q) column[q] = b[(8 * g + q) * p.b_cs];
+        alignas(32) float column[W];
+        for (int q = 0; q < W; ++q) column[q] = b[(W * g + q) * p.b_cs];
 #pragma GCC unroll 4
         for (int i = 0; i < M; ++i) S::fma_scalar(acc[g][i], a + i * p.a_rs, S::load(column));
       }
-    alignas(32) float sums[M * 8 * G];
-#pragma GCC unroll 4
+    alignas(32) float sums[M * W * G];
+#pragma GCC unroll 8
     for (int g = 0; g < G; ++g)
 #pragma GCC unroll 4
-      for (int i = 0; i < M; ++i) S::store(sums + (i * G + g) * 8, acc[g][i]);
-    put_sums<M>(p, j, sums, 8 * G, 8 * G, chain == 0);
+      for (int i = 0; i < M; ++i) S::store(sums + (i * G + g) * W, acc[g][i]);
+    put_sums<M>(p, j, sums, W * G, W * G, chain == 0);
   }
 }
 
@@ -189,9 +175,10 @@ void few_rows(const FewRows& p, int64_t j, int64_t count) {
   if (p.b_cs == 1) return rows_along<S, M>(p, j, count);
   const int64_t end = j + count;
   if (p.b_rs == 1) {
-    constexpr int G = M == 1 ? 4 : 2;
-    for (; j + 8 * G <= end; j += 8 * G) columns_turned<M, G>(p, j);
-    for (; j + 8 <= end; j += 8) columns_turned<M, 1>(p, j);
+    using T = typename S::Narrow;
+    constexpr int G = (M == 1 ? 32 : 16) / T::W;
+    for (; j + T::W * G <= end; j += T::W * G) columns_turned<T, M, G>(p, j);
+    for (; j + T::W <= end; j += T::W) columns_turned<T, M, 1>(p, j);
   }
   columns_strided<M>(p, j, end - j);
 }

@@ -53,9 +53,9 @@ void add_short_columns(const float* a, int64_t cs, int64_t rows, int64_t n, cons
   for (int v = 0; v < VECTORS; ++v) S::store_part(sum + v * S::W, acc[v], rows - v * S::W);
 }
 
-// Columns so long at most are summed in registers; AVX-512 has twice as many.
+// Columns so long at most are summed in registers.
 template <class S>
-constexpr int short_vectors = S::W == 16 ? 8 : 4;
+constexpr int short_vectors = S::registers / 4;
 template <class S, int VECTORS = 1>
 void add_short(const float* a, int64_t cs, int64_t rows, int64_t n, const float* x, float* sum) {
   if constexpr (VECTORS < short_vectors<S>)

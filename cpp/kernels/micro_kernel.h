@@ -56,6 +56,21 @@ void prefetch_row(const float* p) {
   __builtin_prefetch(p + n - 1);
 }
 
+// acc[i][v] += a[i] * bv[v]: A is read a vector at a time, the last one up to three numbers beyond its rows.
+template <class S, int M, int NV, int... I>
+inline __attribute__((always_inline)) void add_products(typename S::V (&acc)[M][NV], const float* a,
+                                                        const typename S::V* bv, std::integer_sequence<int, I...>) {
+  constexpr int vectors = (M + S::W - 1) / S::W;
+  typename S::V rows[vectors];
+#pragma GCC unroll 4
+  for (int q = 0; q < vectors; ++q) rows[q] = S::load(a + q * S::W);
+  auto row = [&](auto i) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+    for (int v = 0; v < NV; ++v) S::template fma_lane<i % S::W>(acc[i][v], rows[i / S::W], bv[v]);
+  };
+  (row(std::integral_constant<int, I>{}), ...);
+}
+
 // A is packed. B is packed, NV vectors for each k, or, with Pitch, read b_rs apart. Copy: copies copy_from's rows too.
 template <class S, int M, int NV, bool Pitch, bool Copy>
 __attribute__((noinline)) void multiply_tile(const Tile& t) {
@@ -73,6 +88,7 @@ __attribute__((noinline)) void multiply_tile(const Tile& t) {
 #pragma GCC unroll 4
     for (int v = 0; v < NV; ++v) bv[v] = S::load(b + v * S::W);
     b += b_rs;
+    if constexpr (S::by_lane) return add_products<S>(acc, a + u * M, bv, std::make_integer_sequence<int, M>{});
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
       const V x = S::set1(a[u * M + i]);

@@ -19,6 +19,8 @@ struct Simd256 {
   static constexpr int block = 8;        // side of the register transpose
   // 6x16: 12 accumulators, 2 vectors of B, 1 broadcast of A: 15 of 16 registers.
   static constexpr int MR = 6, NV = 2;
+  static constexpr bool by_lane = false;  // FMAs take a number of A from all lanes of a vector
+  static constexpr int registers = 16;
   static constexpr CpuBlocking blocking = avx2_blocking;
   // Unpacked tiles.
   using Narrow = Simd256;
@@ -80,6 +82,20 @@ struct Simd256 {
   static void fence() { _mm_sfence(); }
   static void transpose(const float* src, int64_t rs, int rows, float* dst, int64_t ds) {
     transpose8(src, rs, rows, dst, ds);
+  }
+  // Four rows of the block at b, turned: row[q] holds element q of each of eight columns.
+  static inline __attribute__((always_inline)) void turn_four(const float* b, int64_t b_cs, V* row) {
+    V in[4];
+#pragma GCC unroll 4
+    for (int q = 0; q < 4; ++q)
+      in[q] =
+          _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(b + q * b_cs)), _mm_loadu_ps(b + (q + 4) * b_cs), 1);
+    const V t0 = _mm256_unpacklo_ps(in[0], in[1]), t1 = _mm256_unpackhi_ps(in[0], in[1]);
+    const V t2 = _mm256_unpacklo_ps(in[2], in[3]), t3 = _mm256_unpackhi_ps(in[2], in[3]);
+    row[0] = _mm256_shuffle_ps(t0, t2, 0x44);
+    row[1] = _mm256_shuffle_ps(t0, t2, 0xee);
+    row[2] = _mm256_shuffle_ps(t1, t3, 0x44);
+    row[3] = _mm256_shuffle_ps(t1, t3, 0xee);
   }
 };
 

@@ -38,6 +38,7 @@ std::span<const double> measured_values(Chip chip) {
   switch (chip) {
     case Chip::h200: return values_on<Row, Chip::h200>();
     case Chip::zen4: return values_on<Row, Chip::zen4>();
+    case Chip::neoverse_n1: return values_on<Row, Chip::neoverse_n1>();
     case Chip::other: break;
   }
   return {};

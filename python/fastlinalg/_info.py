@@ -35,7 +35,8 @@ class Traits:
     tma : bool
         Whether the tensor memory accelerator moves operands or results where it can.
     measured_on : tuple of str
-        The chips whose measurements its cost was fitted to, "h200" or the CPU "zen4".
+        The chips whose measurements its cost was fitted to, "h200" or the CPU "zen4"; none of a kernel for a CPU that
+        nobody has measured.
     """
 
     strict: bool
@@ -62,7 +63,7 @@ class Kernel:
     device : str
         "cpu" or "cuda".
     needs : str
-        The hardware it needs: "baseline", "avx2_fma", "avx512f", "cuda", "sm_80", "sm_90", "sm_90a".
+        The hardware it needs: "baseline", "avx2_fma", "avx512f", "neon", "cuda", "sm_80", "sm_90", "sm_90a".
     available : bool
         Whether this machine has it, and this build code for it.
     reason : str

@@ -171,7 +171,7 @@ def test_default_is_what_the_affinity_mask_allows(python):
 
 
 # ---------------------------------------------------------------- other settings of the environment
-@pytest.mark.parametrize("cap, forbidden", [("baseline", {"avx2_fma", "avx512f"}), ("avx2", {"avx512f"})])
+@pytest.mark.parametrize("cap, forbidden", [("baseline", {"avx2_fma", "avx512f", "neon"}), ("avx2", {"avx512f"})])
 def test_instruction_sets_can_be_capped(python, cap, forbidden):
     program = (
         "import fastlinalg as fl, numpy as np\n"

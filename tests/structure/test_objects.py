@@ -14,7 +14,7 @@ pytestmark = needs_source_tree
 
 
 def isa_sources():
-    """Each file that is compiled for an instruction set, with the flags that CMakeLists.txt gives its folder."""
+    """Each file that is compiled with flags of its folder, most of them an instruction set's, and those flags."""
     text = (ROOT / "CMakeLists.txt").read_text() if SOURCES else ""
     folders = re.findall(r'set_source_files_properties\(\$\{fl_(\w+)\} PROPERTIES COMPILE_OPTIONS "([^"]+)"\)', text)
     return [

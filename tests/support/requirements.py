@@ -19,7 +19,7 @@ def required() -> frozenset[str]:
 
 def known() -> frozenset[str]:
     """Every name that may be required."""
-    names = {"avx2_fma", "avx512f", "cuda", "cuda2", "simulated", "sm_80", "sm_90", "sm_90a"}
+    names = {"avx2_fma", "avx512f", "neon", "cuda", "cuda2", "simulated", "sm_80", "sm_90", "sm_90a"}
     return frozenset(names | {row.needs for op in OPERATIONS for row in fl.kernels(op)})
 
 

@@ -38,7 +38,7 @@ ACCURATE_SPLIT_K = ("fp16x2", "bf16x6")
 
 def same_bits(row) -> bool:
     """Whether the row is one of those of this CPU that give the same bits."""
-    return re.fullmatch(r"avx\w+_(\d+x\d+|small|rows)", row.name) is not None
+    return re.fullmatch(r"(avx\w+|neon)_(\d+x\d+|small|rows)", row.name) is not None
 
 
 def one_dot_product_each(row) -> bool:

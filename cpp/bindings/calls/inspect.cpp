@@ -43,7 +43,7 @@ nb::dict traits_row(const Kernel<Args>& kernel) {
   row["tma"] = traits.tma;
   nb::list chips;
   for (int chip = 0; chip < chip_count; ++chip)
-    if (!kernel.model.values(Chip(chip)).empty()) chips.append(chip_name(Chip(chip)));
+    if (was_measured(Chip(chip)) && !kernel.model.values(Chip(chip)).empty()) chips.append(chip_name(Chip(chip)));
   row["measured_on"] = nb::tuple(chips);
   return row;
 }
@@ -102,7 +102,9 @@ std::string missing_code() {
 
 nb::dict info() {
   nb::dict cpu, gpu, all;
-  cpu["isa"] = available(Needs::avx512f) ? "avx512f" : available(Needs::avx2_fma) ? "avx2_fma" : "baseline";
+  cpu["isa"] = "baseline";
+  for (const Needs needs : {Needs::avx2_fma, Needs::avx512f, Needs::neon})
+    if (available(needs)) cpu["isa"] = needs_name(needs);
   cpu["threads"] = num_threads();
   cpu["max_threads"] = max_threads();
   const bool found = cuda::device_count() > 0;

@@ -16,6 +16,8 @@ struct Simd {
   static constexpr int block = 8;
   // 14x32: 28 accumulators, 2 vectors of B, 1 broadcast of A: 31 of 32 registers.
   static constexpr int MR = 14, NV = 2;
+  static constexpr bool by_lane = false;
+  static constexpr int registers = 32;
   static constexpr CpuBlocking blocking = avx512_blocking;
   // Unpacked tiles: eight rows, so that A, whatever its row stride, is in the eight lines of an L1 set, and half
   // vectors where that is enough.

@@ -1,4 +1,5 @@
-// Vectors of four floats by the compiler's vector extension: SSE2 on x86-64, NEON on AArch64.
+// Vectors of four floats by the compiler's vector extension: SSE2 on x86-64, NEON on AArch64. Products are rounded before
+// they are added (CMakeLists.txt), so that the bits are the same on every CPU.
 #pragma once
 
 #include <stdint.h>
@@ -16,11 +17,9 @@ struct Simd {
   using Far = Simd;                       // what turns matrices that the caches do not hold
   static constexpr bool streams = false;  // whether it can write past the caches
   static constexpr int block = 4;
-#if defined(__aarch64__)
-  static constexpr int MR = 8, NV = 3;  // 24 accumulators of 32 registers
-#else
-  static constexpr int MR = 6, NV = 2;  // 12 of 16
-#endif
+  static constexpr int MR = 6, NV = 2;  // 12 accumulators of 16 registers
+  static constexpr bool by_lane = false;
+  static constexpr int registers = 16;
   static constexpr CpuBlocking blocking = portable_blocking;
   using Narrow = Simd;
   static constexpr int direct_rows = 6;
@@ -36,7 +35,7 @@ struct Simd {
   static V mul(V x, V y) { return x * y; }
   static V add(V x, V y) { return x + y; }
   static V madd(V x, V y, V z) { return x * y + z; }
-  static void fma(V& acc, V x, V y) { acc += x * y; }  // fused where the CPU can
+  static void fma(V& acc, V x, V y) { acc += x * y; }
   static void fma_scalar(V& acc, const float* x, V y) { fma(acc, set1(*x), y); }
 
   static Mask mask(int64_t n) { return n < 0 ? 0 : n > W ? W : int(n); }

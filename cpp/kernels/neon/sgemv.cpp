@@ -1,0 +1,12 @@
+#if defined(__aarch64__)
+#include "simd.h"
+
+#include "../gemv.h"
+
+namespace fl {
+
+void sgemv_neon(const SgemvArgs& p, const Context& context) { gemv<Simd>(p, context); }
+void sgemm_neon_column(const SgemmArgs& p, const Context& context) { gemv_columns<Simd>(p, context); }
+
+}  // namespace fl
+#endif
