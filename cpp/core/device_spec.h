@@ -83,8 +83,8 @@ constexpr unsigned features_of(int number) {
   return known.number == number ? known.features : known.features & ~features_of_one_capability;
 }
 
-// Chips with costs of their own (cost/measured.def): h200 and the CPU zen4, on which they were measured, and neoverse_n1,
-// an AArch64 core, whose costs are those of zen4 by the makers' rates (docs/cpu.md).
+// Chips with costs of their own (cost/measured.def): h200 and the CPU zen4, on which they were measured, and
+// neoverse_n1, an AArch64 core, whose costs are those of zen4 by the makers' rates (docs/cpu.md).
 enum class Chip { other, h200, zen4, neoverse_n1 };
 constexpr int chip_count = 4;
 constexpr bool was_measured(Chip chip) { return chip != Chip::neoverse_n1; }

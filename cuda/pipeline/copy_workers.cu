@@ -16,6 +16,8 @@ constexpr int64_t parts = 16;  // of one copy: each thread of a large machine ge
 void pause() {
 #if defined(__x86_64__)
   for (int i = 0; i < 8; ++i) _mm_pause();
+#elif defined(__aarch64__)
+  for (int i = 0; i < 8; ++i) asm volatile("yield");
 #endif
 }
 

@@ -1,5 +1,5 @@
-// Vectors of four floats by the compiler's vector extension: SSE2 on x86-64, NEON on AArch64. Products are rounded before
-// they are added (CMakeLists.txt), so that the bits are the same on every CPU.
+// Vectors of four floats by the compiler's vector extension: SSE2 on x86-64, NEON on AArch64. Products are rounded
+// before they are added (CMakeLists.txt), so that the bits are the same on every CPU.
 #pragma once
 
 #include <stdint.h>
