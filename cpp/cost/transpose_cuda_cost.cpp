@@ -28,7 +28,7 @@ double tiled_us(const TransposeArgs& p, const DeviceSpec&, const TiledCost& cost
   const double rate = bytes <= cost.small_l2_bytes  ? cost.l2_bytes_per_us
                       : bytes <= cost.edge_l2_bytes ? cost.edge_bytes_per_us
                                                     : cost.memory_bytes_per_us;
-  return cost.start_us + std::max(tiles, bytes / rate);
+  return cost.start_us + (p.m <= 16 || p.n <= 16 ? cost.narrow_start_us : 0.0) + std::max(tiles, bytes / rate);
 }
 
 double tiled_any_us(const TransposeArgs& p, const DeviceSpec&, const TiledAnyCost& cost) {
@@ -48,6 +48,16 @@ double pieces_us(const TransposeArgs& p, const DeviceSpec& device, const PiecesC
   const bool few_rows = p.batch == 1 && p.n > p.m;
   return cost.start_us +
          1e-6 * elements_of(p) / device.multiprocessors * (few_rows ? cost.few_rows_element_ps : cost.element_ps);
+}
+
+double narrow_us(const TransposeArgs& p, const DeviceSpec&, const NarrowCost& cost) {
+  const int64_t width = std::min(p.m, p.n), length = std::max(p.m, p.n);
+  if (width < 2 || width > 16) return cost.other_us;
+  const double bytes = 8.0 * double(width) * double(ceil_div(length, 32) * 32) * double(p.batch);
+  const bool far = bytes_of(p) > cost.near_l2_bytes, gaps = p.m < p.n && p.b.rs != p.m;
+  const double moved_us = bytes / (far ? cost.memory_bytes_per_us : cost.l2_bytes_per_us);
+  return cost.start_us + cost.line_us * double(width) +
+         std::max(moved_us * (far && gaps ? cost.gaps : 1.0), cost.matrix_us * double(p.batch));
 }
 
 }  // namespace fl

@@ -34,6 +34,20 @@ def test_shapes(row):
 
 
 @every_row
+def test_narrow_matrices(row):
+    """Every width, beside sides of a few strips and of many, whose rows start on sectors and do not."""
+    for width in (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 15, 16, 17):
+        for length in (31, 33, 160, 1027, 2**20 // width + 5, -(-(2**20) // width // 8) * 8):
+            for shape in ((length, width), (width, length)):
+                assert_same_bits(fl.transpose(numbered(*shape), kernel=row.name), numbered(*shape).T, f"{shape}")
+    for shape in ((2**18 + 3, 5), (5, 2**18 + 3), (2**17 + 1, 16)):
+        out = result(shape[::-1], "padded_rows")
+        fl.transpose(matrix_input(numbered(*shape), "padded_rows"), out=out.array, kernel=row.name)
+        out.assert_intact(f"{shape}")
+        assert_same_bits(out.array, numbered(*shape).T, f"{shape}")
+
+
+@every_row
 def test_layouts(row):
     inputs, outputs = (*MATRIX_LAYOUTS, *BROADCAST_LAYOUTS), tuple(MATRIX_LAYOUTS)
     for (m, n), a_layout, out_layout in product(((13, 17), (33, 64), (1, 6), (6, 1), (1, 1)), inputs, outputs):
