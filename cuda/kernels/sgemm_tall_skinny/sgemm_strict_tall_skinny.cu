@@ -8,16 +8,19 @@
 
 namespace fl {
 
-template <int NR, bool WIDE = false>
+template <int NR>
 void tall_skinny(const SgemmArgs& p, const TallSkinnyPlan& plan, const Context& ctx) {
-  plan.rows ? tall_skinny_rows<NR, WIDE>(p, plan, ctx) : tall_skinny_columns<NR, WIDE>(p, plan, ctx);
+  if (!plan.rows) return tall_skinny_columns<NR, false>(p, plan, ctx);
+  aligned16(p.a) ? tall_skinny_rows<NR, false>(p, plan, ctx) : tall_skinny_rows<NR, true>(p, plan, ctx);
 }
 
-// By 4-byte copies fours of k are slower than pairs: 448 us instead of 404 at 16383 x 16381 times 16 columns. And fours
-// need twice the room for B: with less than four warps beside it there are too few to wait for memory.
+// Where rows are not aligned 4-byte copies of A are faster here than shifted ones (385 instead of 410 us at 16383 x
+// 16381 times 16 columns in C order), and with them fours of k slower than pairs (448 instead of 404). And fours need
+// twice the room for B: with less than four warps beside it there are too few to wait for memory.
 void tall_skinny_wide(const SgemmArgs& p, const TallSkinnyPlan& plan, const Context& ctx) {
-  const bool fours = plan.rows && aligned16(p.a) && int(ctx.device->shared_per_block) >= quads_shared_bytes(4);
-  fours ? tall_skinny_quads(p, plan, ctx) : tall_skinny<16, true>(p, plan, ctx);
+  if (!plan.rows) return tall_skinny_columns<16, true>(p, plan, ctx);
+  const bool fours = aligned16(p.a) && int(ctx.device->shared_per_block) >= quads_shared_bytes(4);
+  fours ? tall_skinny_quads(p, plan, ctx) : tall_skinny_rows<16, false, true>(p, plan, ctx);
 }
 
 void sgemm_strict_tall_skinny(const SgemmArgs& p, const Context& ctx) {
