@@ -144,8 +144,8 @@ double cost_us(const SgemmArgs& p, const WarpTile& tile, const DeviceSpec& devic
 }
 
 double short_k_us(const SgemmArgs& p, const DeviceSpec& device, const ShortKCost& cost) {
-  const ShortKTile& tile = short_k_is_large(p) ? short_k_large : short_k_small;
-  const bool few = short_k_is_few(p);
+  const ShortKTile& tile = short_k_tile(p);
+  const bool few = &tile == &short_k_few;
   const double tiles = double(ceil_div(p.m, tile.BM)) * double(ceil_div(p.n, tile.BN)) * double(p.batch);
   const double k = double(p.k) * (1.0 + cost.turned * (p.a.cs == 1) + cost.turned * (p.b.cs != 1));
   const double start = few ? cost.few_start_us + 1e-6 * cost.few_k_ps * k : cost.start_us + 1e-6 * cost.k_ps * k;

@@ -134,10 +134,11 @@ bool sums_in_runs(const SgemmArgs& p, const ClusterSplitKTile& tile) {
   return warp_range(p.k, tile) > WARP_RUN && deepest_allowed(p) != any_depth;
 }
 
-bool short_k_is_large(const SgemmArgs& p) { return tiles_of(p, short_k_large) >= PLAN_MULTIPROCESSORS; }
-
-bool short_k_is_few(const SgemmArgs& p) {
-  return !short_k_is_large(p) && tiles_of(p, short_k_few) <= short_k_few.blocks * PLAN_MULTIPROCESSORS;
+const ShortKTile& short_k_tile(const SgemmArgs& p) {
+  const bool fills = tiles_of(p, short_k_large) >= PLAN_MULTIPROCESSORS;
+  if (fills && p.k <= 16 && p.n >= 128) return short_k_large;
+  if (fills || tiles_of(p, short_k_square) >= 256) return short_k_square;
+  return tiles_of(p, short_k_few) <= short_k_few.blocks * PLAN_MULTIPROCESSORS ? short_k_few : short_k_small;
 }
 
 int64_t accumulation_depth(const SgemmArgs& p, const PipelinedTile& tile) {

@@ -35,10 +35,10 @@ constexpr int64_t warp_range(int64_t k, const ClusterSplitKTile& tile) {
 }
 bool sums_in_runs(const SgemmArgs& p, const ClusterSplitKTile& tile);
 
-// Which tile a product with a short k gets: the large one where there are enough of them for all multiprocessors, and
-// of the smaller ones that with more stages where there are so few that four to a multiprocessor hold them all.
-bool short_k_is_large(const SgemmArgs& p);
-bool short_k_is_few(const SgemmArgs& p);
+// Which tile a product with a short k gets, whose bits do not depend on it. Where there are enough for all
+// multiprocessors a square one, or a wider one where storing C is all there is to do; else smaller ones, with more
+// stages where there are so few that four to a multiprocessor hold them all.
+const ShortKTile& short_k_tile(const SgemmArgs& p);
 
 // The most float32 additions that one product goes through (accumulation_depth.h), and bytes of workspace.
 int64_t accumulation_depth(const SgemmArgs& p, const PipelinedTile& tile);

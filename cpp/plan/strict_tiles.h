@@ -324,13 +324,14 @@ inline constexpr WarpTile strict_32x32w{.BM = 32, .BN = 32, .BK = 32, .stages = 
 inline constexpr WarpTile strict_16x16w{.BM = 16, .BN = 16, .BK = 16, .stages = 3, .warps = 8};
 
 // ---------------------------------------------------------------- short k (sgemm_strict_short_k.cu)
-// A warp owns TM rows of a tile; its lanes stand side by side along n. One kernel with three tiles.
+// A warp owns TM rows of a tile; its lanes stand side by side along n. One kernel with four tiles.
 struct ShortKTile {
   int BM, BN;
+  int TM = 8;
   int stages;
   int blocks;  // on a multiprocessor at a time
 
-  static constexpr int BK = 32, TM = 8;
+  static constexpr int BK = 32;
   constexpr int TN() const { return BN / 32; }
   constexpr int threads() const { return 32 * (BM / TM); }
   constexpr int stage_bytes() const { return padded_bytes(BK, BM) + padded_bytes(BK, BN); }
@@ -345,6 +346,7 @@ struct ShortKTile {
 };
 
 inline constexpr ShortKTile short_k_large{.BM = 64, .BN = 128, .stages = 2, .blocks = 4};
+inline constexpr ShortKTile short_k_square{.BM = 64, .BN = 64, .TM = 16, .stages = 2, .blocks = 5};
 inline constexpr ShortKTile short_k_small{.BM = 32, .BN = 64, .stages = 2, .blocks = 8};
 inline constexpr ShortKTile short_k_few{.BM = 32, .BN = 64, .stages = 4, .blocks = 4};  // of the small tiles
 
