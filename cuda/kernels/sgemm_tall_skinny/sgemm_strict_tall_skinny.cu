@@ -14,7 +14,7 @@ void tall_skinny(const SgemmArgs& p, const TallSkinnyPlan& plan, const Context& 
   aligned16(p.a) ? tall_skinny_rows<NR, false>(p, plan, ctx) : tall_skinny_rows<NR, true>(p, plan, ctx);
 }
 
-// Where rows are not aligned 4-byte copies of A are faster here than shifted ones (385 instead of 410 us at 16383 x
+// Where rows are not aligned 4-byte copies of A are faster here than shifted ones (380 instead of 410 us at 16383 x
 // 16381 times 16 columns in C order), and with them fours of k slower than pairs (448 instead of 404). And fours need
 // twice the room for B: with less than four warps beside it there are too few to wait for memory.
 void tall_skinny_wide(const SgemmArgs& p, const TallSkinnyPlan& plan, const Context& ctx) {
