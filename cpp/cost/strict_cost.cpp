@@ -134,6 +134,16 @@ double cost_us(const SgemmArgs& p, const InterleavedTile& tile, const DeviceSpec
   return us > copy.interleaved_long_us ? copy.interleaved_long * us : us;  // fitted to shorter products
 }
 
+double cost_us(const SgemmArgs& p, const SliceTile& tile, const DeviceSpec& device, const SliceCost& cost) {
+  const CopyCost copy = copy_cost(device);
+  const int splits = split_k_plan(p, tile).splits;
+  const double most = double(ceil_div(tiles_of(p, tile) * splits, int64_t{device.multiprocessors}));
+  const double k = double(slices_range(p.k, splits));
+  return 1e-3 * cost.start_ns + 1e-6 * cost.block_k_ps * k +
+         (splits > 1 ? reduction_us(p, splits, copy) + copy.interleaved_reduction_us : 0.0) +
+         most * (1e-3 * cost.tile_ns + 1e-6 * cost.k_ps * k * copy_factor(p, tile.BM, tile.BN, true, copy));
+}
+
 double cost_us(const SgemmArgs& p, const WarpTile& tile, const DeviceSpec& device, const WarpTileCost& cost) {
   const int64_t tiles = tiles_of(p, tile), multiprocessors = device.multiprocessors;
   const double k = double(ceil_div(p.k, 16) * 16);

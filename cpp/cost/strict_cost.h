@@ -26,6 +26,11 @@ FL_COEFFICIENTS(InterleavedCost, start_ns, tile_ns, block_k_ps, k_ps, output_fs)
 double cost_us(const SgemmArgs& p, const InterleavedTile& tile, const DeviceSpec& device, const InterleavedCost& cost);
 InterleavedCost coefficients_of(const InterleavedTile&);
 
+// The same for slices of steps, which have no outputs that cost more than others.
+FL_COEFFICIENTS(SliceCost, start_ns, tile_ns, block_k_ps, k_ps);
+double cost_us(const SgemmArgs& p, const SliceTile& tile, const DeviceSpec& device, const SliceCost& cost);
+SliceCost coefficients_of(const SliceTile&);
+
 // A tile takes warp_k_ps per element of k by itself and adds tile_ns and k_ps to what its multiprocessor has to do.
 FL_COEFFICIENTS(WarpTileCost, start_ns, warp_k_ps, tile_ns, k_ps);
 double cost_us(const SgemmArgs& p, const WarpTile& tile, const DeviceSpec& device, const WarpTileCost& cost);

@@ -16,6 +16,8 @@ constexpr double INTERLEAVED_TILE_US = 0.6, INTERLEAVED_LATENCY_US = 0.27;  // t
 constexpr double INTERLEAVED_STEP_US = 0.1, INTERLEAVED_OUTPUT_US = 0.168e-3;
 constexpr double STREAM_K_US = 10;  // what stream-K costs besides
 
+constexpr double SLICES_TILE_US = 3.2, SLICES_K_US = 1e-3, SLICES_OUTPUT_K_US = 8.2e-6;  // the latter two of a k
+
 template <class Tile>
 int64_t tiles_of(const SgemmArgs& p, const Tile& tile) {
   return ceil_div(p.m, tile.BM) * ceil_div(p.n, tile.BN) * p.batch;
@@ -39,12 +41,19 @@ double reduction_us(const SgemmArgs& p, int64_t splits) {
 // Tiles before Hopper are cut in steps of their own.
 int64_t step_of(const PipelinedTile& tile) { return tile.level == PipelinedFor::hopper ? STEP : tile.BK; }
 
+// What the reduction adds one after the other.
+int64_t to_meet(int64_t splits) { return splits == 1 ? 0 : splits <= 16 ? splits : ceil_div(splits, 8) + 8; }
+
 // Of k in `splits` ranges of whole steps, whose sums meet in memory. Groups of warps share a range step by step, or
 // each of its steps line by line.
 int64_t depth_of_splits(int64_t k, int64_t groups, bool line_by_line, int64_t splits, int64_t step = STEP) {
   const int64_t steps = ceil_div(ceil_div(k, step), splits);
-  const int64_t to_meet = splits == 1 ? 0 : splits <= 16 ? splits : ceil_div(splits, 8) + 8;
-  return (line_by_line ? ceil_div(steps * step, groups) : ceil_div(steps, groups) * step) + groups - 1 + to_meet;
+  return (line_by_line ? ceil_div(steps * step, groups) : ceil_div(steps, groups) * step) + groups - 1 +
+         to_meet(splits);
+}
+
+int64_t slices_depth(int64_t k, int splits) {
+  return slices_range(k, splits) / SliceTile::K_GROUPS + SliceTile::K_GROUPS - 1 + to_meet(splits);
 }
 
 // The fewest ranges that keep such a depth within the limit on accurate products, if at most `most` can.
@@ -106,6 +115,20 @@ SplitKPlan split_k_plan(const SgemmArgs& p, const InterleavedTile& tile) {
   return plan;
 }
 
+SplitKPlan split_k_plan(const SgemmArgs& p, const SliceTile& tile) {
+  SplitKPlan plan{1, ceil_div(p.n, 4) * 4};
+  const int64_t tiles = tiles_of(p, tile), steps = ceil_div(p.k, SliceTile::BK);
+  if (tiles > 2 * PLAN_MULTIPROCESSORS || steps < 4) return plan;
+  const int64_t most = steps / 2, limit = deepest_allowed(p);
+  int64_t fewest = 1;
+  while (fewest < most && slices_depth(p.k, int(fewest)) > limit) ++fewest;
+  const double k_us = SLICES_K_US + SLICES_OUTPUT_K_US * double(tile.BM * tile.BN);
+  plan.splits = least_of_waves(tiles, steps, 3, fewest, most, [&](int64_t splits, double waves) {
+    return waves * (SLICES_TILE_US + double(slices_range(p.k, int(splits))) * k_us) + reduction_us(p, splits);
+  });
+  return plan;
+}
+
 bool stream_k_pays(const SgemmArgs& p, const PipelinedTile& tile, int64_t blocks) {
   const int64_t tiles = tiles_of(p, tile), rest = tiles % blocks, steps = ceil_div(p.k, STEP);
   if (blocks > most_blocks(tile) || tiles < blocks || rest == 0 || steps > 1 << 20) return false;
@@ -157,12 +180,20 @@ int64_t accumulation_depth(const SgemmArgs& p, const InterleavedTile& tile) {
   return depth_of_splits(p.k, tile.k_groups, true, split_k_plan(p, tile).splits);
 }
 
+int64_t accumulation_depth(const SgemmArgs& p, const SliceTile& tile) {
+  return slices_depth(p.k, split_k_plan(p, tile).splits);
+}
+
 std::size_t workspace_bytes(const SgemmArgs& p, const PipelinedTile& tile) {
   const SplitKPlan plan = split_k_plan(p, tile);
   return plan.splits > 1 ? split_k_bytes(p, plan) : stream_k_bytes(p, tile);
 }
 
 std::size_t workspace_bytes(const SgemmArgs& p, const InterleavedTile& tile) {
+  return split_k_bytes(p, split_k_plan(p, tile));
+}
+
+std::size_t workspace_bytes(const SgemmArgs& p, const SliceTile& tile) {
   return split_k_bytes(p, split_k_plan(p, tile));
 }
 

@@ -20,6 +20,11 @@ struct SplitKPlan {
 };
 SplitKPlan split_k_plan(const SgemmArgs& p, const PipelinedTile& tile);
 SplitKPlan split_k_plan(const SgemmArgs& p, const InterleavedTile& tile);
+SplitKPlan split_k_plan(const SgemmArgs& p, const SliceTile& tile);
+// The k of each range but the last, whole steps of such a tile.
+constexpr int64_t slices_range(int64_t k, int splits) {
+  return ceil_div(ceil_div(k, SliceTile::BK), splits) * SliceTile::BK;
+}
 
 // Stream-K: whether tiles that come to no whole number of waves of `blocks` are shared out evenly (stream_k.cuh). No
 // bits depend on it.
@@ -44,10 +49,12 @@ const ShortKTile& short_k_tile(const SgemmArgs& p);
 int64_t accumulation_depth(const SgemmArgs& p, const PipelinedTile& tile);
 int64_t accumulation_depth(const SgemmArgs& p, const ClusterSplitKTile& tile);
 int64_t accumulation_depth(const SgemmArgs& p, const InterleavedTile& tile);
+int64_t accumulation_depth(const SgemmArgs& p, const SliceTile& tile);
 inline int64_t accumulation_depth(const SgemmArgs& p, const WarpTile&) { return sequential_depth(p); }
 
 std::size_t workspace_bytes(const SgemmArgs& p, const PipelinedTile& tile);
 std::size_t workspace_bytes(const SgemmArgs& p, const InterleavedTile& tile);
+std::size_t workspace_bytes(const SgemmArgs& p, const SliceTile& tile);
 constexpr std::size_t workspace_bytes(const SgemmArgs&, const ClusterSplitKTile&) { return 0; }
 constexpr std::size_t workspace_bytes(const SgemmArgs&, const WarpTile&) { return 0; }
 

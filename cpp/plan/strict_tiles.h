@@ -213,6 +213,12 @@ inline constexpr PipelinedTile strict_128x128p{
 inline constexpr PipelinedTile strict_64x128k2p{
     .BM = 64, .BN = 128, .BK = 16, .TM = 8, .TN = 8, .warps_m = 1, .warps_n = 4,
     .k_groups = 2, .stages = 6, .split_k = true, .level = PipelinedFor::sm_80};
+inline constexpr PipelinedTile strict_64x64k4p{
+    .BM = 64, .BN = 64, .BK = 16, .TM = 8, .TN = 8, .warps_m = 1, .warps_n = 2,
+    .k_groups = 4, .stages = 10, .producers = 2, .split_k = true, .level = PipelinedFor::sm_80};
+inline constexpr PipelinedTile strict_32x64k8p{
+    .BM = 32, .BN = 64, .BK = 16, .TM = 4, .TN = 16, .warps_m = 1, .warps_n = 1,
+    .k_groups = 8, .stages = 12, .producers = 4, .split_k = true, .level = PipelinedFor::sm_80};
 // clang-format on
 
 // ---------------------------------------------------------------- a range of k for each warp (cluster_split_k.cuh)
@@ -293,6 +299,38 @@ inline constexpr InterleavedTile strict_32x32i4{.BM = 32, .BN = 32, .TM = 4, .TN
 inline constexpr InterleavedTile strict_32x64i4{.BM = 32, .BN = 64, .TM = 4, .TN = 8, .k_groups = 4};
 inline constexpr InterleavedTile strict_64x64i2{.BM = 64, .BN = 64, .TM = 8, .TN = 4, .k_groups = 2};
 inline constexpr InterleavedTile strict_64x128i2{.BM = 64, .BN = 128, .TM = 8, .TN = 8, .k_groups = 2, .blocks = 2};
+
+// ---------------------------------------------------------------- slices of a step (sgemm_strict_slices.cu)
+// Eight warps to a tile. Each multiplies all of it, over a slice of every step along k. For devices without clusters:
+// within the shared memory that all of them give a block, and by way of registers, with one stage, within that of 7.5.
+struct SliceTile {
+  int BM, BN;
+  int stages;
+  int blocks;  // on a multiprocessor at a time, as far as registers go
+
+  static constexpr int BK = 64, K_GROUPS = 8, THREADS = 32 * K_GROUPS;
+  constexpr int TM() const { return BM / 8; }
+  constexpr int TN() const { return BN / 4; }
+  constexpr int stage_bytes() const { return padded_bytes(BM, BK) + padded_bytes(BK, BN); }
+  constexpr int sums_rows() const { return 4; }  // of a thread, how many the groups add up at a time
+  constexpr int sums_bytes() const { return padded_bytes(8 * sums_rows(), BN); }  // of a group
+  constexpr int shared_bytes(bool async) const {
+    const int pipeline = (async ? stages : 1) * stage_bytes(), sums = K_GROUPS * sums_bytes();
+    return pipeline > sums ? pipeline : sums;
+  }
+
+  constexpr TileFault fault() const {
+    if (BM % 32 != 0 || BN % 32 != 0 || TM() % sums_rows() != 0) return TileFault::cover;
+    if (stages < 2) return TileFault::stages;
+    if (shared_bytes(true) > SMALLEST_BLOCK_SHARED || shared_bytes(false) > capability(75).shared_per_block)
+      return TileFault::shared_memory;
+    return TileFault::none;
+  }
+  constexpr TileName name() const { return TileName(BM, BN).shared("s", K_GROUPS); }
+};
+
+inline constexpr SliceTile strict_32x32s8{.BM = 32, .BN = 32, .stages = 4, .blocks = 2};
+inline constexpr SliceTile strict_64x32s8{.BM = 64, .BN = 32, .stages = 3, .blocks = 2};
 
 // ---------------------------------------------------------------- a warp to a tile (sgemm_strict_warp_tiles.cu)
 struct WarpTile {

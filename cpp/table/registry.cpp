@@ -1,5 +1,6 @@
 #include "table/registry.h"
 
+#include <type_traits>
 #include <string>
 
 #include "core/errors.h"
@@ -34,6 +35,8 @@ template <const auto& TILE>
 constexpr bool fits(Needs needs) {
   const int limit = least_shared_per_block(needs_row(needs).features);
   if constexpr (requires { TILE.shared_bytes(); }) return TILE.shared_bytes() <= limit;
+  else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(TILE)>, SliceTile>)
+    return TILE.shared_bytes(false) <= limit && TILE.shared_bytes(true) <= least_shared_per_block(feature_cp_async);
   else return TILE.shared_bytes(false) <= limit && TILE.shared_bytes(true) <= limit;
 }
 #define STRICT_SGEMM(tile, needs, ...)                                                                           \

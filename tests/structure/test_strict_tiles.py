@@ -36,6 +36,9 @@ BROKEN = {
     ("strict_48x48k8c2", "tile.BM = 44"): "the outputs of all lanes and warps",
     ("strict_48x48k8c2", "tile.k_groups = 2"): "have room there",
     ("strict_64x64i2", "tile.k_groups = 4"): "eight warps multiply",
+    ("strict_64x64k4p", "tile.stages = 8"): "fit in the place of the pipeline",
+    ("strict_64x32s8", "tile.BN = 48"): "the outputs of all lanes and warps",
+    ("strict_64x32s8", "tile.stages = 4"): "have room there",
     ("strict_32x32w", "tile.blocks = 4"): "have room there",
     ("short_k_few", "tile.blocks = 5"): "have room there",
 }
@@ -67,6 +70,7 @@ def test_names_follow_from_tiles(tmp_path):
         'static_assert(strict_64x64k4c2.name() == "strict_64x64k4c2");',
         'static_assert(strict_64x64i2.name() == "strict_64x64i2");',
         'static_assert(strict_64x128k2p.name() == "strict_64x128k2p");',
+        'static_assert(strict_64x32s8.name() == "strict_64x32s8");',
         'static_assert(strict_16x16w.name() == "strict_16x16w");',
         f'static_assert({changed("strict_64x64k4", "tile.cluster_k = 2")}.name() == "strict_64x64k4c2");',
         'static_assert(!(strict_64x64k4.name() == "strict_64x64k4c2"));',

@@ -22,8 +22,7 @@ namespace fl {
 constexpr int MOST_SHARED_BYTES = capability(90).shared_per_block;
 
 // How many threads a kernel T may have to a block. Compilers for targets before 9.0 want more than the 128 registers
-// that are left to each of 512 where 16 columns are not wide; and there the shared memory of a block has no room for so
-// many.
+// that are left to each of 512 where 16 columns are not wide; there is no shared memory for so many there either.
 template <class T>
 constexpr int most_threads(bool for_sm90) {
   return for_sm90 || T::THREADS < 512 || T::Chunk::NR < 16 ? T::THREADS : T::THREADS / 2;
