@@ -1,7 +1,7 @@
 #include "table/registry.h"
 
-#include <type_traits>
 #include <string>
+#include <type_traits>
 
 #include "core/errors.h"
 #include "core/operations.h"

@@ -15,10 +15,10 @@ class RegisterCopy {
   int lines = LINES, length = LEN;  // how many rows and columns of the tile exist
 
   __device__ __forceinline__ RegisterCopy(const Operand& x, const float* start, const float* outside, int thread)
-      : way_(x.path == CopyPath::by16                                        ? Way::by16
-             : x.path == CopyPath::by4                                       ? Way::by4
-             : x.ld % 4 == 0 && reinterpret_cast<uintptr_t>(start) % 16 == 0 ? Way::transposed16
-                                                                             : Way::transposed),
+      : way_(x.path == CopyPath::by16                                                 ? Way::by16
+             : x.path == CopyPath::by4                                                ? Way::by4
+             : FOURS && x.ld % 4 == 0 && reinterpret_cast<uintptr_t>(start) % 16 == 0 ? Way::transposed16
+                                                                                      : Way::transposed),
         ld_(x.ld),
         outside_(__ldg(outside)) {
     const bool transposed = x.path == CopyPath::transposed;
@@ -55,6 +55,7 @@ class RegisterCopy {
   // one of their four into 32 different banks.
   enum class Way : int { by16, by4, transposed, transposed16 };
   static constexpr int UNIT = 32;  // floats that neighbouring threads cover
+  static constexpr bool FOURS = LEN % (THREADS / 2) == 0;  // a tile is wide enough for that
   static_assert(LEN % UNIT == 0);
   Way way_;
   int line_, col_;
@@ -78,7 +79,7 @@ class RegisterCopy {
     if (way_ == Way::by16) rounds<4, THREADS / (UNIT / 4), UNIT, false>(use);
     else if (way_ == Way::by4) rounds<1, THREADS / UNIT, UNIT, false>(use);
     else if (way_ == Way::transposed) rounds<1, THREADS / 8, 8, true>(use);
-    else rounds<4, THREADS / 2, 8, true>(use);
+    else if constexpr (FOURS) rounds<4, THREADS / 2, 8, true>(use);
   }
   template <int VEC, int OUTER_STEP, int INNER_STEP, bool TRANSPOSED, class Use>
   __device__ __forceinline__ void rounds(const Use& use) {

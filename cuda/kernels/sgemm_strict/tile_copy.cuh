@@ -77,9 +77,7 @@ class TileCopy {
   __device__ __forceinline__ void next_lines(int tiles = 1) {
     from_ += tiles * LINES * (path_ == CopyPath::transposed ? 1 : ld_);
   }
-  __device__ __forceinline__ void next_columns(int tiles = 1) {
-    from_ += tiles * LEN * (path_ == CopyPath::transposed ? ld_ : 1);
-  }
+  __device__ __forceinline__ void next_columns() { from_ += LEN * (path_ == CopyPath::transposed ? ld_ : 1); }
 
   __device__ __forceinline__ void operator()(uint32_t tile) const {
     const uint32_t to = tile + (line_ * LD + col_) * 4;
