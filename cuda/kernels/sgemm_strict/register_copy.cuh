@@ -22,7 +22,7 @@ class RegisterCopy {
         ld_(x.ld),
         outside_(__ldg(outside)) {
     const bool transposed = x.path == CopyPath::transposed;
-    const int across = way_ == Way::transposed16 ? 2 : transposed ? 8 : way_ == Way::by16 ? UNIT / 4 : UNIT;
+    const int across = way_ == Way::transposed16 ? 2 : transposed ? 8 : way_ == Way::by16 ? UNIT16 / 4 : UNIT;
     const int inner = thread % across * (way_ == Way::by16 || way_ == Way::transposed16 ? 4 : 1);
     line_ = transposed ? inner : thread / across;
     col_ = transposed ? thread / across : inner;
@@ -51,11 +51,12 @@ class RegisterCopy {
   }
 
  private:
-  // CopyPath's, and fours of a column by 16 bytes, where columns are aligned: 2 x 16 threads of a warp store the same
-  // one of their four into 32 different banks.
+  // CopyPath's, and fours of a column by 16 bytes, where columns are aligned and long enough for half the threads: 2 x
+  // 16 threads of a warp store the same one of their four into 32 different banks.
   enum class Way : int { by16, by4, transposed, transposed16 };
-  static constexpr int UNIT = 32;  // floats that neighbouring threads cover
-  static constexpr bool FOURS = LEN % (THREADS / 2) == 0;  // a tile is wide enough for that
+  static constexpr bool FOURS = LEN % (THREADS / 2) == 0;
+  // What neighbouring threads cover, in floats; by 16-byte copies so many that the lines are whole rounds.
+  static constexpr int UNIT = 32, UNIT16 = LINES % (THREADS * 4 / UNIT) == 0 ? UNIT : 2 * UNIT;
   static_assert(LEN % UNIT == 0);
   Way way_;
   int line_, col_;
@@ -76,7 +77,7 @@ class RegisterCopy {
   // ld, as in TileCopy: addresses worked out one by one took more registers than there are.
   template <class Use>
   __device__ __forceinline__ void each(const Use& use) {
-    if (way_ == Way::by16) rounds<4, THREADS / (UNIT / 4), UNIT, false>(use);
+    if (way_ == Way::by16) rounds<4, THREADS / (UNIT16 / 4), UNIT16, false>(use);
     else if (way_ == Way::by4) rounds<1, THREADS / UNIT, UNIT, false>(use);
     else if (way_ == Way::transposed) rounds<1, THREADS / 8, 8, true>(use);
     else if constexpr (FOURS) rounds<4, THREADS / 2, 8, true>(use);
