@@ -205,20 +205,27 @@ inline constexpr PipelinedTile strict_64x64k4{
 
 // Before Hopper: 168 registers to every thread, and 99 KiB of shared memory.
 inline constexpr PipelinedTile strict_128x192p{
-    .BM = 128, .BN = 192, .BK = 16, .TM = 8, .TN = 12, .warps_m = 2, .warps_n = 4,
-    .stages = 4, .stream_k = true, .level = PipelinedFor::sm_80};
+    .BM = 128, .BN = 192, .BK = 24, .TM = 8, .TN = 12, .warps_m = 2, .warps_n = 4,
+    .stages = 3, .stream_k = true, .level = PipelinedFor::sm_80};
 inline constexpr PipelinedTile strict_128x128p{
-    .BM = 128, .BN = 128, .BK = 16, .TM = 8, .TN = 8, .warps_m = 2, .warps_n = 4,
-    .stages = 5, .split_k = true, .stream_k = true, .level = PipelinedFor::sm_80};
+    .BM = 128, .BN = 128, .BK = 32, .TM = 8, .TN = 8, .warps_m = 2, .warps_n = 4,
+    .stages = 2, .split_k = true, .stream_k = true, .level = PipelinedFor::sm_80};
 inline constexpr PipelinedTile strict_64x128k2p{
-    .BM = 64, .BN = 128, .BK = 16, .TM = 8, .TN = 8, .warps_m = 1, .warps_n = 4,
-    .k_groups = 2, .stages = 6, .split_k = true, .level = PipelinedFor::sm_80};
+    .BM = 64, .BN = 128, .BK = 32, .TM = 8, .TN = 8, .warps_m = 1, .warps_n = 4,
+    .k_groups = 2, .stages = 3, .split_k = true, .level = PipelinedFor::sm_80};
 inline constexpr PipelinedTile strict_64x64k4p{
     .BM = 64, .BN = 64, .BK = 16, .TM = 8, .TN = 8, .warps_m = 1, .warps_n = 2,
     .k_groups = 4, .stages = 10, .producers = 2, .split_k = true, .level = PipelinedFor::sm_80};
 inline constexpr PipelinedTile strict_32x64k8p{
     .BM = 32, .BN = 64, .BK = 16, .TM = 4, .TN = 16, .warps_m = 1, .warps_n = 1,
     .k_groups = 8, .stages = 12, .producers = 4, .split_k = true, .level = PipelinedFor::sm_80};
+// Any GPU: 64 KiB.
+inline constexpr PipelinedTile strict_128x192r{
+    .BM = 128, .BN = 192, .BK = 16, .TM = 8, .TN = 12, .warps_m = 2, .warps_n = 4,
+    .stages = 2, .stream_k = true, .level = PipelinedFor::any};
+inline constexpr PipelinedTile strict_128x128r{
+    .BM = 128, .BN = 128, .BK = 16, .TM = 8, .TN = 8, .warps_m = 2, .warps_n = 4,
+    .stages = 3, .split_k = true, .stream_k = true, .level = PipelinedFor::any};
 // clang-format on
 
 // ---------------------------------------------------------------- a range of k for each warp (cluster_split_k.cuh)

@@ -29,8 +29,9 @@ BROKEN = {
     ("strict_64x64k4", "tile.stream_k = true"): "stream-K shares out the tiles of a persistent kernel",
     ("strict_64x64k4", "tile.tma_variant = true"): "one producer that sees all stages",
     ("strict_64x128k4", "tile.wide_stages = 8"): "have room there",
-    ("strict_128x192p", "tile.stages = 5"): "have room there",
-    ("strict_128x128p", "tile.cluster_k = 2, tile.stages = 2, tile.split_k = tile.stream_k = false"): (
+    ("strict_128x192p", "tile.stages = 4"): "have room there",
+    ("strict_128x192r", "tile.stages = 3"): "have room there",
+    ("strict_128x128p", "tile.cluster_k = 2, tile.BK = 16, tile.split_k = tile.stream_k = false"): (
         "before Hopper there are no clusters"
     ),
     ("strict_48x48k8c2", "tile.BM = 44"): "the outputs of all lanes and warps",

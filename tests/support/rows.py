@@ -30,7 +30,15 @@ FULL_TILES = {
 # Every warp of a cluster has a slice of k, which an accurate product adds up in runs.
 CLUSTER_SPLIT_K = ("strict_32x32k8c4", "strict_32x32k8c2", "strict_48x32k8c4", "strict_48x48k8c2")
 # As many blocks as the device takes at a time go from tile to tile, and add in ascending k.
-PERSISTENT = ("strict_128x256", "strict_192x192", "strict_128x128", "strict_128x192p", "strict_128x128p")
+PERSISTENT = (
+    "strict_128x256",
+    "strict_192x192",
+    "strict_128x128",
+    "strict_128x192p",
+    "strict_128x128p",
+    "strict_128x192r",
+    "strict_128x128r",
+)
 TALL_SKINNY = ("strict_tall_skinny",)
 # Tensor cores with k cut over the grid where tiles are few, and with a plain kernel in the same launch.
 ACCURATE_SPLIT_K = ("fp16x2", "bf16x6")
