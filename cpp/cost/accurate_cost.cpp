@@ -18,7 +18,8 @@ double fmas_of(const SgemmArgs& p) { return double(p.m) * double(p.n) * double(p
 
 // Lines that leave multiprocessors idle take as long as the pieces of one line, one after the other; those that are
 // split in segments as long as the pieces of a segment, one more for the scale, and a second launch.
-double split_us(const SgemmArgs& p, const WgmmaCost& cost) {
+template <class Cost>
+double split_us(const SgemmArgs& p, const Cost& cost) {
   const double numbers = (double(p.m) + double(p.n)) * double(p.k);
   if (p.k <= RangeBound::ONE_PIECE) return std::max(1e-9 * cost.split_fs * numbers, cost.small_split_us);
   const int64_t pieces = ceil_div(p.k, SPLIT_PIECE);
@@ -53,14 +54,17 @@ double wgmma_us(const SgemmArgs& p, const DeviceSpec& device, const WgmmaCost& c
   return cost.times * us + cost.more_us;
 }
 
+template <Terms TERMS>
 double mma_us(const SgemmArgs& p, const DeviceSpec& device, const MmaCost& cost) {
-  const double k = double(p.k);
   if (!terms_fit(p.k)) return cost.no_terms_us + 1e-6 * cost.no_terms_ps * fmas_of(p) / device.multiprocessors;
-  const double rounds_area = choose_mma_tile(p.m, p.n, device.multiprocessors).rounds_area;
-  const double split = 1e-9 * cost.split_fs * (double(p.m) + double(p.n)) * k;
-  return (cost.start_us + split + 1e-6 * cost.product_tensor_ps * rounds_area * k +
-          1e-9 * cost.output_fs * rounds_area * device.multiprocessors) *
+  const MmaTileChoice choice = choose_mma_tile(TERMS, p.m, p.n, p.k, device);
+  const double launches =
+      TERMS == Terms::fp16x2 && has_bf16x6_fallback(p) ? cost.launches_with_fallback_us : cost.launches_us;
+  return (split_us(p, cost) + launches + choice.ends +
+          1e-6 * cost.product_tensor_ps * choice.rounds_area * double(p.k)) *
          double(p.batch);
 }
+template double mma_us<Terms::fp16x2>(const SgemmArgs&, const DeviceSpec&, const MmaCost&);
+template double mma_us<Terms::bf16x6>(const SgemmArgs&, const DeviceSpec&, const MmaCost&);
 
 }  // namespace fl

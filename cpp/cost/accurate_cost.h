@@ -3,6 +3,7 @@
 
 #include "core/problem.h"
 #include "cost/coefficients.h"
+#include "plan/terms.h"
 
 namespace fl {
 
@@ -19,7 +20,10 @@ FL_COEFFICIENTS(WgmmaCost, small_split_us, split_fs, split_in_pieces_fs, piece_u
                 most_hidden_us, no_terms_us, no_terms_ps, times, more_us);
 double wgmma_us(const SgemmArgs& p, const DeviceSpec& device, const WgmmaCost& cost);
 
-FL_COEFFICIENTS(MmaCost, start_us, split_fs, product_tensor_ps, output_fs, no_terms_us, no_terms_ps);
+// The same of products by mma.sync.
+FL_COEFFICIENTS(MmaCost, small_split_us, split_fs, split_in_pieces_fs, piece_us, segments_us, launches_us,
+                launches_with_fallback_us, product_tensor_ps, no_terms_us, no_terms_ps);
+template <Terms TERMS>
 double mma_us(const SgemmArgs& p, const DeviceSpec& device, const MmaCost& cost);
 
 }  // namespace fl

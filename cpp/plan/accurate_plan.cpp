@@ -29,8 +29,15 @@ std::size_t fp16x2_workspace(const SgemmArgs& p) {
   return own > fallback ? own : fallback;
 }
 
+std::size_t bf16x6_mma_workspace(const SgemmArgs& p) {
+  return terms_fit(p.k) ? AccuratePlan(p, Terms::bf16x6).bytes : 0;
+}
+
 std::size_t fp16x2_mma_workspace(const SgemmArgs& p) {
-  return terms_fit(p.k) ? AccuratePlan(p, Terms::fp16x2).bytes : 0;
+  if (!terms_fit(p.k)) return 0;
+  const std::size_t own = AccuratePlan(p, Terms::fp16x2).bytes;
+  const std::size_t fallback = has_bf16x6_fallback(p) ? bf16x6_mma_workspace(p) : 0;
+  return own > fallback ? own : fallback;
 }
 
 std::string accurate_answer(Terms terms, bool bf16x6_fallback, const SgemmArgs& p, const unsigned* statuses) {

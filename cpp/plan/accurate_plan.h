@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
+#include "core/device_spec.h"
 #include "core/layout.h"
 #include "core/problem.h"
 #include "plan/reference_device.h"
@@ -188,18 +190,57 @@ constexpr AccurateTileChoice choose_accurate_tile(int64_t m, int64_t n, int64_t 
   return accurate_detail::fastest_tile(m, n, k, multiprocessors, planned.k_parts);
 }
 
-// The same for fp16x2_mma: 128 x 128, or 64 x 128 where those leave fewer multiprocessors idle. Both have the same
-// bits.
-struct MmaTileChoice {
-  bool large;
-  double rounds_area;
+// The same for products by mma.sync (mma_sync.cuh). Most GPUs lend a block 99 KiB: there is a tile within that for each
+// number of parts.
+struct MmaTileShape {
+  int rows, cols;
+  int k_parts;        // groups of warps that share the k of a tile, and add up their sums
+  int promoted_k;     // of a part's k, what is promoted to float32 at a time
+  int shared_kib;     // of a block, rounded up
+  double rate, ends;  // as those of AccurateTileChoice
 };
-constexpr MmaTileChoice choose_mma_tile(int64_t m, int64_t n, int64_t multiprocessors) {
-  const auto area = [&](int rows, double rate) {
-    return double(ceil_div(ceil_div(m, rows) * ceil_div(n, 128), multiprocessors)) * rows * 128 / rate;
-  };
-  const double large = area(128, 1.0), flat = area(64, 0.85);
-  return {large <= flat, large <= flat ? large : flat};
+inline constexpr MmaTileShape fp16x2_mma_tiles[] = {{128, 128, 1, 64, 131, 1.0, 2},
+                                                    {128, 64, 1, 64, 98, 0.85, 2.5},
+                                                    {96, 64, 4, 32, 161, 0.74, 1.3},
+                                                    {32, 64, 2, 64, 97, 0.62, 2},
+                                                    {32, 64, 4, 32, 97, 0.5, 2}};
+inline constexpr MmaTileShape bf16x6_mma_tiles[] = {{128, 128, 1, 32, 99, 0.46, 2}, {64, 64, 2, 32, 97, 0.44, 2}};
+constexpr std::span<const MmaTileShape> mma_tiles(Terms terms) {
+  if (terms == Terms::bf16x6) return bf16x6_mma_tiles;
+  return fp16x2_mma_tiles;
+}
+
+struct MmaTileChoice {
+  int tile = -1;  // its place in the list
+  double rounds_area = 0, ends = 0;
+};
+namespace accurate_detail {
+constexpr double PLAN_MMA_OPERATIONS_PER_US = 150e6 / double(PLAN_MULTIPROCESSORS);
+constexpr MmaTileChoice fastest_mma_tile(Terms terms, int64_t m, int64_t n, int64_t k, int64_t multiprocessors,
+                                         std::size_t shared_per_block, int k_parts) {
+  MmaTileChoice best{};
+  double least = 0;
+  const auto tiles = mma_tiles(terms);
+  for (int i = 0; i < int(tiles.size()); ++i) {
+    const MmaTileShape& t = tiles[i];
+    if ((k_parts != 0 && t.k_parts != k_parts) || std::size_t(t.shared_kib) * 1024 > shared_per_block) continue;
+    const double area =
+        double(ceil_div(ceil_div(m, t.rows) * ceil_div(n, t.cols), multiprocessors)) * t.rows * t.cols / t.rate;
+    const double time = area * 2 * double(k) / PLAN_MMA_OPERATIONS_PER_US + t.ends;
+    if (best.tile < 0 || time < least) least = time, best = {i, area, t.ends};
+  }
+  return best;
+}
+}  // namespace accurate_detail
+
+// As choose_accurate_tile: in how many parts k is summed, by the reference device.
+constexpr const MmaTileShape& planned_mma_tile(Terms terms, int64_t m, int64_t n, int64_t k) {
+  constexpr std::size_t most = capability(90).shared_per_block;
+  return mma_tiles(terms)[accurate_detail::fastest_mma_tile(terms, m, n, k, PLAN_MULTIPROCESSORS, most, 0).tile];
+}
+constexpr MmaTileChoice choose_mma_tile(Terms terms, int64_t m, int64_t n, int64_t k, const DeviceSpec& device) {
+  return accurate_detail::fastest_mma_tile(terms, m, n, k, device.multiprocessors, device.shared_per_block,
+                                           planned_mma_tile(terms, m, n, k).k_parts);
 }
 
 // ---------------------------------------------------------------- split-K
@@ -256,6 +297,14 @@ struct AccuratePlan {
 std::size_t fp16x2_workspace(const SgemmArgs& p);
 std::size_t bf16x6_workspace(const SgemmArgs& p);
 std::size_t fp16x2_mma_workspace(const SgemmArgs& p);
+std::size_t bf16x6_mma_workspace(const SgemmArgs& p);
+
+// Float32 additions on the way of one product into its sum (accumulation_depth.h).
+template <Terms TERMS>
+int64_t mma_depth(const SgemmArgs& p) {
+  const MmaTileShape& tile = planned_mma_tile(TERMS, p.m, p.n, p.k);
+  return ceil_div(ceil_div(p.k, tile.promoted_k), tile.k_parts) + tile.k_parts - 1;
+}
 
 // Whether the tensor memory accelerator can store C. It does so in units of 16 bytes, and beyond the end of a row that
 // is not a multiple of them. Other calls use ordinary stores.

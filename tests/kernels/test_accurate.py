@@ -134,11 +134,12 @@ def test_strict_is_refused(row):
 
 @pytest.mark.parametrize("values", ["normal", "uniform", "graded", "twelve_decades", "tiny_lines", "subnormal"])
 @pytest.mark.parametrize("k", [256, 1000, 1300])
-def test_three_terms_are_exact_for_the_identity(values, k):
+@pytest.mark.parametrize("kernel", ["bf16x6", "bf16x6_mma"])
+def test_three_terms_are_exact_for_the_identity(values, k, kernel):
     a, _ = data(values, 200, 8, k)
     eye = np.eye(k, dtype=np.float32)
-    np.testing.assert_array_equal(fl.sgemm(a, eye, kernel="bf16x6"), a)
-    np.testing.assert_array_equal(fl.sgemm(eye, np.ascontiguousarray(a.T), kernel="bf16x6"), a.T)
+    np.testing.assert_array_equal(fl.sgemm(a, eye, kernel=kernel), a)
+    np.testing.assert_array_equal(fl.sgemm(eye, np.ascontiguousarray(a.T), kernel=kernel), a.T)
 
 
 @pytest.mark.parametrize(
@@ -172,8 +173,11 @@ FALL_BACKS = [
     # Too small for bf16x6 as a fallback:
     ("graded", "fp16x2", 200, "plain float32 because of the range of the operands"),
     ("normal", "fp16x2_mma", 2058, "two fp16 terms"),
-    ("graded", "fp16x2_mma", 2056, "plain float32 because of the range of the operands"),
+    ("graded", "fp16x2_mma", 2056, "three bf16 terms because of the range of the operands"),
+    ("graded", "fp16x2_mma", 201, "plain float32 because of the range of the operands"),
     ("nan", "fp16x2_mma", 2057, "plain float32 because of NaN or infinite numbers"),
+    ("graded", "bf16x6_mma", 2059, "three bf16 terms"),
+    ("nan", "bf16x6_mma", 2060, "plain float32 because of NaN or infinite numbers"),
     ("graded", "bf16x6", 2052, "three bf16 terms"),
     ("many_octaves", "bf16x6", 2053, "plain float32 because of the range of the operands"),
     ("nan", "bf16x6", 2054, "plain float32 because of NaN or infinite numbers"),

@@ -14,6 +14,7 @@ namespace fl {
 // A product of three bf16 terms, and its fallback. With `previous`, the status of two fp16 terms, only if those are
 // rejected.
 void launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* status, const Context& ctx);
+void launch_bf16x6_mma(const SgemmArgs& p, const unsigned* previous, unsigned* status, const Context& ctx);
 // Float32 FMA where `status` rejects the terms, and always if it is null.
 void launch_float32_fallback(const SgemmArgs& p, const unsigned* status, const Context& ctx);
 
@@ -123,6 +124,12 @@ void launch_split(const SgemmArgs& p, const ProductOperands& at, const RangeBoun
     if (at.b_panel != TERM_BLOCK) return launch_all(std::true_type{});
   launch_all(std::false_type{});
 }
+
+// Compiled once, with the kernels that are of these terms.
+extern template void launch_split<Fp16Terms>(const SgemmArgs&, const ProductOperands&, const RangeBound&,
+                                             const unsigned*, const Context&);
+extern template void launch_split<Bf16Terms>(const SgemmArgs&, const ProductOperands&, const RangeBound&,
+                                             const unsigned*, const Context&);
 
 // Boxes of 16 x 32 floats; false if the driver cannot be asked or they do not fit C.
 inline bool c_tensor_map(CUtensorMap& map, const SgemmArgs& p) {

@@ -1,14 +1,17 @@
-// The product of two operands that the split pass has cut into fp16 terms, with instructions that every GPU from
+// The product of two operands that the split pass has cut into terms of 16 bits, with instructions that every GPU from
 // compute capability 8.0 on has: cp.async, ldmatrix and mma.sync.
 //
 // The terms lie in memory as the tensor cores read them, so stages are filled by plain copies, and read without bank
-// conflicts. Persistent blocks: the copies for a tile begin while the one before it is multiplied and stored.
+// conflicts.
 //
-// Three accumulators: the product of the high terms is promoted to a float32 sum every 64 k, and the other two products
-// have one of their own, because the tensor cores truncate and what is small has to be summed first. It becomes the
-// start of the high terms' next 64 k. So a fragment is read from shared memory once for all three products, 128 bytes
-// per instruction; one accumulator for all in the order of the wgmma kernel would read the high terms twice, 192 bytes,
-// and shared memory gives 128 a cycle. The price: 192 of 255 registers hold sums, at 64 x 32.
+// A warp holds its columns of B for a stage of 32 or 64 k in registers, all terms, and takes its rows of A sixteen at a
+// time. All products of such a strip go into one temporary accumulator, the small ones first because the tensor cores
+// truncate, and that is added to the float32 sums. So there is one accumulator of a strip beside the sums, and a
+// fragment is read from shared memory once for all products: 128 bytes for an instruction of a warp with 64 x 32, 4 of
+// which a multiprocessor begins every 6 cycles at best, where shared memory gives 128 bytes a cycle. Each term is read
+// again for what comes next as soon as its last product is issued.
+//
+// What bounds it, and what lost: docs/sgemm_accurate.md.
 #pragma once
 
 #include "core/device_spec.h"
@@ -19,23 +22,27 @@
 
 namespace fl {
 
-// MT fragments of 16 rows and four of 8 columns for each of WARP_ROWS x 4 warps. A stage is 32 k deep: three of them
-// take 96 KiB, and most GPUs lend a block no more than 99. Behind the stages lie the exponents of the lines of two
-// tiles, and the status.
-template <int MT_, int WARP_ROWS_>
+// MT fragments of 16 rows and NT of 8 columns for each of WARP_ROWS x WARP_COLS warps, which are a group. K_GROUPS
+// groups share the k of a tile: each takes every K_GROUPS-th 32 k, in stages of its own.
+template <class S_, int BK_, int MT_, int NT_, int WARP_ROWS_, int WARP_COLS_, int K_GROUPS_, int STAGES_,
+          int RESIDENT_>
 struct MmaTile {
-  static constexpr int MT = MT_, NT = 4, WARP_ROWS = WARP_ROWS_, WARP_COLS = 4, BK = 32;
-  static constexpr int STAGES = 3, AHEAD = (STAGES - 1) / 2;  // how many blocks of 64 k are on their way
-  static constexpr int BM = 16 * MT * WARP_ROWS, BN = 8 * NT * WARP_COLS, THREADS = 32 * WARP_ROWS * WARP_COLS;
+  using S = S_;
+  static constexpr int MT = MT_, NT = NT_, WARP_ROWS = WARP_ROWS_, WARP_COLS = WARP_COLS_, K_GROUPS = K_GROUPS_;
+  static constexpr int STAGES = STAGES_, RESIDENT = RESIDENT_, BK = BK_;
+  static constexpr int BM = 16 * MT * WARP_ROWS, BN = 8 * NT * WARP_COLS;
+  static constexpr int GROUP_THREADS = 32 * WARP_ROWS * WARP_COLS, THREADS = GROUP_THREADS * K_GROUPS;
+  static constexpr bool PERSISTENT = K_GROUPS == 1;
   static constexpr int A_TERM_BYTES = BM * BK * 2, B_TERM_BYTES = BN * BK * 2,
-                       STAGE_BYTES = 2 * (A_TERM_BYTES + B_TERM_BYTES);
-  static constexpr int EXPONENTS = STAGES * STAGE_BYTES, EXPONENT_BYTES = (BM + BN) * 4;
-  static constexpr int STATUS = EXPONENTS + 2 * EXPONENT_BYTES, SHARED_BYTES = STATUS + int(sizeof(RangeShared));
-  static_assert(THREADS == 256, "a thread copies 16 bytes of every 64 lines by 32 k");
-  static_assert(BM % TERM_BLOCK == 0 && BN % TERM_BLOCK == 0, "a tile is whole panels of 64 lines");
-  static_assert(STAGES % 2 == 1, "one stage is being multiplied, the others are whole blocks of 64 k");
-  static_assert(AHEAD * TERM_BLOCK <= TERMS_SMALLEST_K, "the copies that are ahead would leave the first tile");
-  static_assert(SHARED_BYTES <= capability(90).shared_per_block, "the stages do not fit the shared memory of a block");
+                       STAGE_BYTES = S::COUNT * (A_TERM_BYTES + B_TERM_BYTES), GROUP_BYTES = STAGES * STAGE_BYTES;
+  static constexpr int SUM_BYTES = K_GROUPS == 1 ? 0 : K_GROUPS * BM * BN * 4;  // where the stages were
+  static constexpr int EXPONENTS = GROUP_BYTES * K_GROUPS > SUM_BYTES ? GROUP_BYTES* K_GROUPS : SUM_BYTES;
+  static constexpr int EXPONENT_BYTES = (BM + BN) * 4;
+  static constexpr int STATUS = EXPONENTS + (PERSISTENT ? 2 : 1) * EXPONENT_BYTES,
+                       SHARED_BYTES = STATUS + int(sizeof(RangeShared));
+  static_assert((BK == 32 || BK == 64) && BM % 32 == 0 && BN % TERM_BLOCK == 0);
+  static_assert(GROUP_THREADS * 4 >= BM + BN, "a thread copies four exponents");
+  static_assert(STAGES * K_GROUPS <= TERMS_SMALLEST_K / BK, "the copies that are ahead would leave the first tile");
 };
 
 struct MmaPlan {
@@ -55,222 +62,317 @@ __device__ __forceinline__ MmaTileOrigin rasterize(const MmaPlan& plan, int tile
   return {corner.row * T::BM, corner.col * T::BN};
 }
 
-// Copies what lies next in the terms. Nothing here is conditional, so that the copies may be issued between products;
-// a block without another tile copies its last one again, which nobody reads.
+// Copies what lies next in the terms, for the group of the thread. Nothing here is conditional, so that the copies may
+// be issued between products; a block without another tile copies its last one again, which nobody reads.
 template <class T>
 class MmaProducer {
  public:
-  __device__ __forceinline__ MmaProducer(const MmaPlan& plan, uint32_t shared) : plan_(plan), shared_(shared) {
-    const unsigned row = threadIdx.x / 4, chunk = threadIdx.x % 4;
-    to_ = row * 64 + ((chunk ^ row / 2 % 4) << 4);
-  }
+  using S = typename T::S;
+  __device__ __forceinline__ explicit MmaProducer(const MmaPlan& plan) : plan_(plan) {}
 
-  // The exponents come with the first stage: the registers that the sums leave do not hold as many loads as it takes to
-  // hide their latency when they are wanted.
-  __device__ __forceinline__ void begin_tile(int tile, int buffer) {
+  __device__ __forceinline__ void begin_tile(uint32_t exponents, int tile) {
     const MmaTileOrigin corner = rasterize<T>(plan_, tile);
-    const unsigned row = threadIdx.x / 4, chunk = threadIdx.x % 4;
-    a_ = plan_.a + panel_bytes() * (corner.row / TERM_BLOCK) + row * 128 + ((chunk ^ row % 8) << 4);
-    b_ = plan_.b + panel_bytes() * (corner.col / TERM_BLOCK) + to_;
-    const int at = int(threadIdx.x) * 4;
-    if (at < T::BM + T::BN)
-      copy(shared_ + T::EXPONENTS + buffer * T::EXPONENT_BYTES + at * 4,
+    const unsigned t = thread(), group = threadIdx.x / T::GROUP_THREADS;
+    first_row_ = corner.row % TERM_BLOCK;
+    a_ = panel_bytes() / 16 * (corner.row / TERM_BLOCK);
+    b_ = panel_bytes() / 16 * (corner.col / TERM_BLOCK) + t;
+    if constexpr (T::BK == 32) {
+      const unsigned before = group / 2 * (BLOCK_BYTES<S> / 16), half = group % 2, row = t / 4;
+      a_ += before + row * 8 + (t % 4 + half * 4 ^ row % 8);
+      b_ += before + half * 256;
+    } else {
+      a_ += group * (BLOCK_BYTES<S> / 16) + t, b_ += group * (BLOCK_BYTES<S> / 16);
+    }
+    const int at = int(t) * 4;
+    if (at < T::BM + T::BN && group == 0)
+      copy(exponents + at * 4,
            at < T::BM ? plan_.out.a_exponents + corner.row + at : plan_.out.b_exponents + corner.col + at - T::BM);
   }
 
-  // The next 32 k, `half` of a block of 64, into a stage. There the rows of B are 128 bytes as in memory, those of A
-  // half as long and in a swizzle of their own.
-  __device__ __forceinline__ void fill(uint32_t stage, int half) {
-    const uint32_t to = shared_ + stage + to_;
-    const char* const a = half == 0 ? a_ : a_ + (threadIdx.x / 4 % 8 < 4 ? 64 : -64);  // the swizzle of memory
+  // What comes next of k into a stage. A stage of 64 k is as memory; in one of 32 k the rows of A are half as long and
+  // in a swizzle of their own.
+  __device__ __forceinline__ void fill(uint32_t stage) {
+    const uint32_t to_b = stage + S::COUNT * T::A_TERM_BYTES + thread() * 16,
+                   to_a = stage + (T::BK == 64 ? thread() * 16 : thread() * 16 ^ (thread() / 8 % 4 << 4));
+    const char *const a = plan_.a + std::size_t(a_) * 16, *const b = plan_.b + std::size_t(b_) * 16;
+    constexpr int STEP = T::GROUP_THREADS * 16, OF_A = T::BM * T::BK * 2 / STEP, OF_B = T::BN * T::BK * 2 / STEP;
+    constexpr int PANEL = TERM_BLOCK * T::BK * 2;
 #pragma unroll
-    for (int term = 0; term < 2; ++term) {
+    for (int term = 0; term < S::COUNT; ++term) {
 #pragma unroll
-      for (int i = 0; i < T::BM / TERM_BLOCK; ++i)
-        copy(to + term * T::A_TERM_BYTES + i * 4096, a + panel_bytes() * i + term * TERM_BYTES);
+      for (int i = 0; i < OF_A; ++i)
+        copy(to_a + term * T::A_TERM_BYTES + i * STEP, a + row_offset(i * STEP / (T::BK * 2)) + term * TERM_BYTES);
 #pragma unroll
-      for (int i = 0; i < T::BN / TERM_BLOCK; ++i)
-        copy(to + 2 * T::A_TERM_BYTES + term * T::B_TERM_BYTES + i * 4096,
-             b_ + panel_bytes() * i + term * TERM_BYTES + half * 4096);
+      for (int i = 0; i < OF_B; ++i)
+        copy(to_b + term * T::B_TERM_BYTES + i * STEP,
+             b + panel_bytes() * (i * STEP / PANEL) + term * TERM_BYTES + i * STEP % PANEL);
     }
     ptx::commit_copies();
-    if (half == 1) a_ += BLOCK_BYTES<Fp16Terms>, b_ += BLOCK_BYTES<Fp16Terms>;
+    constexpr unsigned BLOCK = BLOCK_BYTES<S> / 16;
+    if constexpr (T::BK == 64) {
+      a_ += T::K_GROUPS * BLOCK, b_ += T::K_GROUPS * BLOCK;
+    } else if constexpr (T::K_GROUPS == 1) {  // the other half of a block of 64 k, which a bit of b_ tells
+      if (b_ & 256) a_ += BLOCK, b_ += BLOCK;
+      a_ ^= 4, b_ ^= 256;
+    } else {
+      a_ += T::K_GROUPS / 2 * BLOCK, b_ += T::K_GROUPS / 2 * BLOCK;
+    }
   }
 
  private:
-  __device__ __forceinline__ std::size_t panel_bytes() const {  // of 64 lines
-    return unsigned(plan_.k_blocks) * BLOCK_BYTES<Fp16Terms>;
+  static __device__ __forceinline__ unsigned thread() { return threadIdx.x % T::GROUP_THREADS; }
+  __device__ __forceinline__ unsigned panel_bytes() const {  // of 64 lines
+    return unsigned(plan_.k_blocks) * BLOCK_BYTES<S>;
+  }
+  __device__ __forceinline__ std::size_t row_offset(int rows) const {
+    const int row = rows + (T::BM % TERM_BLOCK == 0 ? 0 : first_row_);
+    return std::size_t(panel_bytes() * (row / TERM_BLOCK)) + row % TERM_BLOCK * 128;
   }
   static __device__ __forceinline__ void copy(uint32_t to, const void* from) {
     ptx::copy_async16(to, static_cast<const float*>(from));
   }
   const MmaPlan& plan_;
-  const uint32_t shared_;
-  unsigned from_, to_;  // this thread's place in 64 rows of A, in memory and in a stage
-  const char *a_ = nullptr, *b_ = nullptr;
+  int first_row_ = 0;       // of the tile in its panel
+  unsigned a_ = 0, b_ = 0;  // where the thread copies from, in units of 16 bytes
 };
 
 template <class T>
 using MmaSums = float[T::MT][T::NT][4];
 
+// The fragments that a warp multiplies: its columns of B for a whole stage, and 16 rows of A. Terms, 16 k, registers.
 template <class T>
-__device__ __forceinline__ void add(MmaSums<T>& to, const MmaSums<T>& x) {
-#pragma unroll
-  for (int i = 0; i < T::MT; ++i)
-#pragma unroll
-    for (int j = 0; j < T::NT; ++j)
-#pragma unroll
-      for (int r = 0; r < 4; ++r) to[i][j][r] += x[i][j][r];
-}
+struct MmaFragments {
+  using S = typename T::S;
+  static constexpr int KS = T::BK / 16;
+  uint32_t a[S::COUNT][KS][4], b[S::COUNT][KS][T::NT / 2][4];
 
-// One warp's 16 k of a stage. FIRST: `small` begins anew.
-template <class T, bool FIRST>
-__device__ __forceinline__ void multiply_16(MmaSums<T>& large, MmaSums<T>& small, uint32_t a_at, uint32_t b_at) {
-  uint32_t b[2][T::NT / 2][4];  // terms, pairs of fragments
+  __device__ __forceinline__ void load_a(int term, uint32_t from) {
 #pragma unroll
-  for (int term = 0; term < 2; ++term)
+    for (int s = 0; s < KS; ++s) ptx::load_matrices(a[term][s], (from ^ s * 32) + term * T::A_TERM_BYTES);
+  }
+  __device__ __forceinline__ void load_b(int term, uint32_t from) {
 #pragma unroll
-    for (int pair = 0; pair < T::NT / 2; ++pair)
-      ptx::load_matrices_transposed(b[term][pair], (b_at ^ pair * 32) + term * T::B_TERM_BYTES);
+    for (int s = 0; s < KS; ++s)
 #pragma unroll
-  for (int i = 0; i < T::MT; ++i) {
-    uint32_t high[4], low[4];
-    ptx::load_matrices(high, a_at + i * 16 * 64);
-    ptx::load_matrices(low, a_at + i * 16 * 64 + T::A_TERM_BYTES);
-    auto each = [&](MmaSums<T>& sums, const uint32_t(&a)[4], int term, bool begin) __attribute__((always_inline)) {
+      for (int pair = 0; pair < T::NT / 2; ++pair)
+        ptx::load_matrices_transposed(b[term][s][pair], (from ^ pair * 32) + term * T::B_TERM_BYTES + s * 16 * 128);
+  }
+  __device__ __forceinline__ void multiply(float (&sums)[T::NT][4], int a_term, int b_term) const {
+#pragma unroll
+    for (int s = 0; s < KS; ++s)
 #pragma unroll
       for (int j = 0; j < T::NT; ++j) {
-        const uint32_t* const x = &b[term][j / 2][j % 2 * 2];
-        if (begin) ptx::mma(sums[i][j], a, x[0], x[1], {0.0f, 0.0f, 0.0f, 0.0f});
-        else ptx::mma(sums[i][j], a, x[0], x[1], sums[i][j]);
+        const uint32_t* const x = &b[b_term][s][j / 2][j % 2 * 2];
+        if constexpr (S::KIND == Terms::fp16x2) ptx::mma(sums[j], a[a_term][s], x[0], x[1], sums[j]);
+        else ptx::mma_bf16(sums[j], a[a_term][s], x[0], x[1], sums[j]);
       }
-    };
-    each(small, low, 0, FIRST);
-    each(large, high, 0, false);
-    each(small, high, 1, false);
-  }
-}
-
-// Rows in eights, columns in fours (SplitThreadMap puts neighbours into one lane).
-template <class T>
-__device__ __forceinline__ void store_sums(const MmaPlan& plan, const MmaSums<T>& sums, const MmaTileOrigin& corner,
-                                           const int* exponents, bool wide) {
-  const AccurateEpilogue& out = plan.out;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int first_row = warp / T::WARP_COLS * 16 * T::MT + lane / 4,
-            first_col = warp % T::WARP_COLS * 8 * T::NT + lane % 4 * 4;
-#pragma unroll
-  for (int pair = 0; pair < T::NT / 2; ++pair) {
-    const int col = corner.col + first_col + pair * 16, exist = out.n - col;
-    const int4 back = *reinterpret_cast<const int4*>(exponents + T::BM + first_col + pair * 16);
-#pragma unroll
-    for (int i = 0; i < T::MT * 2; ++i) {
-      const int row = corner.row + first_row + i * 8, down = exponents[first_row + i * 8];
-      auto scaled = [&](float sum, int e) __attribute__((always_inline)) {
-        return (wide ? scale_wide(sum, -down - e) : sum * power_of_two(-down - e)) * out.alpha;
-      };
-      const float(&left)[4] = sums[i / 2][2 * pair], (&right)[4] = sums[i / 2][2 * pair + 1];
-      const float x[4] = {scaled(left[i % 2 * 2], back.x), scaled(left[i % 2 * 2 + 1], back.y),
-                          scaled(right[i % 2 * 2], back.z), scaled(right[i % 2 * 2 + 1], back.w)};
-      if (row >= out.m) continue;
-      float* const c = out.c + row * out.ldc + col;
-      if (plan.by16 && exist >= 4) {
-        float4 y{x[0], x[1], x[2], x[3]};
-        if (out.beta != 0.0f) {
-          const float4 old = *reinterpret_cast<const float4*>(c);
-          y = {fmaf(out.beta, old.x, y.x), fmaf(out.beta, old.y, y.y), fmaf(out.beta, old.z, y.z),
-               fmaf(out.beta, old.w, y.w)};
-        }
-        *reinterpret_cast<float4*>(c) = y;
-      } else {
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          if (j < exist) c[j] = out.beta != 0.0f ? fmaf(out.beta, c[j], x[j]) : x[j];
-      }
-    }
-  }
-}
-
-// 64 k of a tile for one warp. `large` begins with what `small` was 64 k before.
-template <class T>
-struct MmaSteps {
-  MmaProducer<T>& producer;
-  uint32_t shared, a_at, b_at, stage = 0;
-
-  __device__ __forceinline__ MmaSteps(MmaProducer<T>& producer, uint32_t shared) : producer(producer), shared(shared) {
-    const unsigned lane = threadIdx.x % 32, row = threadIdx.x / 32 / T::WARP_COLS,
-                   col = threadIdx.x / 32 % T::WARP_COLS;
-    a_at = (row * 16 * T::MT + lane % 16) * 64 + ((lane / 16 ^ lane / 2 % 4) << 4);
-    b_at = 2 * T::A_TERM_BYTES + col / 2 * 4096 + lane % 16 * 128 + ((col % 2 * 4 + lane / 16 ^ lane % 8) << 4);
-  }
-
-  __device__ __forceinline__ void multiply_64(MmaSums<T>& sums, MmaSums<T>& large, MmaSums<T>& small) {
-    constexpr uint32_t LAST = (T::STAGES - 1) * T::STAGE_BYTES;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      ptx::wait_copies<T::STAGES - 2>();
-      __syncthreads();
-      const uint32_t a = shared + stage + a_at, b = shared + stage + b_at;
-      if (half == 0) multiply_16<T, true>(large, small, a, b);
-      else multiply_16<T, false>(large, small, a, b);
-      producer.fill(stage == 0 ? LAST : stage - T::STAGE_BYTES, half);  // before the reads above it would delay them
-      multiply_16<T, false>(large, small, a ^ 32, b + 16 * 128);
-      stage = stage == LAST ? 0 : stage + T::STAGE_BYTES;
-    }
-    add<T>(sums, large);
   }
 };
 
-template <class T>
-__device__ __forceinline__ void multiply_tiles(const MmaPlan& plan, MmaProducer<T>& producer, const char* memory) {
-  const auto& status = reinterpret_cast<const RangeShared*>(memory + T::STATUS)->status;
-  const int tiles = plan.tile_rows * plan.tile_cols;
-  MmaSteps<T> steps(producer, ptx::shared_address(memory));
-  MmaSums<T> sums, one, other;
-  for (int tile = int(blockIdx.x), buffer = 0; tile < tiles; tile += int(gridDim.x), buffer ^= 1) {
+// The last of the products of a strip that reads a term.
+template <class S>
+constexpr int last_use(bool of_a, int term) {
+  int last = 0;
+  for (int product = 0; product < S::PRODUCTS; ++product)
+    if ((of_a ? S::a_term(product) : S::b_term(product)) == term) last = product;
+  return last;
+}
+
+// One warp's part of a stage, whose first fragments are in registers already. Each term is loaded for what comes next
+// as soon as its last product is issued, in the last strip from the next stage, which next_stage() has waited for.
+template <class T, class NextStage>
+__device__ __forceinline__ void multiply_stage(MmaSums<T>& sums, MmaFragments<T>& x, uint32_t a_at, uint32_t next_a_at,
+                                               uint32_t next_b_at, NextStage&& next_stage) {
+  using S = typename T::S;
 #pragma unroll
-    for (int i = 0; i < T::MT * T::NT * 4; ++i)
-      sums[i / 4 / T::NT][i / 4 % T::NT][i % 4] = one[i / 4 / T::NT][i / 4 % T::NT][i % 4] = 0.0f;
-    auto look_ahead = [&](int left) __attribute__((always_inline)) {
-      const int next = tile + int(gridDim.x);
-      if (left == T::AHEAD) producer.begin_tile(next < tiles ? next : tile, buffer ^ 1);
-    };
-    for (int left = plan.k_blocks;; left -= 2) {
-      look_ahead(left);
-      steps.multiply_64(sums, one, other);
-      if (left == 1) {
-        add<T>(sums, other);
-        break;
-      }
-      look_ahead(left - 1);
-      steps.multiply_64(sums, other, one);
-      if (left == 2) {
-        add<T>(sums, one);
-        break;
+  for (int i = 0; i < T::MT; ++i) {
+    const bool last = i + 1 == T::MT;
+    float sum[T::NT][4] = {};
+#pragma unroll
+    for (int product = 0; product < S::PRODUCTS; ++product) {
+      x.multiply(sum, S::a_term(product), S::b_term(product));
+      if (last && product == 0) next_stage();
+#pragma unroll
+      for (int term = 0; term < S::COUNT; ++term) {
+        if (last_use<S>(true, term) == product) x.load_a(term, last ? next_a_at : a_at + (i + 1) * 16 * T::BK * 2);
+        if (last && last_use<S>(false, term) == product) x.load_b(term, next_b_at);
       }
     }
-    store_sums<T>(plan, sums, rasterize<T>(plan, tile),
-                  reinterpret_cast<const int*>(memory + T::EXPONENTS + buffer * T::EXPONENT_BYTES),
-                  status & STATUS_WIDE);
+#pragma unroll
+    for (int j = 0; j < T::NT; ++j)
+#pragma unroll
+      for (int r = 0; r < 4; ++r) sums[i][j][r] += sum[j][r];
+  }
+}
+
+// Four neighbours of a row of C, from sums of scaled numbers.
+__device__ __forceinline__ void store_any(const MmaPlan& plan, int row, int col, const float4& sum, int down,
+                                          const int4& back) {
+  const AccurateEpilogue& out = plan.out;
+  const int exist = row < out.m ? out.n - col : 0;
+  const float x[4] = {scale_wide(sum.x, -down - back.x) * out.alpha, scale_wide(sum.y, -down - back.y) * out.alpha,
+                      scale_wide(sum.z, -down - back.z) * out.alpha, scale_wide(sum.w, -down - back.w) * out.alpha};
+  float* const c = out.c + row * out.ldc + col;
+  if (plan.by16 && exist >= 4) {
+    float4 old{};
+    if (out.beta != 0.0f) old = *reinterpret_cast<const float4*>(c);
+    *reinterpret_cast<float4*>(c) = out.beta != 0.0f ? float4{fmaf(out.beta, old.x, x[0]), fmaf(out.beta, old.y, x[1]),
+                                                              fmaf(out.beta, old.z, x[2]), fmaf(out.beta, old.w, x[3])}
+                                                     : float4{x[0], x[1], x[2], x[3]};
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < 4; ++j)
+    if (j < exist) c[j] = out.beta != 0.0f ? fmaf(out.beta, c[j], x[j]) : x[j];
+}
+
+// Where the sums of a thread lie in its tile: vector v of four neighbours of a row. Rows in eights, columns in fours
+// (SplitThreadMap puts neighbours into one lane).
+template <class T>
+struct MmaVectors {
+  static constexpr int COUNT = T::MT * T::NT;
+  int row0, col0;
+  __device__ __forceinline__ MmaVectors() {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x % T::GROUP_THREADS / 32;
+    row0 = warp / T::WARP_COLS * 16 * T::MT + lane / 4, col0 = warp % T::WARP_COLS * 8 * T::NT + lane % 4 * 4;
+  }
+  __device__ __forceinline__ int row(int v) const { return row0 + v % (2 * T::MT) * 8; }
+  __device__ __forceinline__ int col(int v) const { return col0 + v / (2 * T::MT) * 16; }
+  static __device__ __forceinline__ float4 of(const MmaSums<T>& sums, int v) {
+    const int pair = v / (2 * T::MT), i = v % (2 * T::MT);
+    const float(&left)[4] = sums[i / 2][2 * pair], (&right)[4] = sums[i / 2][2 * pair + 1];
+    return {left[i % 2 * 2], left[i % 2 * 2 + 1], right[i % 2 * 2], right[i % 2 * 2 + 1]};
+  }
+};
+
+// Stores `COUNT` vectors, of which get(i) is the i-th and at(i) its number. Nearly all tiles run the few instructions
+// of the first branch alone.
+template <class T, int COUNT, class At, class Get>
+__device__ __forceinline__ void store_vectors(const MmaPlan& plan, const MmaTileOrigin& corner, const int* exponents,
+                                              bool wide, At&& at, Get&& get) {
+  const AccurateEpilogue& out = plan.out;
+  const MmaVectors<T> vectors;
+  const bool whole = corner.row + T::BM <= out.m && corner.col + T::BN <= out.n;
+  auto across = [&](int v) { return *reinterpret_cast<const int4*>(exponents + T::BM + vectors.col(v)); };
+  if (whole && plan.by16 && !wide && out.beta == 0.0f) {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+      const int v = at(i), row = vectors.row(v), down = exponents[row];
+      const int4 back = across(v);
+      const float4 sum = get(i);
+      auto result = [&](float x, int e)
+                        __attribute__((always_inline)) { return x * power_of_two(-down - e) * out.alpha; };
+      *reinterpret_cast<float4*>(out.c + (corner.row + row) * out.ldc + corner.col + vectors.col(v)) = {
+          result(sum.x, back.x), result(sum.y, back.y), result(sum.z, back.z), result(sum.w, back.w)};
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+      const int v = at(i), row = vectors.row(v);
+      store_any(plan, corner.row + row, corner.col + vectors.col(v), get(i), exponents[row], across(v));
+    }
+  }
+}
+
+// The sums of all groups through shared memory, added up in the order of the groups by whichever thread stores them.
+template <class T>
+__device__ __forceinline__ void store_groups(const MmaPlan& plan, const MmaSums<T>& sums, const MmaTileOrigin& corner,
+                                             char* memory, bool wide) {
+  constexpr int VECTORS = MmaVectors<T>::COUNT, SHARE = VECTORS / T::K_GROUPS;
+  float4* const parts = reinterpret_cast<float4*>(memory) + threadIdx.x % T::GROUP_THREADS;
+  const int group = threadIdx.x / T::GROUP_THREADS;
+  ptx::wait_copies<0>();
+  __syncthreads();
+#pragma unroll
+  for (int v = 0; v < VECTORS; ++v) parts[(group * VECTORS + v) * T::GROUP_THREADS] = MmaVectors<T>::of(sums, v);
+  __syncthreads();
+  store_vectors<T, SHARE>(
+      plan, corner, reinterpret_cast<const int*>(memory + T::EXPONENTS), wide, [&](int i) { return group * SHARE + i; },
+      [&](int i) {
+        float4 sum = parts[(group * SHARE + i) * T::GROUP_THREADS];
+#pragma unroll
+        for (int g = 1; g < T::K_GROUPS; ++g) {
+          const float4 part = parts[(g * VECTORS + group * SHARE + i) * T::GROUP_THREADS];
+          sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
+        }
+        return sum;
+      });
+}
+
+template <class T>
+__device__ __forceinline__ void group_barrier() {
+  if constexpr (T::GROUP_THREADS == 32) __syncwarp();
+  else if constexpr (T::K_GROUPS == 1) __syncthreads();
+  else asm volatile("bar.sync %0, %1;" ::"r"(1 + threadIdx.x / T::GROUP_THREADS), "n"(T::GROUP_THREADS) : "memory");
+}
+
+template <class T>
+__device__ __forceinline__ void multiply_tiles(const MmaPlan& plan, MmaProducer<T>& producer, char* memory) {
+  const auto& status = reinterpret_cast<const RangeShared*>(memory + T::STATUS)->status;
+  const int tiles = plan.tile_rows * plan.tile_cols;
+  const unsigned lane = threadIdx.x % 32, group = threadIdx.x / T::GROUP_THREADS,
+                 warp = threadIdx.x % T::GROUP_THREADS / 32, row = warp / T::WARP_COLS, col = warp % T::WARP_COLS;
+  constexpr uint32_t LAST = (T::STAGES - 1) * T::STAGE_BYTES;
+  const uint32_t a_at =
+      (row * 16 * T::MT + lane % 16) * T::BK * 2 + ((lane / 16 ^ (T::BK == 64 ? lane % 8 : lane / 2 % 4)) << 4);
+  const uint32_t first_chunk = col * T::NT % 8;
+  const uint32_t b_at = T::S::COUNT * T::A_TERM_BYTES + col * T::NT / 8 * T::BK * 128 + lane % 16 * 128 +
+                        (((first_chunk + lane / 16) ^ lane % 8) << 4);
+  const uint32_t shared = ptx::shared_address(memory) + group * T::GROUP_BYTES;
+  const uint32_t exponents = ptx::shared_address(memory + T::EXPONENTS);
+  uint32_t stage = 0;
+  MmaSums<T> sums;
+  MmaFragments<T> fragments;
+  ptx::wait_copies<T::STAGES - 1>();
+  group_barrier<T>();
+  for (int term = 0; term < T::S::COUNT; ++term) {
+    fragments.load_a(term, shared + a_at);
+    fragments.load_b(term, shared + b_at);
+  }
+  for (int tile = int(blockIdx.x), buffer = 0; tile < tiles; tile += int(gridDim.x), buffer ^= 1) {
+#pragma unroll
+    for (int i = 0; i < T::MT * T::NT * 4; ++i) sums[i / 4 / T::NT][i / 4 % T::NT][i % 4] = 0.0f;
+    for (int left = (TERM_BLOCK / T::BK * plan.k_blocks - int(group) + T::K_GROUPS - 1) / T::K_GROUPS; left > 0;
+         --left) {
+      if (T::PERSISTENT && left == T::STAGES) {
+        const int next = tile + int(gridDim.x);
+        producer.begin_tile(exponents + (buffer ^ 1) * T::EXPONENT_BYTES, next < tiles ? next : tile);
+      }
+      const uint32_t next = stage == LAST ? 0 : stage + T::STAGE_BYTES;
+      multiply_stage<T>(sums, fragments, shared + stage + a_at, shared + next + a_at, shared + next + b_at,
+                        [&]() __attribute__((always_inline)) {
+                          ptx::wait_copies<T::STAGES - 2>();
+                          group_barrier<T>();
+                          if (T::PERSISTENT || left > T::STAGES) producer.fill(shared + stage);
+                          else ptx::commit_copies();
+                        });
+      stage = next;
+    }
+    if constexpr (T::PERSISTENT)
+      store_vectors<T, MmaVectors<T>::COUNT>(
+          plan, rasterize<T>(plan, tile),
+          reinterpret_cast<const int*>(memory + T::EXPONENTS + buffer * T::EXPONENT_BYTES), status & STATUS_WIDE,
+          [](int i) { return i; }, [&](int i) { return MmaVectors<T>::of(sums, i); });
+    else return store_groups<T>(plan, sums, rasterize<T>(plan, tile), memory, status & STATUS_WIDE);
   }
 }
 
 template <class T>
-__global__ void __launch_bounds__(T::THREADS, 1) mma_sync_kernel(const __grid_constant__ MmaPlan plan) {
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT) mma_sync_kernel(const __grid_constant__ MmaPlan plan) {
 #if __CUDA_ARCH__ >= 800
   extern __shared__ __align__(128) char memory[];  // nothing else is shared: what lies before it may not be aligned
   RangeShared& range = *reinterpret_cast<RangeShared*>(memory + T::STATUS);
   if (threadIdx.x == 0) range = {};
-  pdl_launch_next();
   __syncthreads();
   pdl_wait();
   if (!terms_wanted(plan.check)) return;
 
   // The first copies take as long as the range check.
-  MmaProducer<T> producer(plan, ptx::shared_address(memory));
-  producer.begin_tile(int(blockIdx.x), 0);
+  MmaProducer<T> producer(plan);
+  producer.begin_tile(ptx::shared_address(memory + T::EXPONENTS), int(blockIdx.x));
+  const uint32_t stages = ptx::shared_address(memory + threadIdx.x / T::GROUP_THREADS * T::GROUP_BYTES);
 #pragma unroll
-  for (int i = 0; i < T::STAGES - 1; ++i) producer.fill(i * T::STAGE_BYTES, i % 2);
+  for (int i = 0; i < T::STAGES; ++i) producer.fill(stages + i * T::STAGE_BYTES);
   reduce_range_words<0, T::THREADS>(plan.check, range);
   __syncthreads();
   const unsigned status = status_of(plan.check, range);

@@ -5,6 +5,10 @@
 #include "cuda/kernels/sgemm_accurate/split_k.cuh"
 
 namespace fl {
+
+template void launch_split<Bf16Terms>(const SgemmArgs&, const ProductOperands&, const RangeBound&, const unsigned*,
+                                      const Context&);
+
 namespace {
 
 using Square = PersistentTile<Bf16Terms, 1, 128, 2, 2, 1>;

@@ -14,6 +14,10 @@
 #include "cuda/kernels/sgemm_accurate/split_k.cuh"
 
 namespace fl {
+
+template void launch_split<Fp16Terms>(const SgemmArgs&, const ProductOperands&, const RangeBound&, const unsigned*,
+                                      const Context&);
+
 namespace {
 
 using Tall = PersistentTile<Fp16Terms, 2, 128, 2, 2, 2>;

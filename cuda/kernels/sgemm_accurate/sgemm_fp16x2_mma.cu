@@ -1,39 +1,33 @@
 // fp16x2 for GPUs with tensor cores but without Hopper's warpgroup products, from compute capability 8.0 on: the same
-// split pass and range check (sgemm_fp16x2.cu), and a product of mma.sync instructions. What two terms cannot hold runs
-// in float32, as three bf16 terms are Hopper's alone.
+// split pass and range check (sgemm_fp16x2.cu), and a product of mma.sync instructions. What two terms cannot hold goes
+// to bf16x6_mma in large products, and to plain float32.
 #include <cmath>
 
-#include "cuda/kernels/sgemm_accurate/launch.cuh"
-#include "cuda/kernels/sgemm_accurate/mma_sync.cuh"
+#include "cuda/kernels/sgemm_accurate/mma_launch.cuh"
 
 namespace fl {
 namespace {
 
-using Large = MmaTile<4, 2>;
-using Flat = MmaTile<2, 2>;
+using Large = MmaTile<Fp16Terms, 64, 4, 4, 2, 4, 1, 2, 1>;
+using Tall = MmaTile<Fp16Terms, 64, 4, 4, 2, 2, 1, 2, 2>;
+using Middle = MmaTile<Fp16Terms, 32, 3, 8, 2, 1, 4, 2, 1>;
+using Flat = MmaTile<Fp16Terms, 64, 2, 4, 1, 2, 2, 2, 2>;
+using FlatBy4 = MmaTile<Fp16Terms, 32, 2, 4, 1, 2, 4, 2, 1>;
 
-template <class T>
-void launch_mma_product(const SgemmArgs& p, const ProductOperands& at, const RangeBound& bound, const Context& ctx) {
-  const MmaPlan product{at.a.terms,
-                        at.b.terms,
-                        int(at.k_blocks),
-                        int(ceil_div(p.m, T::BM)),
-                        int(ceil_div(p.n, T::BN)),
-                        aligned<4>(p.c.data, p.c.rs),
-                        range_check_of(p, at, bound, nullptr, at.statuses),
-                        epilogue_of(p, at)};
-  const int64_t tiles = int64_t{product.tile_rows} * product.tile_cols;
-  const auto blocks = static_cast<unsigned>(tiles < ctx.sm_count ? tiles : ctx.sm_count);
-  launch_kernel<mma_sync_kernel<T>>({blocks, T::THREADS, T::SHARED_BYTES}, ctx, product);
-}
+static_assert(is_planned_as<Large>(fp16x2_mma_tiles[0]) && is_planned_as<Tall>(fp16x2_mma_tiles[1]) &&
+                  is_planned_as<Middle>(fp16x2_mma_tiles[2]) && is_planned_as<Flat>(fp16x2_mma_tiles[3]) &&
+                  is_planned_as<FlatBy4>(fp16x2_mma_tiles[4]),
+              "a tile has another size or other parts of k than the plan reckons with");
 
 void multiply_one(const SgemmArgs& p, const Context& ctx) {
   const ProductOperands at(p, AccuratePlan(p, Terms::fp16x2), Terms::fp16x2, ctx);
   const RangeBound bound(Terms::fp16x2, p.k, MMA_ERROR);
+  unsigned* const statuses = at.statuses;
   launch_split<Fp16Terms>(p, at, bound, nullptr, ctx);
-  if (choose_mma_tile(p.m, p.n, ctx.sm_count).large) launch_mma_product<Large>(p, at, bound, ctx);
-  else launch_mma_product<Flat>(p, at, bound, ctx);
-  launch_float32_fallback(p, at.statuses, ctx);
+  const int tile = choose_mma_tile(Terms::fp16x2, p.m, p.n, p.k, *ctx.device).tile;
+  launch_mma<Large, Tall, Middle, Flat, FlatBy4>(tile, p, at, bound, nullptr, statuses, ctx);
+  if (has_bf16x6_fallback(p)) launch_bf16x6_mma(p, statuses, statuses + 1, ctx);  // in the workspace
+  else launch_float32_fallback(p, statuses, ctx);
 }
 
 }  // namespace
