@@ -45,9 +45,8 @@ struct Slices {
   static constexpr bool ASYNC = ASYNCHRONOUS;
 #endif
   static constexpr int BLOCKS = ASYNC ? TILE.blocks : 1;  // else registers hold what is under way
-  using CopyA =
-      std::conditional_t<ASYNC, TileCopy<BM, BK, THREADS, Tail::of_columns, 2>, RegisterCopy<BM, BK, THREADS>>;
-  using CopyB = std::conditional_t<ASYNC, TileCopy<BK, BN, THREADS, Tail::of_lines, 2>, RegisterCopy<BK, BN, THREADS>>;
+  using CopyA = std::conditional_t<ASYNC, TileCopy<BM, BK, THREADS, Tail::of_columns>, RegisterCopy<BM, BK, THREADS>>;
+  using CopyB = std::conditional_t<ASYNC, TileCopy<BK, BN, THREADS, Tail::of_lines>, RegisterCopy<BK, BN, THREADS>>;
 };
 
 // Where a block's outputs begin in C, and which of them exist.

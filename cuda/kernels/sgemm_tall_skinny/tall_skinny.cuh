@@ -22,10 +22,10 @@ namespace fl {
 constexpr int MOST_SHARED_BYTES = capability(90).shared_per_block;
 
 // How many threads a kernel T may have to a block. Compilers for targets before 9.0 want more than the 128 registers
-// that are left to each of 512 where 16 columns are not wide; there is no shared memory for so many there either.
+// that are left to each of 512 where 8 columns are, or 16 that are not wide; nor has shared memory room for many more.
 template <class T>
 constexpr int most_threads(bool for_sm90) {
-  return for_sm90 || T::THREADS < 512 || T::Chunk::NR < 16 ? T::THREADS : T::THREADS / 2;
+  return for_sm90 || T::THREADS < 512 || T::Chunk::NR < 8 ? T::THREADS : T::THREADS / 2;
 }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 constexpr bool code_for_sm90 = false;
