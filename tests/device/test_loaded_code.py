@@ -83,7 +83,8 @@ def without_guarded(text: str) -> str:
         elif re.match(r"\s*#\s*else", line):
             open_ifs[-1][1] = False
         elif re.match(r"\s*#\s*elif", line):
-            assert not open_ifs[-1][0], "an #elif among targets is not understood here"
+            asks, _ = open_ifs[-1]
+            open_ifs[-1][1] = asks and "__CUDA_ARCH" in line
         elif re.match(r"\s*#\s*endif", line):
             open_ifs.pop()
         elif not any(left_out for _, left_out in open_ifs):

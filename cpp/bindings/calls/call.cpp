@@ -39,7 +39,7 @@ bool worth_releasing(const Args& args) {
 
 // Once, at the first call that may use a device.
 void warn_of_ignored_settings() {
-  static std::atomic<bool> done{false};
+  static constinit std::atomic<bool> done{false};
   if (done.load(std::memory_order_relaxed) || done.exchange(true)) return;
   if (!std::getenv("FASTLINALG_COMPUTE_CAPABILITY")) return;
   for (int i = 0; i < cuda::device_count(); ++i)
