@@ -16,7 +16,7 @@ struct Traits {
   bool tma = false;                  // operands come, or results leave, by the tensor memory accelerator where they can
   bool ladder = false;               // a step of the course, there to be read
   Terms terms = Terms::none;         // what it multiplies in place of float32 numbers
-  bool wgmma = false;  // terms by warpgroup products, which have tiles of 96 columns
+  bool wgmma = false;                // terms by warpgroup products, which have tiles of 96 columns
 };
 
 constexpr Traits traits_of(const PipelinedTile& tile) {
