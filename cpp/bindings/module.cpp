@@ -13,6 +13,7 @@
 #include "bindings/calls/matmul_plan.h"
 #include "bindings/calls/products.h"
 #include "bindings/calls/tune.h"
+#include "bindings/operators/tensor_products.h"
 #include "core/errors.h"
 
 namespace {
@@ -77,6 +78,10 @@ NB_MODULE(_core, m) {
         arg("out").none(), arg("kernel").none(), arg("device"), arg("stream").none());
   m.def("transpose", fl::py::transpose, arg("a"), arg("out").none(), arg("kernel").none(), arg("device"),
         arg("stream").none());
+  m.def("tensor_product", fl::py::tensor_product, arg("a"), arg("b"), arg("c").none(), arg("out").none(), arg("alpha"),
+        arg("beta"), arg("precision"));
+  m.def("tensor_product_if_faster", fl::py::tensor_product_if_faster, arg("a"), arg("b"), arg("c").none(),
+        arg("out").none(), arg("alpha"), arg("beta"), arg("precision"), arg("anywhere"));
   m.def("set_logger", fl::py::set_logger, arg("logger"));
   fl::py::bind_device_array(m);
   fl::py::bind_inspection(m);

@@ -268,6 +268,13 @@ void decide_and_run(const Args& args, const CallOptions& options) {
   }
 }
 
+template <class Args>
+double expected_us(const Args& args, const CallOptions& options) {
+  const Decision<Args> decision = decide(args, options);
+  if (!decision.kernel) return 0;
+  return estimate_us(*decision.kernel, seen_by_kernel(decision, options), decision.device);
+}
+
 bool transposes_in_place(const TransposeArgs& args, const CallOptions& options) {
   TransposeArgs p = args;
   p.in_place = true;
@@ -279,6 +286,7 @@ bool transposes_in_place(const TransposeArgs& args, const CallOptions& options) 
 
 #define FL_INSTANTIATE(Args)                                        \
   template bool run_short(const Args&, const CallOptions&);         \
+  template double expected_us(const Args&, const CallOptions&);     \
   template void decide_and_run(const Args&, const CallOptions&);    \
   template Decision<Args> decide(const Args&, const CallOptions&);  \
   template void execute(const Decision<Args>&, const CallOptions&); \

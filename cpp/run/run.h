@@ -55,6 +55,10 @@ void execute(const Decision<Args>& decision, const CallOptions& options);
 template <class Args>
 bool do_without_workspace(Decision<Args>& decision, const CallOptions& options);
 
+// What the kernel of such a call is expected to take, without what copies operands.
+template <class Args>
+FL_EXPORT double expected_us(const Args& args, const CallOptions& options);
+
 // If this thread has just decided a call like this one, which takes less than alone_us on the CPU: computes it and
 // returns true.
 template <class Args>

@@ -97,8 +97,8 @@ def sgemm(
     a, b : array of float32
         ``op(a)`` is ``(..., m, k)`` and ``op(b)`` is ``(..., k, n)``; leading dimensions broadcast.
     c : array of float32, optional
-        The addend, ``(..., m, n)``. Required if ``beta != 0``; never read if ``beta == 0``. It is not changed unless it
-        is `out` too.
+        The addend, ``(..., m, n)`` or what broadcasts to it: a row, a column, a scalar. Required if ``beta != 0``;
+        never read if ``beta == 0``. It is not changed unless it is `out` too.
     alpha, beta : float
         With ``alpha == 0`` neither `a` nor `b` is read.
     trans_a, trans_b : bool
@@ -153,7 +153,7 @@ def sgemv(
     x : array of float32
         Vectors ``(..., n)``; leading dimensions broadcast with those of `a`.
     y : array of float32, optional
-        The addend, ``(..., m)``. Required if ``beta != 0``; never read if ``beta == 0``.
+        The addend, ``(..., m)`` or what broadcasts to it. Required if ``beta != 0``; never read if ``beta == 0``.
     alpha, beta : float
         With ``alpha == 0`` neither `a` nor `x` is read.
     trans : bool

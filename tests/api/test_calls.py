@@ -158,6 +158,22 @@ def test_c_may_overlap_out(rng):
         assert_product(out, a, b, before, beta=2.0)
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (4,), (3, 1), (1, 4), (3, 4), (2, 1, 1), (2, 3, 4)], ids=str)
+def test_c_is_broadcast(shape, rng):
+    a, b = normal(rng, 2, 3, 5), normal(rng, 5, 4)
+    c = np.asarray(normal(rng, *shape, 1))[..., 0]
+    want = 2 * (a.astype(np.float64) @ b) + 3 * c.astype(np.float64)
+    assert np.allclose(fl.sgemm(a, b, c, alpha=2, beta=3), want, atol=1e-5)
+    out = np.full((2, 4, 3), np.nan, F32).swapaxes(1, 2)
+    assert np.allclose(fl.sgemm(a, b, c, alpha=2, beta=3, out=out), want, atol=1e-5)
+
+
+def test_c_may_be_a_row_of_out(rng):
+    a, b, out = normal(rng, 3, 5), normal(rng, 5, 4), normal(rng, 3, 4)
+    want = a @ b + out[1]
+    assert np.allclose(fl.sgemm(a, b, out[1], beta=1, out=out), want, atol=1e-5)
+
+
 def test_sgemv_and_transpose_out_may_overlap(rng):
     a = normal(rng, 12, 12)
     for x, out in ((a[0], a[0]), (a[:, 3], a[5]), (a[2], a[:, 7]), (a[3, ::-1], a[3])):

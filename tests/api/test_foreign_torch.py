@@ -87,6 +87,7 @@ def publish(major):
     return new(ctypes.addressof(table), b"dlpack_exchange_api", None)
 
 torch = types.ModuleType("torch"); torch.Tensor = Tensor; sys.modules["torch"] = torch
+torch.is_grad_enabled = lambda: True
 rng = np.random.default_rng(1)
 a, b = rng.random((5, 4), np.float32), rng.random((4, 6), np.float32)
 import fastlinalg as fl
@@ -145,7 +146,10 @@ def refused(tensor, error, words):
         except error as e: assert all(word in str(e) for word in words), e
         else: raise AssertionError("accepted")
 t = Tensor(a.copy()); t.requires_grad = True
-refused(t, TypeError, ["requires grad", ".detach()"])
+refused(t, TypeError, ["requires grad", ".detach()", "fastlinalg.torch", "no_grad"])
+torch.is_grad_enabled = lambda: False
+assert np.allclose(fl.matmul(t, Tensor(b)).array, a @ b)
+torch.is_grad_enabled = lambda: True
 t = Tensor(a.copy()); t.negative = True
 refused(t, TypeError, ["resolve_neg()"])
 refused(Tensor(a.astype(np.float64)), TypeError, ["float32", "torch.float64", ".to(torch.float32)"])

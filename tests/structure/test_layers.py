@@ -28,6 +28,7 @@ LAYERS = (
     "cpp/run",
     "cpp/bindings/arrays",
     "cpp/bindings/calls",
+    "cpp/bindings/operators",
     "cpp/bindings",
 )
 # Kernels stand beside that list: each family sees what they have in common, and the first three layers.

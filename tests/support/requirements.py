@@ -19,12 +19,12 @@ def required() -> frozenset[str]:
 
 def known() -> frozenset[str]:
     """Every name that may be required."""
-    names = {"avx2_fma", "avx512f", "neon", "cuda", "cuda2", "simulated", "sm_80", "sm_90", "sm_90a"}
+    names = {"avx2_fma", "avx512f", "neon", "cuda", "cuda2", "simulated", "torch", "sm_80", "sm_90", "sm_90a"}
     return frozenset(names | {row.needs for op in OPERATIONS for row in fl.kernels(op)})
 
 
 def missing(needs: str, reason: str) -> None:
-    """Skip, or fail where the missing thing was required."""
+    """Skip, or fail where the missing thing was required; a whole file if it is being imported."""
     if needs in required() or (needs.startswith("sm_") and "cuda" in required() and not fl.cuda.is_available()):
         pytest.fail(f"FASTLINALG_REQUIRE lists it, but: {reason}", pytrace=False)
-    pytest.skip(reason)
+    pytest.skip(reason, allow_module_level=True)

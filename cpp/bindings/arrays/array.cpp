@@ -179,6 +179,20 @@ void Array::require_writeable(const char* name) const {
     throw InvalidValue(std::string(name) + " is read-only");
 }
 
+bool Array::broadcast_to(std::span<const int64_t> shape) {
+  const int added = int(shape.size()) - ndim_;
+  if (added < 0) return false;
+  for (int i = 0; i < ndim_; ++i)
+    if (shape_[i] != 1 && shape_[i] != shape[size_t(added + i)]) return false;
+  for (int i = int(shape.size()) - 1; i >= 0; --i) {
+    const int own = i - added;
+    strides_[i] = own < 0 || shape_[own] == 1 ? 0 : strides_[own];
+    shape_[i] = shape[size_t(i)];
+  }
+  ndim_ = int(shape.size());
+  return true;
+}
+
 bool Array::same_view(const Array& other) const {
   if (data() != other.data() || ndim() != other.ndim()) return false;
   for (int i = 0; i < ndim(); ++i)

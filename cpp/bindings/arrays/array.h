@@ -48,6 +48,9 @@ class Array {
   bool is_numpy() const { return numpy_; }
   bool misaligned() const { return misaligned_; }
 
+  // Makes it the view of this shape that NumPy's rules for broadcasting give; false if they give none.
+  bool broadcast_to(std::span<const int64_t> shape);
+
   // For another call on the same array: says to its location where it lies. Libraries whose current stream is not known
   // have to be asked for the array again instead: they order their work when they are.
   void join(const char* name, CallLocation& location) const;

@@ -17,6 +17,10 @@ class CallLocation {
  public:
   // `device` as the caller gave it; `stream` null if none was given.
   CallLocation(std::string_view device, void* stream) : asked_(device), stream_(stream) {}
+  // A call of a torch operator, whose operands are tensors: torch has recorded its gradient already, and has resolved
+  // what a subclass or a bit of a tensor may make of its elements.
+  struct Operator {};
+  explicit CallLocation(Operator) : asked_("auto"), stream_(nullptr), in_operator_(true) {}
   CallLocation(const CallLocation&) = delete;
   CallLocation& operator=(const CallLocation&) = delete;
   ~CallLocation() {
@@ -31,6 +35,7 @@ class CallLocation {
   }
   void add_device(const char* name, nb::handle operand, const Library& library, int device);
 
+  bool in_operator() const { return in_operator_; }
   bool on_device() const { return device_ >= 0; }
   int device() const { return device_; }
   void* stream() const { return stream_; }
@@ -62,6 +67,7 @@ class CallLocation {
 
   std::string_view asked_;
   void* stream_;
+  bool in_operator_ = false;
   int device_ = -1;  // host
   const char* first_ = nullptr;
   nb::object operand_;

@@ -99,12 +99,14 @@ nb::object dlpack_stream(const CallLocation& location) {
 }
 
 // ---------------------------------------------------------------- torch
+bool records_gradients() { return nb::cast<bool>(nb::module_::import_("torch").attr("is_grad_enabled")()); }
+
 // What a tensor means beyond its elements in memory. Neither has a counterpart here.
 void refuse_lazy(nb::handle tensor, const char* name) {
   const nb::object grad = attribute(tensor, names().requires_grad);
-  if (grad.ptr() == Py_True)
-    throw InvalidType(std::string(name) + " requires grad, and fastlinalg records no gradients; pass " + name +
-                      ".detach()");
+  if (grad.ptr() == Py_True && records_gradients())
+    throw InvalidType(std::string(name) + " requires grad, and fastlinalg records no gradients here; use " +
+                      "fastlinalg.torch, pass " + name + ".detach(), or call it under torch.no_grad()");
   PyObject* arguments[] = {tensor.ptr()};
   const nb::object negative = nb::steal(PyObject_VectorcallMethod(names().is_neg.ptr(), arguments, 1, nullptr));
   if (negative.ptr() == Py_True)
@@ -112,6 +114,27 @@ void refuse_lazy(nb::handle tensor, const char* name) {
                       " has its negative bit set: the elements in memory are not its values; pass " + name +
                       ".resolve_neg()");
   if (!negative.is_valid()) throw nb::python_error();
+}
+
+[[noreturn]] void refuse_without_elements(nb::handle tensor, const char* name) {
+  const auto described = [&](const char* what) { return text(nb::getattr(tensor, what, nb::none())); };
+  throw InvalidType(std::string(name) + " is a torch tensor that has no elements in memory to read (layout " +
+                    described("layout") + ", device " + described("device") + ", type " +
+                    text(tensor.type().attr("__name__")) + "); fastlinalg takes strided ones on the CPU or a CUDA " +
+                    "device, and fastlinalg.torch also those that torch traces or transforms");
+}
+
+// With the exception set by which torch has said that it cannot show a tensor's memory.
+[[noreturn]] void refuse_unreadable(nb::handle tensor, const char* name) {
+  if (!PyErr_ExceptionMatches(PyExc_RuntimeError) && !PyErr_ExceptionMatches(PyExc_BufferError) &&
+      !PyErr_ExceptionMatches(PyExc_TypeError))
+    throw nb::python_error();
+  PyErr_Clear();
+  refuse_without_elements(tensor, name);
+}
+
+bool has_elements(const dl::Tensor& x) {
+  return std::all_of(x.shape, x.shape + x.ndim, [](int64_t size) { return size > 0; });
 }
 
 }  // namespace
@@ -145,7 +168,7 @@ void Array::set(const dl::Tensor& tensor, const char* name) {
 }
 
 void Array::acquire_foreign(nb::handle object, const char* name, Access access, CallLocation& location) {
-  library_ = library_of(object);
+  library_ = location.in_operator() ? torch_in_operator() : library_of(object);
   object_ = nb::borrow(object);
   if (access == write && library_.immutable)
     throw InvalidValue(std::string(name) + " is a JAX array, which nothing may write to; leave it out");
@@ -166,7 +189,7 @@ void Array::acquire_foreign(nb::handle object, const char* name, Access access, 
       return join(name, location);
     }
     case Library::torch:
-      refuse_lazy(object, name);
+      if (!location.in_operator()) refuse_lazy(object, name);
       if (library_.api) return acquire_torch(object, name, location);
       return acquire_exported(object, name, access, location);
     case Library::cupy: return acquire_cupy(object, name, location);
@@ -181,7 +204,7 @@ void Array::acquire_foreign(nb::handle object, const char* name, Access access, 
 
 void Array::acquire_torch(nb::handle object, const char* name, CallLocation& location) {
   dl::Tensor tensor;
-  if (library_.api->tensor_from_object(object.ptr(), &tensor) != 0) throw nb::python_error();
+  if (library_.api->tensor_from_object(object.ptr(), &tensor) != 0) refuse_unreadable(object, name);
   require_known(tensor.device, name);
   if (std::memcmp(&tensor.dtype, &dl::float32, sizeof tensor.dtype) != 0)
     wrong_dtype(object, name, to_string(tensor.dtype), cast_of(library_));
@@ -239,6 +262,7 @@ void Array::acquire_exported(nb::handle object, const char* name, Access access,
   if (access == write && exported.flags & dl::read_only) throw InvalidValue(std::string(name) + " is read-only");
   if (access == write && exported.flags & dl::is_copied)
     throw InvalidValue(std::string(name) + " cannot be written: its __dlpack__() gives a copy");
+  if (ordered_here && !exported.tensor->data && has_elements(*exported.tensor)) refuse_without_elements(object, name);
   set(*exported.tensor, name);
   owner_ = std::move(exported.capsule);
   if (has_to_be_read_again()) return location.keep(owner_);

@@ -5,6 +5,7 @@
 #include "bindings/arrays/array.h"
 #include "bindings/arrays/device_array.h"
 #include "bindings/arrays/names.h"
+#include "core/errors.h"
 #include "core/lazy.h"
 #include "device/device.h"
 
@@ -26,16 +27,20 @@ bool derived_from(nb::handle type, const char* module, const char* name) {
          PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), reinterpret_cast<PyTypeObject*>(base.ptr()));
 }
 
-// The table of a torch that has one (2.10), for the two types whose data are always what the table says: other
-// subclasses may stand for something else (a traced or a distributed tensor) and decide in __dlpack__ what they export.
+// The table of a torch that has one (2.10).
 const dl::ExchangeApi* exchange_api(nb::handle type) {
-  const nb::object name = type.attr("__name__");
-  if (!name.equal(nb::str("Tensor")) && !name.equal(nb::str("Parameter"))) return nullptr;
   const nb::object capsule = nb::getattr(type, "__dlpack_c_exchange_api__", nb::none());
   if (!PyCapsule_IsValid(capsule.ptr(), dl::exchange_capsule)) return nullptr;
   auto* api = static_cast<const dl::ExchangeApi*>(PyCapsule_GetPointer(capsule.ptr(), dl::exchange_capsule));
   while (api && api->version.major != dl::version.major) api = api->previous;
   return api && api->tensor_from_object ? api : nullptr;
+}
+
+// The two types whose data are always what the table says: other subclasses may stand for something else (a traced or a
+// distributed tensor) and decide in __dlpack__ what they export.
+bool is_plain_tensor(nb::handle type) {
+  const nb::object name = type.attr("__name__");
+  return name.equal(nb::str("Tensor")) || name.equal(nb::str("Parameter"));
 }
 
 bool from_jax(nb::handle type) {
@@ -49,7 +54,8 @@ bool has_dlpack(nb::handle x) { return nb::hasattr(x, "__dlpack__") && nb::hasat
 Library look_up(nb::handle type) {
   if (is_numpy_type(type)) return {.kind = Library::numpy};
   if (type.is(nb::type<DeviceArray>())) return {.kind = Library::own};
-  if (derived_from(type, "torch", "Tensor")) return {.kind = Library::torch, .api = exchange_api(type)};
+  if (derived_from(type, "torch", "Tensor"))
+    return {.kind = Library::torch, .api = is_plain_tensor(type) ? exchange_api(type) : nullptr};
   if (derived_from(type, "cupy", "ndarray")) return {.kind = Library::cupy};
   if (has_dlpack(type)) return {.kind = Library::dlpack, .immutable = from_jax(type)};
   if (nb::hasattr(type, "__cuda_array_interface__")) return {.kind = Library::cuda_array_interface};
@@ -89,6 +95,16 @@ Library library_of(nb::handle object) {
     seen.push_back({type, library});
   }
   return library;
+}
+
+const Library& torch_in_operator() {
+  static constinit Lazy<Library> library;
+  return library.get([] {
+    const nb::object torch = loaded_module("torch");
+    const dl::ExchangeApi* const api = torch ? exchange_api(torch.attr("Tensor")) : nullptr;
+    if (!api) throw InvalidType("operators on tensors need PyTorch 2.10 or newer");
+    return Library{.kind = Library::torch, .api = api};
+  });
 }
 
 void* current_stream(const Library& library, int device) {

@@ -28,6 +28,9 @@ struct Library {
 };
 Library library_of(nb::handle object);  // looked up once per type
 
+// That of any tensor inside a torch operator. InvalidType if this torch has no table.
+const Library& torch_in_operator();
+
 // A stream as callers and libraries write it: 0 and 1 are the legacy default stream, 2 the per-thread one.
 // 1 and 2 are the CUDA runtime's own names. Here a null pointer is no stream at all.
 inline void* stream_of(uintptr_t handle) { return reinterpret_cast<void*>(handle ? handle : 1); }

@@ -11,7 +11,7 @@ namespace nb = nanobind;
 
 struct Names {
   nb::object dlpack = intern("__dlpack__"), requires_grad = intern("requires_grad"), is_neg = intern("is_neg"),
-             ptr = intern("ptr"), cuda_stream = intern("cuda_stream"), data = intern("data"),
+             ptr = intern("ptr"), cuda_stream = intern("cuda_stream"), data = intern("data"), device = intern("device"),
              device_id = intern("device_id"), shape = intern("shape"), strides = intern("strides"),
              dtype = intern("dtype");
   nb::object float32 = nb::module_::import_("numpy").attr("dtype")("float32");  // the one object that CuPy has too

@@ -2,7 +2,9 @@
 
 #include "bindings/arrays/device_array.h"
 #include "bindings/arrays/gil.h"
+#include "bindings/arrays/names.h"
 #include "core/errors.h"
+#include "core/lazy.h"
 #include "device/device.h"
 
 namespace fl::py {
@@ -30,6 +32,25 @@ nb::object new_tensor(const Shape& shape, const CallLocation& location) {
   void* object = nullptr;
   if (api.managed_tensor_to_object(tensor, &object) != 0) throw nb::python_error();
   return nb::steal(static_cast<PyObject*>(object));
+}
+
+// Inside an operator a tensor like those that torch's own make: the others own their memory through DLPack, and torch
+// can neither resize that nor keep it for another stream (`record_stream`).
+nb::object new_operator_result(const Shape& shape, const CallLocation& location) {
+  struct Functions {
+    nb::object empty, float32, keywords = nb::make_tuple("dtype", "device");
+    Functions() {
+      const nb::module_ torch = nb::module_::import_("torch");
+      empty = torch.attr("empty"), float32 = torch.attr("float32");
+    }
+  };
+  static constinit Lazy<Functions> functions;
+  const Functions& known = functions.get([] { return Functions(); });
+  const nb::object sizes = to_tuple(shape), device = attribute(location.first(), names().device);
+  PyObject* arguments[] = {sizes.ptr(), known.float32.ptr(), device.ptr()};
+  PyObject* const result = PyObject_Vectorcall(known.empty.ptr(), arguments, 1, known.keywords.ptr());
+  if (!result) throw nb::python_error();
+  return nb::steal(result);
 }
 
 // CuPy allocates on the current device.
@@ -63,6 +84,7 @@ nb::object new_device_array(const Shape& shape, const CallLocation& location) {
 
 nb::object new_result(const Shape& shape, const CallLocation& location) {
   const Library& library = location.library();
+  if (location.in_operator()) return new_operator_result(shape, location);
   if (library.kind == Library::torch)
     return library.api ? new_tensor(shape, location) : nb::object(location.first().attr("new_empty")(to_tuple(shape)));
   if (library.kind == Library::cupy) return new_cupy_array(shape, location);

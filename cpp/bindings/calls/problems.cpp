@@ -41,9 +41,9 @@ Array checked_addend(const char* function, const Addend& addend, float beta, con
                        ", which was not given");
   }
   Array c(addend.object, addend.name, Array::read, location);
-  if (!std::equal(shape.begin(), shape.end(), c.shape().begin(), c.shape().end()))
+  if (!c.broadcast_to(shape))
     throw InvalidValue(std::string(function) + ": " + addend.name + " has shape " + to_string(c.shape()) +
-                       ", the result needs " + to_string(shape));
+                       ", which cannot be broadcast to that of the result, " + to_string(shape));
   return c;
 }
 

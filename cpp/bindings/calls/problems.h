@@ -28,7 +28,8 @@ struct Addend {
   nb::handle object = nb::none();
   const char* name = "c";
 };
-// Throws if it has not the result's shape, or is missing where beta needs it. An empty array if there is none.
+// As broadcast to the result's shape. Throws if it cannot be, or is missing where beta needs it. An empty array if
+// there is none.
 Array checked_addend(const char* function, const Addend& addend, float beta, const Shape& shape,
                      CallLocation& location);
 

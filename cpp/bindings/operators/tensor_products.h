@@ -1,0 +1,23 @@
+// Products of torch tensors inside torch's operators (fastlinalg.torch), where gradients are recorded already.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string_view>
+
+namespace fl::py {
+
+namespace nb = nanobind;
+
+// alpha * a @ b + beta * c for matrices, stacks of them, or a matrix and a vector. `c` may be broadcast; `c` and `out`
+// may be None.
+nb::object tensor_product(nb::handle a, nb::handle b, nb::handle c, nb::handle out, double alpha, double beta,
+                          std::string_view precision);
+
+// The same if it is for fastlinalg: what torch's own operators would refuse or convert is not, nor what they would
+// compute faster. Otherwise a string that says why not, and nothing has happened. `anywhere`: on the CPU too, and
+// whatever the estimates say.
+nb::object tensor_product_if_faster(nb::handle a, nb::handle b, nb::handle c, nb::handle out, nb::handle alpha,
+                                    nb::handle beta, std::string_view precision, bool anywhere);
+
+}  // namespace fl::py
