@@ -14,6 +14,7 @@ os.environ["FASTLINALG_TUNE"] = "off"  # a table of this user's would change whi
 
 import fastlinalg as fl
 from support.device_libraries import LIBRARIES, WRITABLE, Cupy, Torch
+from support.patience import patient
 from support.requirements import known, missing, required
 
 HUGE_DEVICE_MEMORY = 40 * 2**30
@@ -61,7 +62,7 @@ def python():
             env=env | environment,
             capture_output=True,
             text=True,
-            timeout=timeout,
+            timeout=patient(timeout),
             check=False,
         )
         assert done.returncode == status, f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}"

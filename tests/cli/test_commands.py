@@ -13,6 +13,7 @@ import fastlinalg as fl
 from fastlinalg._cases import cases
 from fastlinalg.cli.selftest import sample
 from support.command import command, needs_bench
+from support.patience import patient
 from support.rows import OPERATIONS
 
 
@@ -164,7 +165,9 @@ def test_output_into_a_closed_pipe_is_quiet():
     os.close(reader)
     try:
         command = [sys.executable, "-m", "fastlinalg", "info"]
-        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=patient(60), check=False
+        )
     finally:
         os.close(writer)
     assert done.stderr == ""
@@ -175,9 +178,13 @@ def test_output_into_a_closed_pipe_is_quiet():
 def test_output_that_goes_nowhere(line):
     """Closed by who started the command: it does what it is asked for. On a full disk: it says so."""
     shell = f"'{sys.executable}' -m fastlinalg {line}"
-    done = subprocess.run(f"{shell} >&-", shell=True, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        f"{shell} >&-", shell=True, stderr=subprocess.PIPE, text=True, timeout=patient(60), check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full here")
-    done = subprocess.run(f"{shell} >/dev/full", shell=True, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        f"{shell} >/dev/full", shell=True, stderr=subprocess.PIPE, text=True, timeout=patient(60), check=False
+    )
     assert (done.returncode, done.stderr) == (1, f"fastlinalg {line.split()[0]}: error: No space left on device\n")

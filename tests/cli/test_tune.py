@@ -14,6 +14,7 @@ import fastlinalg as fl
 from fastlinalg import _core
 from fastlinalg.bench import tuning
 from support.command import command
+from support.patience import patient
 from support.tuning_tables import interchangeable, table, write
 
 
@@ -74,7 +75,9 @@ def test_tune_show_reset(environment, monkeypatch):
     assert "no table at" in command("tune --reset").stdout
     code = "import sys; from fastlinalg.bench import tuning; tuning.SHAPES['cpu'] = {'sgemm': 8, 'transpose': 6};"
     code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--device', 'cpu']))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=patient(120)
+    )
     assert done.returncode == 0 and f"written to {path}" in done.stdout, done.stdout + done.stderr
     content = json.loads(path.read_text())
     assert content["version"] == fl.__version__ and content["devices"][0]["name"] == _core.cpu_name()
@@ -93,7 +96,7 @@ def test_other_devices_stay_in_the_file(environment):
     code = "import sys; from fastlinalg.bench import tuning; tuning.SHAPES['cpu'] = {};"
     code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--device', 'cpu']))"
     for _ in range(2):
-        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=120)
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=patient(120))
     assert [d["name"] for d in json.loads(path.read_text())["devices"]] == ["some GPU", _core.cpu_name()]
 
 
@@ -111,7 +114,9 @@ def test_a_table_that_cannot_be_written_leaves_nothing(environment):
     path.mkdir()
     code = "import sys; from fastlinalg.bench import tuning; tuning.SHAPES['cpu'] = {};"
     code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--device', 'cpu']))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=patient(120)
+    )
     assert done.returncode == 1 and f"error: {path}: " in done.stderr and "Traceback" not in done.stderr, done.stderr
     assert list(path.parent.iterdir()) == [path]
 
@@ -144,7 +149,9 @@ def test_tune_on_the_gpu(environment):
     code += "tuning.SHAPES['cuda'] = dict.fromkeys(tuning.SHAPES['cuda'], 8);"
     code += "tuning.MOST_WORK['cuda'] = dict.fromkeys(tuning.SHAPES['cuda'], 1e5);"
     code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--device', 'cuda']))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=patient(120)
+    )
     assert done.returncode == 0 and f"written to {path}" in done.stdout, done.stdout + done.stderr
     (device,) = json.loads(path.read_text())["devices"]
     assert (device["kind"], device["name"]) == ("cuda", fl.devices()[0]["name"])

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import fastlinalg as fl
+from support.patience import patient
 from support.source_tree import ROOT
 
 CONSUMER = ROOT / "examples" / "cpp_consumer"
@@ -61,7 +62,12 @@ def cmake(environment):
 
 def output_of(environment, *command):
     done = subprocess.run(
-        [str(part) for part in command], env=environment, capture_output=True, text=True, timeout=600, check=False
+        [str(part) for part in command],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=patient(600),
+        check=False,
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout + done.stderr

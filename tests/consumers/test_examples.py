@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import fastlinalg as fl
+from support.patience import patient
 from support.source_tree import ROOT, needs_source_tree
 
 EXAMPLES = ROOT / "examples"
@@ -17,7 +18,7 @@ pytestmark = needs_source_tree
 
 def run(name: str, *arguments: str) -> str:
     command = [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=patient(120), check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.patience import patient
 from support.requirements import missing
 from support.source_tree import ROOT
 
@@ -23,9 +24,11 @@ def verdict(folder: Path, *first: Path) -> subprocess.CompletedProcess[str]:
         missing("simulated", f"needs a C++ compiler and the source tree: {compiler}")
     program = folder / "call_cache"
     command = [compiler, "-std=c++20", *(f"-I{place}" for place in (*first, HEADERS)), str(HERE / "call_cache.cpp")]
-    done = subprocess.run([*command, "-o", str(program)], capture_output=True, text=True, timeout=200, check=False)
+    done = subprocess.run(
+        [*command, "-o", str(program)], capture_output=True, text=True, timeout=patient(200), check=False
+    )
     assert done.returncode == 0, done.stderr[-4000:]
-    return subprocess.run([program], capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run([program], capture_output=True, text=True, timeout=patient(100), check=False)
 
 
 def test_keys_overlook_nothing(tmp_path):

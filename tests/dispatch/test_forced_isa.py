@@ -14,6 +14,7 @@ import sys
 import pytest
 
 import fastlinalg as fl
+from support.patience import patient
 from support.source_tree import ROOT, TESTS
 
 FILES = ("api/test_calls.py", "api/test_properties.py", "kernels/test_exact.py", "process/test_threads.py")
@@ -32,7 +33,7 @@ def test_suite_with_a_lower_instruction_set(level):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=patient(600),
         check=False,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]

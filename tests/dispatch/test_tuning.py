@@ -16,6 +16,7 @@ import fastlinalg as fl
 from fastlinalg import _core
 from fastlinalg.bench import tuning
 from support.accuracy import assert_product, assert_same_bits
+from support.patience import patient
 from support.tuning_tables import favour, interchangeable, table, write
 
 F32 = np.float32
@@ -206,7 +207,7 @@ def first_call(env, code="", tmp_path=None):
             print(plan.kernel)
     """)
     done = subprocess.run(
-        [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False, timeout=patient(60)
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip(), done.stderr.strip().splitlines()

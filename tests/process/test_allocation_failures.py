@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import fastlinalg as fl
+from support.patience import patient
 from support.requirements import missing
 from support.source_tree import ROOT
 
@@ -29,7 +30,7 @@ def test_every_request_that_can_fail(tmp_path):
     library, program = loaded_library(), tmp_path / "failures"
     command = [compiler, "-std=c++17", "-rdynamic", f"-I{headers}", str(SOURCE), str(library), "-ldl"]
     command += [f"-Wl,-rpath,{library.parent}", "-o", str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=patient(100), check=False)
     assert done.returncode == 0, done.stderr
-    done = subprocess.run([program], capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run([program], capture_output=True, text=True, timeout=patient(100), check=False)
     assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr

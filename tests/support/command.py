@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from .patience import patient
+
 needs_bench = pytest.mark.skipif(importlib.util.find_spec("rich") is None, reason="needs the extra fastlinalg[bench]")
 needs_plot = pytest.mark.skipif(
     importlib.util.find_spec("matplotlib") is None, reason="needs the extra fastlinalg[bench]"
@@ -28,7 +30,7 @@ def command(line: str, status: int = 0, cwd=None) -> subprocess.CompletedProcess
         [sys.executable, "-m", "fastlinalg", *shlex.split(line)],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=patient(240),
         check=False,
         cwd=cwd,
         env={**os.environ, "MPLBACKEND": "agg"},

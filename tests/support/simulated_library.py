@@ -11,6 +11,7 @@ from pathlib import Path
 
 import fastlinalg as fl
 
+from .patience import patient
 from .requirements import missing
 from .source_tree import IS_THERE, ROOT, TESTS
 
@@ -62,7 +63,7 @@ def run(library: Path, arguments: list[str], seed: int = 1, **variables: str) ->
     } | variables
     done = subprocess.run(
         [sys.executable, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True, check=False,
-        timeout=300,
+        timeout=patient(300),
     )  # fmt: skip
     output = done.stdout + done.stderr
     assert done.returncode == 0, f"seed {seed}: exit status {done.returncode}\n{output[-6000:]}"
