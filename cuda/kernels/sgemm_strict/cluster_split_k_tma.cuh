@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(T::THREADS, 1)
     strict_cluster_split_k_tma_kernel(const __grid_constant__ SgemmArgs p,
                                       const __grid_constant__ ClusterSplitKPlan plan,
                                       const __grid_constant__ TmaMaps maps) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(1024) unsigned char memory[];
   const uint32_t shared = ptx::shared_address(memory);
   const int t = threadIdx.x, warp = t / 32, rank = static_cast<int>(blockIdx.x % T::CLUSTER_K);
