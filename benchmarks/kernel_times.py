@@ -2,6 +2,7 @@
 
 python benchmarks/kernel_times.py --out benchmarks/results/costs/h200-kernels.json
 python benchmarks/kernel_times.py --ops transpose --shapes 20 --out few.json
+FASTLINALG_COMPUTE_CAPABILITY=8.0 python benchmarks/kernel_times.py --ops sgemm --out h200-as-8.0-kernels.json
 
 Operands are normal numbers in device memory; a time is the median of replays of a CUDA graph. Left out are kernels that
 cannot take the operands, those whose estimate is far from the best one's, and most shapes for the kernels of the

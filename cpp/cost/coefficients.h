@@ -88,4 +88,9 @@ C carried_over(const C& cost, const DeviceSpec& measured, const DeviceSpec& devi
   return is_same(measured, device) ? cost : scaled(cost, scales_between(measured, device));
 }
 
+// A coefficient, or 0 where kernels may start before those in front of them end: programmatic dependent launch.
+inline double without_pdl(const DeviceSpec& device, double coefficient) {
+  return device.has(feature_pdl) ? 0.0 : coefficient;
+}
+
 }  // namespace fl

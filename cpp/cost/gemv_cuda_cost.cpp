@@ -148,8 +148,9 @@ double short_columns_us(const SgemvArgs& p, const DeviceSpec& device, const Shor
 }
 
 template <bool CLUSTERS>
-double column_on_cuda_us(const SgemmArgs& p, const DeviceSpec&, const ColumnCost& cost) {
-  const double one = 1e-9 * cost.memory_fs * column_estimate(column_of(p, 0), CLUSTERS);
+double column_on_cuda_us(const SgemmArgs& p, const DeviceSpec& device, const ColumnCost& cost) {
+  const double one =
+      1e-9 * cost.memory_fs * column_estimate(column_of(p, 0), CLUSTERS) + without_pdl(device, cost.no_pdl_us);
   return p.m == 1 || p.n == 1 ? one : one * double(p.n) + cost.more_us;
 }
 template double column_on_cuda_us<true>(const SgemmArgs& p, const DeviceSpec& device, const ColumnCost& cost);

@@ -48,7 +48,7 @@ FL_COEFFICIENTS(ShortColumnsCost, start_us, eight_us, sixteen_us, beyond_l2, mem
 double short_columns_us(const SgemvArgs& p, const DeviceSpec& device, const ShortColumnsCost& cost);
 
 // A product with one column: the frozen estimate, memory_fs for each microsecond of it; more_us where there are others.
-FL_COEFFICIENTS(ColumnCost, memory_fs, more_us);
+FL_COEFFICIENTS(ColumnCost, memory_fs, more_us, no_pdl_us);
 template <bool CLUSTERS>
 double column_on_cuda_us(const SgemmArgs& p, const DeviceSpec& device, const ColumnCost& cost);
 

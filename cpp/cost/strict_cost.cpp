@@ -16,8 +16,11 @@ int64_t tiles_of(const SgemmArgs& p, const Tile& tile) {
 
 double outputs_of(const SgemmArgs& p) { return double(p.m) * double(p.n) * double(p.batch); }
 
-double reduction_us(const SgemmArgs& p, int splits, const CopyCost& copy) {
-  return copy.reduction_us + 1e-9 * copy.reduction_fs * double(splits) * outputs_of(p);
+// With programmatic dependent launch the second kernel is there before the first one ends. It reads the ranges of an
+// output one after the other.
+double reduction_us(const SgemmArgs& p, int splits, const DeviceSpec& device, const CopyCost& copy) {
+  return copy.reduction_us + without_pdl(device, copy.reduction_no_pdl_us) + 1e-3 * copy.reduction_split_ns * splits +
+         1e-9 * copy.reduction_fs * double(splits) * outputs_of(p);
 }
 
 // How an operand's tiles arrive: `contiguous` where neighbours in shared memory are neighbours in the operand.
@@ -79,7 +82,7 @@ double pipelined_us(const SgemmArgs& p, const PipelinedTile& tile, const DeviceS
   const bool stream_k = may_stream_k && stream_k_pays(p, tile, room);
   const double blocks = blocks_of(p, tile);
   const double waves = stream_k ? blocks / double(room) : waves_of(blocks, room);
-  return 1e-3 * cost.start_ns + (stream_k ? copy.stream_k_us : 0.0) +
+  return 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns)) + (stream_k ? copy.stream_k_us : 0.0) +
          waves * wave_us(p, tile, step, cost.tile_ns, k_ps, false, copy);
 }
 
@@ -96,6 +99,19 @@ double interleaved_factor(const SgemmArgs& p, const CopyCost& copy) {
   return 1.0 + share(p.a, p.a.cs != 1) + share(p.b, p.b.cs == 1);
 }
 
+double slice_copies(const SgemmArgs& p, bool async, const SliceCost& cost) {
+  const double turned_a = async ? cost.turned_a : cost.turned_a_by_registers,
+               turned_b = async ? cost.turned_b : cost.turned_b_by_registers,
+               unaligned = async ? cost.unaligned : cost.unaligned_by_registers;
+  return 1.0 +
+         (p.a.cs != 1      ? turned_a
+          : aligned16(p.a) ? 0.0
+                           : unaligned) +
+         (p.b.cs != 1      ? turned_b
+          : aligned16(p.b) ? 0.0
+                           : unaligned);
+}
+
 #define COMMON_COST(name, chip, commit, shapes, residual, ...) constexpr CopyCost chip##_##name{__VA_ARGS__};
 #include "cost/measured.def"
 
@@ -110,7 +126,7 @@ double cost_us(const SgemmArgs& p, const PipelinedTile& tile, const DeviceSpec& 
   part.k = ceil_div(p.k, splits), part.batch = p.batch * splits;
   const bool full = tiles_of(part, tile) > device.multiprocessors / 2;
   return pipelined_us(part, tile, device, cost, copy, tile.stream_k && splits == 1) +
-         (full ? 1e-3 * cost.full_ns : 0.0) + (splits > 1 ? reduction_us(p, splits, copy) : 0.0);
+         (full ? 1e-3 * cost.full_ns : 0.0) + (splits > 1 ? reduction_us(p, splits, device, copy) : 0.0);
 }
 
 double cost_us(const SgemmArgs& p, const ClusterSplitKTile& tile, const DeviceSpec& device,
@@ -127,27 +143,31 @@ double cost_us(const SgemmArgs& p, const InterleavedTile& tile, const DeviceSpec
   const double most = double(ceil_div(tiles_of(p, tile) * splits, int64_t{device.multiprocessors}));
   const double k = double(ceil_div(p.k, splits));
   const double written = outputs_of(p) * splits * (aligned16(p.c) ? 1.0 : copy.interleaved_unaligned_output);
-  const double us = 1e-3 * cost.start_ns + 1e-6 * cost.block_k_ps * k +
+  const double us = 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns)) + 1e-6 * cost.block_k_ps * k +
                     most * (1e-3 * cost.tile_ns + 1e-6 * cost.k_ps * k * interleaved_factor(p, copy)) +
                     1e-9 * cost.output_fs * written +
-                    (splits > 1 ? reduction_us(p, splits, copy) + copy.interleaved_reduction_us : 0.0);
+                    (splits > 1 ? reduction_us(p, splits, device, copy) + copy.interleaved_reduction_us : 0.0);
   return us > copy.interleaved_long_us ? copy.interleaved_long * us : us;  // fitted to shorter products
 }
 
 double cost_us(const SgemmArgs& p, const SliceTile& tile, const DeviceSpec& device, const SliceCost& cost) {
   const CopyCost copy = copy_cost(device);
   const int splits = split_k_plan(p, tile).splits;
-  const double most = double(ceil_div(tiles_of(p, tile) * splits, int64_t{device.multiprocessors}));
-  const double k = double(slices_range(p.k, splits));
-  return 1e-3 * cost.start_ns + 1e-6 * cost.block_k_ps * k +
-         (splits > 1 ? reduction_us(p, splits, copy) + copy.interleaved_reduction_us : 0.0) +
-         most * (1e-3 * cost.tile_ns + 1e-6 * cost.k_ps * k * copy_factor(p, tile.BM, tile.BN, true, copy));
+  const int64_t most = ceil_div(tiles_of(p, tile) * splits, int64_t{device.multiprocessors});
+  const double k = double(slices_range(p.k, splits)), waves = double(ceil_div(most, int64_t{tile.blocks}));
+  const bool async = device.has(feature_cp_async);
+  const double copies = slice_copies(p, async, cost);
+  const double block_k_ps = (async ? 1.0 : cost.block_by_registers) * cost.block_k_ps,
+               k_ps = (async ? 1.0 : cost.by_registers) * cost.k_ps;
+  return 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns)) + waves * 1e-6 * block_k_ps * k * copies +
+         (splits > 1 ? reduction_us(p, splits, device, copy) + copy.interleaved_reduction_us : 0.0) +
+         double(most) * (1e-3 * cost.tile_ns + 1e-6 * k_ps * k * copies);
 }
 
 double cost_us(const SgemmArgs& p, const WarpTile& tile, const DeviceSpec& device, const WarpTileCost& cost) {
   const int64_t tiles = tiles_of(p, tile), multiprocessors = device.multiprocessors;
   const double k = double(ceil_div(p.k, 16) * 16);
-  return 1e-3 * cost.start_ns +
+  return 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns)) +
          double(ceil_div(tiles, multiprocessors * tile.warps_per_sm())) * 1e-6 * cost.warp_k_ps * k +
          double(ceil_div(tiles, multiprocessors)) * (1e-3 * cost.tile_ns + 1e-6 * cost.k_ps * k) *
              warp_tile_factor(p, copy_cost(device));
@@ -161,14 +181,23 @@ double short_k_us(const SgemmArgs& p, const DeviceSpec& device, const ShortKCost
   const double start = few ? cost.few_start_us + 1e-6 * cost.few_k_ps * k : cost.start_us + 1e-6 * cost.k_ps * k;
   const double fmas = tiles * double(tile.BM * tile.BN) * k / device.multiprocessors;
   const double written = 1e-9 * outputs_of(p) * (aligned16(p.c) ? cost.output_fs : cost.unaligned_output_fs);
-  return start + 1e-6 * (few ? cost.few_output_k_ps : cost.output_k_ps) * fmas + written;
+  return start + without_pdl(device, cost.no_pdl_us) + 1e-6 * (few ? cost.few_output_k_ps : cost.output_k_ps) * fmas +
+         written;
+}
+
+// Lanes stand side by side along the rows of C.
+static double lines_of_a_warp(const SgemmArgs& p) {
+  const double rows = std::min({1.0 + 31.0 / double(std::max<int64_t>(p.n, 1)), double(p.m), 32.0});
+  const double columns = std::min(double(p.n), 32.0);
+  return (p.a.cs == 1 ? std::max(rows - 1.0, 0.0) : 0.0) + (p.b.cs != 1 ? std::max(columns - 1.0, 0.0) : 0.0);
 }
 
 double element_us(const SgemmArgs& p, const DeviceSpec& device, const ElementCost& cost) {
   const double outputs = outputs_of(p) / device.multiprocessors, k = double(p.k);
   const bool whole_lines = p.b.cs != 1 && p.n > 1 && p.b.cs % 32 == 0;
-  return cost.start_us + 1e-6 * (whole_lines ? cost.whole_lines_k_ps : cost.k_ps) * k +
-         1e-6 * outputs * (cost.output_ps + cost.output_k_ps * k);
+  return cost.start_us + without_pdl(device, cost.no_pdl_us) +
+         1e-6 * (whole_lines ? cost.whole_lines_k_ps : cost.k_ps) * k +
+         1e-6 * outputs * (cost.output_ps + k * (cost.output_k_ps + cost.line_k_ps * lines_of_a_warp(p)));
 }
 
 }  // namespace fl

@@ -11,7 +11,8 @@ namespace fl {
 
 // start_ns passes once, tile_ns per wave, k_ps per element of k of a wave: tma of that where the TMA variant runs (1:
 // there is none). full_ns: what the smallest tiles take longer where the next kernel finds too little room to begin.
-FL_COEFFICIENTS(PipelinedCost, start_ns, tile_ns, k_ps, full_ns, tma);
+// no_pdl_ns, here and below: what a call takes longer on a device without programmatic dependent launch.
+FL_COEFFICIENTS(PipelinedCost, start_ns, tile_ns, k_ps, full_ns, tma, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const PipelinedTile& tile, const DeviceSpec& device, const PipelinedCost& cost);
 PipelinedCost coefficients_of(const PipelinedTile&);
 
@@ -22,17 +23,20 @@ ClusterSplitKCost coefficients_of(const ClusterSplitKTile&);
 
 // What passes in any case: start_ns and block_k_ps for each k. What the multiprocessor with the most tiles spends on
 // each: tile_ns and k_ps, more where operands are not aligned or transposed. output_fs for each output.
-FL_COEFFICIENTS(InterleavedCost, start_ns, tile_ns, block_k_ps, k_ps, output_fs);
+FL_COEFFICIENTS(InterleavedCost, start_ns, tile_ns, block_k_ps, k_ps, output_fs, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const InterleavedTile& tile, const DeviceSpec& device, const InterleavedCost& cost);
 InterleavedCost coefficients_of(const InterleavedTile&);
 
-// The same for slices of steps, which have no outputs that cost more than others.
-FL_COEFFICIENTS(SliceCost, start_ns, tile_ns, block_k_ps, k_ps);
+// The same for slices of steps, where block_k_ps passes for each wave of blocks, and all outputs cost the same. The
+// others make a step along k longer: copies of an operand that is not the way it is read, or not aligned, and copies by
+// way of registers.
+FL_COEFFICIENTS(SliceCost, start_ns, tile_ns, block_k_ps, k_ps, turned_a, turned_b, unaligned, block_by_registers,
+                by_registers, turned_a_by_registers, turned_b_by_registers, unaligned_by_registers, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const SliceTile& tile, const DeviceSpec& device, const SliceCost& cost);
 SliceCost coefficients_of(const SliceTile&);
 
 // A tile takes warp_k_ps per element of k by itself and adds tile_ns and k_ps to what its multiprocessor has to do.
-FL_COEFFICIENTS(WarpTileCost, start_ns, warp_k_ps, tile_ns, k_ps);
+FL_COEFFICIENTS(WarpTileCost, start_ns, warp_k_ps, tile_ns, k_ps, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const WarpTile& tile, const DeviceSpec& device, const WarpTileCost& cost);
 WarpTileCost coefficients_of(const WarpTile&);
 
@@ -47,17 +51,18 @@ FL_COEFFICIENTS(CopyCost, transposed, unaligned_by_fma, most_unaligned, unaligne
                 most_unaligned_transposed, range_transposed, range_unaligned_by_fma, interleaved_transposed,
                 interleaved_unaligned, warp_aligned, unaligned_output_fs, interleaved_unaligned_output, stream_k_us,
                 reduction_us, interleaved_reduction_us, reduction_fs, interleaved_long_us, interleaved_long,
-                room_of_clusters_of_four);
+                room_of_clusters_of_four, reduction_no_pdl_us, reduction_split_ns);
 
 // The few tiles: few_start_us and few_k_ps along k, few_output_k_ps for each output and k of a multiprocessor.
 // `turned`: for each operand that is not the way it is read.
 FL_COEFFICIENTS(ShortKCost, start_us, k_ps, output_k_ps, few_start_us, few_k_ps, few_output_k_ps, output_fs,
-                unaligned_output_fs, turned);
+                unaligned_output_fs, turned, no_pdl_us);
 double short_k_us(const SgemmArgs& p, const DeviceSpec& device, const ShortKCost& cost);
 
 // Lanes that read rows of B side by side in k hinder each other where these lie whole lines apart: 5 x 73 x 32 takes
-// 3.3 us. The last two for each output of a multiprocessor, and for each of its FMAs.
-FL_COEFFICIENTS(ElementCost, start_us, k_ps, whole_lines_k_ps, output_ps, output_k_ps);
+// 3.3 us. For each output of a multiprocessor output_ps, and for each of its FMAs output_k_ps and line_k_ps for every
+// line but the first that a warp's lanes read at a time, of each operand.
+FL_COEFFICIENTS(ElementCost, start_us, k_ps, whole_lines_k_ps, output_ps, output_k_ps, line_k_ps, no_pdl_us);
 double element_us(const SgemmArgs& p, const DeviceSpec& device, const ElementCost& cost);
 
 }  // namespace fl

@@ -38,12 +38,14 @@ double tall_skinny_us(const SgemmArgs& p, const DeviceSpec& device, const TallSk
   const double bytes = 4.0 * double(left.m) * double(p.k) * double(p.batch) * double(plan.panels);
   const double blocks = double(plan.row_blocks) * double(plan.panels) * double(p.batch) * plan.splits;
   const int resident = plan.resident_warps(), each = plan.rows_of_warp();
-  const double waves = std::ceil(blocks / (double(device.multiprocessors) * (resident / plan.warps)));
-  const double block_us = 1e-6 * cost.block_element_ps * double(std::min(plan.split_k, p.k)) *
-                          (plan.rows ? each * plan.warps : 16 * each) * resident / plan.warps;
-  const double in_turn = waves * block_us + (waves - 1) * cost.wave_us;
+  const double multiprocessors = device.multiprocessors;
+  const double waves = std::ceil(blocks / (multiprocessors * (resident / plan.warps)));
+  const double block_us =
+      1e-6 * cost.element_ps * double(std::min(plan.split_k, p.k)) * (plan.rows ? each * plan.warps : 16 * each);
+  const double in_turn = std::ceil(blocks / multiprocessors) * block_us + (waves - 1) * cost.wave_us;
   const double rate = bytes > cost.near_l2_bytes ? cost.memory_bytes_per_us : cost.near_bytes_per_us;
-  return cost.start_us + cost.column_us * plan.columns + (plan.rows && plan.splits > 1 ? cost.split_us : 0) +
+  return cost.start_us + without_pdl(device, cost.no_pdl_us) + cost.column_us * plan.columns +
+         (plan.splits > 1 ? cost.split_us + 1e-3 * cost.split_ns * plan.splits : 0) +
          std::max(bytes / rate, in_turn) * slower(left, plan, cost);
 }
 

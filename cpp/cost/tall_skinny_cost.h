@@ -6,13 +6,15 @@
 
 namespace fl {
 
-// Waves of blocks, of which one takes block_ps for each element of the left operand, or what memory allows. The end,
-// where sums of many columns meet, is what remains of a short k. The others make the read longer: wide products, those
-// with 9 to 16 columns that are not wide, operands that are not aligned, and more than one panel of columns.
-FL_COEFFICIENTS(TallSkinnyCost, start_us, column_us, split_us, wave_us, block_element_ps, memory_bytes_per_us,
+// Blocks in turn on a multiprocessor, of which one takes element_ps for each element of the left operand, or what
+// memory allows; wave_us between waves of them. The end, where sums of many columns meet, is what remains of a short k,
+// and split_us and split_ns for each range of k are the kernel that adds them up. The others make the read longer: wide
+// products, those with 9 to 16 columns that are not wide, operands that are not aligned, and more than one panel of
+// columns.
+FL_COEFFICIENTS(TallSkinnyCost, start_us, column_us, split_us, split_ns, wave_us, element_ps, memory_bytes_per_us,
                 near_bytes_per_us, near_l2_bytes, wide_aligned, wide, sixteen_near, sixteen_unaligned, sixteen_columns,
                 sixteen_fewer, sixteen_aligned, sixteen_transposed, unaligned, panels, right_unaligned,
-                right_unaligned_panels, too_many_us);
+                right_unaligned_panels, too_many_us, no_pdl_us);
 double tall_skinny_us(const SgemmArgs& p, const DeviceSpec& device, const TallSkinnyCost& cost);
 
 }  // namespace fl

@@ -138,10 +138,11 @@ def devices() -> list[dict[str, Any]]:
     -------
     list of dict
         ``ordinal``, ``name``, ``compute_capability`` and ``pretended``, which says so where
-        ``FASTLINALG_COMPUTE_CAPABILITY`` has put another in its place or is ignored; ``sm_count``, ``clock_khz``;
-        ``memory``, ``l2_cache`` and ``shared_per_block`` in bytes; ``memory_bytes_per_us``; ``peak_gflops`` (float32
-        FMA pipes at the highest clock); ``costs_from``, the measured chip whose costs are used, carried over if it is
-        another. Empty without a device: a normal state, whose reason is in ``info()["cuda"]["message"]``.
+        ``FASTLINALG_COMPUTE_CAPABILITY`` has put another in its place or is ignored; ``hardware_capability``, which
+        stays; ``sm_count``, ``clock_khz``; ``memory``, ``l2_cache`` and ``shared_per_block`` in bytes;
+        ``memory_bytes_per_us``; ``peak_gflops`` (float32 FMA pipes at the highest clock); ``costs_from``, the measured
+        chip whose costs are used, carried over if it is another. Empty without a device: a normal state, whose reason
+        is in ``info()["cuda"]["message"]``.
     """
     return _core.devices()
 

@@ -9,13 +9,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
+#include <optional>
 #include <tuple>
+#include <variant>
+#include <vector>
 
 #include "bindings/calls/call.h"
 #include "core/errors.h"
 #include "core/normalise.h"
 #include "core/operations.h"
 #include "device/hardware.h"
+#include "device/pretended.h"
 #include "plan/accumulation_depth.h"
 #include "table/registry.h"
 
@@ -83,19 +88,25 @@ Shape shape_of(const ShapeRow& row) {
   return {m, n, k, batch, trans_a, trans_b, pads, offsets, precision.c_str()};
 }
 
+bool has(nb::handle row, const char* key) { return row.attr("__contains__")(key).is(nb::bool_(true)); }
+
+// The compute capability of the hardware, whatever the device answers as: 10 * major + minor.
+int hardware_of_row(nb::handle row) {
+  const char* const key = has(row, "hardware_capability") ? "hardware_capability" : "compute_capability";
+  const std::string text = nb::cast<std::string>(row[key]);
+  const std::size_t dot = text.find('.');
+  return 10 * std::stoi(text.substr(0, dot)) + std::stoi(text.substr(dot + 1));
+}
+
 // What fl.devices() and a file of measurements say of a device; nothing: an H200.
 DeviceSpec spec_of_row(nb::handle row) {
   if (row.is_none()) return h200_spec();
   const auto number = [&](const char* key) { return nb::cast<double>(row[key]); };
-  const std::string capability = nb::cast<std::string>(row["compute_capability"]);
-  const std::size_t dot = capability.find('.');
-  DeviceSpec spec = spec_of(10 * std::stoi(capability.substr(0, dot)) + std::stoi(capability.substr(dot + 1)),
-                            int(number("sm_count")), int(number("clock_khz")));
+  DeviceSpec spec = spec_of(hardware_of_row(row), int(number("sm_count")), int(number("clock_khz")));
   set_name(spec, nb::cast<std::string>(row["name"]));
   spec.l2_bytes = std::size_t(number("l2_cache"));
-  if (row.attr("__contains__")("memory_bytes_per_us").is(nb::bool_(true)))
-    spec.bytes_per_us = number("memory_bytes_per_us");
-  return spec;
+  if (has(row, "memory_bytes_per_us")) spec.bytes_per_us = number("memory_bytes_per_us");
+  return pretended(spec, nb::cast<std::string>(row["compute_capability"])).spec;
 }
 
 std::vector<std::pair<std::string, double>> cost_coefficients(const std::string& op, const std::string& kernel,
@@ -112,26 +123,60 @@ std::vector<std::pair<std::string, double>> cost_coefficients(const std::string&
   });
 }
 
-// Microseconds of a GPU kernel on each shape, by coefficients of the device or by those of the table; NaN where the
-// kernel does not take the operands.
-std::vector<double> estimate_us_of(const std::string& op, const std::string& kernel,
-                                   const std::vector<ShapeRow>& shapes, const std::vector<double>& coefficients,
-                                   nb::handle device) {
-  const DeviceSpec spec = spec_of_row(device);
-  return with_operation(op, [&]<class Args>() {
+// Calls of one operation on one device, of which estimates are asked again and again. What normalises to nothing has
+// no estimate.
+template <class Args>
+struct CallsOf {
+  std::vector<std::optional<Args>> calls;
+};
+class Calls {
+ public:
+  Calls(const std::string& op, const std::vector<ShapeRow>& shapes, nb::handle device) : spec_(spec_of_row(device)) {
+    with_operation(op, [&]<class Args>() {
+      CallsOf<Args> found;
+      for (const ShapeRow& shape : shapes) {
+        Args p = call_of<Args>(shape_of(shape));
+        found.calls.push_back(normalise(p) ? std::optional(p) : std::nullopt);
+      }
+      calls_ = std::move(found);
+    });
+  }
+
+  // Microseconds of a GPU kernel on each, or on those that are asked for, by coefficients of the device or by those of
+  // the table; NaN where the kernel does not take the operands.
+  std::vector<double> estimate_us(const std::string& kernel, const std::vector<double>& coefficients,
+                                  const std::vector<std::size_t>& at) const {
+    return std::visit([&](const auto& held) { return estimates(held.calls, kernel, coefficients, at); }, calls_);
+  }
+
+ private:
+  template <class Args>
+  std::vector<double> estimates(const std::vector<std::optional<Args>>& calls, const std::string& kernel,
+                                const std::vector<double>& coefficients, const std::vector<std::size_t>& at) const {
     const Kernel<Args>& row = find<Args>(kernel);
     const std::size_t wanted = std::size_t(std::count(row.model.names.begin(), row.model.names.end(), ',')) + 1;
     if (!coefficients.empty() && coefficients.size() != wanted)
       throw InvalidValue("the model of " + kernel + " has " + std::to_string(wanted) + " coefficients, got " +
                          std::to_string(coefficients.size()));
     std::vector<double> us;
-    for (const ShapeRow& shape : shapes) {
-      Args p = call_of<Args>(shape_of(shape));
-      if (!normalise(p) || row.legal(p)) us.push_back(std::nan(""));
-      else us.push_back(coefficients.empty() ? row.cost(p, spec) : row.model.us(p, spec, coefficients.data()));
+    for (const std::size_t i : at) {
+      const std::optional<Args>& p = calls.at(i);
+      if (!p || row.legal(*p)) us.push_back(std::nan(""));
+      else us.push_back(coefficients.empty() ? row.cost(*p, spec_) : row.model.us(*p, spec_, coefficients.data()));
     }
     return us;
-  });
+  }
+
+  DeviceSpec spec_;
+  std::variant<CallsOf<SgemmArgs>, CallsOf<SgemvArgs>, CallsOf<TransposeArgs>> calls_;
+};
+
+std::vector<double> estimate_us_of(const std::string& op, const std::string& kernel,
+                                   const std::vector<ShapeRow>& shapes, const std::vector<double>& coefficients,
+                                   nb::handle device) {
+  std::vector<std::size_t> all(shapes.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return Calls(op, shapes, device).estimate_us(kernel, coefficients, all);
 }
 
 // Why dispatch passes a GPU kernel by on a device that fl.devices() or a file of measurements describes, with all code.
@@ -140,7 +185,7 @@ std::string passed_over_on_device(const std::string& op, const std::string& kern
   const bool wgmma = spec.has(needs_row(Needs::sm_90a).features);
   return with_operation(op, [&]<class Args>() -> std::string {
     const Kernel<Args>& row = find<Args>(kernel);
-    const char* const why = passed_over(row.needs, row.traits, spec, spec.compute_capability, wgmma);
+    const char* const why = passed_over(row.needs, row.traits, spec, hardware_of_row(device), wgmma);
     return why ? why : "";
   });
 }
@@ -174,6 +219,10 @@ std::vector<bool> short_sums(const std::string& op, const std::string& kernel, c
 
 void bind_costs(nb::module_& m) {
   m.def("cost_coefficients", cost_coefficients, nb::arg("op"), nb::arg("kernel"), nb::arg("chip") = "h200");
+  nb::class_<Calls>(m, "CostCalls")
+      .def(nb::init<const std::string&, const std::vector<ShapeRow>&, nb::handle>(), nb::arg("op"), nb::arg("shapes"),
+           nb::arg("device") = nb::none())
+      .def("estimate_us", &Calls::estimate_us, nb::arg("kernel"), nb::arg("coefficients"), nb::arg("at"));
   m.def("estimate_us", estimate_us_of, nb::arg("op"), nb::arg("kernel"), nb::arg("shapes"),
         nb::arg("coefficients") = std::vector<double>(), nb::arg("device") = nb::none());
   m.def("passed_over", passed_over_on_device, nb::arg("op"), nb::arg("kernel"), nb::arg("device"));

@@ -132,6 +132,7 @@ nb::list devices() {
     const DeviceSpec& spec = device.spec;
     row["name"] = spec.name;
     row["compute_capability"] = capability_text(spec.compute_capability);
+    row["hardware_capability"] = capability_text(device.compute_capability);
     row["pretended"] = device.pretended.empty() ? device.ignored : device.pretended;
     row["sm_count"] = spec.multiprocessors;
     row["clock_khz"] = spec.clock_khz;
