@@ -1,6 +1,5 @@
 // The extension module fastlinalg._core.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string_view.h>
 
 #include <cstring>
 
@@ -70,14 +69,14 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = FASTLINALG_VERSION;
   m.attr("CudaError") = nb::borrow(cuda_error_type);
 
-  m.def("matmul", fl::py::matmul, arg("a"), arg("b"), arg("out").none(), arg("precision"), arg("device"),
-        arg("stream").none());
-  m.def("sgemm", fl::py::sgemm, arg("a"), arg("b"), arg("c").none(), arg("alpha"), arg("beta"), arg("trans_a"),
-        arg("trans_b"), arg("out").none(), arg("kernel").none(), arg("precision"), arg("device"), arg("stream").none());
-  m.def("sgemv", fl::py::sgemv, arg("a"), arg("x"), arg("y").none(), arg("alpha"), arg("beta"), arg("trans"),
-        arg("out").none(), arg("kernel").none(), arg("device"), arg("stream").none());
-  m.def("transpose", fl::py::transpose, arg("a"), arg("out").none(), arg("kernel").none(), arg("device"),
-        arg("stream").none());
+  // Any object for every argument: what is wrong with it is said in the library's words.
+  const auto any = [](const char* name) { return arg(name).none(); };
+  m.def("matmul", fl::py::matmul, any("a"), any("b"), any("out"), any("precision"), any("device"), any("stream"));
+  m.def("sgemm", fl::py::sgemm, any("a"), any("b"), any("c"), any("alpha"), any("beta"), any("trans_a"), any("trans_b"),
+        any("out"), any("kernel"), any("precision"), any("device"), any("stream"));
+  m.def("sgemv", fl::py::sgemv, any("a"), any("x"), any("y"), any("alpha"), any("beta"), any("trans"), any("out"),
+        any("kernel"), any("device"), any("stream"));
+  m.def("transpose", fl::py::transpose, any("a"), any("out"), any("kernel"), any("device"), any("stream"));
   m.def("tensor_product", fl::py::tensor_product, arg("a"), arg("b"), arg("c").none(), arg("out").none(), arg("alpha"),
         arg("beta"), arg("precision"));
   m.def("tensor_product_if_faster", fl::py::tensor_product_if_faster, arg("a"), arg("b"), arg("c").none(),

@@ -17,7 +17,7 @@ Device parse_device(std::string_view text) {
     const auto [rest, error] = std::from_chars(text.data() + 5, end, ordinal);
     if (error == std::errc() && rest == end && ordinal >= 0) return {Device::cuda, ordinal};
   }
-  throw InvalidValue("device must be 'auto', 'cpu', 'cuda' or 'cuda:N', got '" + std::string(text) + "'");
+  throw InvalidValue(std::string(device_values) + ", got '" + std::string(text) + "'");
 }
 
 }  // namespace fl

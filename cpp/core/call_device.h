@@ -13,6 +13,7 @@ struct Device {
   int ordinal = 0;
   bool operator==(const Device&) const = default;
 };
+inline constexpr const char* device_values = "device must be 'auto', 'cpu', 'cuda' or 'cuda:N'";
 FL_EXPORT Device parse_device(std::string_view text);  // "auto", "cpu", "cuda", "cuda:1"; throws InvalidValue
 
 }  // namespace fl

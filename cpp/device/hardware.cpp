@@ -1,12 +1,14 @@
 #include "device/hardware.h"
 
 #include <cstdlib>
-#include <cstring>
 #include <initializer_list>
+#include <optional>
+#include <string_view>
 
 #include "core/errors.h"
 #include "core/lazy.h"
 #include "core/operations.h"
+#include "core/quoted.h"
 #include "device/device.h"
 #include "device/loaded_code.h"
 #include "device/pretended.h"
@@ -27,12 +29,18 @@ CpuLevel detect_cpu() {
   return level_baseline;
 }
 
+constexpr const char* cpu_variable = "FASTLINALG_CPU";
+
+std::optional<CpuLevel> cap_named(std::string_view text) {
+  if (text == "baseline") return level_baseline;
+  if (text == "avx2") return level_avx2;
+  if (text == "avx512" || text == "neon") return level_avx512;  // no cap
+  return std::nullopt;
+}
+
 CpuLevel cpu_cap() {
-  const char* text = std::getenv("FASTLINALG_CPU");
-  if (!text) return level_avx512;
-  if (!std::strcmp(text, "baseline")) return level_baseline;
-  if (!std::strcmp(text, "avx2")) return level_avx2;
-  return level_avx512;
+  const char* const text = std::getenv(cpu_variable);
+  return cap_named(text ? text : "").value_or(level_avx512);
 }
 
 CpuLevel cpu_level() {
@@ -85,6 +93,12 @@ std::string code_reason(Needs needs, int device) {
 }
 
 }  // namespace
+
+std::string ignored_cpu_cap() {
+  const char* const text = std::getenv(cpu_variable);
+  if (!text || !*text || cap_named(text)) return "";
+  return std::string(cpu_variable) + "=" + quoted(text) + " is ignored: it must be baseline, avx2, avx512 or neon";
+}
 
 const char* needs_name(Needs needs) { return needs_row(needs).name; }
 

@@ -31,4 +31,5 @@ FL_EXPORT const char* passed_over(Needs needs, const Traits& traits, const Devic
 FL_EXPORT bool tensor_cores_pay(const DeviceSpec& spec);
 
 // FASTLINALG_CPU=baseline|avx2|avx512|neon caps the instruction sets that may be used, so that tests reach every path.
+FL_EXPORT std::string ignored_cpu_cap();  // why it says nothing; "" if it is unset or one of these
 }  // namespace fl

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "core/quoted.h"
+
 namespace fl {
 namespace {
 
@@ -31,15 +33,6 @@ int capability_of(std::string_view text) {
   return number >= oldest && number <= newest ? number : 0;
 }
 
-// Quoted in a message and a log, which Python has to be able to decode.
-std::string printable(std::string_view text) {
-  constexpr std::size_t longest = 40;
-  std::string quoted(text.substr(0, longest));
-  for (char& c : quoted)
-    if (c < ' ' || c > '~') c = '?';
-  return quoted;
-}
-
 DeviceSpec answering_as(DeviceSpec spec, int number) {
   const Capability& known = capability(number);
   spec.compute_capability = number;
@@ -60,7 +53,7 @@ std::string capability_text(int compute_capability) {
 Pretended pretended(const DeviceSpec& real, std::string_view text) {
   const int wanted = text.empty() ? real.compute_capability : capability_of(text);
   if (wanted == real.compute_capability) return {real, "", ""};
-  const std::string ignored = std::string(variable) + "=" + printable(text) + " is ignored: ";
+  const std::string ignored = std::string(variable) + "=" + quoted(text) + " is ignored: ";
   if (wanted == 0) {
     return {real, "",
             ignored + "it must be a compute capability from " + capability_text(oldest) + " on, as 8.0 or 80"};

@@ -1,10 +1,14 @@
 #include "dispatch/dispatch.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "core/call_cache.h"
+#include "core/edit_distance.h"
 #include "core/errors.h"
 #include "core/operations.h"
 #include "device/device.h"
@@ -80,7 +84,29 @@ const Kernel<Args>& cheapest(const Args& args, Device device) {
   return *best;
 }
 
+// Names of rows that run here, those that are fewest edits away from `name` first; at most `most`.
+template <class Args>
+std::string closest_names(std::string_view name, std::size_t most) {
+  std::vector<std::pair<std::size_t, std::string_view>> found;
+  for (const auto& row : kernels<Args>())
+    if (available(row.needs)) found.emplace_back(edit_distance(name, row.name), row.name);
+  std::stable_sort(found.begin(), found.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::string names;
+  for (std::size_t i = 0; i < std::min(most, found.size()); ++i)
+    names += (i ? ", '" : "'") + std::string(found[i].second) + "'";
+  return names;
+}
+
 }  // namespace
+
+template <class Args>
+const Kernel<Args>& row_named(std::string_view name) {
+  for (const auto& row : kernels<Args>())
+    if (name == row.name) return row;
+  const std::string op = Operation<Args>::name;
+  throw InvalidValue("unknown " + op + " kernel '" + std::string(name) + "'; the closest that run here: " +
+                     closest_names<Args>(name, 3) + " (fastlinalg.kernels('" + op + "') lists all)");
+}
 
 const DeviceSpec& spec_of(Device device) {
   return device.kind == Device::cuda ? cuda::device_info(device.ordinal).spec : host_spec();
@@ -89,7 +115,7 @@ const DeviceSpec& spec_of(Device device) {
 template <class Args>
 const Kernel<Args>& choose(const Args& args, Device device, std::string_view name) {
   if (!name.empty()) {
-    const auto& row = find<Args>(name);
+    const auto& row = row_named<Args>(name);
     require(row, args, device);
     return row;
   }

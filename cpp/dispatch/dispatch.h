@@ -12,6 +12,10 @@ namespace fl {
 // What costs are asked about; the host for all but GPUs.
 FL_EXPORT const DeviceSpec& spec_of(Device device);
 
+// The row of that name. An unknown one is an InvalidValue with the names that come closest of rows that run here.
+template <class Args>
+FL_EXPORT const Kernel<Args>& row_named(std::string_view name);
+
 // The cheapest available and legal row of one kind of device. With a name, that row or an error that says why not.
 template <class Args>
 const Kernel<Args>& choose(const Args& args, Device device, std::string_view name = {});

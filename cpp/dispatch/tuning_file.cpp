@@ -13,6 +13,7 @@
 #include "core/errors.h"
 #include "core/json.h"
 #include "core/lazy.h"
+#include "core/quoted.h"
 #include "dispatch/tuning.h"
 
 namespace fl {
@@ -91,14 +92,7 @@ std::string content(const std::string& path) {
   return text.str();
 }
 
-// What a file holds may be quoted in a message: a line of a log, which Python has to be able to decode.
-std::string printable(std::string_view message) {
-  constexpr std::size_t longest = 400;
-  std::string text(message.substr(0, longest));
-  for (char& c : text)
-    if (c < ' ' || c > '~') c = '?';
-  return message.size() > longest ? text + "..." : text;
-}
+constexpr std::size_t longest_message = 400;
 
 bool missing(const std::string& path) {
   struct stat status{};
@@ -119,7 +113,7 @@ std::string load_tuning(const std::string& path) {
     set_tuning(missing(path) ? std::vector<TunedDevice>{} : devices(content(path)));
     return "";
   } catch (const std::exception& error) {  // out of memory, or a locale's: nothing here is worth a failing product
-    return "tuning table " + path + " is not used: " + printable(error.what());
+    return "tuning table " + path + " is not used: " + quoted(error.what(), longest_message);
   }
 }
 

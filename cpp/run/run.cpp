@@ -51,7 +51,7 @@ template <class Args>
 Device named_device(const Args& args, const CallOptions& options) {
   if (options.device_memory || options.device.kind != Device::automatic) return options.device;
   if (!options.kernel.empty())
-    return on_cuda(find<Args>(options.kernel).needs) ? Device{Device::cuda, 0} : Device{Device::cpu, 0};
+    return on_cuda(row_named<Args>(options.kernel).needs) ? Device{Device::cuda, 0} : Device{Device::cpu, 0};
   const Device device = device_override().value_or(Device{});
   return device.kind == Device::automatic && stays_on_host(args) ? Device{Device::cpu, 0} : device;
 }
@@ -81,7 +81,7 @@ using SharedPlan = std::shared_ptr<const PanelPlan<Args>>;
 template <class Args>
 SharedPlan<Args> plan_for(const Args& layout, Device device, std::string_view name) {
   thread_local CallCache<CallKey<Args>, SharedPlan<Args>, 8> recent;
-  const Kernel<Args>* const asked = name.empty() ? nullptr : &find<Args>(name);
+  const Kernel<Args>* const asked = name.empty() ? nullptr : &row_named<Args>(name);
   const CallKey<Args> key(layout, device, 0, asked);
   if (const SharedPlan<Args>* known = recent.find(key)) return *known;
   const KernelFor<Args> kernel_for{[device, asked](const Args& sub) -> const Kernel<Args>& {
@@ -219,7 +219,7 @@ bool run_short(const Args& args, const CallOptions& options) {
 
 template <class Args>
 Decision<Args> decide(const Args& args, const CallOptions& options) {
-  if (!options.kernel.empty()) find<Args>(options.kernel);  // an unknown name is an error for an empty call too
+  if (!options.kernel.empty()) row_named<Args>(options.kernel);  // an unknown name is an error for an empty call too
   if (options.device.kind == Device::cuda) cuda::require_device(options.device.ordinal);
   Args plain = args;
   if (!normalise(plain)) return {.args = plain, .layout = {}};

@@ -7,11 +7,13 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <thread>
 
 #include "core/errors.h"
+#include "core/quoted.h"
 #include "runtime/thread_pool.h"
 
 namespace fl {
@@ -44,8 +46,10 @@ int leading_number(std::string_view text) {
   return error == std::errc() && whole ? std::max(n, 0) : 0;
 }
 
+constexpr const char* own_variable = "FASTLINALG_NUM_THREADS";
+
 int from_environment() {
-  for (const char* name : {"FASTLINALG_NUM_THREADS", "OMP_NUM_THREADS"}) {
+  for (const char* name : {own_variable, "OMP_NUM_THREADS"}) {
     const char* const text = std::getenv(name);
     if (const int n = text ? leading_number(text) : 0) return n;
   }
@@ -74,12 +78,21 @@ int num_threads() {
   return n;
 }
 
+std::string ignored_num_threads() {
+  const char* const text = std::getenv(own_variable);
+  if (!text || !*text || leading_number(text)) return "";
+  return std::string(own_variable) + "=" + quoted(text) + " is ignored: it must be a number of threads, 1 or more";
+}
+
 ThreadCount::ThreadCount() : count_(std::min(num_threads(), most_threads)), before_(held) { held = count_; }
 ThreadCount::~ThreadCount() { held = before_; }
 
-void set_num_threads(int n) {
+void set_num_threads(int64_t n) {
+  constexpr int64_t most = std::numeric_limits<int>::max();
   if (n < 1) throw InvalidValue("the number of threads must be at least 1, got " + std::to_string(n));
-  setting.store(n, std::memory_order_relaxed);
+  if (n > most)
+    throw InvalidValue("the number of threads must be at most " + std::to_string(most) + ", got " + std::to_string(n));
+  setting.store(int(n), std::memory_order_relaxed);
 }
 
 }  // namespace fl

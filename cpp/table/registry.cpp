@@ -116,13 +116,9 @@ std::span<const Kernel<TransposeArgs>> kernels() {
 
 template <class Args>
 const Kernel<Args>& find(std::string_view name) {
-  std::string names;
-  for (const auto& kernel : kernels<Args>()) {
+  for (const auto& kernel : kernels<Args>())
     if (name == kernel.name) return kernel;
-    names += (names.empty() ? "" : ", ") + std::string(kernel.name);
-  }
-  throw InvalidValue("unknown " + std::string(Operation<Args>::name) + " kernel '" + std::string(name) +
-                     "'; there are: " + names);
+  throw InvalidValue("unknown " + std::string(Operation<Args>::name) + " kernel '" + std::string(name) + "'");
 }
 
 #define FL_INSTANTIATE(Args) template const Kernel<Args>& find(std::string_view);

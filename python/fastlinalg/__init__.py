@@ -32,10 +32,9 @@ __all__ = [
     "transpose",
 ]
 
-# At DEBUG the logger names the kernel chosen for each new shape, and why the others were not.
-_logger = _logging.getLogger("fastlinalg")
-_logger.addHandler(_logging.NullHandler())
-_core.set_logger(_logger)
+# At DEBUG the logger names the kernel chosen for each new shape, and why the others were not. It has no handler of its
+# own: what it says at WARNING, of an environment variable that means nothing say, reaches stderr without one.
+_core.set_logger(_logging.getLogger("fastlinalg"))
 
 # No dependency: who has not imported threadpoolctl does not want its limits, or imports fastlinalg.threadpoolctl.
 # One before 3.2 has nothing to register with.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -61,10 +63,15 @@ def test_shapes(name):
         assert word in str(caught.value), str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["f8", "f2", "i4", "i8", "u1", "?", "c8", "c16", ">f4", "O", "S4", "M8[s]", "V4", [("x", "f4")]], ids=str
-)
+NO_NUMBERS = "does not hold numbers"
+ADVICE = {"c8": "a.real.astype(np.float32)", "c16": "imaginary part", "O": "Python objects", "S4": NO_NUMBERS}
+ADVICE |= {"M8[s]": NO_NUMBERS, "V4": NO_NUMBERS, "x,f4": NO_NUMBERS, "U1": NO_NUMBERS}
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f2", "i4", "i8", "u1", "?", "g", ">f4", *ADVICE])
 def test_dtypes_are_never_cast(dtype):
+    words = ADVICE.get(dtype, "nothing is cast silently, use a.astype(np.float32)")
+    dtype = [tuple(dtype.split(","))] if "," in dtype else dtype
     good, bad = ones(2, 2), np.zeros((2, 2), dtype)
     calls = {
         "a": [
@@ -77,23 +84,36 @@ def test_dtypes_are_never_cast(dtype):
         "x": [lambda: fl.sgemv(good, bad[0])],
         "c": [lambda: fl.sgemm(good, good, bad, beta=1.0)],
         "y": [lambda: fl.sgemv(good, good[0], bad[0], beta=1.0)],
-        "out": [lambda: fl.matmul(good, good, out=bad), lambda: fl.transpose(good, out=bad)],
     }
     for name, cases in calls.items():
         for call in cases:
             with pytest.raises(TypeError) as caught:
                 call()
             message = str(caught.value)
-            assert name in message and "float32" in message and str(bad.dtype) in message, message
-            assert ".astype(np.float32)" in message, message
+            assert f"{name} must have dtype float32, got {bad.dtype}" in message, message
+            assert words.replace("a.", f"{name}.") in message, message
+    for call in (lambda: fl.matmul(good, good, out=bad), lambda: fl.transpose(good, out=bad)):
+        # A converted copy of `out` would get the result in its place.
+        with pytest.raises(TypeError, match=f"got {re.escape(str(bad.dtype))}; allocate it as float32") as caught:
+            call()
+        assert "astype" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "thing",
-    [None, 1.0, "array", [[1.0, 2.0], [3.0, 4.0]], object(), (1.0,), memoryview(b"1234"), np.float32(3)],
-    ids=lambda x: type(x).__name__,
-)
-def test_what_is_not_an_array_is_a_type_error(thing):
+NOT_ARRAYS = {
+    "None": (None, "got None"),
+    "list": ([[1.0, 2.0], [3.0, 4.0]], "got list"),
+    "tuple": ((1.0,), "got tuple"),
+    "memoryview": (memoryview(b"1234"), "got memoryview"),
+    "str": ("array", "got str"),
+    "object": (object(), "got object"),
+    "float": (1.0, r"got the scalar 1\.0"),
+    "numpy.float32": (np.float32(3), "got the scalar .*3"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_ARRAYS)
+def test_what_is_not_an_array_is_a_type_error(name):
+    thing, words = NOT_ARRAYS[name]
     good = ones(2, 2)
     calls = [
         lambda: fl.matmul(thing, good),
@@ -105,8 +125,43 @@ def test_what_is_not_an_array_is_a_type_error(thing):
         calls.append(lambda: fl.matmul(good, good, out=thing))
         calls.append(lambda: fl.sgemm(good, good, thing, beta=1.0))
     for call in calls:
-        with pytest.raises(TypeError, match=type(thing).__name__):
+        with pytest.raises(TypeError, match=words) as caught:
             call()
+        assert "got float32" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["list", "tuple", "memoryview"])
+def test_sequences_are_pointed_to_asarray(name):
+    with pytest.raises(TypeError, match=re.escape("use np.asarray(b, dtype=np.float32)")):
+        fl.matmul(ones(2, 2), NOT_ARRAYS[name][0])
+    with pytest.raises(TypeError) as caught:
+        fl.matmul(ones(2, 2), ones(2, 2), out=NOT_ARRAYS[name][0])
+    assert "asarray" not in str(caught.value)
+
+
+WRONG_KINDS = {
+    "alpha": (lambda: fl.sgemm(ones(2, 2), ones(2, 2), alpha="1"), "sgemm: alpha must be a real number, got '1'"),
+    "beta": (lambda: fl.sgemm(ones(2, 2), ones(2, 2), beta=None), "sgemm: beta must be a real number, got None"),
+    "complex alpha": (lambda: fl.sgemv(ones(2, 2), ones(2), alpha=1j), "sgemv: alpha must be a real number, got 1j"),
+    "precision": (lambda: fl.matmul(ones(2, 2), ones(2, 2), precision=None), "'strict' or 'accurate', got None"),
+    "device": (lambda: fl.matmul(ones(2, 2), ones(2, 2), device=0), "'cuda' or 'cuda:N', got 0"),
+    "device of a plan": (lambda: fl.Matmul(ones(2, 2), ones(2, 2), device=None), "'cuda' or 'cuda:N', got None"),
+    "alpha of a plan": (lambda: fl.Matmul(ones(2, 2), ones(2, 2), alpha="1"), "alpha must be a real number"),
+    "threads": (lambda: fl.set_num_threads(2.5), "set_num_threads: n must be an int, got 2.5"),
+    "threads of a block": (lambda: fl.num_threads("2").__enter__(), "set_num_threads: n must be an int, got '2'"),
+    "limit": (lambda: fl.cuda.set_memory_limit("2GB"), "set_memory_limit: nbytes must be an int, got '2GB'"),
+    "ordinal": (lambda: fl.cuda.memory_info("cuda:0"), "memory_info: device must be an int, got 'cuda:0'"),
+    "ordinal to trim": (lambda: fl.cuda.trim(None), "trim: device must be an int, got None"),
+    "operation": (lambda: fl.kernels(3), "op must be the name of an operation, got 3"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_KINDS)
+def test_arguments_of_a_wrong_kind(name):
+    """Said in the library's words, not by the binding's list of signatures."""
+    call, words = WRONG_KINDS[name]
+    with pytest.raises(TypeError, match=re.escape(words)):
+        call()
 
 
 def test_masked_arrays_are_refused():
@@ -144,7 +199,7 @@ def test_unknown_kernel(op):
     operands = {"sgemm": (ones(2, 2), ones(2, 2)), "sgemv": (ones(2, 2), ones(2)), "transpose": (ones(2, 2),)}[op]
     with pytest.raises(ValueError) as caught:
         getattr(fl, op)(*operands, kernel="fastest")
-    for word in (op, "fastest", *(row.name for row in fl.kernels(op))):
+    for word in (f"unknown {op} kernel 'fastest'", "closest that run here: '", f"fastlinalg.kernels('{op}')"):
         assert word in str(caught.value)
     empty = [x[:0] for x in operands]
     if op == "sgemm" or op == "sgemv":
@@ -159,6 +214,17 @@ def test_unknown_kernel(op):
         getattr(fl, op)(*operands, kernel="\ud800")
     with pytest.raises(ValueError, match="kernel"):
         getattr(fl, op)(*operands, kernel="reference\0")
+
+
+def test_the_closest_kernels_that_run_here_are_named():
+    wanted = next(row.name for row in fl.kernels("sgemm") if row.available)
+    typo = wanted[:-1] + wanted[-1] * 2
+    with pytest.raises(ValueError) as caught:
+        fl.sgemm(ones(2, 2), ones(2, 2), kernel=typo)
+    suggested = str(caught.value).split("closest that run here: ")[1].split(" (")[0]
+    names = [name.strip("'") for name in suggested.split(", ")]
+    assert names[0] == wanted and len(names) == 3
+    assert all(row.available for row in fl.kernels("sgemm") if row.name in names)
 
 
 def test_kernel_of_another_device():

@@ -152,7 +152,10 @@ assert np.allclose(fl.matmul(t, Tensor(b)).array, a @ b)
 torch.is_grad_enabled = lambda: True
 t = Tensor(a.copy()); t.negative = True
 refused(t, TypeError, ["resolve_neg()"])
-refused(Tensor(a.astype(np.float64)), TypeError, ["float32", "torch.float64", ".to(torch.float32)"])
+refused(Tensor(a.astype(np.float64)), TypeError, ["must have dtype float32, got torch.float64"])
+try: fl.matmul(Tensor(a.astype(np.float64)), Tensor(b))
+except TypeError as e: assert str(e).endswith("use a.to(torch.float32)"), e
+else: raise AssertionError("accepted")
 refused(Tensor(a.astype(np.int32)), TypeError, ["float32", "torch.int32"])
 n = Tensor(np.ones((13, 13), np.float32))
 try: fl.matmul(n, n)

@@ -205,7 +205,7 @@ def gemm_arguments(memory, **changes):
         ({"b": 4098}, "b is not aligned to 4 bytes"),
         ({"c": None}, "c is NULL"),
         ({"m": 2**40, "lda": 2**40}, "a would be larger than the address space"),
-        ({"options": options(kernel=b"nonsense")}, "unknown sgemm kernel 'nonsense'; there are: "),
+        ({"options": options(kernel=b"nonsense")}, "unknown sgemm kernel 'nonsense'; the closest that run here: "),
         ({"options": options(kernel=b"")}, "kernel must be a name or NULL"),
         ({"options": options(kernel=b"nonsense"), "m": 0}, "unknown sgemm kernel 'nonsense'"),
         ({"options": options(device=b"tpu")}, "got 'tpu'"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from itertools import product
@@ -34,7 +36,9 @@ def test_wrong_numbers():
             fl.set_num_threads(n)
         with pytest.raises(ValueError, match="at least 1"), fl.num_threads(n):
             pass
-    for n in (1.5, "2", None, 2**40):
+    with pytest.raises(ValueError, match=f"at most {2**31 - 1}, got {2**40}"):
+        fl.set_num_threads(2**40)
+    for n in (1.5, "2", None):
         with pytest.raises(TypeError):
             fl.set_num_threads(n)
     assert fl.get_num_threads() == 2
@@ -162,6 +166,22 @@ def test_nonsense_in_the_environment_is_ignored(python):
     allowed = python(PRINT, OMP_NUM_THREADS="").strip()
     for text in ("", "many", "-2", "0", "3abc", "1e9", "0x10", "4294967297", "99999999999999"):
         assert python(PRINT, FASTLINALG_NUM_THREADS=text, OMP_NUM_THREADS="").strip() == allowed
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"FASTLINALG_NUM_THREADS": "many"}, "FASTLINALG_NUM_THREADS=many is ignored: it must be a number of threads"),
+        ({"FASTLINALG_CPU": "sse"}, "FASTLINALG_CPU=sse is ignored: it must be baseline, avx2, avx512 or neon"),
+        ({"FASTLINALG_NUM_THREADS": "2", "FASTLINALG_CPU": "avx2", "OMP_NUM_THREADS": "some"}, ""),
+    ],
+)
+def test_settings_that_cannot_be_read_are_told_once(settings, words):
+    """By the logger at WARNING, which reaches stderr where nobody has set up logging."""
+    program = "import numpy as np, fastlinalg as fl; a = np.ones((2, 2), 'f4'); fl.matmul(a, a); fl.transpose(a)"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, check=True)
+    assert done.stderr.startswith(words) and done.stderr.count("\n") == bool(words), done.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity masks here")

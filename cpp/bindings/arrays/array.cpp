@@ -42,6 +42,18 @@ bool is_float32(const char* format) {
   return std::strcmp(format, "f") == 0;
 }
 
+enum class Numbers { real, complex, objects, none };
+
+// By the letter of a NumPy dtype, else by its name. bfloat16 and its like are void to NumPy and have a name.
+Numbers kind_of(const nb::object& dtype, const std::string& name) {
+  const nb::object kind = nb::getattr(dtype, "kind", nb::none());
+  const std::string letter = kind.is_none() ? "" : text(kind);
+  if (letter == "c" || name.find("complex") != std::string::npos) return Numbers::complex;
+  if (letter == "O") return Numbers::objects;
+  const bool raw = letter == "V" && (name.front() == '|' || name.front() == '[' || name.front() == 'V');
+  return raw || letter == "S" || letter == "U" || letter == "M" || letter == "m" ? Numbers::none : Numbers::real;
+}
+
 // Byte range [first, last] that the elements of an array occupy; empty arrays have no range.
 std::pair<const char*, const char*> extent(const Array& x) {
   const float *low = x.data(), *high = x.data();
@@ -62,9 +74,34 @@ void refuse_masked(nb::handle object, const char* name) {
 }
 
 void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, const std::string& cast) {
-  nb::object own = nb::getattr(object, "dtype", nb::none());  // in the library's own words
-  throw InvalidType(std::string(name) + " must have dtype float32, got " + (own.is_none() ? dtype : text(own)) +
-                    "; nothing is cast silently, use " + name + cast);
+  const nb::object own = nb::getattr(object, "dtype", nb::none());  // in the library's own words
+  const std::string argument = name, got = own.is_none() ? dtype : text(own);
+  const std::string refused = argument + " must have dtype float32, got " + got;
+  if (argument == "out")
+    throw InvalidType(refused + "; allocate it as float32, since a converted copy would leave out itself unchanged");
+  switch (kind_of(own, got)) {
+    case Numbers::complex:
+      throw InvalidType(refused + ", and products of complex numbers are not what fastlinalg computes; use " +
+                        argument + ".real" + cast + " if the imaginary part does not matter");
+    case Numbers::objects:
+      throw InvalidType(refused + ", which holds Python objects; use " + argument + cast + " if each is a number");
+    case Numbers::none: throw InvalidType(refused + ", which does not hold numbers");
+    case Numbers::real: throw InvalidType(refused + "; nothing is cast silently, use " + argument + cast);
+  }
+}
+
+void not_an_array(nb::handle object, const char* name) {
+  const std::string argument = name;
+  if (object.is_none()) throw InvalidType(argument + " must be a float32 array, got None");
+  if (PyNumber_Check(object.ptr()))
+    throw InvalidType(argument + " must be a float32 array, got the scalar " + text(nb::repr(object)) +
+                      "; multiply by it with * or with alpha= of sgemm and sgemv");
+  const std::string kind = text(object.type().attr("__name__"));
+  if (argument != "out" && (PySequence_Check(object.ptr()) || PyObject_CheckBuffer(object.ptr())))
+    throw InvalidType(argument + " must be a float32 array, got " + kind + "; use np.asarray(" + argument +
+                      ", dtype=np.float32)");
+  throw InvalidType(argument +
+                    " must be a float32 array (NumPy's, or one with DLPack or __cuda_array_interface__), got " + kind);
 }
 
 bool is_numpy_bool(nb::handle object) { return object.type().is(numpy().bool_); }
@@ -81,9 +118,7 @@ Array::Array(nb::handle object, const char* name, Access access, CallLocation& l
 }
 
 Array::Array(nb::handle object, const char* name, Access access) : Array() {
-  if (!nb::isinstance(object, numpy().ndarray))
-    throw InvalidType(std::string(name) + " must be a float32 NumPy array, got " +
-                      text(object.type().attr("__name__")));
+  if (!nb::isinstance(object, numpy().ndarray)) not_an_array(object, name);
   refuse_masked(object, name);
   acquire(object, name, access);
 }

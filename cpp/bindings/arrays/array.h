@@ -104,6 +104,7 @@ bool is_numpy_type(nb::handle type);
 bool is_numpy_bool(nb::handle object);
 
 void refuse_masked(nb::handle numpy_array, const char* name);
+[[noreturn]] void not_an_array(nb::handle object, const char* name);
 [[noreturn]] void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, const std::string& cast);
 
 }  // namespace fl::py

@@ -197,9 +197,7 @@ void Array::acquire_foreign(nb::handle object, const char* name, Access access, 
     case Library::cuda_array_interface: return acquire_interface(object, name, access, location);
     case Library::none: break;
   }
-  throw InvalidType(std::string(name) +
-                    " must be a float32 array (NumPy's, or one with DLPack or __cuda_array_interface__), got " +
-                    text(object.type().attr("__name__")));
+  not_an_array(object, name);
 }
 
 void Array::acquire_torch(nb::handle object, const char* name, CallLocation& location) {

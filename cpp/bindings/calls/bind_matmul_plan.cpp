@@ -1,6 +1,5 @@
 // MatmulPlan as Python sees it. The class that users know is in python/fastlinalg/_plan.py.
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
 
 #include "bindings/arrays/names.h"
 #include "bindings/calls/matmul_plan.h"
@@ -61,11 +60,11 @@ void bind_matmul_plan(nb::module_& m) {
   using nb::arg;
   if (take_registered<MatmulPlan>(m, "MatmulPlan")) return;
   nb::class_<MatmulPlan>(m, "MatmulPlan", "What fastlinalg.Matmul is built on.")
-      .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, double, double, nb::handle, nb::handle, nb::handle,
-                    std::string_view, std::string_view, nb::handle, nb::handle>(),
-           arg("a"), arg("b"), arg("c").none(), arg("out").none(), arg("alpha"), arg("beta"), arg("trans_a"),
-           arg("trans_b"), arg("kernel").none(), arg("precision"), arg("device"), arg("stream").none(),
-           arg("constant").none())
+      .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
+                    nb::handle, nb::handle, nb::handle, nb::handle, nb::handle>(),
+           arg("a").none(), arg("b").none(), arg("c").none(), arg("out").none(), arg("alpha").none(),
+           arg("beta").none(), arg("trans_a").none(), arg("trans_b").none(), arg("kernel").none(),
+           arg("precision").none(), arg("device").none(), arg("stream").none(), arg("constant").none())
       .def("plan", &MatmulPlan::plan)
       .def("execute", &MatmulPlan::execute, nb::kw_only(), arg("stream") = nb::none(), execute_doc)
       .def("_reset_operands", &MatmulPlan::reset_operands, arg("a").none(), arg("b").none(), arg("c").none(),

@@ -12,6 +12,8 @@
 #include "core/errors.h"
 #include "core/operations.h"
 #include "device/device.h"
+#include "device/hardware.h"
+#include "runtime/threading.h"
 
 namespace fl::py {
 namespace {
@@ -37,18 +39,31 @@ bool worth_releasing(const Args& args) {
   return step_count(args) > 20e3;
 }
 
-// Once, at the first call that may use a device.
+bool first_time(std::atomic<bool>& done) { return !done.load(std::memory_order_relaxed) && !done.exchange(true); }
+
+void warn_unless_empty(const std::string& ignored) {
+  if (!ignored.empty()) warn(ignored);
+}
+
+// Once, at the first call.
 void warn_of_ignored_settings() {
   static constinit std::atomic<bool> done{false};
-  if (done.load(std::memory_order_relaxed) || done.exchange(true)) return;
-  if (!std::getenv("FASTLINALG_COMPUTE_CAPABILITY")) return;
-  for (int i = 0; i < cuda::device_count(); ++i)
-    if (const std::string& ignored = cuda::device_info(i).ignored; !ignored.empty()) warn(ignored);
+  if (!first_time(done)) return;
+  warn_unless_empty(ignored_num_threads());
+  warn_unless_empty(ignored_cpu_cap());
+}
+
+// Once, at the first call that may use a device.
+void warn_of_ignored_device_settings() {
+  static constinit std::atomic<bool> done{false};
+  if (!first_time(done) || !std::getenv("FASTLINALG_COMPUTE_CAPABILITY")) return;
+  for (int i = 0; i < cuda::device_count(); ++i) warn_unless_empty(cuda::device_info(i).ignored);
 }
 
 void before_any_call(const Options& options) {
   ensure_tuned();
-  if (options.call.device.kind != Device::cpu) warn_of_ignored_settings();
+  warn_of_ignored_settings();
+  if (options.call.device.kind != Device::cpu) warn_of_ignored_device_settings();
 }
 
 }  // namespace

@@ -2,9 +2,12 @@
 
 #include <nanobind/stl/string.h>
 
+#include <limits>
+
 #include "bindings/arrays/call_location.h"
 #include "bindings/arrays/gil.h"
 #include "bindings/calls/call.h"
+#include "bindings/calls/options.h"
 #include "core/errors.h"
 #include "core/operations.h"
 #include "device/cpu_peak.h"
@@ -81,7 +84,11 @@ nb::list kernel_rows() {
   return rows;
 }
 
-nb::list kernel_table(const std::string& op) {
+nb::list kernel_table(nb::handle given) {
+  nb::str name;
+  if (!nb::try_cast(given, name))
+    throw InvalidType("op must be the name of an operation, got " + text(nb::repr(given)));
+  const std::string op = text(name);
   return with_operation(op, []<class Args>() { return kernel_rows<Args>(); });
 }
 
@@ -147,8 +154,16 @@ nb::list devices() {
   return rows;
 }
 
-nb::dict memory_info(int device) {
-  const auto memory = cuda::memory_info(device);
+int to_ordinal(const char* function, nb::handle device) {
+  const int64_t ordinal = to_integer(function, "device", device);
+  if (ordinal < 0 || ordinal > std::numeric_limits<int>::max())
+    throw InvalidValue(std::string(function) + ": device must be the ordinal of a CUDA device, got " +
+                       std::to_string(ordinal));
+  return int(ordinal);
+}
+
+nb::dict memory_info(nb::handle device) {
+  const auto memory = cuda::memory_info(to_ordinal("memory_info", device));
   nb::dict row;
   row["used"] = memory.used;
   row["reserved"] = memory.reserved;
@@ -157,6 +172,20 @@ nb::dict memory_info(int device) {
   row["total"] = memory.total;
   row["pinned"] = memory.pinned;
   return row;
+}
+
+void trim(nb::handle device) {
+  const int ordinal = to_ordinal("trim", device);
+  drop_kept_operands();
+  const GilReleased released;
+  trim_result_memory();
+  cuda::trim(ordinal);
+}
+
+void set_memory_limit(nb::handle bytes, nb::handle device) {
+  const int64_t limit = to_integer("set_memory_limit", "nbytes", bytes);
+  if (limit < 0) throw InvalidValue("the memory limit must be at least 0 bytes, got " + std::to_string(limit));
+  cuda::set_memory_limit(to_ordinal("set_memory_limit", device), size_t(limit));
 }
 
 // For the tests: (compute capability that the code was compiled for, whether it has the features of that one alone).
@@ -273,34 +302,22 @@ nb::tuple sgemv_tiles(int64_t m, int64_t n, int64_t batch, std::size_t memory) {
 }  // namespace
 
 void bind_inspection(nb::module_& m) {
-  m.def("kernels", kernel_table, nb::arg("op"));
+  m.def("kernels", kernel_table, nb::arg("op").none());
   m.def("operations", operations);
   m.def("info", info);
   m.def("devices", devices);
   m.def("get_num_threads", num_threads);
-  m.def("set_num_threads", set_num_threads, nb::arg("n"));
+  m.def(
+      "set_num_threads", [](nb::handle n) { set_num_threads(to_integer("set_num_threads", "n", n)); },
+      nb::arg("n").none());
   m.def("max_threads", max_threads);
   m.def("cuda_is_available", [] { return cuda::device_count() > 0; });
   m.def("expected_code", expected_code_for_tests, nb::arg("architectures"), nb::arg("compute_capability"),
         nb::arg("only_ptx") = false, nb::arg("no_ptx") = false);
   m.def("pretended", pretended_for_tests, nb::arg("compute_capability"), nb::arg("text"));
-  m.def("cuda_memory_info", memory_info, nb::arg("device"));
-  m.def(
-      "cuda_trim",
-      [](int device) {
-        drop_kept_operands();
-        const GilReleased released;
-        trim_result_memory();
-        cuda::trim(device);
-      },
-      nb::arg("device"));
-  m.def(
-      "cuda_set_memory_limit",
-      [](int64_t bytes, int device) {
-        if (bytes < 0) throw InvalidValue("the memory limit must be at least 0 bytes, got " + std::to_string(bytes));
-        cuda::set_memory_limit(device, size_t(bytes));
-      },
-      nb::arg("bytes"), nb::arg("device"));
+  m.def("cuda_memory_info", memory_info, nb::arg("device").none());
+  m.def("cuda_trim", trim, nb::arg("device").none());
+  m.def("cuda_set_memory_limit", set_memory_limit, nb::arg("bytes").none(), nb::arg("device").none());
   m.def("panel_plan", panel_plan, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch") = 1,
         nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,
         nb::arg("kernel") = "double_buffered");

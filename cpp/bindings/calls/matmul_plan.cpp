@@ -61,11 +61,10 @@ float*& result_data(SgemvArgs& p) { return p.y.data; }
 
 }  // namespace
 
-MatmulPlan::MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out, double alpha, double beta,
-                       nb::handle trans_a, nb::handle trans_b, nb::handle kernel, std::string_view precision,
-                       std::string_view device, nb::handle stream, nb::handle constant)
-    : device_name_(device),
-      c_(nb::borrow(c)),
+MatmulPlan::MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out, nb::handle alpha, nb::handle beta,
+                       nb::handle trans_a, nb::handle trans_b, nb::handle kernel, nb::handle precision,
+                       nb::handle device, nb::handle stream, nb::handle constant)
+    : c_(nb::borrow(c)),
       out_(nb::borrow(out)),
       kernel_name_(nb::borrow(kernel)),
       stream_(nb::borrow(stream)),
@@ -73,7 +72,8 @@ MatmulPlan::MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out,
       beta_(to_float32(function, "beta", beta)),
       trans_a_(parse_flag(function, "trans_a", trans_a)),
       trans_b_(parse_flag(function, "trans_b", trans_b)),
-      options_(parse_options(function, kernel, precision, device, stream)) {
+      options_(parse_options(function, kernel, precision, device, stream)),
+      device_name_(options_.device) {
   options_.call.constant = parse_constant(constant);
   CallLocation location(device_name_, options_.call.stream);
   a_ = operand(a, "a", location);

@@ -14,8 +14,8 @@ namespace fl::py {
 
 class MatmulPlan {
  public:
-  MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out, double alpha, double beta, nb::handle trans_a,
-             nb::handle trans_b, nb::handle kernel, std::string_view precision, std::string_view device,
+  MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out, nb::handle alpha, nb::handle beta,
+             nb::handle trans_a, nb::handle trans_b, nb::handle kernel, nb::handle precision, nb::handle device,
              nb::handle stream, nb::handle constant);
 
   void plan();
@@ -77,12 +77,12 @@ class MatmulPlan {
 
   enum { unplanned, planned, freed } state_ = unplanned;
   PlanMutex mutex_;
-  std::string device_name_;  // as the caller gave it
   Array a_, b_;
   nb::object c_, out_, kernel_name_, stream_;
   float alpha_, beta_;
   bool trans_a_, trans_b_;
   Options options_;
+  std::string device_name_;       // options_.device, kept
   Shape shape_;                   // of the result
   std::optional<Target> target_;  // of the last execution, if the next can use it
   AnyPlans plans_;

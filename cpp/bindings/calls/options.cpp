@@ -9,25 +9,62 @@
 
 namespace fl::py {
 
+namespace {
+
+constexpr const char* precision_values = "precision must be 'strict' or 'accurate'";
+
+// What a str holds, alive as long as that; `wanted` says what the argument has to be.
+std::string_view text_of(nb::handle argument, const std::string& wanted) {
+  if (!nb::isinstance<nb::str>(argument)) throw InvalidType(wanted + ", got " + text(nb::repr(argument)));
+  Py_ssize_t size = 0;
+  const char* const utf8 = PyUnicode_AsUTF8AndSize(argument.ptr(), &size);
+  if (!utf8) throw nb::python_error();
+  return {utf8, size_t(size)};
+}
+
+[[noreturn]] void refuse(const char* function, const char* name, const char* wanted, nb::handle got) {
+  throw InvalidType(std::string(function) + ": " + name + " must be " + wanted + ", got " + text(nb::repr(got)));
+}
+
+}  // namespace
+
 Precision parse_precision(std::string_view text) {
   if (text == "accurate") return Precision::accurate;
   if (text == "strict") return Precision::strict;
-  throw InvalidValue("precision must be 'strict' or 'accurate', got '" + std::string(text) + "'");
+  throw InvalidValue(std::string(precision_values) + ", got '" + std::string(text) + "'");
 }
 
 bool parse_flag(const char* function, const char* name, nb::handle flag) {
   if (flag.ptr() == Py_True) return true;
   if (flag.ptr() == Py_False) return false;
   if (is_numpy_bool(flag)) return PyObject_IsTrue(flag.ptr()) == 1;
-  throw InvalidType(std::string(function) + ": " + name + " must be True or False, got " + text(nb::repr(flag)));
+  refuse(function, name, "True or False", flag);
 }
 
-float to_float32(const char* function, const char* name, double value) {
+float to_float32(const char* function, const char* name, nb::handle given) {
+  const double value = PyFloat_AsDouble(given.ptr());
+  if (value == -1.0 && PyErr_Occurred()) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+    PyErr_Clear();
+    refuse(function, name, "a real number", given);
+  }
   const float rounded = float(value);
   if (std::isinf(rounded) && !std::isinf(value))
     throw InvalidValue(std::string(function) + ": " + name + "=" + to_string(value) +
                        " is beyond the range of float32");
   return rounded;
+}
+
+int64_t to_integer(const char* function, const char* name, nb::handle given) {
+  const nb::object index = nb::steal(PyNumber_Index(given.ptr()));
+  if (!index.is_valid()) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+    PyErr_Clear();
+    refuse(function, name, "an int", given);
+  }
+  const long long value = PyLong_AsLongLong(index.ptr());
+  if (value == -1 && PyErr_Occurred()) throw nb::python_error();
+  return value;
 }
 
 void* parse_stream(nb::handle stream) {
@@ -51,21 +88,17 @@ void* parse_stream(nb::handle stream) {
   return stream_of(handle);
 }
 
-Options parse_options(const char* function, nb::handle kernel, std::string_view precision, std::string_view device,
+Options parse_options(const char* function, nb::handle kernel, nb::handle precision, nb::handle device,
                       nb::handle stream) {
   Options options;
-  options.precision = parse_precision(precision);
-  options.call.device = parse_device(device);
+  if (precision.is_valid()) options.precision = parse_precision(text_of(precision, precision_values));
+  options.device = text_of(device, device_values);
+  options.call.device = parse_device(options.device);
   options.call.stream = parse_stream(stream);
   if (!kernel.is_none()) {
-    if (!nb::isinstance<nb::str>(kernel))
-      throw InvalidType(std::string(function) + ": kernel must be a name or None, got " + text(nb::repr(kernel)));
-    Py_ssize_t size = 0;
-    const char* const name = PyUnicode_AsUTF8AndSize(kernel.ptr(), &size);  // alive as long as the argument
-    if (!name) throw nb::python_error();
-    options.call.kernel = {name, size_t(size)};
-    if (options.call.kernel.empty())
-      throw InvalidValue(std::string(function) + ": kernel must be a name or None, got ''");
+    const std::string wanted = std::string(function) + ": kernel must be a name or None";
+    options.call.kernel = text_of(kernel, wanted);
+    if (options.call.kernel.empty()) throw InvalidValue(wanted + ", got ''");
   }
   return options;
 }

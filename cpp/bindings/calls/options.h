@@ -14,13 +14,16 @@ namespace nb = nanobind;
 
 struct Options {
   Precision precision = Precision::accurate;
+  std::string_view device;  // as the caller gave it, alive as long as the argument
   CallOptions call;
 };
-Options parse_options(const char* function, nb::handle kernel, std::string_view precision, std::string_view device,
+// A null `precision` is the default.
+Options parse_options(const char* function, nb::handle kernel, nb::handle precision, nb::handle device,
                       nb::handle stream);
 Precision parse_precision(std::string_view text);
-bool parse_flag(const char* function, const char* name, nb::handle flag);  // True or False, NumPy's too
-float to_float32(const char* function, const char* name, double value);    // what is finite has to stay so
+bool parse_flag(const char* function, const char* name, nb::handle flag);    // True or False, NumPy's too
+float to_float32(const char* function, const char* name, nb::handle value);  // what is finite has to stay so
+int64_t to_integer(const char* function, const char* name, nb::handle value);
 void* parse_stream(nb::handle stream);  // None, an int, or an object with __cuda_stream__
 
 }  // namespace fl::py

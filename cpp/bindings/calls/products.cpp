@@ -21,11 +21,11 @@ bool onto_itself(TransposeArgs args, const Options& options) {
 
 }  // namespace
 
-nb::object matmul(nb::handle a_in, nb::handle b_in, nb::handle out, std::string_view precision, std::string_view device,
+nb::object matmul(nb::handle a_in, nb::handle b_in, nb::handle out, nb::handle precision, nb::handle device,
                   nb::handle stream) {
   constexpr const char* function = "matmul";
   Options options = parse_options(function, nb::none(), precision, device, stream);
-  CallLocation location(device, options.call.stream);
+  CallLocation location(options.device, options.call.stream);
   const Array a(a_in, "a", Array::read, location), b(b_in, "b", Array::read, location);
   require_dims(function, "a", a, 1);
   require_dims(function, "b", b, 1);
@@ -38,12 +38,12 @@ nb::object matmul(nb::handle a_in, nb::handle b_in, nb::handle out, std::string_
                  location);
 }
 
-nb::object sgemm(nb::handle a_in, nb::handle b_in, nb::handle c, double alpha, double beta, nb::handle trans_a,
-                 nb::handle trans_b, nb::handle out, nb::handle kernel, std::string_view precision,
-                 std::string_view device, nb::handle stream) {
+nb::object sgemm(nb::handle a_in, nb::handle b_in, nb::handle c, nb::handle alpha, nb::handle beta, nb::handle trans_a,
+                 nb::handle trans_b, nb::handle out, nb::handle kernel, nb::handle precision, nb::handle device,
+                 nb::handle stream) {
   constexpr const char* function = "sgemm";
   Options options = parse_options(function, kernel, precision, device, stream);
-  CallLocation location(device, options.call.stream);
+  CallLocation location(options.device, options.call.stream);
   const Array a(a_in, "a", Array::read, location), b(b_in, "b", Array::read, location);
   require_dims(function, "a", a, 2);
   require_dims(function, "b", b, 2);
@@ -53,11 +53,11 @@ nb::object sgemm(nb::handle a_in, nb::handle b_in, nb::handle c, double alpha, d
                  {c, "c"}, out, {&a, &b}, options, location);
 }
 
-nb::object sgemv(nb::handle a_in, nb::handle x_in, nb::handle y, double alpha, double beta, nb::handle trans,
-                 nb::handle out, nb::handle kernel, std::string_view device, nb::handle stream) {
+nb::object sgemv(nb::handle a_in, nb::handle x_in, nb::handle y, nb::handle alpha, nb::handle beta, nb::handle trans,
+                 nb::handle out, nb::handle kernel, nb::handle device, nb::handle stream) {
   constexpr const char* function = "sgemv";
-  Options options = parse_options(function, kernel, "accurate", device, stream);
-  CallLocation location(device, options.call.stream);
+  Options options = parse_options(function, kernel, {}, device, stream);
+  CallLocation location(options.device, options.call.stream);
   const Array a(a_in, "a", Array::read, location), x(x_in, "x", Array::read, location);
   require_dims(function, "a", a, 2);
   require_dims(function, "x", x, 1);
@@ -66,10 +66,10 @@ nb::object sgemv(nb::handle a_in, nb::handle x_in, nb::handle y, double alpha, d
                  {y, "y"}, out, {&a, &x}, options, location);
 }
 
-nb::object transpose(nb::handle a_in, nb::handle out, nb::handle kernel, std::string_view device, nb::handle stream) {
+nb::object transpose(nb::handle a_in, nb::handle out, nb::handle kernel, nb::handle device, nb::handle stream) {
   constexpr const char* function = "transpose";
-  Options options = parse_options(function, kernel, "accurate", device, stream);
-  CallLocation location(device, options.call.stream);
+  Options options = parse_options(function, kernel, {}, device, stream);
+  CallLocation location(options.device, options.call.stream);
   const Array a(a_in, "a", Array::read, location);
   require_dims(function, "a", a, 2);
   Problem<TransposeArgs> problem = transpose_problem(function, a);

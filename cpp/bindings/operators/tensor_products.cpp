@@ -132,8 +132,8 @@ bool read_scalar(nb::handle object, float& value) {
 
 }  // namespace
 
-nb::object tensor_product(nb::handle a_in, nb::handle b_in, nb::handle c, nb::handle out, double alpha, double beta,
-                          std::string_view precision) {
+nb::object tensor_product(nb::handle a_in, nb::handle b_in, nb::handle c, nb::handle out, nb::handle alpha,
+                          nb::handle beta, std::string_view precision) {
   Options options;
   options.precision = parse_precision(precision);
   CallLocation location(CallLocation::Operator{});

@@ -11,7 +11,7 @@ namespace nb = nanobind;
 
 // alpha * a @ b + beta * c for matrices, stacks of them, or a matrix and a vector. `c` may be broadcast; `c` and `out`
 // may be None.
-nb::object tensor_product(nb::handle a, nb::handle b, nb::handle c, nb::handle out, double alpha, double beta,
+nb::object tensor_product(nb::handle a, nb::handle b, nb::handle c, nb::handle out, nb::handle alpha, nb::handle beta,
                           std::string_view precision);
 
 // The same if it is for fastlinalg: what torch's own operators would refuse or convert is not, nor what they would
