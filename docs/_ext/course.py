@@ -1,0 +1,106 @@
+"""What the documentation adds to Sphinx: figures from result files, drawings, links between the notebooks.
+
+- `{{ name arguments }}` in a page is a figure of docs/figures.py.
+- The directive `drawing` shows a drawing of docs/drawings in the colours of the page.
+- `docs/x.md` between backticks becomes a link to that page, so that files that are read without a build need none.
+- With the tag `course` the course alone is built, as one file to print; links to other pages become plain text.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.directives.code import LiteralInclude
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.nodes import make_refnode
+
+DOCS = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(DOCS))
+
+import drawings  # noqa: E402
+import figures  # noqa: E402
+
+FOLDER = "_drawings"
+
+
+class Drawing(SphinxDirective):
+    """``drawing:: name``, with a caption as content and `alt` for readers who do not see it."""
+
+    required_arguments = 1
+    has_content = True
+    option_spec = {"alt": directives.unchanged_required}  # noqa: RUF012
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        if name not in drawings.DRAWINGS:
+            raise self.error(f"no drawing is called {name}")
+        shown = nodes.figure(classes=["drawing"])
+        for kind in drawings.PALETTES:
+            image = nodes.image(uri=f"/{FOLDER}/{name}-{kind}.svg", alt=self.options["alt"], classes=[f"only-{kind}"])
+            shown += image
+        if self.content:
+            caption = nodes.caption()
+            text, messages = self.state.inline_text("\n".join(self.content), self.lineno)
+            caption += text
+            shown += caption
+            return [shown, *messages]
+        return [shown]
+
+
+class Code(LiteralInclude):
+    """``literalinclude`` that begins at the left margin, whatever the preprocessor's lines, which always do, hide."""
+
+    def run(self) -> list[nodes.Node]:
+        shown = super().run()
+        for block in (found for node in shown for found in node.findall(nodes.literal_block)):
+            block.rawsource = flush_left(block.rawsource)
+            block.children = [nodes.Text(block.rawsource)]
+        return shown
+
+
+def flush_left(code: str) -> str:
+    """Without the indentation that all lines have; a ``#pragma`` gets that of the line behind it."""
+    lines = code.splitlines()
+    for number in range(len(lines) - 2, -1, -1):
+        if lines[number].startswith("#pragma"):
+            lines[number] = lines[number + 1][: len(lines[number + 1]) - len(lines[number + 1].lstrip())] + lines[number]
+    return textwrap.dedent("\n".join(lines)).strip("\n") + "\n"
+
+
+def draw(app: Sphinx) -> None:
+    """Once a build, into the source folder, where Sphinx finds images; git ignores them."""
+    drawings.render(DOCS / FOLDER)
+
+
+def expand(app: Sphinx, name: str, source: list[str]) -> None:
+    text = figures.expand(source[0])
+    if "course" in app.tags:
+        text = re.sub(r"\[([^\]]+)\]\(\.\./[^)\s]+\)", r"\1", text)
+    source[0] = text
+
+
+def link_pages(app: Sphinx, doctree: nodes.document, name: str) -> None:
+    """`docs/x.md` and README.md's like, written as code, lead to the pages that they name."""
+    for literal in list(doctree.findall(nodes.literal)):
+        target = re.fullmatch(r"(?:docs/)?([\w/]+)\.md", literal.astext())
+        if not target or isinstance(literal.parent, nodes.reference):
+            continue
+        page = {"CHANGELOG": "changelog"}.get(target[1], target[1])
+        if page in app.env.found_docs and page != name:
+            literal.parent.replace(literal, make_refnode(app.builder, name, page, "", literal.deepcopy()))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("drawing", Drawing)
+    app.add_directive("literalinclude", Code, override=True)
+    app.connect("builder-inited", draw)
+    app.connect("source-read", expand)
+    app.connect("doctree-resolved", link_pages)
+    return {"parallel_read_safe": True, "version": "1"}

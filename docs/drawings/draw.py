@@ -1,0 +1,132 @@
+"""What the drawings of the documentation share: two palettes, matrices of cells, arrows, time lines.
+
+A drawing is a function that takes a palette and returns a figure; `drawing` registers it under its name. `render` writes
+each as two SVG files, NAME-light.svg and NAME-dark.svg, when the site is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch, Rectangle
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Colours on one background. A, B and C are the operands and the result in every drawing."""
+
+    text: str
+    line: str
+    empty: str
+    a: str
+    b: str
+    c: str
+    bad: str
+    copy: str
+    wait: str
+
+
+PALETTES = {
+    "light": Palette("#1f2328", "#8c959f", "#eef1f4", "#2f6fdb", "#e08a1e", "#2b9348", "#c8273d", "#7b5cc4", "#d0d7de"),
+    "dark": Palette("#d7dde3", "#6e7681", "#262c33", "#6aa5ff", "#f0a94b", "#56c271", "#ff6b7d", "#b094f5", "#3d444d"),
+}
+
+Drawing = Callable[[Palette], Figure]
+DRAWINGS: dict[str, Drawing] = {}
+
+
+def drawing(function: Drawing) -> Drawing:
+    """Register a drawing under the name of its function."""
+    DRAWINGS[function.__name__] = function
+    return function
+
+
+def canvas(palette: Palette, width: float, height: float, xlim: float, ylim: float) -> tuple[Figure, Axes]:
+    """A figure with one pair of axes whose units are as long down as across; y counts downwards."""
+    figure = plt.figure(figsize=(width, height))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_xlim(0, xlim)
+    axes.set_ylim(ylim, 0)
+    axes.set_aspect("equal")
+    axes.axis("off")
+    return figure, axes
+
+
+def cells(
+    axes: Axes,
+    palette: Palette,
+    at: tuple[float, float],
+    shape: tuple[int, int],
+    size: float = 1.0,
+    filled: dict[tuple[int, int], str] | None = None,
+    height: float | None = None,
+) -> None:
+    """A matrix of `shape` cells from its corner `at` on; `filled` gives some of them a colour."""
+    high = size if height is None else height
+    for row in range(shape[0]):
+        for col in range(shape[1]):
+            colour = (filled or {}).get((row, col))
+            place = (at[0] + col * size, at[1] + row * high)
+            axes.add_patch(
+                Rectangle(place, size, high, facecolor=colour or palette.empty, edgecolor=palette.line, linewidth=0.4)
+            )
+
+
+def frame(axes: Axes, colour: str, at: tuple[float, float], width: float, height: float, line: float = 1.6) -> None:
+    """An outline around cells."""
+    axes.add_patch(Rectangle(at, width, height, fill=False, edgecolor=colour, linewidth=line))
+
+
+def block(axes: Axes, colour: str, at: tuple[float, float], width: float, height: float, alpha: float = 1.0) -> None:
+    """A filled rectangle."""
+    axes.add_patch(Rectangle(at, width, height, facecolor=colour, edgecolor="none", alpha=alpha))
+
+
+def box(axes: Axes, palette: Palette, at: tuple[float, float], width: float, height: float, text: str, colour: str) -> None:
+    """A named part: a rounded frame with a text in it."""
+    style = "round,pad=0,rounding_size=0.25"
+    axes.add_patch(FancyBboxPatch(at, width, height, boxstyle=style, facecolor="none", edgecolor=colour, linewidth=1.5))
+    label(axes, palette, at[0] + width / 2, at[1] + height / 2, text)
+
+
+def label(axes: Axes, palette: Palette, x: float, y: float, text: str, **options: object) -> None:
+    """A text, centred unless told otherwise."""
+    settings = {"ha": "center", "va": "center", "fontsize": 9, "color": palette.text} | options
+    axes.text(x, y, text, **settings)
+
+
+def arrow(axes: Axes, colour: str, start: tuple[float, float], end: tuple[float, float], line: float = 1.3) -> None:
+    """From `start` to `end`."""
+    axes.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": line})
+
+
+def bars(axes: Axes, palette: Palette, y: float, parts: Iterable[tuple[float, float, str, str]], high: float = 0.8) -> None:
+    """A line of a time line: parts of (start, end, colour, text)."""
+    for start, end, colour, text in parts:
+        axes.add_patch(
+            Rectangle((start, y), end - start, high, facecolor=colour, edgecolor=palette.line, linewidth=0.5)
+        )
+        if text:
+            label(axes, palette, (start + end) / 2, y + high / 2, text, fontsize=8)
+
+
+def render(folder: Path) -> list[Path]:
+    """Write all registered drawings, light and dark."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, function in DRAWINGS.items():
+        for kind, palette in PALETTES.items():
+            figure = function(palette)
+            path = folder / f"{name}-{kind}.svg"
+            figure.savefig(path, transparent=True, metadata={"Date": None}, bbox_inches="tight", pad_inches=0.05)
+            plt.close(figure)
+            written.append(path)
+    return written

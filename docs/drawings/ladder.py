@@ -1,0 +1,211 @@
+"""Drawings of the SGEMM ladder: who reads what."""
+
+from __future__ import annotations
+
+import figures
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .draw import Palette, arrow, bars, block, box, canvas, cells, drawing, frame, label
+
+
+def _matrix(axes: Axes, palette: Palette, at: tuple[float, float], name: str, filled: dict[tuple[int, int], str]) -> None:
+    """Eight rows of two sectors, that is of sixteen floats."""
+    cells(axes, palette, at, (8, 16), 0.5, filled)
+    for sector in range(2):
+        frame(axes, palette.line, (at[0] + sector * 4, at[1]), 4, 4, 1.0)
+    label(axes, palette, at[0] + 4, at[1] - 0.6, name, fontsize=10)
+
+
+def _warp(palette: Palette, down: bool) -> Figure:
+    """What eight neighbouring threads touch at one l; a sector is eight cells wide."""
+    figure, axes = canvas(palette, 7.6, 2.1, 27, 6.2)
+    many_a = {(row, 3): palette.a for row in range(8)}
+    if down:
+        touched = (many_a, {(3, 2): palette.b}, {(row, 2): palette.c for row in range(8)})
+    else:
+        row_of = {col: (3, col) for col in range(8)}
+        touched = ({(3, 3): palette.a}, {row_of[c]: palette.b for c in row_of}, {row_of[c]: palette.c for c in row_of})
+    for number, (name, filled) in enumerate(zip("ABC", touched, strict=True)):
+        _matrix(axes, palette, (0.5 + number * 9, 1.2), name, filled)
+    if down:
+        notes = ("8 sectors for 8 floats", "one float for all", "8 sectors for 8 floats")
+    else:
+        notes = ("one float for all", "1 sector for 8 floats", "1 sector for 8 floats")
+    for number, note in enumerate(notes):
+        label(axes, palette, 4.5 + number * 9, 5.75, note)
+    return figure
+
+
+@drawing
+def naive(palette: Palette) -> Figure:
+    return _warp(palette, down=True)
+
+
+@drawing
+def coalesced(palette: Palette) -> Figure:
+    return _warp(palette, down=False)
+
+
+@drawing
+def smem(palette: Palette) -> Figure:
+    """The tile of C of a block, and the tiles of A and B that it needs one after the other."""
+    figure, axes = canvas(palette, 7.6, 4.0, 22, 11.6)
+    label(axes, palette, 3.5, 0.5, "global memory", fontsize=10)
+    cells(axes, palette, (0.5, 6), (4, 4), 1, {(2, 0): palette.a, (2, 1): palette.a, (2, 2): palette.a, (2, 3): palette.a})
+    cells(axes, palette, (5, 1.2), (4, 4), 1, {(0, 1): palette.b, (1, 1): palette.b, (2, 1): palette.b, (3, 1): palette.b})
+    cells(axes, palette, (5, 6), (4, 4), 1, {(2, 1): palette.c})
+    for name, x, y in (("A", 2.5, 10.5), ("B", 9.5, 3.2), ("C", 7, 10.5)):
+        label(axes, palette, x, y, name, fontsize=10)
+    frame(axes, palette.text, (1.5, 8), 1, 1)
+    frame(axes, palette.text, (6, 2.2), 1, 1)
+    label(axes, palette, 15.4, 0.5, "a block of 32 × 32 threads", fontsize=10)
+    box(axes, palette, (12, 1.4), 6.8, 3.1, "", palette.line)
+    cells(axes, palette, (12.5, 2.2), (4, 4), 0.5, {(1, c): palette.a for c in range(4)})
+    cells(axes, palette, (16, 2.2), (4, 4), 0.5, {(r, 2): palette.b for r in range(4)})
+    label(axes, palette, 13.5, 1.8, "As")
+    label(axes, palette, 17, 1.8, "Bs")
+    label(axes, palette, 20.4, 3, "shared\nmemory")
+    cells(axes, palette, (14.4, 7.4), (4, 4), 0.5, {(1, 2): palette.c})
+    label(axes, palette, 15.4, 10, "each thread: one element,\nits row of As times its column of Bs")
+    arrow(axes, palette.a, (2.6, 8.0), (12.4, 3.4))
+    arrow(axes, palette.b, (7.1, 2.5), (12.4, 2.6))
+    arrow(axes, palette.a, (13.5, 4.3), (15.3, 7.3))
+    arrow(axes, palette.b, (17, 4.3), (15.7, 7.3))
+    return figure
+
+
+def _thread_tile(palette: Palette, rows: int, cols: int, note: str) -> Figure:
+    """One k: the values of A and B that a thread holds in registers, and the sums that they feed."""
+    size = 0.7 if rows > 4 else 1.0
+    high = max(rows * size, 2)
+    figure, axes = canvas(palette, 7.0, 0.42 * (high + 3.4), 17, high + 3.4)
+    cells(axes, palette, (1.2, 2.2), (rows, 1), size, {(r, 0): palette.a for r in range(rows)})
+    cells(axes, palette, (3.2, 0.8), (1, cols), size, {(0, c): palette.b for c in range(cols)})
+    cells(axes, palette, (3.2, 2.2), (rows, cols), size, {(r, c): palette.c for r in range(rows) for c in range(cols)})
+    label(axes, palette, 0.5, 2.2 + rows * size / 2, "A")
+    label(axes, palette, 2.7, 0.8 + size / 2, "B")
+    label(axes, palette, 11.3 if rows <= 4 else 13, 2.2 + high / 2 - 0.4, note, ha="center")
+    return figure
+
+
+@drawing
+def blocktile_1d(palette: Palette) -> Figure:
+    return _thread_tile(palette, 1, 4, "5 floats read, 4 FMAs\n1.25 floats for an FMA")
+
+
+@drawing
+def blocktile_2d(palette: Palette) -> Figure:
+    return _thread_tile(palette, 4, 4, "8 floats read, 16 FMAs\n0.5 floats for an FMA")
+
+
+@drawing
+def blocktile_8x8(palette: Palette) -> Figure:
+    return _thread_tile(palette, 8, 8, "16 floats read, 64 FMAs\n0.25 floats for an FMA")
+
+
+@drawing
+def vectorized(palette: Palette) -> Figure:
+    """The same 32 floats of a row moved by 32 threads with 4 bytes each, and by 8 threads with 16 bytes each."""
+    figure, axes = canvas(palette, 7.6, 2.3, 34, 9.6)
+    for y, per_thread, text in ((1.4, 1, "4-byte loads: 32 threads, one float each"), (6.2, 4, "16-byte loads: 8 threads")):
+        label(axes, palette, 1, y - 0.7, text, ha="left")
+        filled = {(0, c): (palette.a if c // per_thread % 2 == 0 else palette.b) for c in range(32)}
+        cells(axes, palette, (1, y), (1, 32), 1, filled)
+        for first in range(0, 32, per_thread):
+            frame(axes, palette.text, (1 + first, y), per_thread, 1, 0.9)
+            if per_thread == 4 or first % 4 == 0:
+                label(axes, palette, 1 + first + per_thread / 2, y + 1.6, f"{first // per_thread}", fontsize=8)
+    return figure
+
+
+def _banks(axes: Axes, palette: Palette, y: float, starts: list[int], text: str) -> None:
+    """Which of the 32 banks eight threads touch that read 16 bytes each from `starts` on."""
+    label(axes, palette, 1, y - 0.7, text, ha="left")
+    users: dict[int, list[int]] = {}
+    for thread, start in enumerate(starts):
+        for bank in range(start, start + 4):
+            users.setdefault(bank % 32, []).append(thread)
+    deep = max(len(threads) for threads in users.values())
+    filled = {}
+    for bank, threads in users.items():
+        for level in range(len(threads)):
+            filled[(level, bank)] = palette.bad if len(threads) > 1 else palette.b
+    cells(axes, palette, (1, y), (deep, 32), 1, filled)
+    for bank in range(0, 32, 4):
+        for level, thread in enumerate(users.get(bank, [])):
+            label(axes, palette, 3 + bank, y + level + 0.5, f"thread {thread}", fontsize=7.5)
+        label(axes, palette, 3 + bank, y + deep + 0.5, f"banks {bank}–{bank + 3}", fontsize=7)
+
+
+@drawing
+def banks_8x8(palette: Palette) -> Figure:
+    figure, axes = canvas(palette, 8.4, 1.5, 34, 5.4)
+    _banks(axes, palette, 1.6, [8 * t for t in range(8)], "blocktile_8x8: the first float4 of Bs of eight threads")
+    return figure
+
+
+@drawing
+def bank_conflict_free(palette: Palette) -> Figure:
+    """The four quadrants of one thread's 8 x 8 block, and the banks that eight neighbours touch."""
+    figure, axes = canvas(palette, 8.4, 4.2, 34, 17.2)
+    _banks(axes, palette, 1.6, [4 * t for t in range(8)], "bank_conflict_free: the first float4 of Bs of eight threads")
+    filled = {}
+    for row, col in ((1, 2), (1, 10), (9, 2), (9, 10)):
+        filled[(row, col)] = palette.c
+    cells(axes, palette, (4, 6.8), (16, 16), 0.6, filled)
+    frame(axes, palette.text, (4, 6.8), 9.6, 9.6)
+    label(axes, palette, 23.5, 10, "one thread's four 4 × 4 quadrants\nin the block's tile of 128 × 128", fontsize=9)
+    label(axes, palette, 23.5, 13, "(drawn with 16 × 16 cells;\nin the kernel a half of the tile is 64 wide)", fontsize=8.5)
+    return figure
+
+
+@drawing
+def double_buffered(palette: Palette) -> Figure:
+    """Two time lines of a block: without and with a second tile."""
+    figure, axes = canvas(palette, 8.4, 3.5, 36, 14.4)
+    label(axes, palette, 0.3, 0.7, "one tile (bank_conflict_free): within a block, loads and multiplication take turns", ha="left")
+    x = 0.5
+    for step in range(4):
+        bars(axes, palette, 1.5, [(x, x + 4.2, palette.copy, f"load {step}")], 1.4)
+        bars(axes, palette, 3.1, [(x + 4.2, x + 8.6, palette.c, f"multiply {step}")], 1.4)
+        for barrier in (x + 4.2, x + 8.6):
+            block(axes, palette.bad, (barrier - 0.12, 1.3), 0.24, 3.4)
+        x += 8.6
+    label(axes, palette, 0.3, 7.2, "two tiles (double_buffered): the loads of the next step run beside the multiplication", ha="left")
+    bars(axes, palette, 8, [(0.5, 4.7, palette.copy, "load 0")], 1.4)
+    x = 4.7
+    for step in range(4):
+        block(axes, palette.bad, (x - 0.12, 7.8), 0.24, 3.4)
+        bars(axes, palette, 9.6, [(x, x + 4.4, palette.c, f"multiply {step}")], 1.4)
+        if step < 3:
+            bars(axes, palette, 8, [(x, x + 4.2, palette.copy, f"load {step + 1}")], 1.4)
+        x += 4.4
+    block(axes, palette.bad, (0.5, 12.7), 0.24, 1.2)
+    label(axes, palette, 1.2, 13.3, "barrier: all threads of the block wait for one another", ha="left")
+    return figure
+
+
+@drawing
+def ladder_speeds(palette: Palette) -> Figure:
+    """The speed of every step, from the result files."""
+    names = [*figures.LADDER, "strict", "accurate"]
+    shape = (4096, 4096, 1024)
+    speeds = [figures.terms("sgemm", name, shape) for name in figures.LADDER]
+    speeds += [figures.terms(f"sgemm-{name}", "dispatch", shape) for name in ("strict", "accurate")]
+    figure = plt.figure(figsize=(8.0, 3.6))
+    axes = figure.add_axes((0.2, 0.05, 0.78, 0.92))
+    colours = [palette.a] * len(figures.LADDER) + [palette.c, palette.b]
+    axes.barh(names, speeds, color=colours)
+    axes.invert_yaxis()
+    axes.axvline(figures.results("sgemm")["machine"]["peak_gflops"] / 1e3, color=palette.line, linestyle="--")
+    for place, speed in enumerate(speeds):
+        axes.text(speed + 2, place, figures.significant(speed), va="center", color=palette.text, fontsize=9)
+    axes.set_xlim(0, max(speeds) * 1.12)
+    axes.set_xticks([])
+    axes.tick_params(colors=palette.text, length=0, labelsize=9)
+    axes.set_facecolor("none")
+    for side in axes.spines.values():
+        side.set_visible(False)
+    return figure

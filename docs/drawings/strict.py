@@ -1,0 +1,99 @@
+"""Drawings of the strict kernels: roles, and ways to divide k."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .draw import Palette, arrow, bars, block, box, canvas, cells, drawing, label
+
+
+@drawing
+def warp_specialization(palette: Palette) -> Figure:
+    """Producers, a ring of stages, consumers."""
+    figure, axes = canvas(palette, 8.0, 3.4, 34, 14.4)
+    label(axes, palette, 4.5, 0.8, "4 warps copy")
+    label(axes, palette, 16.6, 0.8, "stages in shared memory")
+    label(axes, palette, 29, 0.8, "8 warps multiply")
+    for warp in range(4):
+        box(axes, palette, (2, 2 + warp * 2.6), 5, 1.8, f"producer {warp}", palette.copy)
+    for stage in range(4):
+        y = 2 + stage * 2.6
+        block(axes, palette.a, (14, y), 2.6, 1.8, 0.8 if stage < 3 else 0.15)
+        block(axes, palette.b, (16.8, y), 2.6, 1.8, 0.8 if stage < 3 else 0.15)
+        label(axes, palette, 15.3, y + 0.9, "A")
+        label(axes, palette, 18.1, y + 0.9, "B")
+    for warp in range(8):
+        box(axes, palette, (26 + warp % 2 * 3.2, 2 + warp // 2 * 2.6), 2.8, 1.8, "FMA", palette.c)
+    arrow(axes, palette.copy, (7.4, 5.4), (13.6, 5.4))
+    label(axes, palette, 10.5, 4.6, "full", fontsize=9)
+    arrow(axes, palette.c, (19.8, 5.4), (25.6, 5.4))
+    label(axes, palette, 22.7, 4.6, "read", fontsize=9)
+    arrow(axes, palette.line, (25.6, 9.8), (7.4, 9.8))
+    label(axes, palette, 22.7, 10.6, "empty again", fontsize=9)
+    label(axes, palette, 16.6, 13.4, "full · full · full · being filled")
+    return figure
+
+
+def _steps(axes: Axes, palette: Palette, at: tuple[float, float], owners: list[int], colours: list[str]) -> None:
+    filled = {(0, step): colours[owner] for step, owner in enumerate(owners)}
+    cells(axes, palette, at, (1, len(owners)), 0.9, filled, 1.4)
+    for step, owner in enumerate(owners):
+        label(axes, palette, at[0] + 0.9 * step + 0.45, at[1] + 0.7, str(owner), fontsize=8)
+
+
+@drawing
+def sliced_k(palette: Palette) -> Figure:
+    """Sixteen steps along k: to four groups in turn, and to two blocks by halves."""
+    figure, axes = canvas(palette, 8.2, 2.7, 36, 11.6)
+    colours = [palette.a, palette.b, palette.c, palette.copy]
+    label(axes, palette, 8, 0.8, "sliced-K: four groups of warps of a block")
+    _steps(axes, palette, (0.8, 1.9), [step % 4 for step in range(16)], colours)
+    label(axes, palette, 8, 4.1, "steps along k, and the group that takes each", fontsize=8)
+    for group in range(4):
+        block(axes, colours[group], (0.8 + group * 3.7, 5.4), 3.0, 2.0, 0.75)
+        label(axes, palette, 2.3 + group * 3.7, 6.4, "sums", fontsize=8)
+        arrow(axes, palette.line, (2.3 + group * 3.7, 7.6), (8, 9.4))
+    box(axes, palette, (6, 9.5), 4.2, 1.6, "tile of C", palette.text)
+    label(axes, palette, 27.5, 0.8, "a cluster of two blocks")
+    _steps(axes, palette, (20.3, 1.9), [step // 8 for step in range(16)], colours)
+    label(axes, palette, 27.5, 4.1, "the block that takes each", fontsize=8)
+    for rank in range(2):
+        block(axes, colours[rank], (21 + rank * 8, 5.4), 4.5, 2.0, 0.75)
+        label(axes, palette, 23.2 + rank * 8, 6.4, f"block {rank}", fontsize=8)
+        arrow(axes, palette.line, (23.2 + rank * 8, 7.6), (27.3, 9.4))
+    box(axes, palette, (25.2, 9.5), 4.2, 1.6, "tile of C", palette.text)
+    return figure
+
+
+@drawing
+def stream_k(palette: Palette) -> Figure:
+    """Eleven tiles of eight steps on four blocks, tile by tile and by stream-K."""
+    figure, axes = canvas(palette, 8.4, 2.8, 52, 16.4)
+    colours = [palette.a, palette.b, palette.c, palette.copy]
+    label(axes, palette, 12.5, 0.9, "tile by tile: 24 steps")
+    for slot in range(12):
+        number, y = slot, 2 + slot % 4 * 3
+        start = 1 + slot // 4 * 8
+        idle = number >= 11
+        bars(axes, palette, y, [(start, start + 8, palette.empty if idle else colours[slot // 4], "" if idle else str(number))], 2.2)
+    label(axes, palette, 38, 0.9, "stream-K: 22 steps")
+    tiles, blocks, steps = 11, 4, 8
+    rest = 7 * steps
+    for number in range(blocks):
+        first, last = number * rest // blocks, (number + 1) * rest // blocks
+        units = [(4 + last // steps, last % steps), (number, steps)]
+        whole = -(-first // steps)
+        units += [(4 + tile, steps) for tile in range(whole, last // steps)]
+        units += [(4 + first // steps, steps - first % steps)] if first % steps else []
+        x = 27.0
+        for tile, length in units:
+            if length:
+                shade = colours[0] if tile < 4 else colours[1 + tile % 3]
+                bars(axes, palette, 2 + number * 3, [(x, x + length, shade, str(tile))], 2.2)
+                x += length
+    assert tiles == 4 + rest // steps
+    for x in (25, 49):
+        axes.plot([x, x], [1.7, 14], color=palette.bad, linewidth=1.2)
+    label(axes, palette, 12.5, 15.3, "one line for each block; time runs to the right", fontsize=8)
+    return figure

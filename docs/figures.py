@@ -1,0 +1,329 @@
+"""Figures of the documentation: every one is read from benchmarks/results when the site is built.
+
+A page writes `{{ name argument ... }}`, and `expand` puts what the function of that name returns in its place. The tables
+of README.md and docs/ladder.md, which are read without a build too, stand between `<!-- figures: NAME -->` and
+`<!-- end of figures -->`; `python docs/figures.py --write` refreshes them, and a test sees that they are fresh.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+
+LADDER = (
+    "naive",
+    "coalesced",
+    "smem",
+    "blocktile_1d",
+    "blocktile_2d",
+    "vectorized",
+    "blocktile_8x8",
+    "bank_conflict_free",
+    "double_buffered",
+)
+FUNCTIONS: dict[str, Callable[..., str]] = {}
+
+
+def figure(function: Callable[..., str]) -> Callable[..., str]:
+    FUNCTIONS[function.__name__] = function
+    return function
+
+
+def expand(text: str) -> str:
+    """`text` with every `{{ name arguments }}` replaced; a name or a kernel that is not there is an error."""
+
+    def replace(match: re.Match[str]) -> str:
+        name, *arguments = match[1].split()
+        return FUNCTIONS[name](*arguments)
+
+    return re.sub(r"\{\{ ([^{}]+?) \}\}", replace, text)
+
+
+# ---------------------------------------------------------------- what the files hold
+
+
+@cache
+def results(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((RESULTS / f"h200-{name}.json").read_text())
+    return loaded
+
+
+def row(file: str, kernel: str, shape: tuple[int, ...], trans: str | None = None) -> dict[str, Any]:
+    """The row of one kernel and one shape: (m, n, k), or (m, n) where there is no k."""
+    for found in results(file)["rows"]:
+        at = found["shape"]
+        sizes = (at["m"], at["n"]) if at["k"] is None else (at["m"], at["n"], at["k"])
+        if found["kernel"] == kernel and sizes == shape and (trans is None or found["trans"] == trans):
+            return dict(found)
+    raise KeyError(f"{file}: no row of {kernel} at {shape}")
+
+
+@cache
+def counters(operation: str) -> dict[str, dict[str, str]]:
+    with (RESULTS / f"h200-counters-{operation}.csv").open(newline="") as file:
+        return {line["kernel"]: line for line in csv.DictReader(file)}
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """So many digits; larger whole numbers keep all of theirs, and round ones lose no zeros."""
+    text = f"{value:#.{digits}g}".rstrip(".")
+    if "e" in text or value >= 10**digits:
+        return f"{value:.0f}"
+    return f"{value:.0f}" if value == int(value) and value < 10 else text
+
+
+def cube(size: str, k: str = "1024") -> tuple[int, int, int]:
+    return (int(size), int(size), int(k))
+
+
+def terms(file: str, kernel: str, shape: tuple[int, int, int]) -> float:
+    """TFLOP/s by the median time."""
+    return 2e-6 * shape[0] * shape[1] * shape[2] / float(row(file, kernel, shape)["median_us"])
+
+
+# ---------------------------------------------------------------- single figures
+
+
+@figure
+def tflops(kernel: str, size: str, file: str = "sgemm") -> str:
+    return significant(terms(file, kernel, cube(size)))
+
+
+@figure
+def us(kernel: str, size: str, file: str = "sgemm") -> str:
+    return significant(row(file, kernel, cube(size))["median_us"])
+
+
+@figure
+def faster(kernel: str, than: str, size: str, file: str = "sgemm") -> str:
+    """How many times as fast one kernel is as another."""
+    return significant(terms(file, kernel, cube(size)) / terms(file, than, cube(size)))
+
+
+@figure
+def ratio(kernel: str, than: str, size: str, file: str = "sgemm") -> str:
+    """The same to two places, as the tables of README.md have it."""
+    return f"{terms(file, kernel, cube(size)) / terms(file, than, cube(size)):.2f}"
+
+
+@figure
+def tflops_of(kernel: str, size: str, k: str, file: str) -> str:
+    return significant(terms(file, kernel, cube(size, k)))
+
+
+@figure
+def large(shape: str, kernel: str, name: str) -> str:
+    """A counter of the longest launch of a kernel at a large size; the end of its name is enough."""
+    with (RESULTS / "h200-counters-large.csv").open(newline="") as file:
+        lines = [line for line in csv.DictReader(file) if line["shape"] == shape]
+    launches = [line for line in lines if line["kernel"].endswith(kernel)]
+    return significant(float(max(launches, key=lambda line: int(line["time_ns"]))[name]))
+
+
+@figure
+def of_peak(kernel: str, size: str, file: str = "sgemm") -> str:
+    peak = results(file)["machine"]["peak_gflops"] / 1e3
+    return significant(100 * terms(file, kernel, cube(size)) / peak, 2) + " %"
+
+
+@figure
+def peak(file: str = "sgemm") -> str:
+    return significant(results(file)["machine"]["peak_gflops"] / 1e3)
+
+
+@figure
+def commit(file: str) -> str:
+    return str(results(file)["commit"])
+
+
+@figure
+def counter(operation: str, kernel: str, name: str) -> str:
+    """A counter, in millions from a million on."""
+    value = float(counters(operation)[kernel][name])
+    return f"{value / 1e6:.1f} million" if value >= 1e6 else significant(value)
+
+
+@figure
+def counter_ratio(operation: str, kernel: str, than: str, name: str) -> str:
+    return significant(float(counters(operation)[kernel][name]) / float(counters(operation)[than][name]), 2)
+
+
+@figure
+def vector_us(kernel: str, m: str, n: str, trans: str = "N") -> str:
+    return significant(row("sgemv", kernel, (int(m), int(n)), trans)["median_us"])
+
+
+@figure
+def transpose_us(kernel: str) -> str:
+    return significant(row("transpose", kernel, (2048, 512))["median_us"])
+
+
+@figure
+def fallback_us() -> str:
+    """The float32 fallback of fp16x2 with nothing to do, at 8192 x 8192 x 1024."""
+    with (RESULTS / "h200-counters-large.csv").open(newline="") as file:
+        for line in csv.DictReader(file):
+            if (line["shape"], line["kernel"]) == ("8192x8192x1024", "fp16x2") and "fallback" in line["launch"]:
+                return significant(int(line["time_ns"]) / 1e3, 2)
+    raise KeyError("no fallback was measured")
+
+
+# ---------------------------------------------------------------- tables
+
+COUNTERS = {
+    "issue_active_pct": "issue slots used, %",
+    "instructions": "instructions executed",
+    "load_sector_use_pct": "bytes used of a sector loaded, %",
+    "store_sector_use_pct": "bytes used of a sector stored, %",
+    "shared_load_wavefronts": "wavefronts of loads from shared memory",
+    "shared_load_conflicts": "of them bank conflicts",
+    "registers": "registers of a thread",
+    "occupancy_pct": "warps resident of those possible, %",
+    "stall_long_scoreboard_pct": "warps waiting for global memory, per 100 instructions",
+    "stall_mio_throttle_pct": "warps waiting for the queue of shared memory, per 100 instructions",
+    "stall_short_scoreboard_pct": "warps waiting for shared memory, per 100 instructions",
+    "stall_barrier_pct": "warps waiting at a barrier, per 100 instructions",
+}
+
+
+def table(head: list[str], lines: list[list[str]]) -> str:
+    parts = [head, ["---"] * len(head), *lines]
+    return "\n".join("| " + " | ".join(part) + " |" for part in parts)
+
+
+@figure
+def counter_table(operation: str, kernels: str, names: str) -> str:
+    """Counters (separated by commas) of some kernels, beside each other."""
+    columns = kernels.split(",")
+    head = ["counter", *(f"`{kernel}`" for kernel in columns)]
+    lines = [[COUNTERS[name], *(counter(operation, kernel, name) for kernel in columns)] for name in names.split(",")]
+    return table(head, lines)
+
+
+FOUNDING = json.loads((Path(__file__).parent / "course" / "founding.json").read_text())
+
+
+@figure
+def step_table(kernel: str) -> str:
+    """The speed of a step beside the step before it, cuBLAS, and what the first measurements on other GPUs say."""
+    place = LADDER.index(kernel)
+    columns = [*LADDER[max(place - 1, 0) : place + 1], "torch"]
+    names = {"torch": "cuBLAS float32"}
+    head = ["M = N, K = 1024", *(names.get(name, f"`{name}`") for name in columns)]
+    lines = [[size, *(tflops(name, size) for name in columns)] for size in ("1024", "4096", "12288")]
+    text = table(head, lines) + "\n\nTFLOP/s by the median time on one NVIDIA H200, whose float32 peak is "
+    text += f"{peak()}, at commit {commit('sgemm')} (`benchmarks/results/h200-sgemm.json`)."
+    older = [f"{entry['gflops']} GFLOP/s on {entry['gpu']}" for entry in FOUNDING["sgemm"].get(kernel, [])]
+    if older:
+        return text + " The founding document has " + ", ".join(older) + "."
+    return text + " The founding document has no figure for this step."
+
+
+SIZES = (128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384)
+
+
+@figure
+def ladder_table() -> str:
+    """All steps at all sizes."""
+    columns = [*LADDER, "torch"]
+    head = ["M = N", *(f"`{name}`" for name in LADDER), "cuBLAS"]
+    return table(head, [[str(size), *(tflops(name, str(size)) for name in columns)] for size in SIZES])
+
+
+@figure
+def speed_table() -> str:
+    """What dispatch reaches in both precisions, beside cuBLAS."""
+    head = ["M = N", "strict", "÷ cuBLAS", "`bf16x6`", "default", "÷ cuBLAS", "cuBLAS"]
+    shapes = [(size, size, 1024) for size in SIZES] + [(4096, 4096, 4096), (8192, 8192, 8192)]
+    lines = []
+    for shape in shapes:
+        name = str(shape[0]) if shape[2] == 1024 else f"{shape[0]}, K = {shape[2]}"
+        line = [name]
+        for file in ("sgemm-strict", "sgemm-accurate"):
+            speed = terms(file, "dispatch", shape)
+            line += [_rate(speed), f"{speed / terms(file, 'cublas', shape):.2f}"]
+            if file == "sgemm-strict":
+                line.append(_rate(terms("sgemm-accurate-rows", "bf16x6", shape)))
+        lines.append([*line, _rate(terms("sgemm-accurate", "cublas", shape))])
+    return table(head, lines)
+
+
+def _rate(value: float) -> str:
+    return f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+@figure
+def vector_table() -> str:
+    """The SGEMV ladder, and what dispatch takes, beside cuBLAS."""
+    names = ["warp_per_row", "warp_per_row_vec4", "rows_per_warp", "rows_per_warp_vec4", "short_rows", "torch"]
+    head = ["A", *(f"`{name}`" for name in names[:-1]), "cuBLAS"]
+    lines = [[f"16384 × {n}", *(vector_us(name, "16384", n) for name in names)] for n in ("16", "32", "128")]
+    return table(head, lines)
+
+
+@figure
+def transpose_table() -> str:
+    """The transposes at 2048 x 512: time, and how much of each sector they use."""
+    names = ["naive", "naive_32x32", "naive_16x16", "naive_8x8", "row2", "smem", "vec4_direct", "vec4_rows", "vec2"]
+    lines = []
+    for name in [*names, "tiled"]:
+        read = counters("transpose").get(name)
+        used = [f"{significant(float(read[f'{way}_sector_use_pct']))} %" for way in ("load", "store")] if read else ["", ""]
+        lines.append([f"`{name}`", transpose_us(name), *used])
+    return table(["kernel", "µs", "used of a sector, loads", "stores"], lines)
+
+
+@figure
+def accuracy_table(data: str) -> str:
+    """Norms of the errors of positive data, in units of 1e-7, at M = N = 1024."""
+    found = json.loads((RESULTS / "accuracy" / "h200.json").read_text())["rows"]
+    products = ["cuBLAS float32", "strict", "fp16x2", "bf16x6"]
+    lines = []
+    for k in (1024, 8192, 65536):
+        here = {r["product"]: r for r in found if r["size"] == 1024 and r["k"] == k and r["data"].startswith(data)}
+        lines.append([str(k), *(significant(1e7 * here[name]["norm"], 2) for name in products)])
+    return table(["K", *products], lines)
+
+
+@figure
+def founding(operation: str, kernel: str) -> str:
+    entries = FOUNDING[operation][kernel]
+    return ", ".join(f"{entry['text']} on {entry['gpu']}" for entry in entries)
+
+
+# ---------------------------------------------------------------- files that are read without a build
+
+PLACES = {"README.md": ["speed_table"], "docs/ladder.md": ["ladder_table"]}
+
+
+def refreshed(text: str) -> str:
+    """`text` with what stands between the marks of a table made anew."""
+
+    def replace(match: re.Match[str]) -> str:
+        return f"{match[1]}\n{FUNCTIONS[match[2]]()}\n\n{match[4]}"
+
+    pattern = r"(<!-- figures: (\w+) -->\n)(.*?)(<!-- end of figures -->)"
+    return re.sub(pattern, replace, text, flags=re.DOTALL)
+
+
+def main() -> None:
+    for place in PLACES:
+        path = ROOT / place
+        text = path.read_text()
+        if sys.argv[1:] == ["--write"]:
+            path.write_text(refreshed(text))
+        elif text != refreshed(text):
+            sys.exit(f"{place}: its figures are not those of benchmarks/results; python docs/figures.py --write")
+
+
+if __name__ == "__main__":
+    main()
