@@ -1,7 +1,7 @@
 """Figures of the documentation: every one is read from benchmarks/results when the site is built.
 
-A page writes `{{ name argument ... }}`, and `expand` puts what the function of that name returns in its place. The tables
-of README.md and docs/ladder.md, which are read without a build too, stand between `<!-- figures: NAME -->` and
+A page writes `{{ name argument ... }}`, and `expand` puts what the function of that name returns in its place. The
+tables of README.md and docs/ladder.md, which are read without a build too, stand between `<!-- figures: NAME -->` and
 `<!-- end of figures -->`; `python docs/figures.py --write` refreshes them, and a test sees that they are fresh.
 """
 
@@ -277,7 +277,11 @@ def transpose_table() -> str:
     lines = []
     for name in [*names, "tiled"]:
         read = counters("transpose").get(name)
-        used = [f"{significant(float(read[f'{way}_sector_use_pct']))} %" for way in ("load", "store")] if read else ["", ""]
+        used = (
+            [f"{significant(float(read[f'{way}_sector_use_pct']))} %" for way in ("load", "store")]
+            if read
+            else ["", ""]
+        )
         lines.append([f"`{name}`", transpose_us(name), *used])
     return table(["kernel", "µs", "used of a sector, loads", "stores"], lines)
 

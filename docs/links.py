@@ -1,7 +1,7 @@
 """Two things done to a built site: check the links inside it, and make one file of a page.
 
-    python docs/links.py build/docs/html
-    python docs/links.py --one-file PAGE.html TO.html
+python docs/links.py build/docs/html
+python docs/links.py --one-file PAGE.html TO.html
 """
 
 from __future__ import annotations
@@ -54,19 +54,25 @@ def as_data(path: Path) -> str:
     return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
+def beside(path: Path, target: str) -> Path:
+    """The file that a page refers to. Of a root in a folder, Sphinx counts from the folder above in one-page builds."""
+    places = [folder / unquote(target.split("?")[0]) for folder in (path.parent, path.parent.parent)]
+    return next((place for place in places if place.exists()), places[0]).resolve()
+
+
 def one_file(path: Path) -> str:
     """The page with its style sheets and images in it, and without scripts."""
     text = re.sub(r"<script\b.*?</script>", "", path.read_text(), flags=re.DOTALL)
 
     def style(match: re.Match[str]) -> str:
-        file = path.parent / match[1].split("?")[0]
+        file = beside(path, match[1])
         return f"<style>{file.read_text()}</style>" if file.exists() else ""
 
     text = re.sub(r'<link rel="stylesheet"[^>]*href="([^"]+)"[^>]*>', style, text)
     text = re.sub(r'<link rel="(?:index|search|icon|shortcut icon|prefetch|preload)"[^>]*>', "", text)
 
     def image(match: re.Match[str]) -> str:
-        return f'{match[1]}"{as_data((path.parent / unquote(match[2])).resolve())}"'
+        return f'{match[1]}"{as_data(beside(path, match[2]))}"'
 
     return re.sub(r'(<img\b[^>]*?\bsrc=)"(?!data:)([^"]+)"', image, text)
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 import textwrap
@@ -15,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.directives.code import LiteralInclude
 from sphinx.util.docutils import SphinxDirective
@@ -31,20 +31,19 @@ FOLDER = "_drawings"
 
 
 class Drawing(SphinxDirective):
-    """``drawing:: name``, with a caption as content and `alt` for readers who do not see it."""
+    """``drawing:: name``, with a caption as content; its docstring is for readers who do not see it."""
 
     required_arguments = 1
     has_content = True
-    option_spec = {"alt": directives.unchanged_required}  # noqa: RUF012
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
         if name not in drawings.DRAWINGS:
             raise self.error(f"no drawing is called {name}")
+        words = inspect.getdoc(drawings.DRAWINGS[name])
         shown = nodes.figure(classes=["drawing"])
         for kind in drawings.PALETTES:
-            image = nodes.image(uri=f"/{FOLDER}/{name}-{kind}.svg", alt=self.options["alt"], classes=[f"only-{kind}"])
-            shown += image
+            shown += nodes.image(uri=f"/{FOLDER}/{name}-{kind}.svg", alt=words, classes=[f"only-{kind}"])
         if self.content:
             caption = nodes.caption()
             text, messages = self.state.inline_text("\n".join(self.content), self.lineno)
@@ -66,11 +65,16 @@ class Code(LiteralInclude):
 
 
 def flush_left(code: str) -> str:
-    """Without the indentation that all lines have; a ``#pragma`` gets that of the line behind it."""
-    lines = code.splitlines()
+    """Without the indentation that all lines have, and without braces at the end that close what is not shown.
+
+    A ``#pragma`` gets the indentation of the line behind it.
+    """
+    lines = code.rstrip().splitlines()
+    while lines and lines[-1].strip() in ("}", "") and "\n".join(lines).count("}") > "\n".join(lines).count("{"):
+        lines.pop()
     for number in range(len(lines) - 2, -1, -1):
         if lines[number].startswith("#pragma"):
-            lines[number] = lines[number + 1][: len(lines[number + 1]) - len(lines[number + 1].lstrip())] + lines[number]
+            lines[number] = re.match(" *", lines[number + 1])[0] + lines[number]
     return textwrap.dedent("\n".join(lines)).strip("\n") + "\n"
 
 

@@ -9,14 +9,24 @@ from .draw import Palette, arrow, block, box, canvas, cells, drawing, frame, lab
 
 @drawing
 def split_terms(palette: Palette) -> Figure:
-    """Bits of a number and of its two terms; the four products of two sums."""
+    """The twenty-four bits of a float32 number are covered by an fp16 term of eleven bits and a second one of
+    eleven bits and a sign.
+    """
     figure, axes = canvas(palette, 8.2, 3.2, 36, 14.0)
-    rows = (("float32: 24 bits", 0, 24, palette.c), ("hi: 11 bits", 0, 11, palette.a), ("lo: 11 bits and a sign", 11, 12, palette.b))
+    rows = (
+        ("float32: 24 bits", 0, 24, palette.c),
+        ("hi: 11 bits", 0, 11, palette.a),
+        ("lo: 11 bits and a sign", 11, 12, palette.b),
+    )
     for number, (text, start, count, colour) in enumerate(rows):
         y = 0.8 + number * 2
         label(axes, palette, 9.5, y + 0.6, text, ha="right")
         cells(axes, palette, (10 + start, y), (1, count), 1, {(0, c): colour for c in range(count)}, 1.2)
-    parts = (("hi · hi'", "1", palette.c, "summed last"), ("hi · lo'", "2⁻¹¹", palette.c, ""), ("lo · hi'", "2⁻¹¹", palette.c, "summed first"))
+    parts = (
+        ("hi · hi'", "1", palette.c, "summed last"),
+        ("hi · lo'", "2⁻¹¹", palette.c, ""),
+        ("lo · hi'", "2⁻¹¹", palette.c, "summed first"),
+    )
     parts += (("lo · lo'", "2⁻²²", palette.bad, "left out"),)
     for number, (text, size, colour, note) in enumerate(parts):
         x = 1.5 + number * 8.6
@@ -28,7 +38,9 @@ def split_terms(palette: Palette) -> Figure:
 
 @drawing
 def promotion(palette: Palette) -> Figure:
-    """The temporary accumulator and the one that rounds."""
+    """Products of sixty-four steps of k are added by the tensor cores in a temporary accumulator, which is then
+    added to a float32 accumulator by an FMA that rounds to nearest.
+    """
     figure, axes = canvas(palette, 8.2, 2.6, 36, 11.4)
     label(axes, palette, 18, 0.8, "k", fontsize=10)
     for part in range(4):
@@ -45,7 +57,9 @@ def promotion(palette: Palette) -> Figure:
 
 @drawing
 def range_check(palette: Palette) -> Figure:
-    """What terms hold, on a scale of powers of two."""
+    """A number line of powers of two: large numbers at the top, numbers that two terms hold in the middle,
+    small numbers at the bottom, and the same for three bf16 terms with a much longer middle.
+    """
     figure, axes = canvas(palette, 8.2, 2.5, 36, 11.0)
     lines = (
         ("two fp16 terms", 14, 7, -8, "2/spare"),

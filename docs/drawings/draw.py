@@ -1,7 +1,8 @@
 """What the drawings of the documentation share: two palettes, matrices of cells, arrows, time lines.
 
-A drawing is a function that takes a palette and returns a figure; `drawing` registers it under its name. `render` writes
-each as two SVG files, NAME-light.svg and NAME-dark.svg, when the site is built.
+A drawing is a function that takes a palette and returns a figure; its docstring says what can be seen, for those who do
+not see it. `drawing` registers it under its name. `render` writes each as two SVG files, NAME-light.svg and
+NAME-dark.svg, when the site is built.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Palette:
 
 
 PALETTES = {
-    "light": Palette("#1f2328", "#8c959f", "#eef1f4", "#2f6fdb", "#e08a1e", "#2b9348", "#c8273d", "#7b5cc4", "#d0d7de"),
-    "dark": Palette("#d7dde3", "#6e7681", "#262c33", "#6aa5ff", "#f0a94b", "#56c271", "#ff6b7d", "#b094f5", "#3d444d"),
+    "light": Palette("#1f2328", "#8c959f", "#eef1f4", "#6c9ff0", "#eda64b", "#63bd7b", "#e8737f", "#a78be0", "#d0d7de"),
+    "dark": Palette("#d7dde3", "#6e7681", "#262c33", "#3c6fc4", "#b0701c", "#2f8a4a", "#b8404f", "#7657b8", "#3d444d"),
 }
 
 Drawing = Callable[[Palette], Figure]
@@ -90,7 +91,9 @@ def block(axes: Axes, colour: str, at: tuple[float, float], width: float, height
     axes.add_patch(Rectangle(at, width, height, facecolor=colour, edgecolor="none", alpha=alpha))
 
 
-def box(axes: Axes, palette: Palette, at: tuple[float, float], width: float, height: float, text: str, colour: str) -> None:
+def box(
+    axes: Axes, palette: Palette, at: tuple[float, float], width: float, height: float, text: str, colour: str
+) -> None:
     """A named part: a rounded frame with a text in it."""
     style = "round,pad=0,rounding_size=0.25"
     axes.add_patch(FancyBboxPatch(at, width, height, boxstyle=style, facecolor="none", edgecolor=colour, linewidth=1.5))
@@ -108,7 +111,9 @@ def arrow(axes: Axes, colour: str, start: tuple[float, float], end: tuple[float,
     axes.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": line})
 
 
-def bars(axes: Axes, palette: Palette, y: float, parts: Iterable[tuple[float, float, str, str]], high: float = 0.8) -> None:
+def bars(
+    axes: Axes, palette: Palette, y: float, parts: Iterable[tuple[float, float, str, str]], high: float = 0.8
+) -> None:
     """A line of a time line: parts of (start, end, colour, text)."""
     for start, end, colour, text in parts:
         axes.add_patch(

@@ -10,7 +10,9 @@ from matplotlib.figure import Figure
 from .draw import Palette, arrow, bars, block, box, canvas, cells, drawing, frame, label
 
 
-def _matrix(axes: Axes, palette: Palette, at: tuple[float, float], name: str, filled: dict[tuple[int, int], str]) -> None:
+def _matrix(
+    axes: Axes, palette: Palette, at: tuple[float, float], name: str, filled: dict[tuple[int, int], str]
+) -> None:
     """Eight rows of two sectors, that is of sixteen floats."""
     cells(axes, palette, at, (8, 16), 0.5, filled)
     for sector in range(2):
@@ -40,21 +42,33 @@ def _warp(palette: Palette, down: bool) -> Figure:
 
 @drawing
 def naive(palette: Palette) -> Figure:
+    """Eight threads of a warp read eight rows of A, each in a sector of its own, one common element of B, and
+    write eight rows of C.
+    """
     return _warp(palette, down=True)
 
 
 @drawing
 def coalesced(palette: Palette) -> Figure:
+    """Eight threads of a warp read one common element of A, eight neighbouring elements of one row of B in one
+    sector, and write eight neighbouring elements of C.
+    """
     return _warp(palette, down=False)
 
 
 @drawing
 def smem(palette: Palette) -> Figure:
-    """The tile of C of a block, and the tiles of A and B that it needs one after the other."""
+    """A tile of A and a tile of B are copied from global memory into shared memory; from there each thread
+    reads a row of one and a column of the other.
+    """
     figure, axes = canvas(palette, 7.6, 4.0, 22, 11.6)
     label(axes, palette, 3.5, 0.5, "global memory", fontsize=10)
-    cells(axes, palette, (0.5, 6), (4, 4), 1, {(2, 0): palette.a, (2, 1): palette.a, (2, 2): palette.a, (2, 3): palette.a})
-    cells(axes, palette, (5, 1.2), (4, 4), 1, {(0, 1): palette.b, (1, 1): palette.b, (2, 1): palette.b, (3, 1): palette.b})
+    cells(
+        axes, palette, (0.5, 6), (4, 4), 1, {(2, 0): palette.a, (2, 1): palette.a, (2, 2): palette.a, (2, 3): palette.a}
+    )
+    cells(
+        axes, palette, (5, 1.2), (4, 4), 1, {(0, 1): palette.b, (1, 1): palette.b, (2, 1): palette.b, (3, 1): palette.b}
+    )
     cells(axes, palette, (5, 6), (4, 4), 1, {(2, 1): palette.c})
     for name, x, y in (("A", 2.5, 10.5), ("B", 9.5, 3.2), ("C", 7, 10.5)):
         label(axes, palette, x, y, name, fontsize=10)
@@ -92,24 +106,32 @@ def _thread_tile(palette: Palette, rows: int, cols: int, note: str) -> Figure:
 
 @drawing
 def blocktile_1d(palette: Palette) -> Figure:
+    """One value of A and four neighbouring values of B feed four sums."""
     return _thread_tile(palette, 1, 4, "5 floats read, 4 FMAs\n1.25 floats for an FMA")
 
 
 @drawing
 def blocktile_2d(palette: Palette) -> Figure:
+    """Four values of A and four values of B feed sixteen sums."""
     return _thread_tile(palette, 4, 4, "8 floats read, 16 FMAs\n0.5 floats for an FMA")
 
 
 @drawing
 def blocktile_8x8(palette: Palette) -> Figure:
+    """Eight values of A and eight values of B feed sixty-four sums."""
     return _thread_tile(palette, 8, 8, "16 floats read, 64 FMAs\n0.25 floats for an FMA")
 
 
 @drawing
 def vectorized(palette: Palette) -> Figure:
-    """The same 32 floats of a row moved by 32 threads with 4 bytes each, and by 8 threads with 16 bytes each."""
+    """Thirty-two floats moved by thirty-two threads with four bytes each, or by eight threads with sixteen
+    bytes each.
+    """
     figure, axes = canvas(palette, 7.6, 2.3, 34, 9.6)
-    for y, per_thread, text in ((1.4, 1, "4-byte loads: 32 threads, one float each"), (6.2, 4, "16-byte loads: 8 threads")):
+    for y, per_thread, text in (
+        (1.4, 1, "4-byte loads: 32 threads, one float each"),
+        (6.2, 4, "16-byte loads: 8 threads"),
+    ):
         label(axes, palette, 1, y - 0.7, text, ha="left")
         filled = {(0, c): (palette.a if c // per_thread % 2 == 0 else palette.b) for c in range(32)}
         cells(axes, palette, (1, y), (1, 32), 1, filled)
@@ -141,6 +163,9 @@ def _banks(axes: Axes, palette: Palette, y: float, starts: list[int], text: str)
 
 @drawing
 def banks_8x8(palette: Palette) -> Figure:
+    """Eight threads that read sixteen bytes each, thirty-two bytes apart, hit only half of the banks, two
+    threads in each.
+    """
     figure, axes = canvas(palette, 8.4, 1.5, 34, 5.4)
     _banks(axes, palette, 1.6, [8 * t for t in range(8)], "blocktile_8x8: the first float4 of Bs of eight threads")
     return figure
@@ -148,7 +173,9 @@ def banks_8x8(palette: Palette) -> Figure:
 
 @drawing
 def bank_conflict_free(palette: Palette) -> Figure:
-    """The four quadrants of one thread's 8 x 8 block, and the banks that eight neighbours touch."""
+    """Eight threads that read sixteen bytes each, sixteen bytes apart, hit all thirty-two banks once. Below,
+    the four quadrants of one thread in the tile.
+    """
     figure, axes = canvas(palette, 8.4, 4.2, 34, 17.2)
     _banks(axes, palette, 1.6, [4 * t for t in range(8)], "bank_conflict_free: the first float4 of Bs of eight threads")
     filled = {}
@@ -157,15 +184,31 @@ def bank_conflict_free(palette: Palette) -> Figure:
     cells(axes, palette, (4, 6.8), (16, 16), 0.6, filled)
     frame(axes, palette.text, (4, 6.8), 9.6, 9.6)
     label(axes, palette, 23.5, 10, "one thread's four 4 × 4 quadrants\nin the block's tile of 128 × 128", fontsize=9)
-    label(axes, palette, 23.5, 13, "(drawn with 16 × 16 cells;\nin the kernel a half of the tile is 64 wide)", fontsize=8.5)
+    label(
+        axes,
+        palette,
+        23.5,
+        13,
+        "(drawn with 16 × 16 cells;\nin the kernel a half of the tile is 64 wide)",
+        fontsize=8.5,
+    )
     return figure
 
 
 @drawing
 def double_buffered(palette: Palette) -> Figure:
-    """Two time lines of a block: without and with a second tile."""
+    """Two time lines. With one tile, loading and multiplying alternate with two barriers a step. With two
+    tiles, the loads of the next step run beside the multiplication, with one barrier a step.
+    """
     figure, axes = canvas(palette, 8.4, 3.5, 36, 14.4)
-    label(axes, palette, 0.3, 0.7, "one tile (bank_conflict_free): within a block, loads and multiplication take turns", ha="left")
+    label(
+        axes,
+        palette,
+        0.3,
+        0.7,
+        "one tile (bank_conflict_free): within a block, loads and multiplication take turns",
+        ha="left",
+    )
     x = 0.5
     for step in range(4):
         bars(axes, palette, 1.5, [(x, x + 4.2, palette.copy, f"load {step}")], 1.4)
@@ -173,7 +216,14 @@ def double_buffered(palette: Palette) -> Figure:
         for barrier in (x + 4.2, x + 8.6):
             block(axes, palette.bad, (barrier - 0.12, 1.3), 0.24, 3.4)
         x += 8.6
-    label(axes, palette, 0.3, 7.2, "two tiles (double_buffered): the loads of the next step run beside the multiplication", ha="left")
+    label(
+        axes,
+        palette,
+        0.3,
+        7.2,
+        "two tiles (double_buffered): the loads of the next step run beside the multiplication",
+        ha="left",
+    )
     bars(axes, palette, 8, [(0.5, 4.7, palette.copy, "load 0")], 1.4)
     x = 4.7
     for step in range(4):
@@ -189,7 +239,9 @@ def double_buffered(palette: Palette) -> Figure:
 
 @drawing
 def ladder_speeds(palette: Palette) -> Figure:
-    """The speed of every step, from the result files."""
+    """Bar chart of the speed of the nine steps of the ladder and of the two precisions that dispatch picks, at
+    M = N = 4096.
+    """
     names = [*figures.LADDER, "strict", "accurate"]
     shape = (4096, 4096, 1024)
     speeds = [figures.terms("sgemm", name, shape) for name in figures.LADDER]

@@ -9,7 +9,9 @@ from .draw import Palette, arrow, canvas, cells, drawing, frame, label
 
 @drawing
 def gemv_lanes(palette: Palette) -> Figure:
-    """What one load of a warp covers of rows of 32 floats."""
+    """Left, a warp reads one row of 32 floats with 32 lanes. Right, a warp reads four rows with eight lanes of
+    sixteen bytes each.
+    """
     figure, axes = canvas(palette, 8.4, 1.9, 74, 16.6)
     label(axes, palette, 18, 1.2, "one row: 32 lanes, one float each")
     cells(axes, palette, (2, 2.8), (4, 32), 1, {(0, c): palette.a if c % 2 else palette.b for c in range(32)}, 2)
@@ -26,7 +28,9 @@ def gemv_lanes(palette: Palette) -> Figure:
 
 @drawing
 def transpose_tile(palette: Palette) -> Figure:
-    """A tile on its way through shared memory with a padding column."""
+    """A warp reads a row of a tile of A into shared memory, and reads a column of the tile from there to write
+    a row of B. The tile has one word of padding per row.
+    """
     figure, axes = canvas(palette, 8.2, 2.5, 36, 11.0)
     label(axes, palette, 4.5, 0.8, "A")
     cells(axes, palette, (0.5, 1.6), (8, 8), 1, {(2, c): palette.a for c in range(8)})

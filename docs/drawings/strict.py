@@ -10,7 +10,9 @@ from .draw import Palette, arrow, bars, block, box, canvas, cells, drawing, labe
 
 @drawing
 def warp_specialization(palette: Palette) -> Figure:
-    """Producers, a ring of stages, consumers."""
+    """Four producer warps fill a ring of stages in shared memory; eight consumer warps empty them. Each stage
+    has a barrier for full and one for empty.
+    """
     figure, axes = canvas(palette, 8.0, 3.4, 34, 14.4)
     label(axes, palette, 4.5, 0.8, "4 warps copy")
     label(axes, palette, 16.6, 0.8, "stages in shared memory")
@@ -43,8 +45,10 @@ def _steps(axes: Axes, palette: Palette, at: tuple[float, float], owners: list[i
 
 
 @drawing
-def sliced_k(palette: Palette) -> Figure:
-    """Sixteen steps along k: to four groups in turn, and to two blocks by halves."""
+def ways_to_cut_k(palette: Palette) -> Figure:
+    """Left, the steps along k go to four groups of warps of a block in turn. Right, two blocks of a cluster
+    take half of k each, and one adds the other's sums through its shared memory.
+    """
     figure, axes = canvas(palette, 8.2, 2.7, 36, 11.6)
     colours = [palette.a, palette.b, palette.c, palette.copy]
     label(axes, palette, 8, 0.8, "sliced-K: four groups of warps of a block")
@@ -68,7 +72,9 @@ def sliced_k(palette: Palette) -> Figure:
 
 @drawing
 def stream_k(palette: Palette) -> Figure:
-    """Eleven tiles of eight steps on four blocks, tile by tile and by stream-K."""
+    """Left, eleven tiles on four blocks take three rounds, one block idle in the last. Right, the last seven
+    tiles are cut into four equal pieces, and all blocks end together.
+    """
     figure, axes = canvas(palette, 8.4, 2.8, 52, 16.4)
     colours = [palette.a, palette.b, palette.c, palette.copy]
     label(axes, palette, 12.5, 0.9, "tile by tile: 24 steps")
@@ -76,7 +82,13 @@ def stream_k(palette: Palette) -> Figure:
         number, y = slot, 2 + slot % 4 * 3
         start = 1 + slot // 4 * 8
         idle = number >= 11
-        bars(axes, palette, y, [(start, start + 8, palette.empty if idle else colours[slot // 4], "" if idle else str(number))], 2.2)
+        bars(
+            axes,
+            palette,
+            y,
+            [(start, start + 8, palette.empty if idle else colours[slot // 4], "" if idle else str(number))],
+            2.2,
+        )
     label(axes, palette, 38, 0.9, "stream-K: 22 steps")
     tiles, blocks, steps = 11, 4, 8
     rest = 7 * steps

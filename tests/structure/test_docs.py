@@ -1,0 +1,121 @@
+"""The documentation, without Sphinx: pages are listed, includes find their text, figures and drawings can be made.
+
+`tools/docs` builds the site, runs its examples and follows the links of what it has built.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+
+from support.source_tree import ROOT, needs_source_tree
+
+pytestmark = needs_source_tree
+
+DOCS = ROOT / "docs"
+COURSE = sorted((DOCS / "course").glob("[0-9]*.md"))
+PARTS = [
+    "## The question",
+    "## Who reads what",
+    "## The code",
+    "## One counter",
+    "## The speed",
+    "## See it yourself",
+    "## What was tried and lost",
+    "## Exercise",
+]
+
+
+@pytest.fixture(scope="module")
+def from_docs():
+    """docs/ in the path, for figures.py and drawings/."""
+    before = list(sys.path)
+    sys.path.insert(0, str(DOCS))
+    yield
+    sys.path[:] = before
+
+
+def pages():
+    left_out = {DOCS / "README.md"}
+    return [path for path in sorted(DOCS.rglob("*.md")) if path not in left_out and "_" not in path.parent.name[:1]]
+
+
+def test_every_page_is_in_one_table_of_contents():
+    listed = []
+    for page in pages():
+        for block in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(), re.DOTALL):
+            entries = [line for line in block.splitlines() if line and not line.startswith(":")]
+            listed += [(page.parent / f"{entry}.md").resolve() for entry in entries]
+    assert sorted(listed) == [page for page in pages() if page != DOCS / "index.md"]
+
+
+def includes():
+    for page in pages():
+        for target, options in re.findall(r"```\{(?:literal)?include\} (\S+)\n(.*?)```", page.read_text(), re.DOTALL):
+            yield page, target, dict(re.findall(r"^:([\w-]+): *(.*)$", options, re.MULTILINE))
+
+
+def test_includes_find_their_text():
+    lost = []
+    for page, target, options in includes():
+        file = (page.parent / target).resolve()
+        if not file.is_file():
+            lost.append(f"{page.name}: no {target}")
+            continue
+        lines = file.read_text().splitlines()
+        at = -1
+        for option in ("start-at", "start-after", "end-at", "end-before"):
+            wanted = options.get(option, "").strip('"')
+            # As Sphinx looks: from the first line on for a start, behind it for an end.
+            found = [n for n, line in enumerate(lines) if wanted in line and n >= at + (option != "end-at")]
+            if wanted and not found:
+                lost.append(f"{page.name}: {target} has no {wanted!r}")
+            elif wanted:
+                at = found[0]
+    assert not lost, "\n".join(lost)
+    assert len(list(includes())) > 25
+
+
+def test_figures_are_those_of_the_result_files(from_docs):
+    import figures
+
+    for page in pages():
+        assert "{{ " not in figures.expand(page.read_text()), page.name
+    for place, tables in figures.PLACES.items():
+        text = (ROOT / place).read_text()
+        assert text == figures.refreshed(text), f"{place}: python docs/figures.py --write"
+        assert re.findall(r"<!-- figures: (\w+) -->", text) == tables
+
+
+def test_drawings(from_docs):
+    """Each can be drawn, and is shown with a text for those who do not see it."""
+    pytest.importorskip("matplotlib")
+    import drawings
+    import matplotlib.pyplot as plt
+
+    text = "\n".join(page.read_text() for page in pages())
+    shown = re.findall(r":::\{drawing\} (\w+)", text)
+    assert sorted(shown) == sorted(drawings.DRAWINGS)
+    for draw in drawings.DRAWINGS.values():
+        assert draw.__doc__
+        plt.close(draw(drawings.PALETTES["dark"]))
+
+
+def test_links_between_pages():
+    lost = []
+    for page in [*pages(), ROOT / "README.md", DOCS / "README.md"]:
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[\w-]*)?\)", page.read_text()):
+            if not (page.parent / target).exists():
+                lost.append(f"{page.name}: {target}")
+    assert not lost, "\n".join(lost)
+
+
+@pytest.mark.parametrize("page", COURSE, ids=lambda page: page.stem)
+def test_a_step_has_all_its_parts(page):
+    text = page.read_text()
+    headings = re.findall(r"^## .*", text, re.MULTILINE)
+    assert headings == PARTS
+    for wanted in ("{literalinclude}", ":::{drawing}", "```{doctest}", "```sh", "**Answer.**"):
+        assert wanted in text
