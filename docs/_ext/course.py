@@ -70,7 +70,7 @@ def flush_left(code: str) -> str:
     A ``#pragma`` gets the indentation of the line behind it.
     """
     lines = code.rstrip().splitlines()
-    while lines and lines[-1].strip() in ("}", "") and "\n".join(lines).count("}") > "\n".join(lines).count("{"):
+    while lines and lines[-1].strip() in ("}", "};", "") and "\n".join(lines).count("}") > "\n".join(lines).count("{"):
         lines.pop()
     for number in range(len(lines) - 2, -1, -1):
         if lines[number].startswith("#pragma"):
