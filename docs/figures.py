@@ -135,6 +135,11 @@ def large(shape: str, kernel: str, name: str) -> str:
 
 
 @figure
+def large_mhz(shape: str, kernel: str) -> str:
+    return f"{float(large(shape, kernel, 'sm_clock_hz')) / 1e6:.0f}"
+
+
+@figure
 def of_peak(kernel: str, size: str, file: str = "sgemm") -> str:
     peak = results(file)["machine"]["peak_gflops"] / 1e3
     return significant(100 * terms(file, kernel, cube(size)) / peak, 2) + " %"
@@ -152,8 +157,17 @@ def commit(file: str) -> str:
 
 @figure
 def counter(operation: str, kernel: str, name: str) -> str:
-    """A counter, in millions from a million on."""
-    value = float(counters(operation)[kernel][name])
+    """A counter, in millions from a million on.
+
+    What the files have of waiting warps is for a hundred instructions issued; here it is how many of a scheduler's
+    warps wait in a cycle.
+    """
+    line = counters(operation)[kernel]
+    value = float(line[name])
+    if name == "registers":
+        return f"{value:.0f}"
+    if name.startswith("stall_"):
+        return f"{value * float(line['issue_active_pct']) / 1e4:.2f}"
     return f"{value / 1e6:.1f} million" if value >= 1e6 else significant(value)
 
 
@@ -186,17 +200,17 @@ def fallback_us() -> str:
 
 COUNTERS = {
     "issue_active_pct": "issue slots used, %",
-    "instructions": "instructions executed",
+    "instructions": "instructions of warps",
     "load_sector_use_pct": "bytes used of a sector loaded, %",
     "store_sector_use_pct": "bytes used of a sector stored, %",
     "shared_load_wavefronts": "wavefronts of loads from shared memory",
     "shared_load_conflicts": "of them bank conflicts",
     "registers": "registers of a thread",
     "occupancy_pct": "warps resident of those possible, %",
-    "stall_long_scoreboard_pct": "warps waiting for global memory, per 100 instructions",
-    "stall_mio_throttle_pct": "warps waiting for the queue of shared memory, per 100 instructions",
-    "stall_short_scoreboard_pct": "warps waiting for shared memory, per 100 instructions",
-    "stall_barrier_pct": "warps waiting at a barrier, per 100 instructions",
+    "stall_long_scoreboard_pct": "warps of a scheduler that wait for global memory",
+    "stall_mio_throttle_pct": "warps of a scheduler that wait to put a request to shared memory",
+    "stall_short_scoreboard_pct": "warps of a scheduler that wait for shared memory",
+    "stall_barrier_pct": "warps of a scheduler that wait at a barrier",
 }
 
 
