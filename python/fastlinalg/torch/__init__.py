@@ -1,0 +1,11 @@
+"""float32 products of PyTorch tensors: operators with gradients, and a mode for unchanged models.
+
+``fastlinalg.torch.matmul`` and ``linear`` are differentiable, compile without graph breaks and take part in
+``torch.func``. ``with fastlinalg.torch.use():`` sends the float32 products that PyTorch itself computes on CUDA devices
+to fastlinalg. Nothing else in the package imports torch; this does.
+"""
+
+from ._functions import linear, matmul
+from ._mode import Products, disable, enable, use
+
+__all__ = ["Products", "disable", "enable", "linear", "matmul", "use"]

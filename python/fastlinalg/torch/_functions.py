@@ -1,0 +1,192 @@
+"""``matmul`` and ``linear`` of tensors.
+
+On plain tensors they call the library at once, with a node of autograd where a gradient is recorded; wherever else
+PyTorch has to see a call (``torch.compile``, Python modes, subclasses) they go through the operators. As functions of
+autograd that know ``vmap`` they can be transformed by ``torch.func``, gradients included, which operators with a
+gradient written in Python cannot.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from .. import _core
+from ._operators import front, ops, rows
+
+if TYPE_CHECKING:
+    from .._api import Precision
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def matmul(a: Tensor, b: Tensor, *, precision: Precision = "accurate") -> Tensor:
+    """``torch.matmul(a, b)`` of float32 tensors, computed by fastlinalg, and its gradients too.
+
+    Parameters
+    ----------
+    a, b : Tensor of float32
+        Matrices ``(..., m, k)`` and ``(..., k, n)``, on the CPU or on one CUDA device. Leading dimensions broadcast. A
+        1-D `a` counts as a row and a 1-D `b` as a column, and that dimension is removed from the result.
+    precision : {"accurate", "strict"}
+        As for `fastlinalg.matmul`; the backward pass uses it too.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not match, tensors in different places.
+    TypeError
+        Another dtype. Nothing is cast, also under autocast.
+    """
+    if a.ndim == 0 or b.ndim == 0:
+        raise ValueError(f"matmul: operands need at least 1 dimension, got shapes {tuple(a.shape)}, {tuple(b.shape)}")
+    if a.ndim == b.ndim == 2:
+        return _product(a, b, precision)
+    if a.ndim == 1:
+        return matmul(a.unsqueeze(0), b, precision=precision).squeeze(-2 if b.ndim > 1 else 0)
+    if b.ndim == 1:
+        return matmul(a, b.unsqueeze(1), precision=precision).squeeze(-1)
+    if b.ndim == 2:  # one product of all rows
+        return _product(rows(a), b, precision).reshape(*a.shape[:-1], b.shape[-1])
+    return _stacked(a, b, precision)
+
+
+def _stacked(a: Tensor, b: Tensor, precision: Precision) -> Tensor:
+    leading, dims = [], max(a.ndim, b.ndim) - 2
+    for x, y in zip(_leading(a, dims), _leading(b, dims), strict=True):
+        if x != y and 1 not in (x, y):
+            raise ValueError(f"matmul: shapes {tuple(a.shape)} and {tuple(b.shape)} cannot be broadcast together")
+        leading.append(y if x == 1 else x)
+    a, b = (x.expand(*leading, *x.shape[-2:]).flatten(end_dim=-3) for x in (a, b))
+    return _product(a, b, precision).reshape(*leading, a.shape[-2], b.shape[-1])
+
+
+def _leading(x: Tensor, dims: int) -> list[int]:
+    return [1] * (dims + 2 - x.ndim) + list(x.shape[:-2])
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, precision: Precision = "accurate") -> Tensor:
+    """``torch.nn.functional.linear(x, weight, bias)`` of float32 tensors, computed by fastlinalg.
+
+    Parameters
+    ----------
+    x : Tensor of float32
+        ``(..., k)``.
+    weight : Tensor of float32
+        ``(n, k)``.
+    bias : Tensor of float32, optional
+        ``(n,)``.
+    precision : {"accurate", "strict"}
+        As for `fastlinalg.matmul`; the backward pass uses it too.
+
+    Returns
+    -------
+    Tensor
+        ``(..., n)``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for `matmul`.
+    """
+    if weight.ndim != 2:
+        raise ValueError(f"linear: weight must have 2 dimensions, got shape {tuple(weight.shape)}")
+    if bias is None:
+        return matmul(x, weight.mT, precision=precision)
+    sums = _call(_Sum, rows(x), weight.mT, bias, precision)
+    return sums.reshape(*x.shape[:-1], weight.shape[0])
+
+
+# ---------------------------------------------------------------- with gradients
+def _is_plain(*tensors: Tensor) -> bool:
+    """Nobody but autograd looks on."""
+    return (
+        not torch.compiler.is_compiling()
+        and torch._C._len_torch_dispatch_stack() == 0
+        and not torch._C._are_functorch_transforms_active()
+        and all(type(x) in _PLAIN for x in tensors)
+    )
+
+
+def _call(function: Any, *given: Any) -> Tensor:
+    *tensors, precision = given
+    if not _is_plain(*tensors):
+        return function.apply(*given)
+    if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+        return super(torch.autograd.Function, function).apply(*given)  # without what ``torch.func`` needs
+    return function.forward(*tensors, precision)
+
+
+def _product(a: Tensor, b: Tensor, precision: str) -> Tensor:
+    """Of matrices, or of stacks of as many."""
+    return _call(_Product, a, b, precision)
+
+
+def _product_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    a, b = ctx.saved_tensors
+    grad_a = _product(grad, b.mT, ctx.precision) if ctx.needs_input_grad[0] else None
+    return grad_a, _product(a.mT, grad, ctx.precision) if ctx.needs_input_grad[1] else None
+
+
+class _Product(torch.autograd.Function):
+    """``a @ b`` of matrices or equal stacks."""
+
+    @staticmethod
+    def forward(a: Tensor, b: Tensor, precision: str) -> Tensor:
+        if _is_plain(a, b):
+            return _core.tensor_product(a, b, None, None, 1.0, 0.0, precision)
+        return (ops.mm if a.ndim == 2 else ops.bmm)(a, b, precision=precision)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[:2])
+        ctx.precision = inputs[2]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return *_product_gradients(ctx, grad), None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], a: Tensor, b: Tensor, precision: Precision
+    ) -> tuple[Tensor, int]:
+        a = front(a, in_dims[0], info.batch_size)
+        if in_dims[1] is not None or b.ndim == 3:
+            b = front(b, in_dims[1], info.batch_size)
+        return matmul(a, b, precision=precision), 0
+
+
+class _Sum(torch.autograd.Function):
+    """``a @ b + c`` of matrices, and of a row that is added to each."""
+
+    @staticmethod
+    def forward(a: Tensor, b: Tensor, c: Tensor, precision: str) -> Tensor:
+        if _is_plain(a, b, c):
+            return _core.tensor_product(a, b, c, None, 1.0, 1.0, precision)
+        return ops.addmm(c, a, b, precision=precision)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[:2])
+        ctx.shape, ctx.precision = inputs[2].shape, inputs[3]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        grad_c = grad.sum_to_size(ctx.shape) if ctx.needs_input_grad[2] else None
+        return *_product_gradients(ctx, grad), grad_c, None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], a: Tensor, b: Tensor, c: Tensor, precision: Precision
+    ) -> tuple[Tensor, int]:
+        if in_dims[1:3] == (None, None):
+            a = front(a, in_dims[0], info.batch_size)
+            return _call(_Sum, rows(a), b, c, precision).reshape(*a.shape[:-1], b.shape[-1]), 0
+        product, _ = _Product.vmap(info, in_dims[:2], a, b, precision)
+        return product + front(c, in_dims[2], info.batch_size).unsqueeze(1), 0

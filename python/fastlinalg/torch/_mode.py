@@ -1,0 +1,268 @@
+"""The mode in which PyTorch's own float32 products on CUDA devices are computed by fastlinalg.
+
+The operators that it covers have a second kernel under a dispatch key of PyTorch that no tensor carries and that comes
+after autograd, autocast and functorch. A thread in the mode has this key in the set that its dispatches include. So the
+mode costs nothing outside and nothing for any other operator, whose entry for the key is a fall-through, which dispatch
+leaves out; and PyTorch carries it to the threads of a backward pass with the rest of the thread's state. A
+``TorchDispatchMode`` would see every operator, at several microseconds each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import sys
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from .. import _core
+
+if TYPE_CHECKING:
+    from .._api import Precision
+
+
+# Of an extension that PyTorch knew once; nothing is registered for it. It is no backend's, so that composite operators
+# have no kernel for it either, and it comes just before the key of Python modes and subclasses.
+_KEY = "Fake"
+_key: Any = torch._C._parse_dispatch_key(_KEY)
+_python = torch._C.DispatchKey.Python
+_after = torch._C._dispatch_keyset_full_after(_key)
+_NAME = "fastlinalg"
+_include = torch._C._dispatch_tls_set_dispatch_key_included
+_included = torch._C._dispatch_tls_is_dispatch_key_included
+_logger = logging.getLogger("fastlinalg")
+
+
+class Products:
+    """What a thread is to do with PyTorch's float32 products, and what it has done.
+
+    Attributes
+    ----------
+    precision : str
+        As for `fastlinalg.matmul`.
+    calls : dict
+        How often ``(operator, why)``: `why` is "" for products by fastlinalg, else the reason why PyTorch computed it:
+        "dtype", "device", "faster" (PyTorch is expected to be), "empty", "shape" (what PyTorch refuses or resizes),
+        "scalar", "no memory" (of a tensor without elements).
+    """
+
+    def __init__(self, precision: Precision, *, _anywhere: bool = False) -> None:
+        if precision not in ("accurate", "strict"):
+            raise ValueError(f"precision must be 'strict' or 'accurate', got {precision!r}")
+        self.precision = precision
+        self.calls: dict[tuple[str, str], int] = {}
+        self._anywhere = _anywhere  # for tests: on the CPU too
+
+    def __str__(self) -> str:
+        ours = [f"{count} {name}" for (name, why), count in sorted(self.calls.items()) if not why]
+        theirs = [f"{count} {name} ({why})" for (name, why), count in sorted(self.calls.items()) if why]
+        return f"by fastlinalg: {', '.join(ours) or 'none'}; by PyTorch: {', '.join(theirs) or 'none'}"
+
+
+# ---------------------------------------------------------------- the second kernels
+_get = torch._C._get_obj_in_tls
+
+
+def _product(
+    keys: Any,
+    op: Any,
+    name: str,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor | None,
+    out: Tensor | None,
+    alpha: float,
+    beta: float,
+    given: tuple[Any, ...],
+    options: dict[str, Any],
+) -> Tensor:
+    """``alpha * a @ b + beta * c`` into `out`, or what PyTorch makes of ``op(*given, **options)``."""
+    if keys.has(_python):  # a mode or a subclass that is to see the call: what it calls in turn comes here again
+        return op.redispatch(keys & _after, *given, **options)
+    products = _get(_NAME)
+    result = _core.tensor_product_if_faster(a, b, c, out, alpha, beta, products.precision, products._anywhere)
+    why, calls = "", products.calls
+    if type(result) is str:
+        why = result
+        _include(_key, False)
+        try:
+            result = op(*given, **options)
+        finally:
+            _include(_key, True)
+    calls[name, why] = calls.get((name, why), 0) + 1
+    return result
+
+
+def _make_kernels(name: str, packet: Any, *, has_addend: bool) -> dict[str, Any]:
+    """By overload: of ``name(a, b)``, or of ``name(c, a, b, *, beta, alpha)``."""
+    new, into = packet.default, packet.out
+    if not has_addend:
+
+        def product(keys: Any, a: Tensor, b: Tensor) -> Tensor:
+            return _product(keys, new, name, a, b, None, None, 1, 0, (a, b), {})
+
+        def product_into(keys: Any, a: Tensor, b: Tensor, *, out: Tensor) -> Tensor:
+            return _product(keys, into, name, a, b, None, out, 1, 0, (a, b), {"out": out})
+
+        return {name: product, f"{name}.out": product_into}
+
+    in_place = getattr(torch.ops.aten, f"{name}_").default
+
+    def addition(keys: Any, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+        return _product(keys, new, name, a, b, c, None, alpha, beta, (c, a, b), {"beta": beta, "alpha": alpha})
+
+    def addition_into(
+        keys: Any, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1, out: Tensor
+    ) -> Tensor:
+        options = {"beta": beta, "alpha": alpha, "out": out}
+        return _product(keys, into, name, a, b, c, out, alpha, beta, (c, a, b), options)
+
+    def addition_in_place(keys: Any, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+        return _product(keys, in_place, name, a, b, c, c, alpha, beta, (c, a, b), {"beta": beta, "alpha": alpha})
+
+    return {name: addition, f"{name}.out": addition_into, f"{name}_": addition_in_place}
+
+
+class _Kernels:
+    """Registered at the first use of the mode, and kept: without the key in a thread's set nothing reaches them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._libraries: list[Any] = []
+
+    def register(self) -> None:
+        with self._lock:
+            if self._libraries:
+                return
+            others = torch.library.Library("_", "IMPL", _KEY)
+            others.fallback(torch.library.fallthrough_kernel, _KEY)
+            aten = torch.library.Library("aten", "IMPL", _KEY)
+            for name, has_addend in (
+                ("mm", False),
+                ("bmm", False),
+                ("addmm", True),
+                ("baddbmm", True),
+                ("addmv", True),
+            ):
+                kernels = _make_kernels(name, getattr(torch.ops.aten, name), has_addend=has_addend)
+                for overload, kernel in kernels.items():
+                    aten.impl(overload, kernel, with_keyset=True)
+            self._libraries = [others, aten]
+
+
+_kernels = _Kernels()
+
+
+# ---------------------------------------------------------------- the mode
+def _keep(x: Any) -> None:
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))
+
+
+def _stash_takes_a_reference() -> bool:
+    """PyTorch before 2.13 gives up a reference that it has not got, for each object that it has kept."""
+    probe = object()
+    before = sys.getrefcount(probe)
+    torch._C._stash_obj_in_tls(_NAME, probe)
+    takes = sys.getrefcount(probe) > before
+    if not takes:
+        _keep(probe)
+    return takes
+
+
+_takes_a_reference = _stash_takes_a_reference()
+
+
+def _current() -> Products | None:
+    """That of this thread."""
+    return _get(_NAME) if _included(_key) else None
+
+
+def _set(products: Products | None) -> None:
+    _kernels.register()
+    if not _takes_a_reference:
+        _keep(products)
+    torch._C._stash_obj_in_tls(_NAME, products)
+    _include(_key, products is not None)
+
+
+def _report(products: Products | None) -> None:
+    if products is not None and products.calls:
+        _logger.info("torch products, %s, %s", products.precision, products)
+
+
+class use(contextlib.ContextDecorator):
+    """Have PyTorch's float32 products on CUDA devices computed by fastlinalg, in a ``with`` block or a function.
+
+    ``mm``, ``addmm``, ``bmm``, ``baddbmm``, ``mv`` and ``addmv``, with ``out=`` and in place, and what PyTorch makes of
+    them: ``matmul``, ``@``, ``linear``, ``einsum``, ``tensordot``, their gradients. Other dtypes and devices are left
+    alone, and so are products that PyTorch is expected to compute faster.
+
+    It holds for the thread that enters it and for the backward passes which that thread starts inside; blocks nest, the
+    innermost counts, and leaving one, by an exception too, restores what was before. A CUDA graph repeats what was
+    captured.
+
+    Parameters
+    ----------
+    precision : {"accurate", "strict"}
+        As for `fastlinalg.matmul`. With "strict" every product goes to fastlinalg, for its order of the sums.
+
+    Examples
+    --------
+    >>> import torch, fastlinalg.torch
+    >>> with fastlinalg.torch.use() as products:
+    ...     y = torch.ones(2, 3) @ torch.ones(3, 2)
+    >>> products.calls
+    {('mm', 'device'): 1}
+    """
+
+    def __init__(self, precision: Precision = "accurate", *, _anywhere: bool = False) -> None:
+        self._make = lambda: Products(precision, _anywhere=_anywhere)
+        self._make()  # refuses a precision that there is not
+        self._entered: list[tuple[Products, Products | None]] = []
+
+    def _recreate_cm(self) -> use:
+        again = use.__new__(use)  # of a function that is called by several threads, or by itself
+        again._make, again._entered = self._make, []
+        return again
+
+    def __enter__(self) -> Products:
+        products, before = self._make(), _current()
+        _set(products)
+        self._entered.append((products, before))
+        return products
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        products, before = self._entered.pop()
+        _set(before)
+        _report(products)
+
+
+def enable(precision: Precision = "accurate") -> Products:
+    """Enter the mode of `use` for the rest of this thread, or until `disable` or the end of the block it is called in.
+
+    Parameters
+    ----------
+    precision : {"accurate", "strict"}
+        As for `use`.
+
+    Returns
+    -------
+    Products
+        Which calls went where, from now on.
+    """
+    products = Products(precision)
+    _set(products)
+    return products
+
+
+def disable() -> None:
+    """Leave the mode in this thread; inside a block of `use` until its end."""
+    _report(_current())
+    _set(None)

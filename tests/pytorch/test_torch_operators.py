@@ -1,0 +1,190 @@
+"""The operators fastlinalg::mm, bmm, addmm and linear, and the functions made of them."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import pytest
+
+from support.torch_mode import close, flt, torch
+
+ops = torch.ops.fastlinalg
+
+
+def _samples(normal):
+    """(operator, the same in PyTorch, arguments, keywords): strides, broadcast addends, stacks and no rows at all."""
+    a, b, c = normal(5, 7, requires_grad=True), normal(7, 3, requires_grad=True), normal(3, requires_grad=True)
+    stacks = normal(2, 5, 7, requires_grad=True), normal(2, 3, 7, requires_grad=True)
+    scaled = {"beta": 2, "alpha": 0.5}
+    functional = torch.nn.functional
+    return [
+        (ops.mm.default, torch.mm, (a, b), {}),
+        (ops.mm.default, torch.mm, (b.mT, a.mT), {}),
+        (ops.bmm.default, torch.bmm, (stacks[0], stacks[1].mT), {}),
+        (ops.addmm.default, torch.addmm, (c, a, b), scaled),
+        (ops.addmm.default, torch.addmm, (normal(5, 1, requires_grad=True), a, b), {}),
+        (ops.addmm.default, torch.addmm, (normal(5, 3, requires_grad=True), a, b), {"beta": 0}),
+        (ops.linear.default, functional.linear, (a, b.mT, c), {}),
+        (ops.linear.default, functional.linear, (stacks[0], stacks[1][0]), {}),
+        (ops.linear.default, functional.linear, (normal(7, requires_grad=True), b.mT, c), {}),
+    ]
+
+
+def _double(x):
+    return x.detach().double().requires_grad_(x.requires_grad)
+
+
+def test_values_and_gradients_are_those_in_float64(normal):
+    for op, reference, given, options in _samples(normal):
+        given = tuple(x.detach().requires_grad_() for x in given)
+        exact = tuple(_double(x) for x in given)
+        got, want = op(*given, **options), reference(*exact, **options)
+        assert got.shape == want.shape and close(got, want, 7), op
+        weights = normal(*got.shape)
+        gradients = torch.autograd.grad((got * weights).sum(), given)
+        exact_gradients = torch.autograd.grad((want * weights.double()).sum(), exact)
+        for got_grad, want_grad in zip(gradients, exact_gradients, strict=True):
+            assert got_grad.shape == want_grad.shape and close(got_grad, want_grad, 7), op
+
+
+@pytest.mark.parametrize("precision", ["accurate", "strict"])
+def test_opcheck(normal, precision):
+    for op, _, given, options in _samples(normal):
+        torch.library.opcheck(op, given, {**options, "precision": precision})
+
+
+def test_gradcheck(normal):
+    """A product is linear in each operand: a large step has no error but that of rounding."""
+    steps = {"eps": 1e-1, "atol": 2e-3, "rtol": 2e-3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it expects float64
+        for op, _, given, options in _samples(normal):
+            tensors = tuple(x.detach().requires_grad_() for x in given)
+            call = lambda *x, op=op, options=options: op(*x, **options)  # noqa: E731
+            assert torch.autograd.gradcheck(call, tensors, **steps)
+            assert torch.autograd.gradgradcheck(call, tensors, **steps)
+
+
+def test_the_backward_pass_has_the_precision_of_the_call(normal, monkeypatch):
+    seen = []
+    core = flt._operators._core
+    product = core.tensor_product
+    monkeypatch.setattr(core, "tensor_product", lambda *given: seen.append(given[-1]) or product(*given))
+    x, w = normal(4, 5, 7, requires_grad=True), normal(3, 7, requires_grad=True)
+    flt.linear(x, w, precision="strict").sum().backward()
+    flt.matmul(x, w.mT, precision="strict").sum().backward()
+    assert seen == ["strict"] * 6
+
+
+# ---------------------------------------------------------------- transforms
+def _mapped(x, dim):
+    return x if dim is None else torch.stack([x, x * 2, x - 1], dim)
+
+
+@pytest.mark.parametrize("dims", [*itertools.product((None, 0, 1, 2), repeat=2)][1:])
+def test_vmap_over_products(normal, dims):
+    a, b = (_mapped(x, dim) for x, dim in zip((normal(5, 7), normal(7, 4)), dims, strict=True))
+    assert close(torch.vmap(flt.matmul, dims)(a, b), torch.vmap(torch.matmul, dims)(a.double(), b.double()), 7)
+
+
+@pytest.mark.parametrize("dims", [*itertools.product((None, 0, 1), repeat=3)][1:])
+def test_vmap_over_sums(normal, dims):
+    for call, reference, operands in (
+        (flt.linear, torch.nn.functional.linear, (normal(5, 7), normal(4, 7), normal(4))),
+        (ops.addmm, torch.addmm, (normal(4), normal(5, 7), normal(7, 4))),
+    ):
+        dims = tuple(dim and min(dim, x.ndim) for x, dim in zip(operands, dims, strict=True))
+        given = [_mapped(x, dim) for x, dim in zip(operands, dims, strict=True)]
+        assert close(torch.vmap(call, dims)(*given), torch.vmap(reference, dims)(*(x.double() for x in given)), 7)
+
+
+def test_vmap_over_stacks(normal):
+    a, b = normal(3, 2, 5, 7), normal(2, 7, 4)
+    assert close(torch.vmap(ops.bmm, (0, None))(a, b), torch.matmul(a.double(), b.double()), 7)
+
+
+def test_gradients_of_functions(normal):
+    def loss(product):
+        return lambda x, y: product(x, y).square().sum()
+
+    a, b = normal(3, 5, 7), normal(7, 4)
+    for transform in (torch.func.grad, lambda f: torch.vmap(torch.func.grad(f), (0, None)), torch.func.jacrev):
+        got = transform(loss(flt.matmul))(a, b)
+        assert close(got, transform(loss(torch.matmul))(a.double(), b.double()), 50)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compiles_without_a_graph_break(normal, dynamic):
+    def function(x, w, v):
+        return (flt.matmul(flt.linear(x, w, v).relu(), w, precision="strict") @ w.mT).square().sum()
+
+    operands = normal(4, 5, 7), normal(3, 7), normal(3)
+    compiled = torch.compile(function, fullgraph=True, dynamic=dynamic)
+    for rows in (4, 3, 2):
+        given = [x.clone().requires_grad_() for x in (operands[0][:rows], *operands[1:])]
+        again = [x.detach().requires_grad_() for x in given]
+        got, want = compiled(*given), function(*again)
+        assert torch.allclose(got, want, rtol=1e-5)
+        for x, y in zip(torch.autograd.grad(got, given), torch.autograd.grad(want, again), strict=True):
+            assert torch.allclose(x, y, rtol=1e-4, atol=1e-3)
+
+
+# ---------------------------------------------------------------- what is taken
+SHAPES = [
+    ((5,), (5,)), ((5,), (5, 3)), ((4, 5), (5,)), ((2, 4, 5), (5,)), ((5,), (2, 5, 3)), ((4, 5), (5, 3)),
+    ((2, 4, 5), (5, 3)), ((4, 5), (2, 5, 3)), ((2, 1, 4, 5), (3, 5, 6)), ((3, 4, 5), (3, 5, 6)), ((0, 4, 5), (0, 5, 6)),
+    ((4, 0), (0, 3)), ((0, 5), (5, 3)), ((2, 1, 1, 5), (1, 3, 5, 1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+def test_matmul_has_the_shapes_of_torch(normal, shapes):
+    a, b = normal(*shapes[0]), normal(*shapes[1])
+    got, want = flt.matmul(a, b), torch.matmul(a.double(), b.double())
+    assert got.shape == want.shape and close(got, want, 5)
+
+
+def test_what_is_refused(normal, device):
+    a, b = normal(5, 7), normal(7, 3)
+    for error, call, words in (
+        (TypeError, lambda: flt.matmul(a.double(), b.double()), "float32.*float64"),
+        (TypeError, lambda: flt.matmul(a, b.half()), "float32.*float16"),
+        (ValueError, lambda: flt.matmul(a, b.mT), r"\(5, 7\) and \(3, 7\)"),
+        (ValueError, lambda: flt.matmul(a, b[0, 0]), "at least 1 dimension"),
+        (ValueError, lambda: flt.matmul(normal(2, 5, 7), normal(3, 7, 2)), "broadcast"),
+        (ValueError, lambda: flt.matmul(a, b, precision="exact"), "'strict' or 'accurate', got 'exact'"),
+        (ValueError, lambda: ops.addmm(normal(4), a, b), r"c has shape \(4,\).*\(5, 3\)"),
+        (ValueError, lambda: ops.mm(a[0], b), "a must have 2 dimensions"),
+        (ValueError, lambda: ops.bmm(normal(2, 5, 7), normal(3, 7, 4)), "broadcast"),
+    ):
+        with pytest.raises(error, match=words):
+            call()
+    if device == "cuda":
+        with pytest.raises(ValueError, match="one place"):
+            flt.matmul(a, b.cpu())
+
+
+def test_autocast_casts_nothing(normal, device):
+    a, b = normal(5, 7), normal(7, 3)
+    with torch.autocast(device, dtype=torch.bfloat16):
+        assert flt.matmul(a, b).dtype == torch.float32
+        with pytest.raises(TypeError, match="bfloat16"):
+            flt.matmul(torch.mm(a, b), b.mT)
+
+
+def test_results_own_their_memory_as_those_of_torch_do(normal):
+    """It can be resized, and kept for other streams."""
+    result = flt.matmul(normal(5, 7), normal(7, 3))
+    result.untyped_storage().resize_(0)
+    assert result.untyped_storage().nbytes() == 0
+
+
+def test_addends_are_not_read_without_beta(normal):
+    a, b = normal(5, 7), normal(7, 3)
+    nan = torch.full((5, 3), float("nan"), device=a.device)
+    assert torch.equal(ops.addmm(nan, a, b, beta=0), ops.mm(a, b))
+
+
+def test_nothing_else_imports_torch(python):
+    python("import sys, fastlinalg, fastlinalg.cli; assert 'torch' not in sys.modules")
