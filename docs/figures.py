@@ -196,6 +196,21 @@ def fallback_us() -> str:
     raise KeyError("no fallback was measured")
 
 
+def notebook(name: str, first: str) -> list[str]:
+    """The cells behind the first one of the line of a notebook's table that begins so."""
+    for line in (ROOT / "docs" / f"{name}.md").read_text().splitlines():
+        if line.startswith(f"| {first}"):
+            return [cell.strip() for cell in line.strip("| ").split("|")][1:]
+    raise KeyError(f"docs/{name}.md: no line {first}")
+
+
+@figure
+def notebook_cells(name: str, count: str, *first: str) -> str:
+    """The first cells of such a line, to be put into a table."""
+    cells = notebook(name, " ".join(first))
+    return " | ".join([" ".join(first), *cells[: int(count)]])
+
+
 # ---------------------------------------------------------------- tables
 
 COUNTERS = {

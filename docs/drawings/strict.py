@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import figures
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -108,4 +109,28 @@ def stream_k(palette: Palette) -> Figure:
     for x in (25, 49):
         axes.plot([x, x], [1.7, 14], color=palette.bad, linewidth=1.2)
     label(axes, palette, 12.5, 15.3, "one line for each block; time runs to the right", fontsize=8)
+    return figure
+
+
+@drawing
+def ends(palette: Palette) -> Figure:
+    """Bars of three kernels, each cut into four parts: before the first copy, before the first FMA, the FMAs, and the
+    sums and stores at the end. At 256 the FMAs are half of the bar, at 1024 most of it.
+    """
+    names = ("last store to the next", "first copy to the first FMA", "along k, to the end", "sums of the groups")
+    rows = [figures.notebook("sgemm_strict", name) for name in names]
+    figure, axes = canvas(palette, 8.2, 2.6, 36, 11.2)
+    parts = (palette.wait, palette.copy, palette.c, palette.bad)
+    for line, (text, column) in enumerate((("256", 0), ("512", 2), ("1024", 4))):
+        cycles = [float(row[column].split(",")[0]) for row in rows]  # of the first group, where there are several
+        scale, x = 28 / sum(cycles), 6.5
+        label(axes, palette, 6, 1.2 + line * 2.6, f"{text}: {sum(cycles) / 1980:.1f} µs", ha="right")
+        for part, colour in zip(cycles, parts, strict=True):
+            bars(axes, palette, 0.4 + line * 2.6, [(x, x + part * scale, colour, f"{part / 1980:.1f}")], 1.7)
+            x += part * scale
+    for number, (text, colour) in enumerate(
+        zip(("launch", "first copies", "FMAs", "sums, stores"), parts, strict=True)
+    ):
+        block(axes, colour, (7 + number * 7, 9.2), 0.9, 0.9)
+        label(axes, palette, 8.3 + number * 7, 9.65, text, ha="left")
     return figure
