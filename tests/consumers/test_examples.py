@@ -60,3 +60,13 @@ def test_the_fall_backs_where_there_is_no_device():
     if fl.cuda.is_available():
         pytest.skip("there is one")
     assert "does not run here" in run("fall_backs")
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_training_in_float32(device, tmp_path):
+    pytest.importorskip("torch", minversion="2.10")
+    curves = tmp_path / "curves.csv"
+    said = run(
+        "train_float32", "--device", device, "--steps", "4", "--width", "32", "--batch", "1", "--csv", str(curves)
+    )
+    assert "each run learns" in said and len(curves.read_text().splitlines()) == 5
