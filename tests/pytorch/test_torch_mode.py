@@ -324,6 +324,20 @@ def test_enable_and_disable(normal):
     assert is_outside()
 
 
+def test_leaving_it_in_a_transformed_function(normal):
+    a = normal(4, 5, 5)
+
+    def leaves(x):
+        y = x @ x
+        flt.disable()
+        return y @ y
+
+    with everywhere() as products:
+        got = torch.vmap(leaves)(a)
+    want = (a.double() @ a.double()) @ (a.double() @ a.double())
+    assert close(got, want, 100) and ours(products) == {"bmm": 1}
+
+
 def test_as_a_decorator(normal):
     seen = []
 

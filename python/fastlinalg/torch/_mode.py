@@ -82,9 +82,11 @@ def _product(
     options: dict[str, Any],
 ) -> Tensor:
     """``alpha * a @ b + beta * c`` into `out`, or what PyTorch makes of ``op(*given, **options)``."""
-    if keys.has(_python):  # a mode or a subclass that is to see the call: what it calls in turn comes here again
-        return op.redispatch(keys & _after, *given, **options)
     products = _get(_NAME)
+    # A Python mode or a subclass is to see the call: what it calls in turn comes here again. And functorch may bring
+    # the key back in a function that has left the mode.
+    if keys.has(_python) or products is None:
+        return op.redispatch(keys & _after, *given, **options)
     result = _core.tensor_product_if_faster(a, b, c, out, alpha, beta, products.precision, products._anywhere)
     why, calls = "", products.calls
     if type(result) is str:
