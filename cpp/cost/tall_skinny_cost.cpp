@@ -19,8 +19,15 @@ double sixteen_factor(const SgemmArgs& left, const TallSkinnyPlan& plan, const T
   return left.n < 16 ? cost.sixteen_fewer : left.b.cs == 1 ? cost.sixteen_aligned : cost.sixteen_transposed;
 }
 
-double slower(const SgemmArgs& left, const TallSkinnyPlan& plan, const TallSkinnyCost& cost) {
-  const double columns = plan.wide            ? (plan.rows && aligned16(left.a) ? cost.wide_aligned : cost.wide)
+// Rows of wide products ask for more than devices before Hopper have.
+double wide_factor(const SgemmArgs& left, const TallSkinnyPlan& plan, const DeviceSpec& device,
+                   const TallSkinnyCost& cost) {
+  const bool halved = plan.rows && device.shared_per_block < std::size_t(capability(90).shared_per_block);
+  return (plan.rows && aligned16(left.a) ? cost.wide_aligned : cost.wide) * (halved ? cost.wide_halved : 1.0);
+}
+
+double slower(const SgemmArgs& left, const TallSkinnyPlan& plan, const DeviceSpec& device, const TallSkinnyCost& cost) {
+  const double columns = plan.wide            ? wide_factor(left, plan, device, cost)
                          : plan.columns == 16 ? sixteen_factor(left, plan, cost)
                                               : 1.0;
   double factor = columns * (aligned16(left.a) ? 1.0 : cost.unaligned) * (plan.panels > 1 ? cost.panels : 1);
@@ -46,7 +53,7 @@ double tall_skinny_us(const SgemmArgs& p, const DeviceSpec& device, const TallSk
   const double rate = bytes > cost.near_l2_bytes ? cost.memory_bytes_per_us : cost.near_bytes_per_us;
   return cost.start_us + without_pdl(device, cost.no_pdl_us) + cost.column_us * plan.columns +
          (plan.splits > 1 ? cost.split_us + 1e-3 * cost.split_ns * plan.splits : 0) +
-         std::max(bytes / rate, in_turn) * slower(left, plan, cost);
+         std::max(bytes / rate, in_turn) * slower(left, plan, device, cost);
 }
 
 }  // namespace fl
