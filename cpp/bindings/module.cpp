@@ -1,5 +1,6 @@
 // The extension module fastlinalg._core.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string_view.h>
 
 #include <cstring>
 
