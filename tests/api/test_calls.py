@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fastlinalg as fl
+from fastlinalg import _core
 from support.accuracy import assert_product, assert_same_bits
 from support.layouts import result
 from support.operands import normal
@@ -269,3 +270,11 @@ def test_refcounts_stay(rng):
                 call()
             before = before or [sys.getrefcount(v) for v in held if v is not None]
         assert before == [sys.getrefcount(v) for v in held if v is not None], f"call {i}"
+
+
+def test_every_argument_of_the_extension_can_be_converted():
+    """A type without a conversion stays a C++ name in the signature, and every call is a TypeError."""
+    for owner in (_core, _core.MatmulPlan, _core.DeviceArray, _core.DeviceBuffer):
+        for name in dir(owner):
+            signature = getattr(getattr(owner, name), "__doc__", None) or ""
+            assert "std::" not in signature and "fl::" not in signature, f"{name}: {signature}"
