@@ -68,6 +68,19 @@ class Products:
 _get = torch._C._get_obj_in_tls
 
 
+def _leave(keys: Any, op: Any, given: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
+    return op.redispatch(keys & _after, *given, **options)
+
+
+def _leave_to_tracing(keys: Any, op: Any, given: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
+    """What traces a tensor without memory in Python has to begin before all keys."""
+    _include(_key, False)
+    try:
+        return op(*given, **options)
+    finally:
+        _include(_key, True)
+
+
 def _product(
     keys: Any,
     op: Any,
@@ -86,16 +99,13 @@ def _product(
     # A Python mode or a subclass is to see the call: what it calls in turn comes here again. And functorch may bring
     # the key back in a function that has left the mode.
     if keys.has(_python) or products is None:
-        return op.redispatch(keys & _after, *given, **options)
+        return _leave(keys, op, given, options)
     result = _core.tensor_product_if_faster(a, b, c, out, alpha, beta, products.precision, products._anywhere)
     why, calls = "", products.calls
     if type(result) is str:
         why = result
-        _include(_key, False)
-        try:
-            result = op(*given, **options)
-        finally:
-            _include(_key, True)
+        leave = _leave if why != "no memory" else _leave_to_tracing
+        result = leave(keys, op, given, options)
     calls[name, why] = calls.get((name, why), 0) + 1
     return result
 
