@@ -164,6 +164,17 @@ double cost_us(const SgemmArgs& p, const SliceTile& tile, const DeviceSpec& devi
          double(most) * (1e-3 * cost.tile_ns + 1e-6 * k_ps * k * copies);
 }
 
+double cost_us(const SgemmArgs& call, const MixedTile& tile, const DeviceSpec& device, const MixedCost& cost) {
+  const CopyCost copy = copy_cost(device);
+  const SgemmArgs p = turned(call, tile);
+  const int splits = split_k_plan(call, tile).splits;
+  const double most = double(ceil_div(tiles_of(p, tile) * splits, int64_t{device.multiprocessors}));
+  const double k = double(mixed_range(p.k, splits));
+  return 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns)) + 1e-6 * cost.block_k_ps * k +
+         (splits > 1 ? reduction_us(p, splits, device, copy) : 0.0) +
+         most * (1e-3 * cost.tile_ns + 1e-6 * cost.k_ps * k * copy_factor(p, tile.BM, tile.BN, false, copy));
+}
+
 double cost_us(const SgemmArgs& p, const WarpTile& tile, const DeviceSpec& device, const WarpTileCost& cost) {
   const int64_t tiles = tiles_of(p, tile), multiprocessors = device.multiprocessors;
   const double k = double(ceil_div(p.k, 16) * 16);

@@ -35,6 +35,11 @@ FL_COEFFICIENTS(SliceCost, start_ns, tile_ns, block_k_ps, k_ps, turned_a, turned
 double cost_us(const SgemmArgs& p, const SliceTile& tile, const DeviceSpec& device, const SliceCost& cost);
 SliceCost coefficients_of(const SliceTile&);
 
+// The same as for interleaved ones; k_ps longer by what copies of 4 bytes take.
+FL_COEFFICIENTS(MixedCost, start_ns, tile_ns, block_k_ps, k_ps, no_pdl_ns);
+double cost_us(const SgemmArgs& p, const MixedTile& tile, const DeviceSpec& device, const MixedCost& cost);
+MixedCost coefficients_of(const MixedTile&);
+
 // A tile takes warp_k_ps per element of k by itself and adds tile_ns and k_ps to what its multiprocessor has to do.
 FL_COEFFICIENTS(WarpTileCost, start_ns, warp_k_ps, tile_ns, k_ps, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const WarpTile& tile, const DeviceSpec& device, const WarpTileCost& cost);

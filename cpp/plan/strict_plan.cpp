@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/reference_device.h"
+#include "plan/tall_skinny_plan.h"
 
 namespace fl {
 namespace {
@@ -16,6 +17,8 @@ constexpr double INTERLEAVED_TILE_US = 0.6, INTERLEAVED_LATENCY_US = 0.27;  // t
 constexpr double INTERLEAVED_STEP_US = 0.1, INTERLEAVED_OUTPUT_US = 0.168e-3;
 constexpr double STREAM_K_US = 10;  // what stream-K costs besides
 
+constexpr double MIXED_TILE_US = 1, MIXED_K_US = 3e-3, MIXED_OUTPUT_K_US = 5.8e-6;  // the latter two of a k
+constexpr int64_t MIXED_MOST_TILES = 3 * PLAN_MULTIPROCESSORS, MIXED_MOST_WAVES = 6;
 constexpr double SLICES_TILE_US = 3.2, SLICES_K_US = 1e-3, SLICES_OUTPUT_K_US = 8.2e-6;  // the latter two of a k
 
 template <class Tile>
@@ -54,6 +57,10 @@ int64_t depth_of_splits(int64_t k, int64_t groups, bool line_by_line, int64_t sp
 
 int64_t slices_depth(int64_t k, int splits) {
   return slices_range(k, splits) / SliceTile::K_GROUPS + SliceTile::K_GROUPS - 1 + to_meet(splits);
+}
+
+int64_t mixed_depth(int64_t k, int64_t groups, int splits) {
+  return mixed_range(k, splits) / groups + groups - 1 + to_meet(splits);
 }
 
 // The fewest ranges that keep such a depth within the limit on accurate products, if at most `most` can.
@@ -129,6 +136,24 @@ SplitKPlan split_k_plan(const SgemmArgs& p, const SliceTile& tile) {
   return plan;
 }
 
+SgemmArgs turned(const SgemmArgs& p, const MixedTile& tile) { return tile.tall() ? long_operand_left(p) : p; }
+
+SplitKPlan split_k_plan(const SgemmArgs& call, const MixedTile& tile) {
+  const SgemmArgs p = turned(call, tile);
+  SplitKPlan plan{1, ceil_div(p.n, 4) * 4};
+  const int64_t tiles = tiles_of(p, tile), units = ceil_div(p.k, MixedTile::K_UNIT);
+  if (tiles > MIXED_MOST_TILES || units < 8) return plan;
+  const int64_t most = units / 4, limit = deepest_allowed(p);
+  int64_t fewest = 1;
+  while (fewest < most && mixed_depth(p.k, tile.k_groups, int(fewest)) > limit) ++fewest;
+  const double k_us = MIXED_OUTPUT_K_US * double(tile.BM * tile.BN);
+  plan.splits = least_of_waves(tiles, units, MIXED_MOST_WAVES, fewest, most, [&](int64_t splits, double waves) {
+    const double range = double(mixed_range(p.k, int(splits)));
+    return range * MIXED_K_US + waves * (MIXED_TILE_US + range * k_us) + reduction_us(p, splits);
+  });
+  return plan;
+}
+
 bool stream_k_pays(const SgemmArgs& p, const PipelinedTile& tile, int64_t blocks) {
   const int64_t tiles = tiles_of(p, tile), rest = tiles % blocks, steps = ceil_div(p.k, STEP);
   if (blocks > most_blocks(tile) || tiles < blocks || rest == 0 || steps > 1 << 20) return false;
@@ -184,6 +209,10 @@ int64_t accumulation_depth(const SgemmArgs& p, const SliceTile& tile) {
   return slices_depth(p.k, split_k_plan(p, tile).splits);
 }
 
+int64_t accumulation_depth(const SgemmArgs& p, const MixedTile& tile) {
+  return mixed_depth(p.k, tile.k_groups, split_k_plan(p, tile).splits);
+}
+
 std::size_t workspace_bytes(const SgemmArgs& p, const PipelinedTile& tile) {
   const SplitKPlan plan = split_k_plan(p, tile);
   return plan.splits > 1 ? split_k_bytes(p, plan) : stream_k_bytes(p, tile);
@@ -195,6 +224,10 @@ std::size_t workspace_bytes(const SgemmArgs& p, const InterleavedTile& tile) {
 
 std::size_t workspace_bytes(const SgemmArgs& p, const SliceTile& tile) {
   return split_k_bytes(p, split_k_plan(p, tile));
+}
+
+std::size_t workspace_bytes(const SgemmArgs& p, const MixedTile& tile) {
+  return split_k_bytes(turned(p, tile), split_k_plan(p, tile));
 }
 
 }  // namespace fl

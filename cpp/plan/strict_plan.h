@@ -21,10 +21,17 @@ struct SplitKPlan {
 SplitKPlan split_k_plan(const SgemmArgs& p, const PipelinedTile& tile);
 SplitKPlan split_k_plan(const SgemmArgs& p, const InterleavedTile& tile);
 SplitKPlan split_k_plan(const SgemmArgs& p, const SliceTile& tile);
+SplitKPlan split_k_plan(const SgemmArgs& p, const MixedTile& tile);
 // The k of each range but the last, whole steps of such a tile.
 constexpr int64_t slices_range(int64_t k, int splits) {
   return ceil_div(ceil_div(k, SliceTile::BK), splits) * SliceTile::BK;
 }
+// The k of each range but the last, for such a tile; and the call as it is computed: a tall tile's long side is the
+// longer one.
+constexpr int64_t mixed_range(int64_t k, int splits) {
+  return ceil_div(ceil_div(k, MixedTile::K_UNIT), splits) * MixedTile::K_UNIT;
+}
+SgemmArgs turned(const SgemmArgs& p, const MixedTile& tile);
 
 // Stream-K: whether tiles that come to no whole number of waves of `blocks` are shared out evenly (stream_k.cuh). No
 // bits depend on it.
@@ -50,11 +57,13 @@ int64_t accumulation_depth(const SgemmArgs& p, const PipelinedTile& tile);
 int64_t accumulation_depth(const SgemmArgs& p, const ClusterSplitKTile& tile);
 int64_t accumulation_depth(const SgemmArgs& p, const InterleavedTile& tile);
 int64_t accumulation_depth(const SgemmArgs& p, const SliceTile& tile);
+int64_t accumulation_depth(const SgemmArgs& p, const MixedTile& tile);
 inline int64_t accumulation_depth(const SgemmArgs& p, const WarpTile&) { return sequential_depth(p); }
 
 std::size_t workspace_bytes(const SgemmArgs& p, const PipelinedTile& tile);
 std::size_t workspace_bytes(const SgemmArgs& p, const InterleavedTile& tile);
 std::size_t workspace_bytes(const SgemmArgs& p, const SliceTile& tile);
+std::size_t workspace_bytes(const SgemmArgs& p, const MixedTile& tile);
 constexpr std::size_t workspace_bytes(const SgemmArgs&, const ClusterSplitKTile&) { return 0; }
 constexpr std::size_t workspace_bytes(const SgemmArgs&, const WarpTile&) { return 0; }
 

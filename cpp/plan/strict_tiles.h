@@ -307,6 +307,54 @@ inline constexpr InterleavedTile strict_32x64i4{.BM = 32, .BN = 64, .TM = 4, .TN
 inline constexpr InterleavedTile strict_64x64i2{.BM = 64, .BN = 64, .TM = 8, .TN = 4, .k_groups = 2};
 inline constexpr InterleavedTile strict_64x128i2{.BM = 64, .BN = 128, .TM = 8, .TN = 8, .k_groups = 2, .blocks = 2};
 
+// ---------------------------------------------------------------- copies between FMAs (sgemm_strict_mixed.cu)
+// Few warps to a block and several blocks to a multiprocessor. All warps copy and multiply, and each copy of a step has
+// a place of its own between the FMAs. Groups take every k_groups-th line of each step, as in interleaved ones.
+struct MixedTile {
+  int BM, BN, BK, TM, TN;
+  int k_groups;
+  int stages;
+  int blocks;               // on a multiprocessor at a time, as far as registers go
+  bool one_buffer = false;  // of fragments
+
+  static constexpr int K_UNIT = 16;  // ranges of k are whole ones
+  constexpr int warps_n() const { return BN / (4 * TN); }
+  constexpr int group_threads() const { return BM / (8 * TM) * warps_n() * 32; }
+  constexpr int threads() const { return group_threads() * k_groups; }
+  constexpr int stage_bytes() const { return padded_bytes(BK, BM) + padded_bytes(BK, BN); }
+  constexpr int pipeline_bytes() const { return stages * stage_bytes(); }
+  constexpr int sums_bytes() const { return padded_bytes(BM, BN); }  // of a group, in the place of the pipeline
+  constexpr int shared_bytes() const {
+    return pipeline_bytes() > k_groups * sums_bytes() ? pipeline_bytes() : k_groups * sums_bytes();
+  }
+  constexpr bool tall() const { return BN <= 16; }  // for few columns, and turned round for few rows
+
+  constexpr TileFault fault() const {
+    if (BM % (8 * TM) != 0 || BN % (4 * TN) != 0) return TileFault::cover;
+    if (TM % 4 != 0 || TN % 4 != 0) return TileFault::fours;
+    if (BK % k_groups != 0 || K_UNIT % k_groups != 0 || (!one_buffer && BK / k_groups % 2 != 0)) return TileFault::step;
+    if (threads() != 128 && threads() != 256) return TileFault::threads;
+    if (stages < 2) return TileFault::stages;
+    if (shared_bytes() > SMALLEST_BLOCK_SHARED) return TileFault::shared_memory;
+    if (blocks * (shared_bytes() + SYSTEM_SHARED) > SM_SHARED) return TileFault::shared_memory;
+    return TileFault::none;
+  }
+  constexpr TileName name() const { return TileName(BM, BN).shared("m", k_groups); }
+};
+
+// clang-format off
+inline constexpr MixedTile strict_64x16m4{
+    .BM = 64, .BN = 16, .BK = 32, .TM = 8, .TN = 4, .k_groups = 4, .stages = 3, .blocks = 4};
+inline constexpr MixedTile strict_64x48m4{
+    .BM = 64, .BN = 48, .BK = 32, .TM = 8, .TN = 12, .k_groups = 4, .stages = 3, .blocks = 3, .one_buffer = true};
+inline constexpr MixedTile strict_64x64m4{
+    .BM = 64, .BN = 64, .BK = 32, .TM = 8, .TN = 8, .k_groups = 4, .stages = 3, .blocks = 2, .one_buffer = true};
+inline constexpr MixedTile strict_96x64m2{
+    .BM = 96, .BN = 64, .BK = 32, .TM = 12, .TN = 8, .k_groups = 2, .stages = 3, .blocks = 3, .one_buffer = true};
+inline constexpr MixedTile strict_64x128m2{
+    .BM = 64, .BN = 128, .BK = 16, .TM = 8, .TN = 8, .k_groups = 2, .stages = 4, .blocks = 2};
+// clang-format on
+
 // ---------------------------------------------------------------- slices of a step (sgemm_strict_slices.cu)
 // Eight warps to a tile. Each multiplies all of it, over a slice of every step along k. For devices without clusters:
 // within the shared memory that all of them give a block, and by way of registers, with one stage, within that of 7.5.

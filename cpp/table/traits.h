@@ -36,6 +36,9 @@ constexpr Traits traits_of(const InterleavedTile& tile) {
 constexpr Traits traits_of(const SliceTile& tile) {
   return {.tile_rows = tile.BM, .tile_cols = tile.BN, .split_k = true};
 }
+constexpr Traits traits_of(const MixedTile& tile) {
+  return {.tile_rows = tile.BM, .tile_cols = tile.BN, .split_k = true};
+}
 constexpr Traits traits_of(const WarpTile& tile) { return {.tile_rows = tile.BM, .tile_cols = tile.BN}; }
 
 constexpr Traits traits_of(const LadderTile& tile) {
