@@ -400,12 +400,16 @@ struct WarpTile {
   constexpr int warps_per_sm() const { return warps * blocks; }
   constexpr int stage_bytes() const { return padded_bytes(BM, BK) + padded_bytes(BK, BN); }
   constexpr int pipeline_bytes() const { return stages * stage_bytes(); }
-  constexpr int shared_bytes() const { return warps * (pipeline_bytes() + STAGING_BYTES); }
+  // By way of registers, where copies are not asynchronous, one stage is enough.
+  constexpr int shared_bytes(bool async) const {
+    return warps * ((async ? pipeline_bytes() : stage_bytes()) + STAGING_BYTES);
+  }
 
   constexpr TileFault fault() const {
     if (BM % 8 != 0 || BN % 16 != 0) return TileFault::cover;
     if (BK % 4 != 0) return TileFault::step;
-    if (blocks * (shared_bytes() + SYSTEM_SHARED) > SM_SHARED || shared_bytes() > SMALLEST_BLOCK_SHARED)
+    if (blocks * (shared_bytes(true) + SYSTEM_SHARED) > SM_SHARED) return TileFault::shared_memory;
+    if (shared_bytes(true) > SMALLEST_BLOCK_SHARED || shared_bytes(false) > capability(75).shared_per_block)
       return TileFault::shared_memory;
     return TileFault::none;
   }

@@ -35,7 +35,8 @@ template <const auto& TILE>
 constexpr bool fits(Needs needs) {
   const int limit = least_shared_per_block(needs_row(needs).features);
   if constexpr (requires { TILE.shared_bytes(); }) return TILE.shared_bytes() <= limit;
-  else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(TILE)>, SliceTile>)
+  else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(TILE)>, SliceTile> ||
+                     std::is_same_v<std::remove_cvref_t<decltype(TILE)>, WarpTile>)
     return TILE.shared_bytes(false) <= limit && TILE.shared_bytes(true) <= least_shared_per_block(feature_cp_async);
   else return TILE.shared_bytes(false) <= limit && TILE.shared_bytes(true) <= limit;
 }

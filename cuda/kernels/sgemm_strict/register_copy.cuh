@@ -56,7 +56,7 @@ class RegisterCopy {
   enum class Way : int { by16, by4, transposed, transposed16 };
   static constexpr bool FOURS = LEN % (THREADS / 2) == 0;
   // What neighbouring threads cover, in floats; by 16-byte copies so many that the lines are whole rounds.
-  static constexpr int UNIT = 32, UNIT16 = LINES % (THREADS * 4 / UNIT) == 0 ? UNIT : 2 * UNIT;
+  static constexpr int UNIT = LEN % 32 == 0 ? 32 : 16, UNIT16 = LINES % (THREADS * 4 / UNIT) == 0 ? UNIT : 2 * UNIT;
   static_assert(LEN % UNIT == 0);
   Way way_;
   int line_, col_;

@@ -12,6 +12,7 @@
 // one stage, and other blocks to fill the wait, 201 x 441 x 57 took 6.3 instead of 4.7 us; large products the same.
 // Ascending k, one chain of FMAs for each output.
 #include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/sgemm_strict/register_copy.cuh"
 #include "cuda/kernels/sgemm_strict/tile_copy.cuh"
 #include "cuda/kernels/sgemm_strict/tile_epilogue.cuh"
 #include "plan/strict_plan.h"
@@ -23,7 +24,13 @@ template <ShortKTile TILE>
 struct ShortK {
   static_assert(must_be_sound<TILE>());
   static constexpr int BM = TILE.BM, BN = TILE.BN, BK = TILE.BK, TM = TILE.TM, TN = TILE.TN();
-  static constexpr int STAGES = TILE.stages, BLOCKS = TILE.blocks, THREADS = TILE.threads();
+  static constexpr int STAGES = TILE.stages, THREADS = TILE.threads();
+  // Code for less than 8.0 knows no asynchronous copies, and its registers hold what is under way.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  static constexpr int BLOCKS = 1;
+#else
+  static constexpr int BLOCKS = TILE.blocks;
+#endif
   using CopyA = TileCopy<BK, BM, THREADS, Tail::none>;
   using CopyB = TileCopy<BK, BN, THREADS, Tail::none>;
   static constexpr int STAGE_BYTES = TILE.stage_bytes(), SHARED_BYTES = TILE.shared_bytes();
@@ -77,6 +84,53 @@ __device__ __forceinline__ void write_tile(const SgemmArgs& p, const float (&acc
   }
 }
 
+// Stores a lane's outputs of a tile whose corner is (row, col) of C, of which so many rows and columns exist.
+template <class T>
+__device__ __forceinline__ void store_tile(const SgemmArgs& p, const Tile& tile, const float (&acc)[T::TM][T::TN],
+                                           int tile_rows, int tile_cols, int warp, int lane) {
+  const int rows = tile_rows - warp * T::TM, cols = tile_cols - lane;
+  const int64_t row = tile.row * T::BM + warp * T::TM, col = tile.col * T::BN + lane;
+  float* c = p.c.data + tile.batch * p.c.bs + row * p.c.rs + col;
+  if (p.beta != 0.0f) write_tile<T, false, true>(p, acc, c, rows, cols);
+  else if (tile_rows == T::BM && tile_cols == T::BN) write_tile<T, true, false>(p, acc, c, rows, cols);
+  else write_tile<T, false, false>(p, acc, c, rows, cols);
+}
+
+// Without asynchronous copies: the loads of a step wait in registers while the one before it is multiplied, and one
+// stage is enough.
+template <class T>
+__device__ __forceinline__ void block_by_registers(const SgemmArgs& p, const ShortKPlan& plan) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  const uint32_t a_tile = ptx::shared_address(memory), b_tile = a_tile + T::CopyA::BYTES;
+  const int t = threadIdx.x, lane = t % 32, warp = t / 32;
+  const Tile tile = plan.grid.tile(blockIdx.x);
+  const int64_t row = tile.row * T::BM, col = tile.col * T::BN;
+  RegisterCopy<T::BK, T::BM, T::THREADS> a(plan.a, first_of(plan.a, tile.batch, 0, row), minus_zeros, t);
+  RegisterCopy<T::BK, T::BN, T::THREADS> b(plan.b, first_of(plan.b, tile.batch, 0, col), plus_zeros, t);
+  a.length = static_cast<int>(min(p.m - row, int64_t{T::BM}));
+  b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
+  pdl_wait();
+  const auto fetch = [&](int64_t k) {
+    a.lines = b.lines = k_left(p.k - k, T::BK);
+    a.fetch();
+    b.fetch();
+    a.next_lines();
+    b.next_lines();
+  };
+  if (p.k > 0) fetch(0);
+  float acc[T::TM][T::TN] = {};
+#pragma unroll 1
+  for (int64_t k = 0; k < p.k; k += T::BK) {
+    a(a_tile);
+    b(b_tile);
+    __syncthreads();
+    if (k + T::BK < p.k) fetch(k + T::BK);
+    multiply_stage<T>(acc, a_tile + warp * T::TM * 4, b_tile + lane * 4, k_left(p.k - k, T::BK));
+    __syncthreads();
+  }
+  store_tile<T>(p, tile, acc, a.length, b.length, warp, lane);
+}
+
 template <class T>
 __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
     strict_short_k_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ ShortKPlan plan) {
@@ -119,21 +173,28 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
     from = from + 1 == T::STAGES ? 0 : from + 1;
   }
   if (T::FILLS) pdl_launch_next();  // of few blocks some would find the next kernel's in their place
-  const int rows = a.length - warp * T::TM, cols = b.length - lane;
-  float* c = p.c.data + tile.batch * p.c.bs + (row + warp * T::TM) * p.c.rs + col + lane;
-  if (p.beta != 0.0f) write_tile<T, false, true>(p, acc, c, rows, cols);
-  else if (a.length == T::BM && b.length == T::BN) write_tile<T, true, false>(p, acc, c, rows, cols);
-  else write_tile<T, false, false>(p, acc, c, rows, cols);
+  store_tile<T>(p, tile, acc, a.length, b.length, warp, lane);
 #else
-  not_for_this_target();
+  block_by_registers<T>(p, plan);
 #endif
+}
+
+// For devices that have none. Code for them is such a kernel by either name.
+template <class T>
+__global__ void __launch_bounds__(T::THREADS)
+    strict_short_k_by_registers_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ ShortKPlan plan) {
+  block_by_registers<T>(p, plan);
 }
 
 template <class T>
 void launch(const SgemmArgs& p, const Context& ctx) {
   const ShortKPlan plan{operand(p.a, p.a.cs, p.a.rs), operand(p.b, p.b.rs, p.b.cs),
                         TileGrid(p.m, p.n, p.batch, T::BM, T::BN)};
-  launch_kernel<strict_short_k_kernel<T>>({plan.grid.blocks(), T::THREADS, T::SHARED_BYTES}, ctx, p, plan);
+  if (ctx.device->has(feature_cp_async))
+    launch_kernel<strict_short_k_kernel<T>>({plan.grid.blocks(), T::THREADS, T::SHARED_BYTES}, ctx, p, plan);
+  else
+    launch_kernel<strict_short_k_by_registers_kernel<T>>({plan.grid.blocks(), T::THREADS, T::STAGE_BYTES}, ctx, p,
+                                                         plan);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 //
 // Bound: memory, 12 bytes an element of three square matrices.
 #include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/sgemm_strict/register_copy.cuh"
 #include "cuda/kernels/sgemm_strict/tile_copy.cuh"
 #include "cuda/kernels/sgemm_strict/tile_epilogue.cuh"
 
@@ -23,11 +24,17 @@ struct TileOfAWarp {
   static_assert(must_be_sound<TILE>());
   static constexpr bool C16 = ALIGNED;
   static constexpr int BM = TILE.BM, BN = TILE.BN, BK = TILE.BK, TM = TILE.TM(), TN = TILE.TN();
-  static constexpr int STAGES = TILE.stages, WARPS = TILE.warps, BLOCKS = TILE.blocks, THREADS = TILE.threads();
+  static constexpr int STAGES = TILE.stages, WARPS = TILE.warps, THREADS = TILE.threads();
+  // Code for less than 8.0 knows no asynchronous copies, and its registers hold what is under way.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  static constexpr int BLOCKS = 1;
+#else
+  static constexpr int BLOCKS = TILE.blocks;
+#endif
   using CopyA = TileCopy<BM, BK, 32, Tail::of_columns>;
   using CopyB = TileCopy<BK, BN, 32, Tail::of_lines, 1, false, true>;  // all tiles of a tall product have one B
   static constexpr int STAGE_BYTES = TILE.stage_bytes(), PIPELINE_BYTES = TILE.pipeline_bytes(),
-                       SHARED_BYTES = TILE.shared_bytes();
+                       SHARED_BYTES = TILE.shared_bytes(true), ONE_STAGE_BYTES = TILE.shared_bytes(false);
 };
 
 struct WarpTilePlan {
@@ -88,6 +95,71 @@ __device__ __forceinline__ void multiply_stage(float (&acc)[T::TM][T::TN], uint3
   }
 }
 
+// Stores the sums of a tile.
+template <class T>
+__device__ __forceinline__ void store_tile(const SgemmArgs& p, const Tile& tile, const float (&acc)[T::TM][T::TN],
+                                           const WarpStaging& staging, int lane_id) {
+  const Lane lane(lane_id);
+  const Corner at = corner(p, tile.batch, tile.row * T::BM, tile.col * T::BN);
+#pragma unroll
+  for (int i = 0; i < T::TM; ++i) {
+    float* row = at.c + (i * 8 + lane.row) * p.c.rs + lane.col * 4;
+    const int exist = i * 8 + lane.row < at.rows ? at.cols - lane.col * 4 : 0;
+#pragma unroll
+    for (int j = 0; j < T::TN; j += 4) {
+      const float4 sum = {acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]};
+      if constexpr (T::C16) put4(p, row + j * 4, exist - j * 4, sum);
+      else staging.put(p, at, i * 8, 1, j * 4, lane_id, sum);
+    }
+  }
+}
+
+// Without asynchronous copies the loads of a stage wait in registers while the one before it is multiplied.
+template <class T>
+struct WarpStage {
+  RegisterCopy<T::BM, T::BK, 32> a;
+  RegisterCopy<T::BK, T::BN, 32> b;
+
+  __device__ __forceinline__ WarpStage(const SgemmArgs& p, const WarpTilePlan& plan, const WarpWalk<T>& walk,
+                                       const Tile& tile, int lane)
+      : a(plan.a, first_of(plan.a, tile.batch, tile.row * T::BM, walk.k), minus_zeros, lane),
+        b(plan.b, first_of(plan.b, tile.batch, walk.k, tile.col * T::BN), plus_zeros, lane) {
+    a.lines = static_cast<int>(min(p.m - tile.row * T::BM, int64_t{T::BM}));
+    b.length = static_cast<int>(min(p.n - tile.col * T::BN, int64_t{T::BN}));
+    a.length = b.lines = k_left(p.k - walk.k, T::BK);
+    a.fetch();
+    b.fetch();
+  }
+};
+
+template <class T>
+__device__ __forceinline__ void block_by_registers(const SgemmArgs& p, const WarpTilePlan& plan) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  const int warp = threadIdx.x / 32, lane_id = threadIdx.x % 32;
+  const uint32_t shared = ptx::shared_address(memory), stage = shared + warp * T::STAGE_BYTES;
+  const WarpStaging staging{shared + T::WARPS * T::STAGE_BYTES + warp * STAGING_BYTES};
+  WarpWalk<T> walk{blockIdx.x * T::WARPS + warp, gridDim.x * T::WARPS};
+  pdl_wait();
+  const auto fetch = [&] { return WarpStage<T>(p, plan, walk, plan.grid.tile(walk.tile), lane_id); };
+  if (walk.tile >= plan.grid.total) return;
+  WarpStage<T> next = fetch();
+#pragma unroll 1
+  for (unsigned number = walk.tile; number < plan.grid.total; number += walk.by) {
+    float acc[T::TM][T::TN] = {};
+#pragma unroll 1
+    for (int64_t k = 0; k < p.k; k += T::BK) {
+      __syncwarp();  // all lanes have read the stage
+      next.a(stage);
+      next.b(stage + T::CopyA::BYTES);
+      __syncwarp();
+      walk.next(p);
+      if (walk.tile < plan.grid.total) next = fetch();
+      multiply_stage<T>(acc, stage, Lane(lane_id));
+    }
+    store_tile<T>(p, plan.grid.tile(number), acc, staging, lane_id);
+  }
+}
+
 template <class T>
 __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
     strict_warp_tile_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ WarpTilePlan plan) {
@@ -118,34 +190,33 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
       multiply_stage<T>(acc, pipeline + from * T::STAGE_BYTES, lane);
       from = from + 1 == T::STAGES ? 0 : from + 1;
     }
-    const Tile tile = plan.grid.tile(number);
-    const Corner at = corner(p, tile.batch, tile.row * T::BM, tile.col * T::BN);
-#pragma unroll
-    for (int i = 0; i < T::TM; ++i) {
-      float* row = at.c + (i * 8 + lane.row) * p.c.rs + lane.col * 4;
-      const int exist = i * 8 + lane.row < at.rows ? at.cols - lane.col * 4 : 0;
-#pragma unroll
-      for (int j = 0; j < T::TN; j += 4) {
-        const float4 sum = {acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]};
-        if constexpr (T::C16) put4(p, row + j * 4, exist - j * 4, sum);
-        else staging.put(p, at, i * 8, 1, j * 4, lane_id, sum);
-      }
-    }
+    store_tile<T>(p, plan.grid.tile(number), acc, staging, lane_id);
   }
 #else
-  not_for_this_target();
+  block_by_registers<T>(p, plan);
 #endif
+}
+
+// For devices that have none. Code for them is such a kernel by either name.
+template <class T>
+__global__ void __launch_bounds__(T::THREADS)
+    strict_warp_tile_by_registers_kernel(const __grid_constant__ SgemmArgs p,
+                                         const __grid_constant__ WarpTilePlan plan) {
+  block_by_registers<T>(p, plan);
 }
 
 template <class T>
 void launch(const SgemmArgs& p, const Context& ctx) {
   const WarpTilePlan plan{operand(p.a, p.a.rs, p.a.cs), operand(p.b, p.b.rs, p.b.cs),
                           TileGrid(p.m, p.n, p.batch, T::BM, T::BN)};
-  const int64_t fitting = int64_t(ctx.device->shared_per_sm) / (T::SHARED_BYTES + SYSTEM_SHARED);
+  const bool async = ctx.device->has(feature_cp_async);
+  const int shared = async ? T::SHARED_BYTES : T::ONE_STAGE_BYTES;
+  const int64_t fitting = int64_t(ctx.device->shared_per_sm) / (shared + (async ? SYSTEM_SHARED : 0));
   const int64_t wanted = ceil_div(int64_t{plan.grid.blocks()}, T::WARPS);
   const int64_t most = (fitting < T::BLOCKS ? fitting : T::BLOCKS) * int64_t{ctx.sm_count};
-  launch_kernel<strict_warp_tile_kernel<T>>({unsigned(wanted < most ? wanted : most), T::THREADS, T::SHARED_BYTES}, ctx,
-                                            p, plan);
+  const auto blocks = static_cast<unsigned>(wanted < most ? wanted : most);
+  if (async) launch_kernel<strict_warp_tile_kernel<T>>({blocks, T::THREADS, shared}, ctx, p, plan);
+  else launch_kernel<strict_warp_tile_by_registers_kernel<T>>({blocks, T::THREADS, shared}, ctx, p, plan);
 }
 
 template <WarpTile TILE>
