@@ -1,6 +1,11 @@
 #include "runtime/result_memory.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <string>
 
 #include "core/errors.h"
@@ -9,7 +14,26 @@
 namespace fl {
 namespace {
 
-constexpr std::size_t most_kept = std::size_t(256) << 20;
+// A 32nd of the memory that this process may use, within limits.
+std::size_t bound() {
+  constexpr std::size_t least = std::size_t(256) << 20, most = std::size_t(4) << 30;
+  const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+  std::size_t memory = pages > 0 && page > 0 ? std::size_t(pages) * std::size_t(page) : 0;
+  if (FILE* file = std::fopen("/sys/fs/cgroup/memory.max", "r")) {  // cgroup v2: a number, or "max"
+    unsigned long long limit = 0;
+    if (std::fscanf(file, "%llu", &limit) == 1) memory = std::min<std::size_t>(memory, limit);
+    std::fclose(file);
+  }
+  return std::clamp(memory / 32 / huge_page * huge_page, least, most);
+}
+
+std::atomic<std::size_t> known{0};  // 0: not asked yet
+
+std::size_t most_kept() {
+  std::size_t bytes = known.load(std::memory_order_relaxed);
+  if (!bytes) known.store(bytes = bound(), std::memory_order_relaxed);
+  return bytes;
+}
 
 // No lock: one could be held by another thread at the moment of a fork. A kept block carries its size in its first
 // bytes, so that a place is a single word.
@@ -47,12 +71,22 @@ ResultBlock take_kept(std::size_t capacity) {
   return {};
 }
 
+// The system may take the pages back as soon as it needs memory, and until then they are as they were: to say so takes
+// 0.5 ms for 1 GiB. Not the first one, where the capacity stands.
+void offer_to_system(Kept* block, std::size_t capacity) {
+#ifdef MADV_FREE
+  if (capacity > huge_page) ::madvise(reinterpret_cast<char*>(block) + huge_page, capacity - huge_page, MADV_FREE);
+#else
+  static_cast<void>(block), static_cast<void>(capacity);
+#endif
+}
+
 }  // namespace
 
 ResultBlock take_result_block(std::size_t bytes) {
   const std::size_t capacity = (bytes + huge_page - 1) / huge_page * huge_page;
   ResultBlock block;
-  if (capacity >= bytes && capacity <= most_kept) block = take_kept(capacity);
+  if (capacity >= bytes && capacity <= most_kept()) block = take_kept(capacity);
   if (!block.data && capacity >= bytes) block = {map_huge_pages(capacity), capacity};
   if (!block.data) throw OutOfMemory("could not allocate " + std::to_string(bytes) + " bytes for the result");
   return block;
@@ -63,13 +97,16 @@ void trim_result_memory() noexcept {
     if (Kept* const block = place.exchange(nullptr, std::memory_order_acq_rel)) unmap(block, block->capacity);
 }
 
+KeptResults kept_results() noexcept { return {kept_bytes.load(std::memory_order_relaxed), most_kept()}; }
+
 // Where there is no room, the others give way: this size is the one in use.
 void free_result_block(ResultBlock block) noexcept {
-  if (block.capacity > most_kept) return unmap_huge_pages(block.data, block.capacity);
+  if (block.capacity > most_kept()) return unmap_huge_pages(block.data, block.capacity);
   Kept* const kept = static_cast<Kept*>(block.data);
   kept->capacity = block.capacity;
+  offer_to_system(kept, block.capacity);
   const std::size_t before = kept_bytes.fetch_add(block.capacity, std::memory_order_relaxed);
-  if (before + block.capacity > most_kept) trim_result_memory();
+  if (before + block.capacity > most_kept()) trim_result_memory();
   if (!keep(kept)) unmap(kept, block.capacity);
 }
 

@@ -24,7 +24,8 @@ def memory_info(device: int = 0) -> dict[str, int]:
     -------
     dict
         ``used`` (live buffers of the library), ``reserved`` (held by its pool), ``limit`` (0 for none), ``free`` and
-        ``total`` (of the device), ``pinned`` (staging memory on the host).
+        ``total`` (of the device), ``pinned`` (staging memory on the host), ``results`` (memory of freed results on the
+        host, kept for later ones; the system may take it back when it runs short).
 
     Raises
     ------

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import fastlinalg as fl
+from fastlinalg import _core
 from support.threads import in_threads
 
 HUGE_PAGE = 2 << 20
-KEPT_MOST = 256 << 20
 
 
 def address(array):
@@ -54,22 +54,25 @@ def test_what_is_kept_is_bounded():
             return int(file.read().split()[1]) * 4096
 
     base = resident()
-    held = [make(4096) for _ in range(40)]  # 16 MiB each
-    assert resident() > base + 40 * (16 << 20) - (32 << 20)
+    most = _core.kept_results()[1]
+    assert 256 << 20 <= most <= 4 << 30
+    blocks = (most >> 24) + 24  # 16 MiB each
+    held = [make(4096) for _ in range(blocks)]
+    assert resident() > base + blocks * (16 << 20) - (32 << 20)
     held.clear()
-    bound = base + KEPT_MOST + (64 << 20)
-    assert resident() < bound
+    bound = base + most + (64 << 20)
+    assert resident() < bound and _core.kept_results()[0] <= most
     for rows in range(600, 9000, 600):
         make(rows)
-    assert resident() < bound
-    c = make(9000)
+    assert resident() < bound and _core.kept_results()[0] <= most
+    c = make(most >> 12)  # all that is kept
     before = address(c)
     del c
-    assert address(make(9000)) == before, "the blocks of other sizes have given way"
-    c = make(80_000)  # more than is kept
-    assert resident() < bound + 2 * c.nbytes
+    assert address(make(most >> 12)) == before, "the blocks of other sizes have given way"
+    c = make((most >> 12) + 1024)  # more than is kept
+    kept = _core.kept_results()[0]
     del c
-    assert resident() < bound
+    assert _core.kept_results()[0] == kept <= most and resident() < bound
 
 
 def test_threads_never_share_a_block():

@@ -171,6 +171,7 @@ nb::dict memory_info(nb::handle device) {
   row["free"] = memory.free;
   row["total"] = memory.total;
   row["pinned"] = memory.pinned;
+  row["results"] = kept_results().bytes;
   return row;
 }
 
@@ -315,6 +316,10 @@ void bind_inspection(nb::module_& m) {
   m.def("expected_code", expected_code_for_tests, nb::arg("architectures"), nb::arg("compute_capability"),
         nb::arg("only_ptx") = false, nb::arg("no_ptx") = false);
   m.def("pretended", pretended_for_tests, nb::arg("compute_capability"), nb::arg("text"));
+  m.def("kept_results", [] {
+    const KeptResults kept = kept_results();
+    return nb::make_tuple(kept.bytes, kept.most);
+  });
   m.def("cuda_memory_info", memory_info, nb::arg("device").none());
   m.def("cuda_trim", trim, nb::arg("device").none());
   m.def("cuda_set_memory_limit", set_memory_limit, nb::arg("bytes").none(), nb::arg("device").none());
