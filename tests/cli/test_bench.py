@@ -136,6 +136,17 @@ def test_bench_host(tmp_path):
 
 
 @needs_bench
+def test_bench_host_with_several_callers(tmp_path):
+    line = "bench host --quick --device cpu --shapes 40 --repeats 2 --precision strict --callers 3 --json o.json"
+    assert "out by 3" in command(line, cwd=tmp_path).stdout
+    rows = json.loads((tmp_path / "o.json").read_text())["rows"]
+    assert [row["result"] for row in rows if row["callers"] == 3] == ["fresh", "out"]
+    command("report o.json -o o.html", cwd=tmp_path)
+    assert "out by 3" in (tmp_path / "o.html").read_text()
+    command("bench sgemm --callers 2", cwd=tmp_path, status=2)
+
+
+@needs_bench
 def test_bench_host_notices_a_fault(python):
     """A contender whose results are wrong in one mode only."""
     program = (

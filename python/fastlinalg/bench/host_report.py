@@ -16,7 +16,8 @@ def table(rows: list[HostRow]) -> list[str]:
 
 def cells(rows: list[HostRow]) -> list[list[str]]:
     """A header, and one line per shape and contender with one column per mode: medians in milliseconds."""
-    modes = [mode for mode in MODES if any(row.mode == mode for row in rows)]
+    seen = dict.fromkeys(row.mode for row in rows)
+    modes = [*(mode for mode in MODES if mode in seen), *(mode for mode in seen if mode not in MODES)]
     peers = list(dict.fromkeys(name for row in rows for name in row.ratios))
     names = ["shape", "contender", *(f"{mode.label} ms" for mode in modes), "link ms", "of link"]
     names += [f"x {peer}{suffix}" for peer in peers for suffix in ("", ", out")] + ["max error"]
@@ -44,8 +45,9 @@ def _milliseconds(microseconds: float) -> str:
 
 LEGEND = """\
 ms: medians of whole calls; fresh: into new memory, reused: the last result's memory may come back, out: into the
-caller's array; paused: after 2 ms of sleep. link: the bytes from and to pinned memory, both ways at once, and its
-share of the time with out. x NAME: how many times as fast with a fresh result, and with out."""
+caller's array; paused: after 2 ms of sleep; by N: of N threads that call at once, the time of all calls divided by
+their number. link: the bytes from and to pinned memory, both ways at once, and its share of the time with out. x NAME:
+how many times as fast with a fresh result, and with out."""
 
 
 def plot(axes: Any, rows: list[HostRow]) -> None:

@@ -56,7 +56,7 @@ def _row(row: dict[str, Any]) -> Row:
     common = (problem, row["kernel"], row["peer"], timing, accuracy, row["ratios"], row["clocks"])
     if problem.op != "host":
         return Row(*common)
-    mode = Mode(row["result"], row["pause_ms"] / 1e3)
+    mode = Mode(row["result"], row["pause_ms"] / 1e3, row.get("callers", 1))
     return HostRow(*common, mode=next((m for m in MODES if m == mode), mode), link_us=row["link_us"])
 
 

@@ -70,6 +70,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--quick", action="store_true", help="fewer shapes and repeats: under a minute on a CPU")
     parser.add_argument("--threads", type=positive, metavar="N", help="CPU threads of ours and of the peers")
     parser.add_argument("--pause", type=milliseconds, default=0.0, metavar="MS", help="rest before every call (CPU)")
+    parser.add_argument(
+        "--callers", type=positive, default=1, metavar="N", help="host: also N threads that call at once"
+    )
     parser.add_argument("--repeats", type=positive, metavar="N", help="samples per row (default: 15, 7 with --quick)")
     parser.add_argument(
         "--limit",
@@ -135,6 +138,8 @@ def run(args: argparse.Namespace) -> int:
 def _jobs(args: argparse.Namespace, device: str) -> list[Job]:
     """What to run: the kernels, and whole calls on NumPy arrays."""
     jobs: list[Job] = []
+    if args.callers > 1 and args.op not in ("host", "all"):
+        raise ValueError("--callers is for bench host")
     if args.op != "host":
         settings = _settings(args, device)
         jobs.append((settings, _problems(args, settings)))
@@ -158,7 +163,7 @@ def _host_settings(args: argparse.Namespace) -> HostSettings:
     names = [name for name in args.against if args.op == "host" or name in HOST_PEERS]
     on_gpu = args.device != "cpu" and fl.cuda.is_available()
     precisions = [args.precision] if args.precision else ["accurate", "strict"]
-    return HostSettings(args.device or "auto", precisions, load(names, on_gpu), *_plan(args), args.seed)
+    return HostSettings(args.device or "auto", precisions, load(names, on_gpu), *_plan(args), args.seed, args.callers)
 
 
 def _host_problems(args: argparse.Namespace) -> list[Problem]:
