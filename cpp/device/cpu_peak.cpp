@@ -7,6 +7,7 @@
 #include "core/peak_loop.h"
 #include "device/hardware.h"
 #include "runtime/thread_pool.h"
+#include "runtime/threading.h"
 
 namespace fl {
 namespace {

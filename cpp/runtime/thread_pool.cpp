@@ -14,43 +14,98 @@
 #include <climits>
 #include <memory>
 #include <new>
-#include <thread>
+#include <utility>
 
 #include "runtime/fork.h"
+#include "runtime/pause.h"
+#include "runtime/threading.h"
 
 namespace fl {
 namespace {
-
-void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 // How long a worker looks for the next call before it sleeps: 40 us after the end of the last one, which is long enough
 // for calls in a row and too short for the threads of two libraries to fight for the cores. A worker that has run out
 // of tasks waits for the end of its call awake, but no longer than `patience`: on 16 cores, a third of the workers had
 // gone to sleep before the slowest one was done, and every call paid for waking them.
+using Clock = std::chrono::steady_clock;
 constexpr auto spin_time = std::chrono::microseconds(40);
 constexpr auto patience = std::chrono::milliseconds(1);
+// A caller counts as one for so long after its call: of calls in a row each would else take the other's core between
+// two of them. Shorter than spin_time, so that workers that are awake see it end.
+constexpr auto between_calls = std::chrono::microseconds(30);
+// A call that has taken so long when another ends may get its helpers. (Waking one for each short call takes longer.)
+constexpr auto long_call = std::chrono::microseconds(200);
 constexpr int max_workers = most_threads - 1;
 
-struct Job {
-  void (*task)(void*, int64_t, int);
-  void* arg;
-  int64_t tasks;
-  alignas(128) std::atomic<int64_t> next{0};
+int64_t nanoseconds(std::chrono::nanoseconds time) { return time.count(); }
+int64_t now_ns() { return nanoseconds(Clock::now().time_since_epoch()); }
 
-  void work(int slot) {
-    for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) task(arg, i, slot);
+// What a call, or a service, has open for helpers. The place of a job in the pool outlives it, so that a worker may
+// look at it at any time; who has entered is waited for.
+class alignas(128) Job {
+ public:
+  using Task = void (*)(void*, int64_t, int);
+
+  // ---- the caller's side
+  bool claim() {
+    uint32_t expected = 0;
+    return state_.compare_exchange_strong(expected, claimed, std::memory_order_acquire);
   }
+  void open(Task task, void* arg, int64_t tasks, int most, bool is_service, int64_t now) {
+    task_ = task, arg_ = arg;
+    next_.store(0, std::memory_order_relaxed);
+    tasks_.store(tasks, std::memory_order_relaxed);
+    opened_at_.store(now, std::memory_order_relaxed);
+    state_.store(claimed | opened | uint32_t(most) << 8 | (is_service ? service : 0), std::memory_order_seq_cst);
+  }
+  void allow(int most) {  // another number of helpers
+    uint32_t seen = look();
+    while (!state_.compare_exchange_weak(seen, (seen & ~limit) | uint32_t(most) << 8, std::memory_order_seq_cst))
+      continue;
+  }
+  void close() {
+    state_.fetch_and(~opened, std::memory_order_acq_rel);
+    wait_until([this] { return inside(look()) == 0; });
+  }
+  void release(int64_t now) {
+    closed_at_.store(now, std::memory_order_relaxed);
+    state_.store(0, std::memory_order_release);
+  }
+
+  // ---- everyone's
+  uint32_t look() const { return state_.load(std::memory_order_acquire); }
+  static bool is_open(uint32_t state) { return state & opened; }
+  static bool is_service(uint32_t state) { return state & service; }
+  static int inside(uint32_t state) { return int(state & 255); }
+  static int most(uint32_t state) { return int(state >> 8 & 255); }
+  bool has_tasks() const { return next_.load(std::memory_order_relaxed) < tasks_.load(std::memory_order_relaxed); }
+  bool closed_since(int64_t ns) const { return closed_at_.load(std::memory_order_relaxed) > ns; }
+  bool opened_before(int64_t ns) const { return opened_at_.load(std::memory_order_relaxed) < ns; }
+
+  // The slot, or 0 if the job, as it was seen, has changed meanwhile. Slots are different while there are tasks: only
+  // who finds none leaves a call, and those of a service do not count.
+  int enter(uint32_t seen) {
+    return state_.compare_exchange_strong(seen, seen + 1, std::memory_order_acquire) ? inside(seen) + 1 : 0;
+  }
+  void serve(int slot) { task_(arg_, 0, slot); }
+  void work(int slot) {
+    const int64_t tasks = tasks_.load(std::memory_order_relaxed);
+    for (int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < tasks;) task_(arg_, i, slot);
+  }
+  void leave() { state_.fetch_sub(1, std::memory_order_release); }
+
+ private:
+  static constexpr uint32_t limit = 255u << 8, claimed = 1u << 16, opened = 1u << 17, service = 1u << 18;
+
+  std::atomic<uint32_t> state_{0};  // how many are inside, 8 bits; how many may be, 8 bits; the flags
+  Task task_ = nullptr;
+  void* arg_ = nullptr;
+  std::atomic<int64_t> tasks_{0}, opened_at_{0}, closed_at_{0};
+  alignas(128) std::atomic<int64_t> next_{0};
 };
 
 // What the threads of a pool share.
 struct Common {
-  alignas(128) std::atomic<uint32_t> over{0};  // the number of the last call that has ended
   alignas(128) std::atomic<uint32_t> gate{0};  // the futex of all sleepers: counts the times that some were woken
   std::atomic<int> caller_cpu{-1};
 };
@@ -93,35 +148,29 @@ class KeptApart {
   int without_ = -1;
 };
 
-// One word per worker says where it stands. The caller posts a job and, when it has run out of tasks, takes back the
-// post of a worker that has not begun: a thread that is slow to wake never delays a call.
-enum State : uint32_t { idle, asleep, posted, running };
+class Pool;
+
+// One word per worker says where it stands. A caller opens a job and invites as many workers as it may have; others do
+// not look, as they would be in each other's way. A caller that has run out of tasks does not wait for one that has not
+// entered yet: a thread that is slow to wake never delays a call.
+enum State : uint32_t { busy, idle, asleep, waking, invited };
 
 struct alignas(128) Worker {
-  using Clock = std::chrono::steady_clock;
-
-  std::atomic<uint32_t> state{idle};
-  Job* job = nullptr;
-  uint32_t call = 0;
-  int slot = 0;
+  std::atomic<uint32_t> state{busy};
+  int number = 0;
+  Pool* pool = nullptr;
   Common* common = nullptr;
   pthread_t thread{};
-  KeptApart apart;  // the caller's while the worker is asleep, else the worker's
+  KeptApart apart;  // of who has set `waking` meanwhile, else the worker's
 
-  // By the caller. Whether the worker has to be woken.
-  bool post(Job* new_job, uint32_t number, int caller_cpu) {
-    job = new_job;
-    call = number;
-    if (state.load(std::memory_order_acquire) == asleep) apart.narrow(thread, caller_cpu);
-    return state.exchange(posted, std::memory_order_seq_cst) == asleep;
-  }
-  void finish() {  // the caller's side: the job is about to go out of scope
-    uint32_t expected = posted;
-    if (state.compare_exchange_strong(expected, idle, std::memory_order_acq_rel)) return;
-    for (int spins = 0; state.load(std::memory_order_acquire) == running; ++spins) {
-      if (spins < 4000) pause();
-      else std::this_thread::yield();
-    }
+  // By a caller. Whether the worker comes, and whether it has to be woken for that.
+  bool invite(int caller_cpu, bool& has_to_wake) {
+    uint32_t expected = idle;
+    if (state.compare_exchange_strong(expected, invited, std::memory_order_seq_cst)) return true;
+    if (expected != asleep || !state.compare_exchange_strong(expected, waking, std::memory_order_seq_cst)) return false;
+    apart.narrow(thread, caller_cpu);
+    state.store(invited, std::memory_order_release);
+    return has_to_wake = true;
   }
 
   // The rest by the worker.
@@ -130,63 +179,130 @@ struct alignas(128) Worker {
     apart.narrow(pthread_self(), common->caller_cpu.load(std::memory_order_relaxed));
     uint32_t expected = idle;
     state.compare_exchange_strong(expected, asleep, std::memory_order_seq_cst);
-    while (state.load(std::memory_order_seq_cst) == asleep) {
-      sleep_at(common->gate, seen, bit_of(slot));
+    while (state.load(std::memory_order_acquire) != invited) {
+      sleep_at(common->gate, seen, bit_of(number));
       seen = common->gate.load(std::memory_order_seq_cst);
     }
   }
-  void wait_for_post(uint32_t last_call) {
+  // `last` is what the worker has just left.
+  void wait_for_invitation(const Job* last) {
     auto now = Clock::now(), give_up = now + spin_time;
     const auto latest = now + patience;
-    for (int spins = 1; state.load(std::memory_order_relaxed) != posted; ++spins) {
+    for (int spins = 1; state.load(std::memory_order_acquire) != invited; ++spins) {
       pause();
       if (spins % 64 != 0) continue;
       now = Clock::now();
-      if (now < latest && common->over.load(std::memory_order_relaxed) != last_call) give_up = now + spin_time;
+      if (now < latest && last && Job::is_open(last->look())) give_up = now + spin_time;
       if (now < give_up) continue;
-      sleep();
-      give_up = Clock::now() + spin_time;
+      if (may_enter()) return;  // a caller has not come back
+      return sleep();
     }
   }
-  [[noreturn]] void loop() {
-    for (uint32_t last_call = 0;;) {
-      wait_for_post(last_call);
-      uint32_t expected = posted;
-      if (!state.compare_exchange_strong(expected, running, std::memory_order_acq_rel)) continue;
-      last_call = call;
-      job->work(slot);
-      state.store(idle, std::memory_order_release);
-      apart.restore();
-    }
-  }
+  bool may_enter() const;
+  [[noreturn]] void loop();
 };
 
 class Pool {
  public:
-  bool try_claim() { return !busy_.exchange(true, std::memory_order_acquire); }
-  void release() { busy_.store(false, std::memory_order_release); }
+  // ---- the caller's side
+  // Null if all places are taken.
+  Job* claim() {
+    thread_local unsigned last = 0;  // this thread's last place: nobody else counts it as that of another caller then
+    for (unsigned i = 0; i < places; ++i) {
+      const unsigned place = (last + i) % places;
+      if (!jobs_[place].claim()) continue;
+      last = place;
+      unsigned used = used_.load(std::memory_order_relaxed);
+      while (used <= place && !used_.compare_exchange_weak(used, place + 1, std::memory_order_relaxed)) continue;
+      return &jobs_[place];
+    }
+    return nullptr;
+  }
+  void open(Job& job, Job::Task task, void* arg, int64_t tasks, int threads) {
+    start_workers(threads - 1);
+    job.open(task, arg, tasks, threads - 1, false, has_company() ? now_ns() : 0);
+    if (const int helpers = room(job, job.look()); helpers > 0) call(helpers);
+  }
+  void open_service(Job& job, Job::Task task, int helpers) {
+    start_workers(helpers);
+    job.open(task, nullptr, 1, helpers, true, 0);
+    call(helpers);
+  }
+  void allow(Job& job, int helpers) {
+    start_workers(helpers);
+    job.allow(helpers);
+    call(helpers);
+  }
+  void close(Job& job) {
+    job.close();
+    const int64_t now = has_company() ? now_ns() : 0;
+    job.release(now);
+    if (now == 0) return;
+    const Entrance next = enterable(false);
+    if (next.job && next.job->opened_before(now - nanoseconds(long_call))) call(1);
+  }
 
-  // Only by the one who holds the claim. Gives at least the workers there are if no more threads can be had.
-  int workers(int wanted) {
-    wanted = std::min(wanted, max_workers);
-    while (started_ < wanted && start_one()) ++started_;
-    return std::min(started_, wanted);
-  }
-  void start(Job& job, int helpers) {
-    const int cpu = sched_getcpu();
-    common_.caller_cpu.store(cpu, std::memory_order_relaxed);
-    ++call_;
-    uint32_t sleepers = 0;
-    for (int i = 0; i < helpers; ++i)
-      if (workers_[i]->post(&job, call_, cpu)) sleepers |= bit_of(workers_[i]->slot);
-    if (sleepers) wake_at(common_.gate, sleepers);
-  }
-  void finish(int helpers) {
-    for (int i = 0; i < helpers; ++i) workers_[i]->finish();
-    common_.over.store(call_, std::memory_order_relaxed);
+  // ---- the workers' side
+  struct Entrance {
+    Job* job = nullptr;
+    uint32_t seen = 0;
+  };
+  // The open job with the fewest helpers, if it may have one more.
+  Entrance enterable(bool count_recent = true) {
+    Entrance best;
+    for (unsigned i = 0; i < used_.load(std::memory_order_relaxed); ++i) {
+      const uint32_t seen = jobs_[i].look();
+      if (!Job::is_open(seen) || Job::inside(seen) >= Job::most(seen) || !jobs_[i].has_tasks()) continue;
+      if (!best.job || Job::inside(seen) < Job::inside(best.seen)) best = {&jobs_[i], seen};
+    }
+    return best.job && room(*best.job, best.seen, count_recent) > 0 ? best : Entrance{};
   }
 
  private:
+  static constexpr unsigned places = 64;
+
+  bool has_company() const { return used_.load(std::memory_order_relaxed) > 1; }
+
+  // How many more helpers a job may have, so that callers and helpers together are not more than the threads there are,
+  // and calls that run at the same time share them. A service takes what it was given.
+  int room(const Job& own, uint32_t seen, bool count_recent = true) const {
+    const int wanted = Job::most(seen) - Job::inside(seen);
+    if (Job::is_service(seen) || !has_company()) return wanted;
+    int callers = 0, helpers = 0;
+    const int64_t recent = now_ns() - (count_recent ? nanoseconds(between_calls) : 0);
+    for (unsigned i = 0; i < used_.load(std::memory_order_relaxed); ++i) {
+      const uint32_t state = jobs_[i].look();
+      if (Job::is_open(state)) helpers += Job::inside(state);
+      const bool calls = Job::is_open(state) ? !Job::is_service(state) : jobs_[i].closed_since(recent);
+      if (calls || &jobs_[i] == &own) ++callers;
+    }
+    const int free = std::max(num_threads(), Job::most(seen) + 1) - callers;
+    const int share = (std::max(free, 0) + callers - 1) / callers;
+    return std::min({wanted, free - helpers, share - Job::inside(seen)});
+  }
+
+  // Who is busy looks when it has finished.
+  void call(int helpers) {
+    const int cpu = sched_getcpu();
+    common_.caller_cpu.store(cpu, std::memory_order_relaxed);
+    uint32_t sleepers = 0;
+    for (int i = 0; i < started_.load(std::memory_order_acquire) && helpers > 0; ++i) {
+      Worker& worker = *workers_[std::size_t(i)];
+      bool has_to_wake = false;
+      if (worker.invite(cpu, has_to_wake)) --helpers;
+      if (has_to_wake) sleepers |= bit_of(worker.number);
+    }
+    if (sleepers) wake_at(common_.gate, sleepers);
+  }
+
+  // Gives what there are if no more threads can be had, or another caller is starting some.
+  void start_workers(int wanted) {
+    if (started_.load(std::memory_order_relaxed) >= wanted || starting_.exchange(true, std::memory_order_acquire))
+      return;
+    while (started_.load(std::memory_order_relaxed) < std::min(wanted, max_workers) && start_one())
+      started_.fetch_add(1, std::memory_order_release);
+    starting_.store(false, std::memory_order_release);
+  }
   // Small stacks: kernels keep no arrays there, and 64 of the default size would take 512 MiB of address space.
   static bool create_thread(Worker& worker) {
     pthread_attr_t attributes;
@@ -201,7 +317,9 @@ class Pool {
   bool start_one() {
     std::unique_ptr<Worker> worker(new (std::nothrow) Worker);
     if (!worker) return false;
-    worker->slot = started_ + 1;
+    const int number = started_.load(std::memory_order_relaxed);
+    worker->number = number;
+    worker->pool = this;
     worker->common = &common_;
     // Signals belong to the threads of the application.
     sigset_t all, before;
@@ -209,16 +327,38 @@ class Pool {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const bool ok = create_thread(*worker);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (ok) workers_[started_] = worker.release();
+    if (ok) workers_[std::size_t(number)] = worker.release();
     return ok;
   }
 
-  std::atomic<bool> busy_{false};
-  int started_ = 0;
-  uint32_t call_ = 0;
   Common common_;
+  std::array<Job, places> jobs_;
+  std::atomic<unsigned> used_{0};  // the places from here on have never been taken
+  std::atomic<bool> starting_{false};
+  std::atomic<int> started_{0};
   std::array<Worker*, max_workers> workers_{};
 };
+
+bool Worker::may_enter() const { return pool->enterable().job; }
+
+void Worker::loop() {
+  for (const Job* last = nullptr;;) {
+    state.store(idle, std::memory_order_seq_cst);  // before the look: who does not invite has opened its job before
+    const auto [job, seen] = pool->enterable();
+    if (!job) {
+      wait_for_invitation(std::exchange(last, nullptr));
+      continue;
+    }
+    state.store(busy, std::memory_order_relaxed);
+    const int slot = job->enter(seen);
+    if (slot == 0) continue;
+    last = job;
+    if (Job::is_service(seen)) job->serve(slot);
+    else job->work(slot);
+    job->leave();
+    apart.restore();
+  }
+}
 
 // A forked child has none of the threads, and starts a pool of its own.
 constinit PerProcess<Pool> pool;
@@ -226,15 +366,35 @@ constinit PerProcess<Pool> pool;
 }  // namespace
 
 void run_tasks(int64_t tasks, int threads, void (*task)(void*, int64_t, int), void* arg) {
-  Job job{task, arg, tasks};
-  threads = int(std::min<int64_t>(threads, tasks));
+  threads = int(std::min<int64_t>({threads, tasks, most_threads}));
   Pool* const team = threads > 1 ? pool.try_get() : nullptr;
-  if (!team || !team->try_claim()) return job.work(0);
-  const int helpers = team->workers(threads - 1);
-  team->start(job, helpers);
-  job.work(0);
-  team->finish(helpers);
-  team->release();
+  Job* const job = team ? team->claim() : nullptr;
+  if (!job) {
+    for (int64_t i = 0; i < tasks; ++i) task(arg, i, 0);
+    return;
+  }
+  team->open(*job, task, arg, tasks, threads);
+  job->work(0);
+  team->close(*job);
+}
+
+void PoolService::set_helpers(int most) {
+  most = std::min(most, most_threads - 1);
+  Pool* const team = pool.try_get();
+  if (!team || most == most_) return;
+  Job* job = static_cast<Job*>(job_);
+  if (!job && !(job_ = job = team->claim())) return;
+  const int before = std::exchange(most_, most);
+  if (most == 0) {
+    team->close(*job);
+    job_ = nullptr;
+  } else if (before == 0) team->open_service(*job, serve_, most);
+  else team->allow(*job, most);
+}
+
+bool PoolService::keeps_helpers() const {
+  const uint32_t state = static_cast<const Job*>(job_)->look();
+  return Job::is_open(state) && Job::inside(state) <= Job::most(state);
 }
 
 }  // namespace fl

@@ -14,7 +14,6 @@
 
 #include "core/errors.h"
 #include "core/quoted.h"
-#include "runtime/thread_pool.h"
 
 namespace fl {
 namespace {

@@ -8,6 +8,8 @@
 
 namespace fl {
 
+inline constexpr int most_threads = 256;  // of a call
+
 // The setting of set_num_threads, else FASTLINALG_NUM_THREADS, else OMP_NUM_THREADS, else what affinity and cgroup say.
 FL_EXPORT int num_threads();
 FL_EXPORT void set_num_threads(int64_t n);    // n >= 1; throws InvalidValue

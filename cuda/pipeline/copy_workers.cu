@@ -1,160 +1,170 @@
 #include "cuda/pipeline/copy_workers.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cstdint>
+#include <array>
+#include <atomic>
+#include <mutex>
 #include <utility>
 
-#include "runtime/huge_pages.h"
+#include "runtime/pause.h"
+#include "runtime/thread_pool.h"
+#include "runtime/threading.h"
 
 namespace fl::cuda {
 namespace {
 
-constexpr int64_t parts = 16;  // of one copy: each thread of a large machine gets one
+// Pinned memory admits fewer calls at a time on one device. One more gets no workers and copies by itself.
+constexpr std::size_t most_calls = 64;
+constexpr int most_workers = 14;  // the link is full before
+constexpr int few_workers = 4;
+// What a worker copies for one call before it goes on to the next one: parts of short calls are smaller than those of
+// long ones, and a turn is as many bytes for all.
+constexpr std::size_t turn_bytes = std::size_t(512) << 10;
 
-void pause() {
-#if defined(__x86_64__)
-  for (int i = 0; i < 8; ++i) _mm_pause();
-#elif defined(__aarch64__)
-  for (int i = 0; i < 8; ++i) asm volatile("yield");
-#endif
+struct Call {
+  std::shared_ptr<HostCopies> copies;
+  int threads = 0;
+};
+
+// Short sections of all workers at once, which would send each other to sleep at a mutex.
+class SpinLock {
+ public:
+  void lock() {
+    wait_until([this] { return !taken_.test_and_set(std::memory_order_acquire); });
+  }
+  void unlock() { taken_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag taken_;
+};
+
+void serve(void*, int64_t, int slot);
+
+struct Workers {
+  std::mutex mutex;     // of who comes and goes; guards `service`
+  SpinLock calls_lock;  // guards `calls` and `callers`; taken while the mutex is held
+  std::array<Call, most_calls> calls;
+  std::atomic<std::size_t> callers{0};  // the first so many of `calls`
+  PoolService service{serve};
+  std::atomic<unsigned> changes{0};       // of `calls`
+  std::atomic<int> share{0}, present{0};  // workers for each call; at work
+};
+
+// Never destroyed: threads of the pool outlive static objects.
+Workers& all() {
+  static Workers& workers = *new Workers;
+  return workers;
 }
 
-// Of a small call everything is moved to the shared cache: the device follows the workers closely. In a large one the
-// ring is full soon, and what waits in it leaves the cores' caches by itself: moving all of it costs 2 % at n = 8192,
-// and up to half into a fresh result. Then it is the begin alone.
-constexpr int64_t small_call = (int64_t{48} << 20) / sizeof(float),
-                  begin_of_large = (int64_t{16} << 20) / sizeof(float);
-
-int64_t floats_in(const std::vector<Packing>& in) {
-  int64_t total = 0;
-  for (const Packing& copy : in) total += copy.piece.lines * copy.pitch;
-  return total;
+// With the mutex.
+void share_out(Workers& workers) {
+  const auto callers = int(workers.callers);
+  int wanted = 0;
+  for (int i = 0; i < callers; ++i) wanted += workers.calls[std::size_t(i)].threads - 1;
+  const int threads = std::clamp(num_threads() - callers, 0, std::min(wanted, most_workers));
+  workers.share.store(threads / std::max(callers, 1), std::memory_order_relaxed);
+  workers.changes.fetch_add(1, std::memory_order_release);
+  workers.service.set_helpers(threads);
 }
 
-std::size_t count_demoted(const std::vector<Packing>& in) {
-  const int64_t total = floats_in(in), most = total <= small_call ? total : begin_of_large;
-  std::size_t count = 0;
-  for (int64_t floats = 0; count < in.size() && floats < most; ++count)
-    floats += in[count].piece.lines * in[count].pitch;
-  return count;
+bool add(Workers& workers, Call call) {
+  const std::lock_guard lock(workers.mutex);
+  if (workers.callers == most_calls) return false;
+  {
+    const std::lock_guard calls(workers.calls_lock);
+    workers.calls[workers.callers++] = std::move(call);
+  }
+  share_out(workers);
+  return true;
 }
 
-uintptr_t address(const void* p) { return reinterpret_cast<uintptr_t>(p); }
+void remove(Workers& workers, const HostCopies* copies) {
+  const std::lock_guard lock(workers.mutex);
+  const auto begin = workers.calls.begin(), end = begin + std::ptrdiff_t(workers.callers);
+  const auto found = std::find_if(begin, end, [&](const Call& call) { return call.copies.get() == copies; });
+  Call removed;  // let go of without the lock
+  {
+    const std::lock_guard calls(workers.calls_lock);
+    removed = std::exchange(*found, std::move(*(end - 1)));
+    --workers.callers;
+  }
+  share_out(workers);
+}
 
-std::unique_ptr<std::atomic<int>[]> counters(std::size_t count) {
-  auto result = std::make_unique<std::atomic<int>[]>(count);
-  for (std::size_t i = 0; i < count; ++i) result[i].store(parts, std::memory_order_relaxed);
-  return result;
+// What one worker knows of the calls. It may know one that has ended: that is closed, so nothing of it is left to do.
+class Round {
+ public:
+  Round(Workers& workers, int helper) : workers_(workers), helper_(helper), at_(std::size_t(helper)) {}
+
+  // One turn for the next call that has something to do, or some pages of a result. False if there is nothing.
+  bool turn() {
+    look();
+    for (std::size_t i = 0; i < count_; ++i)
+      if (copy(*calls_[++at_ % count_])) return true;
+    for (std::size_t i = 0; i < count_; ++i)
+      if (calls_[++at_ % count_]->fault_in()) return true;
+    return false;
+  }
+
+ private:
+  void look() {
+    const unsigned changes = workers_.changes.load(std::memory_order_acquire);
+    if (changes == seen_) return;
+    seen_ = changes;
+    std::array<std::shared_ptr<HostCopies>, most_calls> now;
+    const std::size_t before = count_;
+    {
+      const std::lock_guard lock(workers_.calls_lock);
+      count_ = workers_.callers;
+      for (std::size_t i = 0; i < count_; ++i) now[i] = workers_.calls[i].copies;
+    }
+    for (std::size_t i = 0; i < std::max(before, count_); ++i) calls_[i].swap(now[i]);
+  }
+  // Some workers fault pages in before they copy in, so that the first copies out find theirs.
+  std::size_t copy_part(HostCopies& copies, bool faults_first) {
+    if (const std::size_t bytes = copies.copy_out()) return bytes;
+    if (const std::size_t bytes = faults_first ? copies.fault_in() : 0) return bytes;
+    return copies.copy_in();
+  }
+  bool copy(HostCopies& copies) {
+    const bool faults_first = copies.faults_first(helper_, workers_.share.load(std::memory_order_relaxed));
+    std::size_t done = 0;
+    for (std::size_t bytes = 1; bytes > 0 && done < turn_bytes; done += bytes) bytes = copy_part(copies, faults_first);
+    return done > 0;
+  }
+
+  Workers& workers_;
+  int helper_;
+  std::size_t at_, count_ = 0;
+  unsigned seen_ = 0;
+  std::array<std::shared_ptr<HostCopies>, most_calls> calls_;
+};
+
+void serve(void*, int64_t, int slot) {
+  Workers& workers = all();
+  workers.present.fetch_add(1, std::memory_order_relaxed);
+  for (Round round(workers, slot - 1); workers.service.keeps_helpers();)
+    if (!round.turn())
+      for (int i = 0; i < 8; ++i) pause();
+  workers.present.fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace
 
-bool Tickets::take(int64_t& ticket) {
-  ticket = next_.load(std::memory_order_relaxed);
-  while (ticket < limit_.load(std::memory_order_acquire))
-    if (next_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_relaxed)) return true;
-  return false;
+CopyTurn::CopyTurn(std::shared_ptr<HostCopies> copies, int threads)
+    : copies_(std::move(copies)), served_(threads > 1 && add(all(), {copies_, threads})) {}
+
+CopyTurn::~CopyTurn() {
+  copies_->close();
+  if (served_) remove(all(), copies_.get());
 }
 
-CopyWorkers::CopyWorkers(std::vector<Packing> in, std::vector<Unpacking> out, Stores stores, void* fresh,
-                         std::size_t fresh_bytes)
-    : in_(std::move(in)),
-      out_(std::move(out)),
-      in_left_(counters(in_.size())),
-      out_left_(counters(out_.size())),
-      demoted_(count_demoted(in_)),
-      faulters_(floats_in(in_) <= small_call ? 3 : 6),
-      stores_(stores),
-      fresh_(static_cast<char*>(fresh)),
-      fresh_end_(fresh_ + fresh_bytes),
-      first_page_(address(fresh_) / huge_page),
-      pages_(fresh ? (address(fresh_end_) + huge_page - 1) / huge_page - first_page_ : 0),
-      states_(std::make_unique<std::atomic<PageState>[]>(pages_)) {
-  fault_tickets_.allow(int64_t(pages_));
+bool CopyTurn::needs_caller() const {
+  if (!served_) return true;
+  const Workers& workers = all();
+  return workers.present.load(std::memory_order_relaxed) < few_workers * int(workers.callers.load());
 }
 
-void CopyWorkers::allow_in(std::size_t copies) { in_tickets_.allow(int64_t(std::min(copies, in_.size())) * parts); }
-void CopyWorkers::allow_out(std::size_t copies) { out_tickets_.allow(int64_t(std::min(copies, out_.size())) * parts); }
-
-bool CopyWorkers::copy_in() {
-  int64_t ticket;
-  if (!in_tickets_.take(ticket)) return false;
-  const auto number = std::size_t(ticket / parts);
-  const Packing& copy = in_[number];
-  const Piece part = part_of(copy.piece, ticket % parts, parts);
-  if (!part.empty()) {
-    float* const to = copy.packed + (part.first - copy.piece.first) * copy.pitch + part.from - copy.piece.from;
-    pack(*copy.operand, part, to, copy.pitch);
-    if (number < demoted_) move_to_shared_cache(to, (part.lines - 1) * copy.pitch + part.length);
-  }
-  in_left_[number].fetch_sub(1, std::memory_order_release);
-  return true;
-}
-
-bool CopyWorkers::copy_out() {
-  int64_t ticket;
-  if (!out_tickets_.take(ticket)) return false;
-  const auto number = std::size_t(ticket / parts);
-  const Unpacking& copy = out_[number];
-  const Piece part = part_of(copy.piece, ticket % parts, parts);
-  if (!part.empty()) {
-    if (pages_ > 0) have_pages(copy, part);
-    unpack(copy.packed + (part.first - copy.piece.first) * copy.pitch + part.from - copy.piece.from, copy.pitch,
-           *copy.operand, part, stores_);
-  }
-  if (stores_ == Stores::past_cache) finish_copies_past_cache();
-  out_left_[number].fetch_sub(1, std::memory_order_release);
-  return true;
-}
-
-// Harmless for pages that are there already, and without effect where the system does not know the request.
-void CopyWorkers::fault_in(std::size_t page) {
-  constexpr uintptr_t small_page = 4096;
-  constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, since Linux 5.14; not in every C library's headers
-  PageState expected = PageState::unknown;
-  if (!states_[page].compare_exchange_strong(expected, PageState::taken, std::memory_order_relaxed)) return;
-  const uintptr_t begin = (first_page_ + page) * huge_page;
-  const uintptr_t from = (std::max(address(fresh_), begin) + small_page - 1) / small_page * small_page;
-  const uintptr_t to = std::min(address(fresh_end_), begin + huge_page) / small_page * small_page;
-  if (from < to) ::madvise(reinterpret_cast<void*>(from), to - from, populate_write);
-  states_[page].store(PageState::there, std::memory_order_release);
-}
-
-bool CopyWorkers::fault_in() {
-  int64_t ticket;
-  if (!fault_tickets_.take(ticket)) return false;
-  fault_in(std::size_t(ticket));
-  return true;
-}
-
-// What another thread is clearing takes it 0.2 ms; meanwhile this one clears what is needed next.
-void CopyWorkers::have_pages(const Unpacking& copy, const Piece& part) {
-  const Lines<float>& to = *copy.operand;
-  const auto page_of = [&](int64_t line, int64_t index) {
-    const float* const element = to.data + line / to.lines * to.bs + line % to.lines * to.line_stride + index;
-    return address(element) / huge_page - first_page_;
-  };
-  const std::size_t last = page_of(part.first + part.lines - 1, part.from + part.length - 1);
-  for (std::size_t page = page_of(part.first, part.from); page <= last; ++page) {
-    fault_in(page);
-    while (states_[page].load(std::memory_order_acquire) != PageState::there)
-      if (!fault_in()) pause();
-  }
-}
-
-// Copies out come first, since a slot that is full stops the device. Some of the helpers fault pages in before they
-// copy in, so that the first copies out find theirs: a third of them, or a sixth in a large call, where there is time
-// (4096 into a fresh result 3.26 and 3.16 ms, 2048 1.01 and 1.08).
-void CopyWorkers::work(int helper, int of) {
-  helpers_.fetch_add(1, std::memory_order_relaxed);
-  const bool faults_first = faulters_ * helper < of;
-  while (!stop_.load(std::memory_order_acquire)) {
-    if (copy_out()) continue;
-    if (faults_first ? fault_in() || copy_in() : copy_in() || fault_in()) continue;
-    pause();
-  }
-}
+bool CopyTurn::is_shared() const { return served_ && all().callers.load(std::memory_order_relaxed) > 1; }
 
 }  // namespace fl::cuda

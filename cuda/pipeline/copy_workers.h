@@ -1,79 +1,28 @@
-// The copies between the caller's memory and the pinned rings, cut into parts that any number of threads take in turn.
-// No CUDA in here: one thread drives the device, and says which slots of the rings the copies may use.
+// The threads that copy for all calls on host memory which run at the same time.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
 #include <memory>
-#include <vector>
 
-#include "cuda/launch/pack.h"
+#include "cuda/pipeline/host_copies.h"
 
 namespace fl::cuda {
 
-struct Packing {
-  const Lines<const float>* operand;
-  Piece piece;
-  float* packed;
-  int64_t pitch;
-};
-struct Unpacking {
-  const float* packed;
-  int64_t pitch;
-  const Lines<float>* operand;
-  Piece piece;
-};
-
-// Numbers handed out in order, each once, up to a limit that only grows.
-class Tickets {
+// While one lives, the workers copy for its call, by turns with the others. The caller says how many threads its call
+// could use, itself among them; callers and workers together are not more than the threads there are.
+class CopyTurn {
  public:
-  bool take(int64_t& ticket);
-  void allow(int64_t limit) { limit_.store(limit, std::memory_order_release); }
+  CopyTurn(std::shared_ptr<HostCopies> copies, int threads);
+  ~CopyTurn();  // closes the copies
+  CopyTurn(const CopyTurn&) = delete;
+  CopyTurn& operator=(const CopyTurn&) = delete;
+
+  // Whether so few workers copy for each call that the caller should copy as well.
+  bool needs_caller() const;
+  bool is_shared() const;  // whether there are other calls
 
  private:
-  alignas(128) std::atomic<int64_t> next_{0};
-  alignas(128) std::atomic<int64_t> limit_{0};
-};
-
-class CopyWorkers {
- public:
-  // `fresh` is the memory of the result if that is contiguous. Its pages are faulted in by threads that find nothing to
-  // copy, 2 MiB each, and in any case before something is copied there: all threads that fault a huge page clear it.
-  CopyWorkers(std::vector<Packing> in, std::vector<Unpacking> out, Stores stores, void* fresh, std::size_t fresh_bytes);
-
-  // ---- the driver's side. Copies are carried out roughly in order.
-  void allow_in(std::size_t copies);  // the slots of the first so many copies in are free
-  bool in_done(std::size_t copy) const { return done(in_left_[copy]); }
-  void allow_out(std::size_t copies);  // the first so many copies out have their data
-  bool out_done(std::size_t copy) const { return done(out_left_[copy]); }
-  void stop() { stop_.store(true, std::memory_order_release); }
-  int helpers() const { return helpers_.load(std::memory_order_relaxed); }
-
-  bool copy_some() { return copy_out() || copy_in(); }  // one part; false if there is none to do
-  void work(int helper, int of);                        // a helper's side: copies until stop()
-
- private:
-  using Counter = std::atomic<int>;
-  enum class PageState : unsigned char { unknown, taken, there };
-  static bool done(const Counter& left) { return left.load(std::memory_order_acquire) == 0; }
-  bool copy_in();
-  bool copy_out();
-  bool fault_in();
-  void fault_in(std::size_t page);
-  void have_pages(const Unpacking& copy, const Piece& part);
-
-  std::vector<Packing> in_;
-  std::vector<Unpacking> out_;
-  std::unique_ptr<Counter[]> in_left_, out_left_;  // parts that are not done
-  std::size_t demoted_;                            // how many copies in
-  int faulters_;                                   // one of so many helpers faults pages in first
-  Stores stores_;
-  char *fresh_, *fresh_end_;
-  std::size_t first_page_, pages_;  // of `fresh`, 2 MiB each
-  std::unique_ptr<std::atomic<PageState>[]> states_;
-  Tickets in_tickets_, out_tickets_, fault_tickets_;
-  alignas(128) std::atomic<bool> stop_{false};
-  std::atomic<int> helpers_{0};
+  std::shared_ptr<HostCopies> copies_;
+  bool served_;
 };
 
 }  // namespace fl::cuda

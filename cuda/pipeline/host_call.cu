@@ -23,6 +23,9 @@ namespace {
 // Up to here a call is one copy in, one launch and one copy out: nothing would be gained by waking threads.
 constexpr std::size_t small_call = std::size_t(1) << 20;  // bytes
 
+// Up to here it does not wait for the kernels that a long call has queued, but for the one that runs.
+constexpr std::size_t short_call = std::size_t(16) << 20;
+
 // The operands are packed as they will lie on the device, so that one copy takes them all.
 template <class Args>
 void run_small(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, cudaStream_t stream) {
@@ -137,7 +140,9 @@ void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const A
   require_device(device);
   const DeviceGuard guard(device);
   if (stream) refuse_capture(stream);
-  const StreamLease lease(device, stream);
+  Args args = layout;
+  const bool is_short = device_bytes(operands(host, args)) <= short_call;
+  const StreamLease lease(device, stream, is_short ? Urgency::urgent : Urgency::normal);
   try {
     run_whole_or_in_parts(plan, host, layout, device, lease.get(), log);
   } catch (const CudaError& error) {

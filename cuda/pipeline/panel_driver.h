@@ -16,6 +16,7 @@
 #include "cuda/runtime/ring.h"
 #include "cuda/runtime/trace.h"
 #include "plan/prepacked_operand.h"
+#include "runtime/pause.h"
 
 namespace fl::cuda {
 
@@ -36,12 +37,14 @@ template <class Args>
 class PanelDriver {
  public:
   PanelDriver(const std::vector<DeviceStep<Args>>& steps, int device, void* workspace, const PanelCopies& copies,
-              CopyWorkers& workers, const Ring& in_ring, const Ring& out_ring, const PanelStreams& streams)
+              HostCopies& host_copies, const CopyTurn& turn, const Ring& in_ring, const Ring& out_ring,
+              const PanelStreams& streams)
       : steps_(steps),
         device_(device),
         workspace_(workspace),
         copies_(copies),
-        workers_(workers),
+        host_copies_(host_copies),
+        turn_(turn),
         in_ring_(in_ring),
         out_ring_(out_ring),
         streams_(streams),
@@ -49,21 +52,19 @@ class PanelDriver {
                             std::min(steps.size(), most_step_events)) {}
 
   void drive() {
-    workers_.allow_in(std::size_t(in_ring_.slots()));
+    host_copies_.allow_in(std::size_t(in_ring_.slots()));
     order_streams();
     ready_ = copies_.ready_steps;
     while (!finished()) {
       const bool moved = launch() | send() | free_slots() | fetch() | hand_out();
       if (trace_) trace_steps();
-      // The first copy is the caller's while the workers wake; where there are few of them it is one itself.
-      if (!moved && (sent_ == 0 || workers_.helpers() < few_helpers)) workers_.copy_some();
+      if (!moved) wait_a_little();
     }
     FL_CUDA(cudaStreamSynchronize(streams_.out));
   }
   bool has_stored() const { return fetched_ > 0; }  // the result may have been written in part
 
  private:
-  static constexpr int few_helpers = 4;
   // Steps share events if they are more. A wait for one may then wait for a later one too that was launched before.
   static constexpr std::size_t most_step_events = 256;
 
@@ -86,6 +87,14 @@ class PanelDriver {
     return sent_ == copies_.loads.size() && fetched_ == copies_.stores.size() && staged_out_ == emptied_;
   }
 
+  // The first copy is the caller's while the workers wake; where there are few of them it is one itself. Callers that
+  // ask without a pause after their events hold each other up in the driver.
+  void wait_a_little() {
+    const bool copies = sent_ == 0 || turn_.needs_caller();
+    if ((copies && host_copies_.copy_some()) || !turn_.is_shared()) return;
+    for (int i = 0; i < 50; ++i) pause();
+  }
+
   // The device memory comes from the pool in the order of the compute stream.
   void order_streams() {
     FL_CUDA(cudaEventRecord(marker(), streams_.compute));
@@ -103,7 +112,7 @@ class PanelDriver {
   bool send() {
     const std::size_t before = sent_;
     while (sent_ < copies_.loads.size() && has_place(copies_.loads[sent_]) &&
-           (copies_.loads[sent_].direct || workers_.in_done(staged_in_))) {
+           (copies_.loads[sent_].direct || host_copies_.in_done(staged_in_))) {
       trace("sent", sent_);
       send(copies_.loads[sent_++]);
     }
@@ -137,7 +146,7 @@ class PanelDriver {
     const std::size_t before = freed_;
     while (freed_ < staged_in_ && has_passed(slot_sent(freed_))) trace("arrived", freed_++);
     if (freed_ == before) return false;
-    workers_.allow_in(freed_ + std::size_t(in_ring_.slots()));
+    host_copies_.allow_in(freed_ + std::size_t(in_ring_.slots()));
     return true;
   }
 
@@ -192,9 +201,9 @@ class PanelDriver {
     const std::size_t before = filled_ + emptied_;
     while (filled_ < staged_out_ && has_passed(slot_filled(filled_))) {
       trace("filled", filled_);
-      workers_.allow_out(++filled_);
+      host_copies_.allow_out(++filled_);
     }
-    while (emptied_ < filled_ && workers_.out_done(emptied_)) trace("emptied", emptied_++);
+    while (emptied_ < filled_ && host_copies_.out_done(emptied_)) trace("emptied", emptied_++);
     return filled_ + emptied_ != before;
   }
 
@@ -213,7 +222,8 @@ class PanelDriver {
   int device_;
   void* workspace_;
   const PanelCopies& copies_;
-  CopyWorkers& workers_;
+  HostCopies& host_copies_;
+  const CopyTurn& turn_;
   const Ring &in_ring_, &out_ring_;
   PanelStreams streams_;
   Events events_;

@@ -1,7 +1,7 @@
 #include "cuda/pipeline/pipeline_run.h"
 
 #include <algorithm>
-#include <exception>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -11,7 +11,6 @@
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/link.h"
-#include "runtime/thread_pool.h"
 #include "runtime/threading.h"
 
 namespace fl::cuda {
@@ -89,25 +88,15 @@ CudaError out_of_memory_halfway(const OutOfMemory& error) {
                    std::string(error.what()) + "; the result has been written in part");
 }
 
-// The caller drives the device and the threads of the pool copy. A busy pool gives none: then the caller does both.
+// The caller drives the device, and the workers copy.
 template <class Args>
-void drive(PanelDriver<Args>& driver, CopyWorkers& workers, int threads) {
-  std::exception_ptr failure;
-  bool driven = false;
-  auto task = [&](int64_t, int slot) {
-    if (slot > 0) return workers.work(slot - 1, threads - 1);
-    if (std::exchange(driven, true)) return;
-    try {
-      driver.drive();
-    } catch (const OutOfMemory& error) {
-      failure = driver.has_stored() ? std::make_exception_ptr(out_of_memory_halfway(error)) : std::current_exception();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    workers.stop();
-  };
-  parallel_for(threads, threads, task);
-  if (failure) std::rethrow_exception(failure);
+void drive(PanelDriver<Args>& driver) {
+  try {
+    driver.drive();
+  } catch (const OutOfMemory& error) {
+    if (driver.has_stored()) throw out_of_memory_halfway(error);
+    throw;
+  }
 }
 
 }  // namespace
@@ -131,11 +120,13 @@ void PipelineRun::carry_out(const std::vector<DeviceStep<Args>>& steps, const Pa
   const Ring out_ring(blocks_, sizes_.in_blocks, sizes_.out_blocks, sizes_.out_slot);
   const bool direct_output = !copies.stores.empty() && copies.stores.front().direct;
   const auto [fresh, fresh_bytes] = fresh_pages(output, direct_output);
-  CopyWorkers workers(copies_in(copies, in_ring), copies_out(copies, out_ring), Stores::past_cache, fresh, fresh_bytes);
+  const auto host_copies = std::make_shared<HostCopies>(copies_in(copies, in_ring), copies_out(copies, out_ring),
+                                                        Stores::past_cache, fresh, fresh_bytes);
+  const CopyTurn turn(host_copies, thread_count(bytes_));
   const PanelStreams streams{in_.get(), stream_, out_.get()};
-  PanelDriver<Args> driver(steps, device_, workspace, copies, workers, in_ring, out_ring, streams);
+  PanelDriver<Args> driver(steps, device_, workspace, copies, *host_copies, turn, in_ring, out_ring, streams);
   FinishOnError finish{streams.in, streams.compute, streams.out};
-  drive(driver, workers, thread_count(bytes_));
+  drive(driver);
   finish.disarm();
 }
 

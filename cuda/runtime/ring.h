@@ -8,8 +8,9 @@
 namespace fl::cuda {
 
 // The pinned blocks of one call, from those that the device keeps. Calls that run at the same time share what is
-// allowed in all: each gets fewer blocks then, and waits only if there are none. Throws OutOfMemory if there is no
-// memory for the fewest that the call can work with.
+// allowed in all. Each gets fewer blocks then; it waits, in the order of the calls, if there are none, or for two calls
+// of about its length or more that are under way. Throws OutOfMemory if there is no memory for the fewest that the call
+// can work with.
 class PinnedBlocks {
  public:
   static constexpr std::size_t block_bytes = std::size_t(8) << 20;
@@ -24,7 +25,7 @@ class PinnedBlocks {
   char* operator[](int i) const { return blocks_[std::size_t(i)]; }
 
  private:
-  int device_;
+  int device_, wanted_;
   std::vector<char*> blocks_;
 };
 

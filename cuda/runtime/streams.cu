@@ -9,47 +9,56 @@
 namespace fl::cuda {
 namespace {
 
-struct Streams {
-  std::mutex mutex;  // guards idle and created; never held during a CUDA call
-  std::vector<cudaStream_t> idle;
+struct Idle {
+  std::vector<cudaStream_t> streams;
   std::size_t created = 0;
+};
+
+struct Streams {
+  std::mutex mutex;  // guards idle; never held during a CUDA call
+  Idle idle[2];      // by urgency
   std::once_flag library_once;
   cudaStream_t library = nullptr;
 };
 
-cudaStream_t create_stream() {
+cudaStream_t create_stream(Urgency urgency = Urgency::normal) {
   const AllowDuringCapture allow;
+  int least = 0, greatest = 0;
+  FL_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
   cudaStream_t stream = nullptr;
-  FL_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const int priority = urgency == Urgency::urgent ? greatest : least;
+  FL_CUDA(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority));
   return stream;
 }
 
 // There are never more streams than calls that ran at the same time.
-cudaStream_t borrow(Streams& streams) {
+cudaStream_t borrow(Streams& streams, Urgency urgency) {
   {
     const std::lock_guard lock(streams.mutex);
-    if (!streams.idle.empty()) {
-      const cudaStream_t stream = streams.idle.back();
-      streams.idle.pop_back();
+    Idle& idle = streams.idle[int(urgency)];
+    if (!idle.streams.empty()) {
+      const cudaStream_t stream = idle.streams.back();
+      idle.streams.pop_back();
       return stream;
     }
-    streams.idle.reserve(++streams.created);  // so that giving it back cannot fail
+    idle.streams.reserve(++idle.created);  // so that giving it back cannot fail
   }
-  return create_stream();
+  return create_stream(urgency);
 }
 
 }  // namespace
 
-StreamLease::StreamLease(int device, void* given)
+StreamLease::StreamLease(int device, void* given, Urgency urgency)
     : device_(device),
       borrowed_(given == nullptr),
-      stream_(given ? static_cast<cudaStream_t>(given) : borrow(per_device<Streams>(device))) {}
+      urgency_(urgency),
+      stream_(given ? static_cast<cudaStream_t>(given) : borrow(per_device<Streams>(device), urgency)) {}
 
 StreamLease::~StreamLease() {
   if (!borrowed_) return;
   Streams& streams = per_device<Streams>(device_);
   const std::lock_guard lock(streams.mutex);
-  streams.idle.push_back(stream_);
+  streams.idle[int(urgency_)].streams.push_back(stream_);
 }
 
 FinishOnError::~FinishOnError() {

@@ -9,10 +9,13 @@
 
 namespace fl::cuda {
 
+// Kernels of an urgent stream go before those of others that have not begun.
+enum class Urgency { normal, urgent };
+
 // The caller's stream as it is, or, for null, a stream that no other call uses while the lease lasts.
 class StreamLease {
  public:
-  StreamLease(int device, void* given);
+  StreamLease(int device, void* given, Urgency urgency = Urgency::normal);
   ~StreamLease();
   StreamLease(const StreamLease&) = delete;
   StreamLease& operator=(const StreamLease&) = delete;
@@ -21,6 +24,7 @@ class StreamLease {
  private:
   int device_;
   bool borrowed_;
+  Urgency urgency_;
   cudaStream_t stream_;
 };
 

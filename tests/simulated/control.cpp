@@ -6,7 +6,7 @@
 
 EXPORTED void* simulated_stream() {
   cudaStream_t stream = nullptr;
-  cudaStreamCreateWithFlags(&stream, 0);
+  cudaStreamCreateWithPriority(&stream, 0, 0);
   return stream;
 }
 

@@ -29,7 +29,11 @@ void join_capture(Stream& stream, Graph* graph) {
 extern "C" {
 
 // ---------------------------------------------------------------- streams
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0, *greatest = -5;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
   const Lock lock(mutex);
   *stream = reinterpret_cast<cudaStream_t>(new_stream());
   return cudaSuccess;

@@ -19,6 +19,7 @@ RUNS = {
     "host calls": ("host/test_host_calls.py", "not share and not same_bits and not batches and not memory", (1,)),
     "threads": ("host/test_host_calls.py", "(same_bits and strict) or input_may_change", (2,)),
     "calls": ("host/test_host_calls.py", "test_layouts or empty_sum or (shapes_and_orders and 513)", (3,)),
+    "callers": ("host/test_callers.py", "", (1, 2)),
     "tiles": (
         "host/test_tiles.py",
         "scalars or batches or what_others or nothing_fits or log or (strict and 257)",
