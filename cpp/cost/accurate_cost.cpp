@@ -54,17 +54,20 @@ double wgmma_us(const SgemmArgs& p, const DeviceSpec& device, const WgmmaCost& c
   return cost.times * us + cost.more_us;
 }
 
-template <Terms TERMS>
+template <MmaProduct PRODUCT>
 double mma_us(const SgemmArgs& p, const DeviceSpec& device, const MmaCost& cost) {
   if (!terms_fit(p.k)) return cost.no_terms_us + 1e-6 * cost.no_terms_ps * fmas_of(p) / device.multiprocessors;
-  const MmaTileChoice choice = choose_mma_tile(TERMS, p.m, p.n, p.k, device);
+  const double split = split_us(p, cost), batch = double(p.batch);
   const double launches =
-      TERMS == Terms::fp16x2 && has_bf16x6_fallback(p) ? cost.launches_with_fallback_us : cost.launches_us;
-  return (split_us(p, cost) + launches + choice.ends +
-          1e-6 * cost.product_tensor_ps * choice.rounds_area * double(p.k)) *
-         double(p.batch);
+      PRODUCT == MmaProduct::fp16x2 && has_bf16x6_fallback(p) ? cost.launches_with_fallback_us : cost.launches_us;
+  const auto product_us = [&](double rounds_area) { return 1e-6 * cost.product_tensor_ps * rounds_area * double(p.k); };
+  if (const AccurateSplitK split_k = mma_split_k(PRODUCT, p.m, p.n, p.k); split_k.count > 1)
+    return (split + launches + cost.split_k_us + split_k.ends + product_us(split_k.rounds_area)) * batch;
+  const MmaTileChoice choice = choose_mma_tile(PRODUCT, p.m, p.n, p.k, device);
+  return (split + launches + choice.ends + product_us(choice.rounds_area)) * batch;
 }
-template double mma_us<Terms::fp16x2>(const SgemmArgs&, const DeviceSpec&, const MmaCost&);
-template double mma_us<Terms::bf16x6>(const SgemmArgs&, const DeviceSpec&, const MmaCost&);
+template double mma_us<MmaProduct::fp16x2>(const SgemmArgs&, const DeviceSpec&, const MmaCost&);
+template double mma_us<MmaProduct::fp16x2_k8>(const SgemmArgs&, const DeviceSpec&, const MmaCost&);
+template double mma_us<MmaProduct::bf16x6>(const SgemmArgs&, const DeviceSpec&, const MmaCost&);
 
 }  // namespace fl

@@ -22,8 +22,8 @@ double wgmma_us(const SgemmArgs& p, const DeviceSpec& device, const WgmmaCost& c
 
 // The same of products by mma.sync.
 FL_COEFFICIENTS(MmaCost, small_split_us, split_fs, split_in_pieces_fs, piece_us, segments_us, launches_us,
-                launches_with_fallback_us, product_tensor_ps, no_terms_us, no_terms_ps);
-template <Terms TERMS>
+                launches_with_fallback_us, split_k_us, product_tensor_ps, no_terms_us, no_terms_ps);
+template <MmaProduct PRODUCT>
 double mma_us(const SgemmArgs& p, const DeviceSpec& device, const MmaCost& cost);
 
 }  // namespace fl

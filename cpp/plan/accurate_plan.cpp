@@ -35,9 +35,14 @@ std::size_t bf16x6_mma_workspace(const SgemmArgs& p) {
 
 std::size_t fp16x2_mma_workspace(const SgemmArgs& p) {
   if (!terms_fit(p.k)) return 0;
-  const std::size_t own = AccuratePlan(p, Terms::fp16x2).bytes;
+  const AccurateSplitK split_k = mma_split_k(MmaProduct::fp16x2, p.m, p.n, p.k);
+  const std::size_t own = AccuratePlan(p, Terms::fp16x2, TERM_BLOCK, split_k).bytes;
   const std::size_t fallback = has_bf16x6_fallback(p) ? bf16x6_mma_workspace(p) : 0;
   return own > fallback ? own : fallback;
+}
+
+std::size_t fp16x2_mma_k8_workspace(const SgemmArgs& p) {
+  return terms_fit(p.k) ? AccuratePlan(p, Terms::fp16x2).bytes : 0;
 }
 
 std::string accurate_answer(Terms terms, bool bf16x6_fallback, const SgemmArgs& p, const unsigned* statuses) {

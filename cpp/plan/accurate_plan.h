@@ -80,7 +80,8 @@ constexpr unsigned STATUS_COMPENSATE = 16;  // the tensor cores truncate sums of
 
 // What a product of two fp16 terms costs of the bound besides k / 64, in units of u: with Hopper's instructions, and
 // with those of every GPU since compute capability 8.0, where older tensor cores cut more of what they add.
-constexpr int WGMMA_ERROR = 55, MMA_ERROR = 97;
+// MMA_K8_ERROR is that of 7.5, whose tensor cores cut yet more, at 32 k to a promotion instead of 64.
+constexpr int WGMMA_ERROR = 55, MMA_ERROR = 97, MMA_K8_ERROR = 105;
 
 // The range check in numbers; docs/accuracy.md derives them. Units of u = 2^-24, the rounding error of float32: of the
 // k units that the bound allows, `spare` are left when everything else has taken its worst share. Half of them go to
@@ -90,12 +91,12 @@ struct RangeBound {
   // If there are small numbers: for how many k both factors have to be large, for every element of C.
   unsigned both_large;
 
-  RangeBound(Terms terms, int64_t k, int product_error = WGMMA_ERROR) {
+  RangeBound(Terms terms, int64_t k, int product_error = WGMMA_ERROR, int promoted_k = 64) {
     if (terms == Terms::bf16x6) {
       small = 0x1p-50f, large = 0x1p-22f, both_large = 1;
       return;
     }
-    const double spare = double(k) * 63 / 64 - product_error;
+    const double spare = double(k) * (promoted_k - 1) / promoted_k - product_error;
     small = float(2 / spare);
     // The scale of a long line leaves a factor 16 of headroom, so its numbers are that much smaller.
     large = k <= ONE_PIECE ? 128.0f : 16.0f;
@@ -191,7 +192,7 @@ constexpr AccurateTileChoice choose_accurate_tile(int64_t m, int64_t n, int64_t 
 }
 
 // The same for products by mma.sync (mma_sync.cuh). Most GPUs lend a block 99 KiB: there is a tile within that for each
-// number of parts.
+// number of parts and length of a promotion.
 struct MmaTileShape {
   int rows, cols;
   int k_parts;        // groups of warps that share the k of a tile, and add up their sums
@@ -199,14 +200,16 @@ struct MmaTileShape {
   int shared_kib;     // of a block, rounded up
   double rate, ends;  // as those of AccurateTileChoice
 };
-inline constexpr MmaTileShape fp16x2_mma_tiles[] = {{128, 128, 1, 64, 131, 1.0, 2},
-                                                    {128, 64, 1, 64, 98, 0.85, 2.5},
-                                                    {96, 64, 4, 32, 161, 0.74, 1.3},
-                                                    {32, 64, 2, 64, 97, 0.62, 2},
+inline constexpr MmaTileShape fp16x2_mma_tiles[] = {{128, 128, 1, 64, 131, 1.0, 2},  {128, 64, 1, 64, 98, 0.85, 2.5},
+                                                    {192, 96, 1, 32, 111, 0.87, 4},  {128, 128, 1, 32, 99, 0.9, 2},
+                                                    {96, 64, 4, 32, 161, 0.74, 1.3}, {32, 64, 2, 64, 97, 0.62, 2},
                                                     {32, 64, 4, 32, 97, 0.5, 2}};
 inline constexpr MmaTileShape bf16x6_mma_tiles[] = {{128, 128, 1, 32, 99, 0.46, 2}, {64, 64, 2, 32, 97, 0.44, 2}};
-constexpr std::span<const MmaTileShape> mma_tiles(Terms terms) {
-  if (terms == Terms::bf16x6) return bf16x6_mma_tiles;
+// By instructions of 8 k, and within the 64 KiB of 7.5.
+inline constexpr MmaTileShape fp16x2_mma_k8_tiles[] = {{128, 64, 1, 32, 50, 0.8, 2.5}, {64, 64, 1, 32, 34, 0.6, 2}};
+constexpr std::span<const MmaTileShape> mma_tiles(MmaProduct product) {
+  if (product == MmaProduct::bf16x6) return bf16x6_mma_tiles;
+  if (product == MmaProduct::fp16x2_k8) return fp16x2_mma_k8_tiles;
   return fp16x2_mma_tiles;
 }
 
@@ -216,31 +219,38 @@ struct MmaTileChoice {
 };
 namespace accurate_detail {
 constexpr double PLAN_MMA_OPERATIONS_PER_US = 150e6 / double(PLAN_MULTIPROCESSORS);
-constexpr MmaTileChoice fastest_mma_tile(Terms terms, int64_t m, int64_t n, int64_t k, int64_t multiprocessors,
-                                         std::size_t shared_per_block, int k_parts) {
+constexpr double mma_product_us(const MmaTileChoice& choice, int64_t k) {
+  return choice.rounds_area * 2 * double(k) / PLAN_MMA_OPERATIONS_PER_US + choice.ends;
+}
+// Of those that sum up as `planned` does, if that is given.
+constexpr MmaTileChoice fastest_mma_tile(MmaProduct product, int64_t m, int64_t n, int64_t k, int64_t multiprocessors,
+                                         std::size_t shared_per_block, const MmaTileShape* planned) {
   MmaTileChoice best{};
   double least = 0;
-  const auto tiles = mma_tiles(terms);
+  const auto tiles = mma_tiles(product);
   for (int i = 0; i < int(tiles.size()); ++i) {
     const MmaTileShape& t = tiles[i];
-    if ((k_parts != 0 && t.k_parts != k_parts) || std::size_t(t.shared_kib) * 1024 > shared_per_block) continue;
-    const double area =
-        double(ceil_div(ceil_div(m, t.rows) * ceil_div(n, t.cols), multiprocessors)) * t.rows * t.cols / t.rate;
-    const double time = area * 2 * double(k) / PLAN_MMA_OPERATIONS_PER_US + t.ends;
-    if (best.tile < 0 || time < least) least = time, best = {i, area, t.ends};
+    if (planned && (planned->k_parts != t.k_parts || planned->promoted_k != t.promoted_k)) continue;
+    if (std::size_t(t.shared_kib) * 1024 > shared_per_block) continue;
+    const int64_t rounds = ceil_div(ceil_div(m, t.rows) * ceil_div(n, t.cols), multiprocessors);
+    const MmaTileChoice choice{i, double(rounds) * t.rows * t.cols / t.rate, t.ends};
+    const double time = mma_product_us(choice, k);
+    if (best.tile < 0 || time < least) least = time, best = choice;
   }
   return best;
 }
+constexpr MmaTileChoice fastest_mma_tile(MmaProduct product, int64_t m, int64_t n, int64_t k) {
+  return fastest_mma_tile(product, m, n, k, PLAN_MULTIPROCESSORS, capability(90).shared_per_block, nullptr);
+}
 }  // namespace accurate_detail
 
-// As choose_accurate_tile: in how many parts k is summed, by the reference device.
-constexpr const MmaTileShape& planned_mma_tile(Terms terms, int64_t m, int64_t n, int64_t k) {
-  constexpr std::size_t most = capability(90).shared_per_block;
-  return mma_tiles(terms)[accurate_detail::fastest_mma_tile(terms, m, n, k, PLAN_MULTIPROCESSORS, most, 0).tile];
+// As choose_accurate_tile: how k is summed, by the reference device.
+constexpr const MmaTileShape& planned_mma_tile(MmaProduct product, int64_t m, int64_t n, int64_t k) {
+  return mma_tiles(product)[accurate_detail::fastest_mma_tile(product, m, n, k).tile];
 }
-constexpr MmaTileChoice choose_mma_tile(Terms terms, int64_t m, int64_t n, int64_t k, const DeviceSpec& device) {
-  return accurate_detail::fastest_mma_tile(terms, m, n, k, device.multiprocessors, device.shared_per_block,
-                                           planned_mma_tile(terms, m, n, k).k_parts);
+constexpr MmaTileChoice choose_mma_tile(MmaProduct product, int64_t m, int64_t n, int64_t k, const DeviceSpec& device) {
+  return accurate_detail::fastest_mma_tile(product, m, n, k, device.multiprocessors, device.shared_per_block,
+                                           &planned_mma_tile(product, m, n, k));
 }
 
 // ---------------------------------------------------------------- split-K
@@ -253,25 +263,41 @@ struct AccurateSplitK {
   double rounds_area = 0, ends = 0;
   constexpr std::size_t bytes() const { return count == 1 ? 0 : std::size_t(count * rows * ld) * sizeof(float); }
 };
-constexpr AccurateSplitK accurate_split_k(int64_t m, int64_t n, int64_t k) {
+namespace accurate_detail {
+// `whole_us` is what whole tiles take, and tiles reach `rate` of so many operations of a multiprocessor in a us.
+constexpr AccurateSplitK fastest_split_k(int64_t m, int64_t n, int64_t k, double whole_us, double operations_per_us,
+                                         double rate) {
   constexpr int64_t multiprocessors = PLAN_MULTIPROCESSORS, tile = ACCURATE_SPLIT_K_TILE;
   const int64_t down = ceil_div(m, tile), across = ceil_div(n, tile), tiles = down * across;
   AccurateSplitK best{1, down * tile, across * tile};
   if (tiles > multiprocessors || k < 4096) return best;
-  const AccurateTileChoice whole = choose_accurate_tile(m, n, k, multiprocessors);
-  // Whole tiles are up to a fifth faster than they are thought to be where k is long.
-  double least = 0.9 * (whole.rounds_area * 2 * double(k) / PLAN_OPERATIONS_PER_US + whole.ends);
+  double least = whole_us;
   for (int64_t waves = 1; waves <= 2; ++waves) {
     const int64_t room = waves * multiprocessors / tiles, most = k / (4 * TERM_BLOCK),
                   count = room < most ? room : most;
     if (count < 2) continue;
     const double rounds = double(ceil_div(tiles * count, multiprocessors));
-    const double area = rounds * tile * tile / (double(count) * 0.95);
+    const double area = rounds * tile * tile / (double(count) * rate);
     const double ends = 3 * rounds + 2.6 + double(count) * double(best.rows * best.ld) * 4 / 3e6;
-    const double time = area * 2 * double(k) / PLAN_OPERATIONS_PER_US + ends;
+    const double time = area * 2 * double(k) / operations_per_us + ends;
     if (time < least) least = time, best.count = int(count), best.rounds_area = area, best.ends = ends;
   }
   return best;
+}
+}  // namespace accurate_detail
+
+constexpr AccurateSplitK accurate_split_k(int64_t m, int64_t n, int64_t k) {
+  const AccurateTileChoice whole = choose_accurate_tile(m, n, k, PLAN_MULTIPROCESSORS);
+  // Whole tiles are up to a fifth faster than they are thought to be where k is long.
+  const double us = 0.9 * (whole.rounds_area * 2 * double(k) / PLAN_OPERATIONS_PER_US + whole.ends);
+  return accurate_detail::fastest_split_k(m, n, k, us, PLAN_OPERATIONS_PER_US, 0.95);
+}
+
+// Products by mma.sync: the largest tile that a device has with such sums, of 128 rows.
+constexpr AccurateSplitK mma_split_k(MmaProduct product, int64_t m, int64_t n, int64_t k) {
+  if (product != MmaProduct::fp16x2) return {};
+  const double us = 0.9 * accurate_detail::mma_product_us(accurate_detail::fastest_mma_tile(product, m, n, k), k);
+  return accurate_detail::fastest_split_k(m, n, k, us, accurate_detail::PLAN_MMA_OPERATIONS_PER_US, 1);
 }
 
 // ---------------------------------------------------------------- the workspace
@@ -297,12 +323,15 @@ struct AccuratePlan {
 std::size_t fp16x2_workspace(const SgemmArgs& p);
 std::size_t bf16x6_workspace(const SgemmArgs& p);
 std::size_t fp16x2_mma_workspace(const SgemmArgs& p);
+std::size_t fp16x2_mma_k8_workspace(const SgemmArgs& p);
 std::size_t bf16x6_mma_workspace(const SgemmArgs& p);
 
 // Float32 additions on the way of one product into its sum (accumulation_depth.h).
-template <Terms TERMS>
+template <MmaProduct PRODUCT>
 int64_t mma_depth(const SgemmArgs& p) {
-  const MmaTileShape& tile = planned_mma_tile(TERMS, p.m, p.n, p.k);
+  if (const int parts = mma_split_k(PRODUCT, p.m, p.n, p.k).count; parts > 1)
+    return ceil_div(ceil_div(p.k, TERM_BLOCK), parts) + ceil_div(parts, 4) + 2;
+  const MmaTileShape& tile = planned_mma_tile(PRODUCT, p.m, p.n, p.k);
   return ceil_div(ceil_div(p.k, tile.promoted_k), tile.k_parts) + tile.k_parts - 1;
 }
 

@@ -8,4 +8,8 @@ namespace fl {
 enum class Terms { none, fp16x2, bf16x6 };
 constexpr int term_count(Terms terms) { return terms == Terms::none ? 0 : terms == Terms::fp16x2 ? 2 : 3; }
 
+// Products by mma.sync: which terms, and how many k an instruction takes where that is not 16.
+enum class MmaProduct { fp16x2, bf16x6, fp16x2_k8 };
+constexpr Terms terms_of(MmaProduct product) { return product == MmaProduct::bf16x6 ? Terms::bf16x6 : Terms::fp16x2; }
+
 }  // namespace fl

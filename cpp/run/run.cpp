@@ -164,7 +164,7 @@ void log_answer(const Decision<Args>& decision, const CallOptions& options, cons
   if constexpr (std::is_same_v<Args, SgemmArgs>) {
     const Args& args = seen_by_kernel(decision, options);
     const Kernel<Args>& kernel = *decision.kernel;
-    const bool bf16x6_fallback = kernel.traits.terms == Terms::fp16x2 && has_bf16x6_fallback(args);
+    const bool bf16x6_fallback = kernel.traits.bf16x6_behind && has_bf16x6_fallback(args);
     (*options.log)("cuda:" + std::to_string(decision.device.ordinal) + " " + kernel.name + ", computed by " +
                    accurate_answer(kernel.traits.terms, bf16x6_fallback, args, statuses));
   }

@@ -17,6 +17,7 @@ struct Traits {
   bool ladder = false;               // a step of the course, there to be read
   Terms terms = Terms::none;         // what it multiplies in place of float32 numbers
   bool wgmma = false;                // terms by warpgroup products, which have tiles of 96 columns
+  bool bf16x6_behind = false;        // what two terms cannot hold goes to three, in large products
 };
 
 constexpr Traits traits_of(const PipelinedTile& tile) {
@@ -48,8 +49,13 @@ constexpr Traits traits_of(const LadderTile& tile) {
 constexpr Traits plain{};
 constexpr Traits ladder{.ladder = true};
 constexpr Traits splits_k{.split_k = true};
-constexpr Traits split_terms(Terms terms, bool wgmma) {
-  return {.strict = false, .split_k = wgmma, .tma = wgmma, .terms = terms, .wgmma = wgmma};
+constexpr Traits split_terms(Terms terms, bool wgmma, bool splits_k, bool bf16x6_behind) {
+  return {.strict = false,
+          .split_k = splits_k,
+          .tma = wgmma,
+          .terms = terms,
+          .wgmma = wgmma,
+          .bf16x6_behind = bf16x6_behind};
 }
 
 }  // namespace fl

@@ -176,6 +176,8 @@ FALL_BACKS = [
     ("graded", "fp16x2_mma", 2056, "three bf16 terms because of the range of the operands"),
     ("graded", "fp16x2_mma", 201, "plain float32 because of the range of the operands"),
     ("nan", "fp16x2_mma", 2057, "plain float32 because of NaN or infinite numbers"),
+    ("normal", "fp16x2_mma_k8", 2061, "two fp16 terms"),
+    ("graded", "fp16x2_mma_k8", 2062, "plain float32 because of the range of the operands"),
     ("graded", "bf16x6_mma", 2059, "three bf16 terms"),
     ("nan", "bf16x6_mma", 2060, "plain float32 because of NaN or infinite numbers"),
     ("graded", "bf16x6", 2052, "three bf16 terms"),

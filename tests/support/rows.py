@@ -41,7 +41,7 @@ PERSISTENT = (
 )
 TALL_SKINNY = ("strict_tall_skinny",)
 # Tensor cores with k cut over the grid where tiles are few, and with a plain kernel in the same launch.
-ACCURATE_SPLIT_K = ("fp16x2", "bf16x6")
+ACCURATE_SPLIT_K = ("fp16x2", "bf16x6", "fp16x2_mma")
 
 
 def same_bits(row) -> bool:

@@ -25,6 +25,13 @@ struct AccurateEpilogue {
   bool evict_first;
 };
 
+// Split-K: where the sums of each part of k go, in rows of `ld`, `apart` from part to part.
+struct SplitKSums {
+  float* sums;
+  int parts;
+  int64_t ld, apart;
+};
+
 // x * 2^e in two steps of which only the second rounds: 2^e alone may not be a float.
 __device__ __forceinline__ float scale_wide(float x, int e) {
   const int half = max(e / 2, -126);

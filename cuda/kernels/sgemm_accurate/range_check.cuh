@@ -9,8 +9,8 @@
 // tiles. It is launched behind every product that is checked and leaves at once if the terms were not rejected.
 //
 // The fallback has the tile and the loop of bank_conflict_free, for any alignment: an odd operand takes the path with
-// checks. The sums of finished runs wait in shared memory; in registers they would leave room for one block on a
-// multiprocessor only.
+// checks. The sums of finished runs wait in shared memory. Where a block may have less of that than they need, they
+// wait in registers, which leaves room for one block on a multiprocessor.
 #pragma once
 
 #include "cuda/kernels/common/launch.cuh"
@@ -85,11 +85,25 @@ __device__ __forceinline__ unsigned status_of(const RangeCheck& check, const Ran
 // ---------------------------------------------------------------- the float32 fallback
 constexpr int FALLBACK_BM = 128, FALLBACK_BK = 8, FALLBACK_THREADS = 256;
 
-struct FallbackShared {
+struct FallbackTiles {
   float As[FALLBACK_BK][FALLBACK_BM + 4], Bs[FALLBACK_BK][FALLBACK_BM + 4];
-  float4 sums[FALLBACK_BM * FALLBACK_BM / 4];  // 16 per thread
 };
-constexpr int FALLBACK_SHARED = sizeof(FallbackShared);
+// The sums of finished runs, 16 vectors of a thread: in shared memory behind the tiles, or in registers.
+constexpr int FALLBACK_VECTORS = FALLBACK_BM * FALLBACK_BM / 4 / FALLBACK_THREADS;
+struct SharedSums {
+  static constexpr int BYTES = FALLBACK_VECTORS * FALLBACK_THREADS * 16, RESIDENT = 2;
+  float4* of_thread;
+  __device__ __forceinline__ explicit SharedSums(FallbackTiles& shared)
+      : of_thread(reinterpret_cast<float4*>(&shared + 1) + threadIdx.x) {}
+  __device__ __forceinline__ float4& operator[](int i) const { return of_thread[i * FALLBACK_THREADS]; }
+};
+struct RegisterSums {
+  static constexpr int BYTES = 0, RESIDENT = 1;
+  float4 own[FALLBACK_VECTORS];
+  __device__ __forceinline__ explicit RegisterSums(FallbackTiles&) {}
+  __device__ __forceinline__ float4& operator[](int i) { return own[i]; }
+};
+constexpr int FALLBACK_SHARED = sizeof(FallbackTiles) + SharedSums::BYTES;
 
 // As long as there are runs, about: errors of the runs and of their sum are alike then.
 __device__ __forceinline__ int fallback_run(int64_t k) {
@@ -97,12 +111,11 @@ __device__ __forceinline__ int fallback_run(int64_t k) {
 }
 
 // By the first FALLBACK_THREADS of a block.
-template <bool TA, bool TB>
+template <bool TA, bool TB, class Sums = SharedSums>
 __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTile& block, bool by16,
-                                              FallbackShared& shared) {
+                                              FallbackTiles& shared) {
   constexpr int BM = FALLBACK_BM, BN = FALLBACK_BM, BK = FALLBACK_BK, TM = 8, TN = 8;
-  auto& As = shared.As;
-  auto& Bs = shared.Bs;
+  auto &As = shared.As, &Bs = shared.Bs;
   const TileLoader4<BK, BM, !TA> load_a(threadIdx.x);
   const TileLoader4<BK, BN, TB> load_b(threadIdx.x);
   const int64_t lda = TA ? p.a.cs : p.a.rs, ldb = TB ? p.b.cs : p.b.rs;
@@ -112,6 +125,7 @@ __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTil
   const int thread_row = (warp / 2 * 4 + lane / 16 * 2 + lane % 2) * 4, thread_col = (warp % 2 * 8 + lane / 2 % 8) * 4;
 
   const int run = fallback_run(p.k);
+  Sums sums(shared);
   alignas(16) float acc[TM][TN] = {}, a_frag[TM], b_frag[TN];
   float4 a_regs, b_regs;
   auto fetch = [&](int64_t left) {
@@ -136,9 +150,10 @@ __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTil
     ptx::named_barrier<1, FALLBACK_THREADS>();
     const int64_t done = p.k - left + BK;
     if (p.k <= run || (left > BK && (done & (run - 1)) != 0)) continue;
-    for (int q = 0; q < TM * TN / 4; ++q) {
+#pragma unroll
+    for (int q = 0; q < FALLBACK_VECTORS; ++q) {
       float* const part = &acc[q / (TN / 4)][q % (TN / 4) * 4];
-      float4& sum = shared.sums[q * FALLBACK_THREADS + threadIdx.x];
+      float4& sum = sums[q];
       if (done > run) {
         const float4 old = sum;
         part[0] += old.x, part[1] += old.y, part[2] += old.z, part[3] += old.w;
@@ -162,15 +177,15 @@ __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTil
 }
 
 // Persistent: thousands of blocks that only look at the status take 10 us.
-template <bool TA, bool TB>
-__global__ void __launch_bounds__(FALLBACK_THREADS, 2)
+template <bool TA, bool TB, class Sums>
+__global__ void __launch_bounds__(FALLBACK_THREADS, Sums::RESIDENT)
     float32_fallback_kernel(const __grid_constant__ SgemmArgs p, TileGrid grid, const unsigned* status, bool by16) {
   extern __shared__ char fallback_memory[];
   pdl_wait();
   if (status && !(*status & STATUS_REJECTED)) return;
   for (unsigned tile = blockIdx.x; tile < grid.total; tile += gridDim.x)
-    fallback_tile<TA, TB>(p, block_tile<FALLBACK_BM, FALLBACK_BM>(p, grid, tile), by16,
-                          *reinterpret_cast<FallbackShared*>(fallback_memory));
+    fallback_tile<TA, TB, Sums>(p, block_tile<FALLBACK_BM, FALLBACK_BM>(p, grid, tile), by16,
+                                *reinterpret_cast<FallbackTiles*>(fallback_memory));
 }
 
 }  // namespace fl

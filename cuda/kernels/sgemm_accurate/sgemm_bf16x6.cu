@@ -48,11 +48,16 @@ void launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* statu
 void launch_float32_fallback(const SgemmArgs& p, const unsigned* status, const Context& ctx) {
   const TileGrid grid(p.m, p.n, p.batch, FALLBACK_BM, FALLBACK_BM);
   const bool by16 = aligned16(p.a) && aligned16(p.b);
-  const unsigned full = 2 * static_cast<unsigned>(ctx.sm_count), blocks = grid.blocks() < full ? grid.blocks() : full;
-  by_order(p, [&](auto TA, auto TB) {
-    launch_kernel<float32_fallback_kernel<TA, TB>>({blocks, FALLBACK_THREADS, FALLBACK_SHARED}, ctx, p, grid, status,
-                                                   by16);
-  });
+  const auto launch = [&]<class Sums>(std::type_identity<Sums>) {
+    const unsigned full = Sums::RESIDENT * static_cast<unsigned>(ctx.sm_count),
+                   blocks = grid.blocks() < full ? grid.blocks() : full;
+    by_order(p, [&](auto TA, auto TB) {
+      const LaunchShape shape{blocks, FALLBACK_THREADS, int(sizeof(FallbackTiles)) + Sums::BYTES};
+      launch_kernel<float32_fallback_kernel<TA, TB, Sums>>(shape, ctx, p, grid, status, by16);
+    });
+  };
+  if (ctx.device->shared_per_block >= FALLBACK_SHARED) launch(std::type_identity<SharedSums>{});
+  else launch(std::type_identity<RegisterSums>{});
 }
 
 void launch_split_k_fallback(const SgemmArgs& p, const unsigned* status, const SplitKSums& to, const Context& ctx) {

@@ -22,9 +22,9 @@ void launch_bf16x6_mma(const SgemmArgs& p, const unsigned* previous, unsigned* s
   const ProductOperands at(p, AccuratePlan(p, Terms::bf16x6), Terms::bf16x6, own);
   const RangeBound bound(Terms::bf16x6, p.k);
   launch_split<Bf16Terms>(p, at, bound, previous, ctx);
-  const int tile = choose_mma_tile(Terms::bf16x6, p.m, p.n, p.k, *ctx.device).tile;
-  launch_mma<Square, Small>(tile, p, at, bound, previous, status, ctx);
-  launch_float32_fallback(p, status, ctx);
+  const int tile = choose_mma_tile(MmaProduct::bf16x6, p.m, p.n, p.k, *ctx.device).tile;
+  if (!launch_mma<Square, Small>(tile, {p, at, bound, previous, status, true, ctx}))
+    launch_float32_fallback(p, status, ctx);
 }
 
 void sgemm_bf16x6_mma(const SgemmArgs& p, const Context& ctx) {

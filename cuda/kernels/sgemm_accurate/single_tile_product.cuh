@@ -307,7 +307,7 @@ __global__ void __launch_bounds__(T::THREADS, 1) single_tile_kernel(const __grid
   if (threadIdx.x < 128) ptx::named_barrier<6, 128>();
   for (unsigned tile = blockIdx.x; tile < plan.grid.total; tile += gridDim.x)
     fallback_tile<TA, TB>(plan.args, block_tile<FALLBACK_BM, FALLBACK_BM>(plan.args, plan.grid, tile), plan.by16,
-                          *reinterpret_cast<FallbackShared*>(memory));
+                          *reinterpret_cast<FallbackTiles*>(memory));
 #else
   not_for_this_target();
 #endif

@@ -13,12 +13,6 @@ namespace fl {
 template <class S>
 using SplitKTile = SingleTile<S, 2, 1, ACCURATE_SPLIT_K_TILE, S::COUNT == 2 ? 3 : 2, 1>;
 
-// Where the sums of each part of k go, in rows of `ld`, `apart` from part to part.
-struct SplitKSums {
-  float* sums;
-  int parts;
-  int64_t ld, apart;
-};
 struct SplitKPlan {
   ProductPlan product;
   SplitKSums to;
@@ -74,7 +68,7 @@ __global__ void __launch_bounds__(FALLBACK_THREADS, 2)
     one.c.data = to.sums + part * to.apart, one.c.rs = to.ld;
     one.alpha = 1.0f, one.beta = 0.0f;
     fallback_tile<TA, TB>(one, block_tile<FALLBACK_BM, FALLBACK_BM>(one, grid, unit % grid.total), by16,
-                          *reinterpret_cast<FallbackShared*>(fallback_memory));
+                          *reinterpret_cast<FallbackTiles*>(fallback_memory));
   }
 }
 
@@ -130,7 +124,16 @@ static __global__ void __launch_bounds__(REDUCTION_DOWN* REDUCTION_ACROSS)
 // The float32 fallback, over the same parts of k.
 void launch_split_k_fallback(const SgemmArgs& p, const unsigned* status, const SplitKSums& to, const Context& ctx);
 
-// `last`: these terms have no other fallback than float32.
+// What follows the kernel that leaves the sums of parts. `last`: these terms have no other fallback than float32.
+inline void launch_split_k_sums(const SgemmArgs& p, const ProductOperands& at, const AccurateSplitK& split_k,
+                                const unsigned* status, bool last, const Context& ctx) {
+  const SplitKSums from{at.sums, split_k.count, split_k.ld, split_k.rows * split_k.ld};
+  if (last) launch_split_k_fallback(p, status, from, ctx);
+  const SplitKReduction sum{from, epilogue_of(p, at), aligned<4>(p.c.data, p.c.rs), status, last};
+  const auto sums = static_cast<unsigned>(ceil_div(p.m * ceil_div(p.n, 4), REDUCTION_ACROSS));
+  launch_kernel<split_k_reduction_kernel>({sums, REDUCTION_DOWN * REDUCTION_ACROSS}, ctx, sum);
+}
+
 template <class S>
 void launch_split_k(const SgemmArgs& p, const ProductOperands& at, const AccurateSplitK& split_k,
                     const RangeBound& bound, const unsigned* previous, unsigned* status, bool last,
@@ -143,10 +146,7 @@ void launch_split_k(const SgemmArgs& p, const ProductOperands& at, const Accurat
   plan.product.band = 8;
   const auto blocks = static_cast<unsigned>(plan.product.tile_rows * plan.product.tile_cols * split_k.count);
   launch_kernel<split_k_kernel<T>>({blocks, T::THREADS, T::SHARED_BYTES}, ctx, plan);
-  if (last) launch_split_k_fallback(p, status, plan.to, ctx);
-  const SplitKReduction sum{plan.to, plan.product.out, aligned<4>(p.c.data, p.c.rs), status, last};
-  const auto sums = static_cast<unsigned>(ceil_div(p.m * ceil_div(p.n, 4), REDUCTION_ACROSS));
-  launch_kernel<split_k_reduction_kernel>({sums, REDUCTION_DOWN * REDUCTION_ACROSS}, ctx, sum);
+  launch_split_k_sums(p, at, split_k, status, last, ctx);
 }
 
 }  // namespace fl
