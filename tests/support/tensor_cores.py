@@ -29,7 +29,7 @@ class TensorCore:
 
 
 TENSOR_CORES = {
-    75: TensorCore(4, 0),  # as V100
+    75: TensorCore(4, 0),  # as V100: an instruction of 8 k is two additions
     80: TensorCore(8, 1),
     86: TensorCore(8, 1),
     89: TensorCore(8, 1),
