@@ -17,6 +17,15 @@ namespace fl {
 
 inline cudaStream_t stream(const Context& ctx) { return static_cast<cudaStream_t>(ctx.stream); }
 
+// Whether this is code for one of the TARGETS, 86 or 120: the same source takes some registers more there than a launch
+// bound leaves. Families such as 10.x are the oldest of them.
+template <int... TARGETS>
+#ifdef __CUDA_ARCH__
+constexpr bool code_for = ((__CUDA_ARCH__ == 10 * TARGETS) || ...);
+#else
+constexpr bool code_for = false;
+#endif
+
 // All that a kernel does in code for a target that lacks its instructions, where an empty body would leave the result
 // as it was and report nothing. Such code is part of every binary for several targets. Dispatch does not take the
 // kernel where it would run (device/loaded_code.h), so this ends what must not have been launched.

@@ -16,7 +16,8 @@ namespace {
 constexpr int BM = 128, BN = 128, BK = 8, TM = 8, TN = 8, THREADS = BM * BN / (TM * TN);
 
 template <bool TA, bool TB>
-__global__ void __launch_bounds__(THREADS, 2) sgemm_blocktile_8x8_kernel(SgemmArgs p, TileGrid grid) {
+__global__ void __launch_bounds__(THREADS, code_for<120> ? 1 : 2)
+    sgemm_blocktile_8x8_kernel(SgemmArgs p, TileGrid grid) {
   alignas(16) __shared__ float As[BM][BK + 4 * TA];
   alignas(16) __shared__ float Bs[BK][BN + 4 * TB];
   const BlockTile block = block_tile<BM, BN>(p, grid);
@@ -38,7 +39,7 @@ __global__ void __launch_bounds__(THREADS, 2) sgemm_blocktile_8x8_kernel(SgemmAr
     a += a_step;
     b += b_step;
     __syncthreads();
-#pragma unroll
+#pragma unroll(code_for<90, 100> ? 2 : 1)  // what is read early for the next four steps would not fit
     for (int l0 = 0; l0 < BK; l0 += 4) {
       alignas(16) float a_row[4], a_frag[4][TM], b_frag[TN];
       for (int i = 0; i < TM; ++i) {
@@ -53,8 +54,10 @@ __global__ void __launch_bounds__(THREADS, 2) sgemm_blocktile_8x8_kernel(SgemmAr
     __syncthreads();
   }
 
+#pragma unroll
   for (int i = 0; i < TM; ++i)
     if (thread_row + i < block.rows)
+#pragma unroll
       for (int j = 0; j < TN; j += 4)
         epilogue(p).store4(block.c + (thread_row + i) * p.c.rs + thread_col + j, &acc[i][j],
                            block.cols - thread_col - j);

@@ -52,9 +52,11 @@ __global__ void __launch_bounds__(THREADS, 2) sgemm_bank_conflict_free_kernel(Sg
     }
   }
 
+#pragma unroll
   for (int i = 0; i < TM; ++i) {
     const int row = thread_row + i / 4 * (BM / 2) + i % 4;
     if (row < block.rows)
+#pragma unroll
       for (int j = 0; j < TN; j += 4) {
         const int col = thread_col + j / 4 * (BN / 2);
         epilogue(p).store4(block.c + row * p.c.rs + col, &acc[i][j], block.cols - col);

@@ -18,7 +18,8 @@ namespace {
 constexpr int BM = 128, BN = 128, BK = 8, TM = 8, TN = 8, THREADS = BM * BN / (TM * TN);
 
 template <bool TA, bool TB>
-__global__ void __launch_bounds__(THREADS, 2) sgemm_double_buffered_kernel(SgemmArgs p, TileGrid grid) {
+__global__ void __launch_bounds__(THREADS, code_for<120> ? 1 : 2)
+    sgemm_double_buffered_kernel(SgemmArgs p, TileGrid grid) {
   alignas(16) __shared__ float As[2][BK][BM + 4];
   alignas(16) __shared__ float Bs[2][BK][BN + 4];
   const BlockTile block = block_tile<BM, BN>(p, grid);
@@ -62,9 +63,11 @@ __global__ void __launch_bounds__(THREADS, 2) sgemm_double_buffered_kernel(Sgemm
     }
   }
 
+#pragma unroll
   for (int i = 0; i < TM; ++i) {
     const int row = thread_row + i / 4 * (BM / 2) + i % 4;
     if (row < block.rows)
+#pragma unroll
       for (int j = 0; j < TN; j += 4) {
         const int col = thread_col + j / 4 * (BN / 2);
         epilogue(p).store4(block.c + row * p.c.rs + col, &acc[i][j], block.cols - col);

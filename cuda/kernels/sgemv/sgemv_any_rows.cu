@@ -101,7 +101,8 @@ __device__ __forceinline__ float dot_row(const float* a, const float* x, int64_t
 constexpr int THREADS = 256;
 
 template <int TEAM, int U, int BLOCKS>
-__global__ void __launch_bounds__(THREADS, BLOCKS) any_rows_kernel(SgemvArgs p, RowGrid grid, unsigned cluster) {
+__global__ void __launch_bounds__(THREADS, code_for<100, 120>&& BLOCKS == 5 ? 4 : BLOCKS)
+    any_rows_kernel(SgemvArgs p, RowGrid grid, unsigned cluster) {
 #if __CUDA_ARCH__ >= 900
   if (cluster > 1) ptx::cluster_arrive_relaxed();
 #endif

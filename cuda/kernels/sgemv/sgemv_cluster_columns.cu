@@ -18,7 +18,7 @@ constexpr int MAX_CLUSTER = 16;
 
 // Not among the code for other architectures, where the row is not available.
 template <int V, int LC, int THREADS, bool RESIDENT>
-__global__ void __launch_bounds__(THREADS, 1024 / THREADS)
+__global__ void __launch_bounds__(THREADS, code_for<120>&& THREADS < 1024 ? 768 / THREADS : 1024 / THREADS)
     cluster_columns_kernel(SgemvArgs p, RowGrid grid, unsigned cluster, float fraction) {
 #if __CUDA_ARCH__ >= 900
   using S = ColumnTile<V, LC, THREADS>;

@@ -46,7 +46,7 @@ __device__ __forceinline__ float dot(const SgemvArgs& p, const float* a, const f
 }
 
 template <int THREADS, bool RESIDENT>
-__global__ void __launch_bounds__(THREADS, THREADS == 256 ? 5 : 1)
+__global__ void __launch_bounds__(THREADS, THREADS == 256 ? (code_for<86, 89, 120> ? 4 : 5) : 1)
     long_rows_kernel(SgemvArgs p, RowGrid grid, unsigned cluster, float fraction) {
 #if __CUDA_ARCH__ >= 900
   if (cluster > 1) ptx::cluster_arrive_relaxed();

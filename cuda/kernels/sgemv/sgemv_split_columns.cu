@@ -17,7 +17,7 @@ namespace {
 constexpr int U = 8;
 
 template <int V, int LC, int THREADS, bool RESIDENT>
-__global__ void __launch_bounds__(THREADS, 1024 / THREADS)
+__global__ void __launch_bounds__(THREADS, code_for<120>&& THREADS < 1024 ? 768 / THREADS : 1024 / THREADS)
     split_columns_kernel(SgemvArgs p, RowGrid grid, SplitColumnsPlan plan, float* sums, float fraction) {
   pdl_wait();
   const unsigned tiles = grid.per_batch * grid.batch, split = blockIdx.x / tiles, tile = blockIdx.x % tiles;

@@ -106,7 +106,8 @@ __device__ __forceinline__ void exchange(typename Way::Shared (&tile)[2], const 
 
 // `tiles` along a side: the grid counts pairs as described above. 0: every tile of A by itself.
 template <class Way, int TILE, int THREADS, int RESIDENT>
-__global__ void __launch_bounds__(THREADS, RESIDENT) transpose_pairs_kernel(TransposeArgs p, TileGrid grid, int tiles) {
+__global__ void __launch_bounds__(THREADS, code_for<100, 120>&& RESIDENT == 5 ? 4 : RESIDENT)
+    transpose_pairs_kernel(TransposeArgs p, TileGrid grid, int tiles) {
   __shared__ typename Way::Shared tile[2];
   pdl_wait();
   Tile at = grid.tile(blockIdx.x);
