@@ -34,11 +34,21 @@ def report():
     return module
 
 
-def test_spills_registers_and_shared_memory_are_read(report):
+def test_what_is_used_is_read(report):
     assert report.parse(LOG) == {
-        "_Zfirst": {"registers": 64, "spill_bytes": 20, "shared_bytes": 4224},
-        "_Zsecond": {"registers": 4, "spill_bytes": 0, "shared_bytes": 0},
+        "_Zfirst": {"registers": 64, "spill_bytes": 20, "stack_bytes": 16, "shared_bytes": 4224},
+        "_Zsecond": {"registers": 4, "spill_bytes": 0, "stack_bytes": 0, "shared_bytes": 0},
     }
+
+
+def test_a_line_for_each_file_and_target(report, tmp_path):
+    rows = [report.Row("75", "a.cu", name, used, 0, 8 * used, 16, 100) for name, used in (("one", 3), ("two", 5))]
+    report.write_csv([*rows, report.Row("80", "a.cu", "one", 7, 4, 8, 0, 50)], tmp_path / "report.csv")
+    assert (tmp_path / "report.csv").read_text().splitlines() == [
+        "target,file,kernels,registers,spills,stack,shared,code",
+        "75,a.cu,2,5,0,40,16,200",
+        "80,a.cu,1,7,4,8,0,50",
+    ]
 
 
 def test_targets_are_the_release_list(report):
