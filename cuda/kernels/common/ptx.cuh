@@ -225,6 +225,17 @@ template <int N>
 __device__ __forceinline__ void registers_down() {  // setmaxnreg.dec
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 }
+// blockIdx.x and threadIdx.x, read anew at every call: nothing that follows from them is kept in registers meanwhile.
+__device__ __forceinline__ unsigned block_index() {
+  unsigned index;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(index));
+  return index;
+}
+__device__ __forceinline__ unsigned thread_index() {
+  unsigned index;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
+  return index;
+}
 // Reads a kernel's parameters before it waits, so that they are in the constant cache when it has to be quick.
 template <class Plan>
 __device__ __forceinline__ void touch(const Plan& plan) {

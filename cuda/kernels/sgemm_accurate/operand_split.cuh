@@ -114,10 +114,13 @@ __device__ __forceinline__ void read_run(float (&run)[V], const float* from) {
 }
 // Those of them that exist, zeros for the rest.
 template <int V>
-__device__ __forceinline__ void read_run(float (&run)[V], const float* from, int64_t exist) {
+__device__ __forceinline__ void read_run(float (&run)[V], const float* from, int exist) {
 #pragma unroll
   for (int i = 0; i < V; ++i) run[i] = i < exist ? __ldg(from + i) : 0.0f;
 }
+
+// How many exist, in 32 bits: more than a piece has lines or k are as good as that many.
+__device__ __forceinline__ int up_to_limit(int64_t count) { return static_cast<int>(count < 4096 ? count : 4096); }
 
 // The numbers of a thread from line0 and k0 on. WHOLE: all of them exist and are aligned; a branch for every read
 // instead keeps the reads from being issued together.
@@ -135,7 +138,7 @@ __device__ __forceinline__ void read_piece(float (&v)[Shape::CHUNKS][8], const S
     if constexpr (WHOLE) {
       read_run(to, from);
     } else {
-      const int64_t lines_left = x.lines - line - lines, k_left = k_end - k - ks;
+      const int lines_left = up_to_limit(x.lines - line) - lines, k_left = up_to_limit(k_end - k) - ks;
       read_run(to, from, K_CONTIGUOUS ? (lines_left > 0 ? k_left : 0) : (k_left > 0 ? lines_left : 0));
     }
   };
@@ -209,12 +212,21 @@ struct SplitPlan {
 
 struct SplitShared {
   unsigned largest[2][SPLIT_LINES], large_count[SPLIT_LINES], low;
+  // For each warp, so that no other has to be waited for: what would take registers where numbers need them all.
+  unsigned block[32];                        // the group of lines
+  alignas(16) float scale[32][SPLIT_LINES];  // of its lines, read in pairs
+
+  __device__ __forceinline__ unsigned kept_block() const {
+    return *static_cast<const volatile unsigned*>(&block[ptx::thread_index() / 32]);
+  }
 };
 
-__device__ __forceinline__ void clear(SplitShared& shared) {
-  if (threadIdx.x == 0) shared.low = 0;
-  if (threadIdx.x < SPLIT_LINES)
-    shared.largest[0][threadIdx.x] = shared.largest[1][threadIdx.x] = shared.large_count[threadIdx.x] = 0;
+__device__ __forceinline__ void clear(SplitShared& shared, unsigned block) {
+  const unsigned t = ptx::thread_index();
+  __syncwarp();
+  if (t % 32 == 0) shared.block[t / 32] = block;
+  if (t == 0) shared.low = 0;
+  if (t < SPLIT_LINES) shared.largest[0][t] = shared.largest[1][t] = shared.large_count[t] = 0;
   __syncthreads();
 }
 
@@ -223,10 +235,10 @@ __device__ __forceinline__ bool split_wanted(const SplitPlan& plan) {
 }
 
 // By the first warp of a block: lane i knows all about line i, which was multiplied by 2^e.
-__device__ __forceinline__ void report_lines(const SplitPlan& plan, const SplitOperand& x, int64_t line0,
-                                             unsigned largest, unsigned large_count, int e, unsigned flags,
-                                             unsigned* word) {
+__device__ __forceinline__ void report_lines(const SplitPlan& plan, const SplitOperand& x, unsigned group,
+                                             unsigned largest, unsigned large_count, int e, unsigned flags) {
   const unsigned lane = threadIdx.x;
+  const int64_t line0 = int64_t{group} * SPLIT_LINES;
   unsigned not_large = 0;
   if (lane < SPLIT_LINES && line0 + lane < x.lines) {
     if (largest != 0) {
@@ -238,7 +250,7 @@ __device__ __forceinline__ void report_lines(const SplitPlan& plan, const SplitO
   }
   not_large = ptx::warp_max(not_large);
   flags = ptx::warp_or(flags);
-  if (lane == 0) *word = flags | min(not_large, RANGE_COUNT);
+  if (lane == 0) x.words[group] = flags | min(not_large, RANGE_COUNT);
 }
 
 // UNSWIZZLED: panels of B of another width than 64 columns.
@@ -252,31 +264,27 @@ struct LineSplitter {
   const SplitPlan& plan;
   const SplitOperand& x;
   SplitShared& shared;
-  const Map at;
-  const int64_t line0;
-  const unsigned panel_groups, quarter, block_bytes;  // of a panel: its 16 lines, which these are, its bytes for 64 k
-  char* const terms;
 
   Numbers v;
   unsigned own[LINES] = {}, smallest = ~0u;  // of magnitudes' bits times 2; minus 1, so that zero is the largest
   unsigned large_count[COUNTS] = {};         // two 16-bit counters in one
   unsigned low = 0;                          // bits of the low terms
-  float scale[LINES];
 
-  __device__ __forceinline__ LineSplitter(const SplitPlan& plan, const SplitOperand& x, unsigned group,
-                                          SplitShared& shared)
-      : plan(plan),
-        x(x),
-        shared(shared),
-        at{threadIdx.x},
-        line0(int64_t{group} * SPLIT_LINES),
-        panel_groups(UNSWIZZLED ? plan.b_panel : 4),
-        quarter(group % panel_groups),
-        block_bytes(S::COUNT * panel_groups * SPLIT_LINES * TERM_ROW_BYTES),
-        terms(x.terms + int64_t{group / panel_groups} * plan.k_blocks * block_bytes) {}
+  __device__ __forceinline__ LineSplitter(const SplitPlan& plan, const SplitOperand& x, SplitShared& shared)
+      : plan(plan), x(x), shared(shared) {}
+
+  static __device__ __forceinline__ Map map() {
+    const Map at{ptx::thread_index()};
+    __builtin_assume(at.t < Shape::THREADS);
+    return at;
+  }
+
+  // Which 16 lines of the operand these are. Asked for where it is needed, and not kept in a register meanwhile.
+  __device__ __forceinline__ unsigned group() const { return shared.kept_block() - (IS_B ? plan.a_groups : 0); }
 
   __device__ __forceinline__ void read(Numbers& to, int piece) const {
-    const int64_t from = int64_t{piece} * PIECE;
+    const int64_t from = int64_t{piece} * PIECE, line0 = int64_t{group()} * SPLIT_LINES;
+    const Map at = map();
     if (x.by16 && line0 + SPLIT_LINES <= x.lines && from + PIECE <= plan.k)
       read_piece<true>(to, x, at, line0, from, plan.k);
     else read_piece<false>(to, x, at, line0, from, plan.k);
@@ -303,18 +311,36 @@ struct LineSplitter {
 #pragma unroll
     for (int i = 0; i < LINES; ++i) all[i] = own[i];
     int i;
+    const Map at = map();
     const unsigned same = reduce_lines<Map::SHARED>(all, i, [](unsigned a, unsigned b) { return max(a, b); });
     if ((at.t & same) == 0) atomicMax(&largest[at.line(i)], all[0]);
     __syncthreads();
   }
 
   __device__ __forceinline__ void take_scales(const unsigned (&largest)[SPLIT_LINES], int headroom) {
-#pragma unroll
-    for (int i = 0; i < LINES; ++i) scale[i] = power_of_two(exponent_for(largest[at.line(i)], S::TOP) - headroom);
+    const unsigned t = ptx::thread_index(), lane = t % 32;
+    __syncwarp();
+    if (lane < SPLIT_LINES) shared.scale[t / 32][lane] = power_of_two(exponent_for(largest[lane], S::TOP) - headroom);
+    __syncwarp();
+  }
+
+  // Of line i, and of the pair of lines that i begins.
+  __device__ __forceinline__ uint32_t scale_at(const Map& at, int i) const {
+    return ptx::shared_address(&shared.scale[at.t / 32][at.line(i)]);
+  }
+  __device__ __forceinline__ float2 scales_of_pair(const Map& at, int g, int i) const {
+    if constexpr (IS_B) return ptx::load2(scale_at(at, Map::index(g, 2 * i)));
+    const float scale = ptx::load1(scale_at(at, Map::index(g, 2 * i)));
+    return {scale, scale};
   }
 
   __device__ __forceinline__ void write(int piece) {
     const auto large = S::pair(plan.large, plan.large);
+    const Map at = map();
+    // Of a panel: its 16 lines, which these are, its bytes for 64 k.
+    const unsigned panel_groups = UNSWIZZLED ? plan.b_panel : 4, quarter = group() % panel_groups;
+    const unsigned block_bytes = S::COUNT * panel_groups * SPLIT_LINES * TERM_ROW_BYTES;
+    char* const terms = x.terms + int64_t{group() / panel_groups} * plan.k_blocks * block_bytes;
     const int blocks_before = piece * (PIECE / TERM_BLOCK);
     const unsigned k_left = static_cast<unsigned>(plan.k_blocks - blocks_before) * TERM_BLOCK;
     const unsigned term_bytes = block_bytes / S::COUNT;
@@ -322,9 +348,11 @@ struct LineSplitter {
 #pragma unroll
     for (int g = 0; g < CHUNKS; ++g) {
       alignas(16) typename S::Pair cut[S::COUNT][4];
+      float2 scales = scales_of_pair(at, g, 0);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        float2 rest{v[g][2 * i] * scale[Map::index(g, 2 * i)], v[g][2 * i + 1] * scale[Map::index(g, 2 * i + 1)]};
+        if (i > 0 && LINES == 8) scales = scales_of_pair(at, g, i);
+        float2 rest{v[g][2 * i] * scales.x, v[g][2 * i + 1] * scales.y};
 #pragma unroll
         for (int s = 0; s < S::COUNT; ++s) {
           cut[s][i] = S::pair(rest.x, rest.y);
@@ -353,6 +381,7 @@ struct LineSplitter {
           for (int s = 0; s < S::COUNT; ++s)
             *reinterpret_cast<uint4*>(to + s * term_bytes) = *reinterpret_cast<const uint4*>(cut[s]);
       }
+      __syncwarp();  // otherwise the compiler keeps what it has cut of all chunks, and stores it at the end
     }
   }
 
@@ -410,38 +439,37 @@ struct LineSplitter {
       counts[i] = IS_B ? pair >> i % 2 * 16 & 0xffff : (pair & 0xffff) + (pair >> 16);
     }
     int i;
+    const Map at = map();
     const unsigned same = reduce_lines<Map::SHARED>(counts, i, [](unsigned a, unsigned b) { return a + b; });
     if ((at.t & same) == 0) atomicAdd(&shared.large_count[at.line(i)], counts[0]);
     if (S::COUNT == 2 && __any_sync(0xffffffffu, low != 0) && at.t % 32 == 0) shared.low = 1;
     bool any_small = false;
 #pragma unroll
     for (int j = 0; j < LINES; ++j)
-      any_small |= smallest != ~0u && __uint_as_float((smallest + 1) >> 1) * scale[j] < plan.small;
+      any_small |= smallest != ~0u && __uint_as_float((smallest + 1) >> 1) * ptx::load1(scale_at(at, j)) < plan.small;
     return __syncthreads_or(any_small) ? RANGE_SMALL : 0;
   }
 };
 
-// Calls split(type of LineSplitter, operand, number of the group in it, flag of its low terms).
+// Calls split(type of LineSplitter, operand, flag of its low terms).
 template <class S, class Shape, bool UNSWIZZLED, class Split>
 __device__ __forceinline__ void by_operand(const SplitPlan& plan, unsigned group, Split&& split) {
   const bool is_b = group >= plan.a_groups;
   const SplitOperand& x = is_b ? plan.b : plan.a;
   if (!is_b) {
-    if (x.k_contiguous)
-      split(std::type_identity<LineSplitter<S, Shape, false, true, false>>{}, plan.a, group, RANGE_LOW_A);
-    else split(std::type_identity<LineSplitter<S, Shape, false, false, false>>{}, plan.a, group, RANGE_LOW_A);
+    if (x.k_contiguous) split(std::type_identity<LineSplitter<S, Shape, false, true, false>>{}, plan.a, RANGE_LOW_A);
+    else split(std::type_identity<LineSplitter<S, Shape, false, false, false>>{}, plan.a, RANGE_LOW_A);
   } else {
-    group -= plan.a_groups;
     if (x.k_contiguous)
-      split(std::type_identity<LineSplitter<S, Shape, true, true, UNSWIZZLED>>{}, plan.b, group, RANGE_LOW_B);
-    else split(std::type_identity<LineSplitter<S, Shape, true, false, UNSWIZZLED>>{}, plan.b, group, RANGE_LOW_B);
+      split(std::type_identity<LineSplitter<S, Shape, true, true, UNSWIZZLED>>{}, plan.b, RANGE_LOW_B);
+    else split(std::type_identity<LineSplitter<S, Shape, true, false, UNSWIZZLED>>{}, plan.b, RANGE_LOW_B);
   }
 }
 
 template <class Lines, bool LONG>
-__device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOperand& x, unsigned group, unsigned low,
+__device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOperand& x, unsigned low,
                                             SplitShared& shared) {
-  Lines lines(plan, x, group, shared);
+  Lines lines(plan, x, shared);
   bool guessed = false;
   if constexpr (!LONG) {
     lines.read(lines.v, 0);
@@ -462,8 +490,8 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
   const unsigned flags = lines.count();
   if (threadIdx.x >= 32) return;
   const unsigned line = threadIdx.x % SPLIT_LINES, scaled_by = shared.largest[LONG && !guessed ? 1 : 0][line];
-  report_lines(plan, x, lines.line0, shared.largest[LONG ? 1 : 0][line], shared.large_count[line],
-               Lines::exponent(scaled_by, guessed), flags | (shared.low ? low : 0), x.words + group);
+  report_lines(plan, x, lines.group(), shared.largest[LONG ? 1 : 0][line], shared.large_count[line],
+               Lines::exponent(scaled_by, guessed), flags | (shared.low ? low : 0));
 }
 
 // LONG: k > 1024. There a thread has registers for the piece that comes next.
@@ -475,10 +503,10 @@ __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
   ptx::touch(plan);
   pdl_wait();
   if (!split_wanted(plan)) return;
-  for (unsigned block = blockIdx.x; block < plan.groups; block += gridDim.x) {
-    clear(shared);
-    by_operand<S, Shape, UNSWIZZLED>(plan, block, [&](auto type, const SplitOperand& x, unsigned group, unsigned low) {
-      split_group<typename decltype(type)::type, LONG>(plan, x, group, low, shared);
+  for (unsigned block = blockIdx.x; block < plan.groups; block = shared.kept_block() + gridDim.x) {
+    clear(shared, block);
+    by_operand<S, Shape, UNSWIZZLED>(plan, block, [&](auto type, const SplitOperand& x, unsigned low) {
+      split_group<typename decltype(type)::type, LONG>(plan, x, low, shared);
     });
   }
 }
@@ -491,9 +519,15 @@ struct SplitSegments {
   SegmentRecord* totals;   // of a group that is split again
 };
 
+// A block for each segment of each group, groups first: their neighbours read the same rows of a row-major B.
+__device__ __forceinline__ unsigned segment_of_block(const SplitSegments& plan) {
+  return ptx::block_index() / plan.split.groups;
+}
+
 struct SegmentPieces {
   int from, end;
-  __device__ __forceinline__ SegmentPieces(const SplitSegments& plan, unsigned segment, int piece) {
+  __device__ __forceinline__ SegmentPieces(const SplitSegments& plan, int piece) {
+    const unsigned segment = segment_of_block(plan);
     const unsigned pieces = (static_cast<unsigned>(plan.split.k) + piece - 1) / piece;
     from = static_cast<int>(pieces * segment / plan.segments),
     end = static_cast<int>(pieces * (segment + 1) / plan.segments);
@@ -501,45 +535,42 @@ struct SegmentPieces {
 };
 
 template <class Lines>
-__device__ __forceinline__ void split_segment(const SplitSegments& plan, const SplitOperand& x, unsigned in_operand,
-                                              unsigned low, unsigned group, unsigned segment, SplitShared& shared) {
-  const SegmentPieces pieces(plan, segment, Lines::PIECE);
-  Lines lines(plan.split, x, in_operand, shared);
+__device__ __forceinline__ void split_segment(const SplitSegments& plan, const SplitOperand& x, unsigned low,
+                                              SplitShared& shared) {
+  const SegmentPieces pieces(plan, Lines::PIECE);
+  Lines lines(plan.split, x, shared);
   lines.write_by_guess(pieces.from, pieces.end);
   const unsigned flags = lines.count();
   if (threadIdx.x >= SPLIT_LINES) return;
+  const unsigned group = shared.kept_block(), segment = segment_of_block(plan);
   SegmentRecord& record = plan.records[group * plan.segments + segment];
   record.largest[threadIdx.x] = shared.largest[1][threadIdx.x];
   record.large_count[threadIdx.x] = shared.large_count[threadIdx.x];
   if (threadIdx.x == 0) record.flags = flags | (shared.low ? low : 0);
   if (segment != 0) return;
-  if (lines.line0 + threadIdx.x < x.lines)
-    x.exponents[lines.line0 + threadIdx.x] = Lines::exponent(shared.largest[0][threadIdx.x], true);
+  const int64_t line = int64_t{lines.group()} * SPLIT_LINES + threadIdx.x;
+  if (line < x.lines) x.exponents[line] = Lines::exponent(shared.largest[0][threadIdx.x], true);
   plan.totals[group].large_count[threadIdx.x] = 0;
   if (threadIdx.x == 0) plan.totals[group].flags = plan.totals[group].arrived = 0;
 }
 
-// A block for each segment of each group, groups first: their neighbours read the same rows of a row-major B. Calls
-// work(type of LineSplitter, operand, number of the group in it, flag of its low terms, group, segment).
+// Calls work(type of LineSplitter, operand, flag of its low terms).
 template <class S, class Shape, bool UNSWIZZLED, class Work>
 __device__ __forceinline__ void on_segment(const SplitSegments& plan, SplitShared& shared, Work&& work) {
   ptx::touch(plan);
   pdl_wait();
   if (!split_wanted(plan.split)) return;
-  const unsigned group = blockIdx.x % plan.split.groups, segment = blockIdx.x / plan.split.groups;
-  clear(shared);
-  by_operand<S, Shape, UNSWIZZLED>(plan.split, group,
-                                   [&](auto type, const SplitOperand& x, unsigned in_operand, unsigned low) {
-                                     work(type, x, in_operand, low, group, segment);
-                                   });
+  const unsigned group = blockIdx.x % plan.split.groups;
+  clear(shared, group);
+  by_operand<S, Shape, UNSWIZZLED>(plan.split, group, work);
 }
 
 template <class S, class Shape, int RESIDENT, bool UNSWIZZLED>
 __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
     split_segments_kernel(const __grid_constant__ SplitSegments plan) {
   __shared__ SplitShared shared;
-  on_segment<S, Shape, UNSWIZZLED>(plan, shared, [&](auto type, const SplitOperand& x, auto... where) {
-    split_segment<typename decltype(type)::type>(plan, x, where..., shared);
+  on_segment<S, Shape, UNSWIZZLED>(plan, shared, [&](auto type, const SplitOperand& x, unsigned low) {
+    split_segment<typename decltype(type)::type>(plan, x, low, shared);
   });
 }
 
@@ -559,10 +590,11 @@ __device__ __forceinline__ unsigned read_records(const SplitSegments& plan, unsi
 }
 
 template <class Lines>
-__device__ __forceinline__ void finish_segment(const SplitSegments& plan, const SplitOperand& x, unsigned in_operand,
-                                               unsigned low, unsigned group, unsigned segment, SplitShared& shared) {
-  const unsigned found = read_records(plan, group, shared), line = threadIdx.x % SPLIT_LINES;
-  const int64_t line0 = int64_t{in_operand} * SPLIT_LINES;
+__device__ __forceinline__ void finish_segment(const SplitSegments& plan, const SplitOperand& x, unsigned low,
+                                               SplitShared& shared) {
+  Lines lines(plan.split, x, shared);
+  const unsigned found = read_records(plan, shared.kept_block(), shared), line = threadIdx.x % SPLIT_LINES;
+  const int64_t line0 = int64_t{lines.group()} * SPLIT_LINES;
   int e = 0;
   bool left = false;
   if (threadIdx.x < 32 && line0 + line < x.lines) {
@@ -570,21 +602,19 @@ __device__ __forceinline__ void finish_segment(const SplitSegments& plan, const 
     left = Lines::left_range(shared.largest[1][line], e);
   }
   if (!__syncthreads_or(left)) {
-    if (segment != 0 || threadIdx.x >= 32) return;
-    report_lines(plan.split, x, line0, shared.largest[1][line], shared.large_count[line], e, found,
-                 x.words + in_operand);
+    if (segment_of_block(plan) == 0 && threadIdx.x < 32)
+      report_lines(plan.split, x, lines.group(), shared.largest[1][line], shared.large_count[line], e, found);
     return;
   }
 
   if (threadIdx.x < SPLIT_LINES) shared.large_count[threadIdx.x] = 0;
   if (threadIdx.x == 0) shared.low = 0;
   __syncthreads();
-  const SegmentPieces pieces(plan, segment, Lines::PIECE);
-  Lines lines(plan.split, x, in_operand, shared);
+  const SegmentPieces pieces(plan, Lines::PIECE);
   lines.template write_again<true>(pieces.from, pieces.end);
   const unsigned flags = lines.count();
   if (threadIdx.x >= 32) return;
-  SegmentRecord& total = plan.totals[group];
+  SegmentRecord& total = plan.totals[shared.kept_block()];
   if (threadIdx.x < SPLIT_LINES) atomicAdd(&total.large_count[line], shared.large_count[line]);
   if (threadIdx.x == 0) atomicOr(&total.flags, flags | (shared.low ? low : 0));
   __threadfence();
@@ -592,8 +622,8 @@ __device__ __forceinline__ void finish_segment(const SplitSegments& plan, const 
   const unsigned arrived = threadIdx.x == 0 ? atomicAdd(&total.arrived, 1) : 0;
   if (__shfl_sync(0xffffffffu, arrived, 0) + 1 != plan.segments) return;
   __threadfence();
-  report_lines(plan.split, x, line0, shared.largest[1][line], __ldcg(&total.large_count[line]),
-               Lines::exponent(shared.largest[1][line], false), __ldcg(&total.flags), x.words + in_operand);
+  report_lines(plan.split, x, lines.group(), shared.largest[1][line], __ldcg(&total.large_count[line]),
+               Lines::exponent(shared.largest[1][line], false), __ldcg(&total.flags));
 }
 
 template <class S, class Shape, int RESIDENT, bool UNSWIZZLED>
@@ -601,8 +631,8 @@ __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
     finish_segments_kernel(const __grid_constant__ SplitSegments plan) {
   __shared__ SplitShared shared;
   if (plan.split.early) pdl_launch_next();
-  on_segment<S, Shape, UNSWIZZLED>(plan, shared, [&](auto type, const SplitOperand& x, auto... where) {
-    finish_segment<typename decltype(type)::type>(plan, x, where..., shared);
+  on_segment<S, Shape, UNSWIZZLED>(plan, shared, [&](auto type, const SplitOperand& x, unsigned low) {
+    finish_segment<typename decltype(type)::type>(plan, x, low, shared);
   });
 }
 

@@ -91,7 +91,9 @@ struct FallbackTiles {
 // The sums of finished runs, 16 vectors of a thread: in shared memory behind the tiles, or in registers.
 constexpr int FALLBACK_VECTORS = FALLBACK_BM * FALLBACK_BM / 4 / FALLBACK_THREADS;
 struct SharedSums {
-  static constexpr int BYTES = FALLBACK_VECTORS * FALLBACK_THREADS * 16, RESIDENT = 2;
+  static constexpr int BYTES = FALLBACK_VECTORS * FALLBACK_THREADS * 16;
+  // Shared memory of 8.6, 8.9 and 12.x has room for one; two leave 128 registers, and code for 10.x takes more.
+  static constexpr int RESIDENT = code_for<86, 89, 100, 120> ? 1 : 2;
   float4* of_thread;
   __device__ __forceinline__ explicit SharedSums(FallbackTiles& shared)
       : of_thread(reinterpret_cast<float4*>(&shared + 1) + threadIdx.x) {}
@@ -123,7 +125,6 @@ __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTil
   const float* b = block.b + load_b.offset(ldb);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int thread_row = (warp / 2 * 4 + lane / 16 * 2 + lane % 2) * 4, thread_col = (warp % 2 * 8 + lane / 2 % 8) * 4;
-
   const int run = fallback_run(p.k);
   Sums sums(shared);
   alignas(16) float acc[TM][TN] = {}, a_frag[TM], b_frag[TN];
@@ -165,13 +166,14 @@ __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTil
     }
   }
 
+#pragma unroll
   for (int i = 0; i < TM; ++i) {
     const int row = thread_row + i / 4 * (BM / 2) + i % 4;
     if (row >= block.rows) continue;
+#pragma unroll
     for (int j = 0; j < TN; ++j) {
       const int col = thread_col + j / 4 * (BN / 2) + j % 4;
-      float* c = block.c + row * p.c.rs + col;
-      if (col < block.cols) epilogue(p).store(c, acc[i][j]);
+      if (col < block.cols) epilogue(p).store(block.c + row * p.c.rs + col, acc[i][j]);
     }
   }
 }

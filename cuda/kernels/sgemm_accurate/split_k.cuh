@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(T::THREADS, 1) split_k_kernel(const __grid_con
 }
 
 template <bool TA, bool TB>
-__global__ void __launch_bounds__(FALLBACK_THREADS, 2)
+__global__ void __launch_bounds__(FALLBACK_THREADS, SharedSums::RESIDENT)
     split_k_fallback_kernel(const __grid_constant__ SgemmArgs p, TileGrid grid, const unsigned* status, bool by16,
                             SplitKSums to) {
   extern __shared__ char fallback_memory[];
