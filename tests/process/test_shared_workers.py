@@ -57,8 +57,13 @@ FAULTS = {
         "",
         "",
     ),
-    "an end that is not told": (COPIES, "  in_tickets_.close();\n", "", ""),
-    "no turns": (WORKERS, "if (copy(*calls_[++at_ % count_])) return true;", "if (copy(*calls_[i])) return true;", ""),
+    "an end that is not told": (COPIES, "  in_tickets_.close();\n", "", "a call that is over has something to do"),
+    "no turns": (
+        WORKERS,
+        "if (copy(*calls_[++at_ % count_])) return true;",
+        "if (copy(*calls_[i])) return true;",
+        "a short call waited for a long one",
+    ),
 }
 
 
