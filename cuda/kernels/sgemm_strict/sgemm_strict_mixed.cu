@@ -28,7 +28,9 @@ template <MixedTile TILE>
 struct Mixed {
   static_assert(must_be_sound<TILE>());
   static constexpr int BM = TILE.BM, BN = TILE.BN, BK = TILE.BK, TM = TILE.TM, TN = TILE.TN;
-  static constexpr int K_GROUPS = TILE.k_groups, STAGES = TILE.stages, BLOCKS = TILE.blocks;
+  static constexpr int K_GROUPS = TILE.k_groups, STAGES = TILE.stages;
+  static constexpr int BLOCKS =
+      code_for<100, 120> ? TILE.blocks - 1 : TILE.blocks;  // for 10.x and 12.x more would spill
   static constexpr bool ONE_BUFFER = TILE.one_buffer;
   static constexpr int WARPS_N = TILE.warps_n(), GROUP_THREADS = TILE.group_threads(), THREADS = TILE.threads();
   static constexpr int A_LD = padded_row(BM), B_LD = padded_row(BN), A_BYTES = padded_bytes(BK, BM);

@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
 
 // For devices that have none. Code for them is such a kernel by either name.
 template <class T>
-__global__ void __launch_bounds__(T::THREADS)
+__global__ void __launch_bounds__(T::THREADS, 1)
     strict_warp_tile_by_registers_kernel(const __grid_constant__ SgemmArgs p,
                                          const __grid_constant__ WarpTilePlan plan) {
   block_by_registers<T>(p, plan);
