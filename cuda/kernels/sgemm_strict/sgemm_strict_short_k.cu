@@ -132,7 +132,7 @@ __device__ __forceinline__ void block_by_registers(const SgemmArgs& p, const Sho
 }
 
 template <class T>
-__global__ void __launch_bounds__(T::THREADS, code_for<120> ? 1 : T::BLOCKS)
+__global__ void __launch_bounds__(T::THREADS, code_for<100, 120> ? 1 : T::BLOCKS)
     strict_short_k_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ ShortKPlan plan) {
 #if __CUDA_ARCH__ >= 800
   extern __shared__ __align__(128) unsigned char memory[];
