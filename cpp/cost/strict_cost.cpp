@@ -178,10 +178,11 @@ double cost_us(const SgemmArgs& call, const MixedTile& tile, const DeviceSpec& d
 double cost_us(const SgemmArgs& p, const WarpTile& tile, const DeviceSpec& device, const WarpTileCost& cost) {
   const int64_t tiles = tiles_of(p, tile), multiprocessors = device.multiprocessors;
   const double k = double(ceil_div(p.k, 16) * 16);
+  const bool async = device.has(feature_cp_async);
+  const double copies = async ? warp_tile_factor(p, copy_cost(device)) : cost.by_registers;
   return 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns)) +
          double(ceil_div(tiles, multiprocessors * tile.warps_per_sm())) * 1e-6 * cost.warp_k_ps * k +
-         double(ceil_div(tiles, multiprocessors)) * (1e-3 * cost.tile_ns + 1e-6 * cost.k_ps * k) *
-             warp_tile_factor(p, copy_cost(device));
+         double(ceil_div(tiles, multiprocessors)) * (1e-3 * cost.tile_ns + 1e-6 * cost.k_ps * k) * copies;
 }
 
 double short_k_us(const SgemmArgs& p, const DeviceSpec& device, const ShortKCost& cost) {

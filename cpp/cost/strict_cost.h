@@ -40,8 +40,9 @@ FL_COEFFICIENTS(MixedCost, start_ns, tile_ns, block_k_ps, k_ps, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const MixedTile& tile, const DeviceSpec& device, const MixedCost& cost);
 MixedCost coefficients_of(const MixedTile&);
 
-// A tile takes warp_k_ps per element of k by itself and adds tile_ns and k_ps to what its multiprocessor has to do.
-FL_COEFFICIENTS(WarpTileCost, start_ns, warp_k_ps, tile_ns, k_ps, no_pdl_ns);
+// A tile takes warp_k_ps per element of k by itself and adds tile_ns and k_ps to what its multiprocessor has to do; so
+// many times k_ps where copies go by way of registers, which alignment does not make shorter.
+FL_COEFFICIENTS(WarpTileCost, start_ns, warp_k_ps, tile_ns, k_ps, by_registers, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const WarpTile& tile, const DeviceSpec& device, const WarpTileCost& cost);
 WarpTileCost coefficients_of(const WarpTile&);
 
