@@ -144,7 +144,7 @@ def test_tune_checks_what_was_never_chosen_here(library, tmp_path, wrong):
     assert said.count(line) == 2, said
     (entry,) = json.loads(path.read_text())["devices"]
     faults = {checked["kernel"]: checked["fault"] for checked in entry["checked"]}
-    assert faults == {"fp16x2_mma": "seeded" if wrong else "", "bf16x6_mma": ""}
+    assert faults == {"fp16x2_mma": "seeded" if wrong else "", "fp16x2_mma_k8": "", "bf16x6_mma": ""}
     assert not (wrong and "fp16x2_mma" in entry["factors"].get("sgemm", {}))
 
 
