@@ -39,31 +39,29 @@ bool worth_releasing(const Args& args) {
   return step_count(args) > 20e3;
 }
 
-bool first_time(std::atomic<bool>& done) { return !done.load(std::memory_order_relaxed) && !done.exchange(true); }
-
 void warn_unless_empty(const std::string& ignored) {
   if (!ignored.empty()) warn(ignored);
 }
 
-// Once, at the first call.
-void warn_of_ignored_settings() {
-  static constinit std::atomic<bool> done{false};
-  if (!first_time(done)) return;
+// Once, at the first call. Apart from the calls' own code, which is no longer without it.
+[[gnu::noinline, gnu::cold]] void warn_of_ignored_settings() {
   warn_unless_empty(ignored_num_threads());
   warn_unless_empty(ignored_cpu_cap());
 }
 
 // Once, at the first call that may use a device.
-void warn_of_ignored_device_settings() {
-  static constinit std::atomic<bool> done{false};
-  if (!first_time(done) || !std::getenv("FASTLINALG_COMPUTE_CAPABILITY")) return;
+[[gnu::noinline, gnu::cold]] void warn_of_ignored_device_settings() {
+  if (!std::getenv("FASTLINALG_COMPUTE_CAPABILITY")) return;
   for (int i = 0; i < cuda::device_count(); ++i) warn_unless_empty(cuda::device_info(i).ignored);
 }
 
+bool first_time(std::atomic<bool>& done) { return !done.load(std::memory_order_relaxed) && !done.exchange(true); }
+
 void before_any_call(const Options& options) {
+  static constinit std::atomic<bool> any{false}, on_device{false};
   ensure_tuned();
-  warn_of_ignored_settings();
-  if (options.call.device.kind != Device::cpu) warn_of_ignored_device_settings();
+  if (first_time(any)) warn_of_ignored_settings();
+  if (options.call.device.kind != Device::cpu && first_time(on_device)) warn_of_ignored_device_settings();
 }
 
 }  // namespace

@@ -13,9 +13,10 @@ namespace {
 
 constexpr const char* precision_values = "precision must be 'strict' or 'accurate'";
 
-// What a str holds, alive as long as that; `wanted` says what the argument has to be.
-std::string_view text_of(nb::handle argument, const std::string& wanted) {
-  if (!nb::isinstance<nb::str>(argument)) throw InvalidType(wanted + ", got " + text(nb::repr(argument)));
+// What a str holds, alive as long as that; `wanted` says what the argument has to be. No std::string: it would be made
+// on every call.
+std::string_view text_of(nb::handle argument, const char* wanted) {
+  if (!nb::isinstance<nb::str>(argument)) throw InvalidType(std::string(wanted) + ", got " + text(nb::repr(argument)));
   Py_ssize_t size = 0;
   const char* const utf8 = PyUnicode_AsUTF8AndSize(argument.ptr(), &size);
   if (!utf8) throw nb::python_error();
@@ -96,9 +97,10 @@ Options parse_options(const char* function, nb::handle kernel, nb::handle precis
   options.call.device = parse_device(options.device);
   options.call.stream = parse_stream(stream);
   if (!kernel.is_none()) {
-    const std::string wanted = std::string(function) + ": kernel must be a name or None";
-    options.call.kernel = text_of(kernel, wanted);
-    if (options.call.kernel.empty()) throw InvalidValue(wanted + ", got ''");
+    if (!nb::isinstance<nb::str>(kernel)) refuse(function, "kernel", "a name or None", kernel);
+    options.call.kernel = text_of(kernel, "kernel must be a name or None");
+    if (options.call.kernel.empty())
+      throw InvalidValue(std::string(function) + ": kernel must be a name or None, got ''");
   }
   return options;
 }
