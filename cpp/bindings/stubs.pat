@@ -50,7 +50,7 @@ _core.__prefix__:
     def \1(*args: Any) -> list[dict[str, Any]]: ...
 
 # For the tests.
-^_core\.(expected_code|panel_plan|sgemm_rules|sgemm_tiles|sgemv_tiles|transpose_tiles)$:
+^_core\.(kept_results|expected_code|panel_plan|sgemm_rules|sgemm_tiles|sgemv_tiles|transpose_tiles)$:
     def \1(*args: Any, **options: Any) -> tuple[Any, ...]: ...
 
 # The generator knows the type of a function object, not of its arguments.
