@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from support.patience import patient
-from support.requirements import missing
+from support.cpp_program import build, run
 from support.source_tree import ROOT
 
 HERE = Path(__file__).parent
@@ -19,16 +17,9 @@ HEADERS = ROOT / "cpp"
 
 def verdict(folder: Path, *first: Path) -> subprocess.CompletedProcess[str]:
     """Compiles and runs call_cache.cpp, with headers of `first` in place of the library's."""
-    compiler = shutil.which(os.environ.get("CXX", "c++"))
-    if not compiler or not (HEADERS / "dispatch").exists():
-        missing("simulated", f"needs a C++ compiler and the source tree: {compiler}")
-    program = folder / "call_cache"
-    command = [compiler, "-std=c++20", *(f"-I{place}" for place in (*first, HEADERS)), str(HERE / "call_cache.cpp")]
-    done = subprocess.run(
-        [*command, "-o", str(program)], capture_output=True, text=True, timeout=patient(200), check=False
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    return subprocess.run([program], capture_output=True, text=True, timeout=patient(100), check=False)
+    includes = (f"-I{place}" for place in (*first, HEADERS))
+    source = HERE / "call_cache.cpp"
+    return run(build(folder / "call_cache", HEADERS / "dispatch", *includes, source, seconds=200), 100)
 
 
 def test_keys_overlook_nothing(tmp_path):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from support.requirements import missing
+from support.cpp_program import build, run
 from support.source_tree import ROOT
 
 HERE = Path(__file__).parent
@@ -22,20 +20,14 @@ MOST_RUNS = 20  # until a fault shows: some are races that one run in a few lose
 
 def verdict(folder: Path, replaced: str = "", text: str = "", runs: int = 1) -> subprocess.CompletedProcess[str]:
     """Compiles shared_workers.cpp, with one source of the library replaced, and runs it until it fails."""
-    compiler = shutil.which(os.environ.get("CXX", "c++"))
-    if not compiler or not (ROOT / POOL).exists():
-        missing("simulated", f"needs a C++ compiler and the source tree: {compiler}")
     sources = [str(ROOT / name) for name in (POOL, COPIES, WORKERS, *OTHERS) if name != replaced]
     if replaced:
         (folder / "replaced.cpp").write_text(text)
         sources.append(str(folder / "replaced.cpp"))
-    program = folder / "shared_workers"
-    command = [compiler, "-std=c++20", "-O1", "-pthread", f"-I{ROOT}", f"-I{ROOT / 'cpp'}", "-xc++"]
-    command += [str(HERE / "shared_workers.cpp"), *sources, "-o", str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
+    flags = ("-O1", "-pthread", f"-I{ROOT}", f"-I{ROOT / 'cpp'}", "-xc++")
+    program = build(folder / "shared_workers", ROOT / POOL, *flags, HERE / "shared_workers.cpp", *sources, seconds=300)
     for _ in range(runs):
-        done = subprocess.run([program], capture_output=True, text=True, timeout=200, check=False)
+        done = run(program, 200)
         if done.returncode != 0:
             break
     return done

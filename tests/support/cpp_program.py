@@ -1,0 +1,26 @@
+"""Programs in C++ that tests compile from sources of the library, some of them changed, and run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from support.patience import patient
+from support.requirements import missing
+
+
+def build(program: Path, needed: Path, *arguments: str | Path, seconds: float) -> Path:
+    """Compiles `program`; without a compiler, or `needed` of the source tree, the test is skipped or fails."""
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    if not compiler or not needed.exists():
+        missing("simulated", f"needs a C++ compiler and the source tree: {compiler}")
+    command = [compiler, "-std=c++20", *map(str, arguments), "-o", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=patient(seconds), check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return program
+
+
+def run(program: Path, seconds: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([program], capture_output=True, text=True, timeout=patient(seconds), check=False)
