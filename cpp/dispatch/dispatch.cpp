@@ -101,8 +101,7 @@ std::string closest_names(std::string_view name, std::size_t most) {
 
 template <class Args>
 const Kernel<Args>& row_named(std::string_view name) {
-  for (const auto& row : kernels<Args>())
-    if (name == row.name) return row;
+  if (const Kernel<Args>* const row = find_or_null<Args>(name)) return *row;
   const std::string op = Operation<Args>::name;
   throw InvalidValue("unknown " + op + " kernel '" + std::string(name) + "'; the closest that run here: " +
                      closest_names<Args>(name, 3) + " (fastlinalg.kernels('" + op + "') lists all)");

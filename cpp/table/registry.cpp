@@ -116,13 +116,21 @@ std::span<const Kernel<TransposeArgs>> kernels() {
 }
 
 template <class Args>
-const Kernel<Args>& find(std::string_view name) {
+const Kernel<Args>* find_or_null(std::string_view name) {
   for (const auto& kernel : kernels<Args>())
-    if (name == kernel.name) return kernel;
+    if (name == kernel.name) return &kernel;
+  return nullptr;
+}
+
+template <class Args>
+const Kernel<Args>& find(std::string_view name) {
+  if (const Kernel<Args>* const kernel = find_or_null<Args>(name)) return *kernel;
   throw InvalidValue("unknown " + std::string(Operation<Args>::name) + " kernel '" + std::string(name) + "'");
 }
 
-#define FL_INSTANTIATE(Args) template const Kernel<Args>& find(std::string_view);
+#define FL_INSTANTIATE(Args)                                   \
+  template const Kernel<Args>* find_or_null(std::string_view); \
+  template const Kernel<Args>& find(std::string_view);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 

@@ -68,5 +68,7 @@ FL_EXPORT std::span<const Kernel<TransposeArgs>> kernels();
 // The named kernel; throws InvalidValue with the list of names if there is none.
 template <class Args>
 FL_EXPORT const Kernel<Args>& find(std::string_view name);
+template <class Args>
+const Kernel<Args>* find_or_null(std::string_view name);
 
 }  // namespace fl

@@ -13,14 +13,17 @@ namespace {
 
 constexpr const char* precision_values = "precision must be 'strict' or 'accurate'";
 
-// What a str holds, alive as long as that; `wanted` says what the argument has to be. No std::string: it would be made
-// on every call.
-std::string_view text_of(nb::handle argument, const char* wanted) {
-  if (!nb::isinstance<nb::str>(argument)) throw InvalidType(std::string(wanted) + ", got " + text(nb::repr(argument)));
+std::string_view utf8_of(nb::handle str) {  // alive as long as that
   Py_ssize_t size = 0;
-  const char* const utf8 = PyUnicode_AsUTF8AndSize(argument.ptr(), &size);
+  const char* const utf8 = PyUnicode_AsUTF8AndSize(str.ptr(), &size);
   if (!utf8) throw nb::python_error();
   return {utf8, size_t(size)};
+}
+
+// `wanted` says what the argument has to be. No std::string: it would be made on every call.
+std::string_view text_of(nb::handle argument, const char* wanted) {
+  if (!nb::isinstance<nb::str>(argument)) throw InvalidType(std::string(wanted) + ", got " + text(nb::repr(argument)));
+  return utf8_of(argument);
 }
 
 [[noreturn]] void refuse(const char* function, const char* name, const char* wanted, nb::handle got) {
@@ -98,7 +101,7 @@ Options parse_options(const char* function, nb::handle kernel, nb::handle precis
   options.call.stream = parse_stream(stream);
   if (!kernel.is_none()) {
     if (!nb::isinstance<nb::str>(kernel)) refuse(function, "kernel", "a name or None", kernel);
-    options.call.kernel = text_of(kernel, "kernel must be a name or None");
+    options.call.kernel = utf8_of(kernel);
     if (options.call.kernel.empty())
       throw InvalidValue(std::string(function) + ": kernel must be a name or None, got ''");
   }
