@@ -6,7 +6,6 @@
 
 #include "bindings/arrays/device_array.h"
 #include "bindings/arrays/numpy_fields.h"
-#include "bindings/calls/costs.h"
 #include "bindings/calls/device_memory.h"
 #include "bindings/calls/inspect.h"
 #include "bindings/calls/logging.h"
@@ -72,12 +71,14 @@ NB_MODULE(_core, m) {
 
   // Any object for every argument: what is wrong with it is said in the library's words.
   const auto any = [](const char* name) { return arg(name).none(); };
-  m.def("matmul", fl::py::matmul, any("a"), any("b"), any("out"), any("precision"), any("device"), any("stream"));
+  m.def("matmul", fl::py::matmul, any("a"), any("b"), any("out"), any("precision"), any("device"), any("stream"),
+        any("dtype"));
   m.def("sgemm", fl::py::sgemm, any("a"), any("b"), any("c"), any("alpha"), any("beta"), any("trans_a"), any("trans_b"),
-        any("out"), any("kernel"), any("precision"), any("device"), any("stream"));
+        any("out"), any("kernel"), any("precision"), any("device"), any("stream"), any("dtype"));
   m.def("sgemv", fl::py::sgemv, any("a"), any("x"), any("y"), any("alpha"), any("beta"), any("trans"), any("out"),
-        any("kernel"), any("device"), any("stream"));
-  m.def("transpose", fl::py::transpose, any("a"), any("out"), any("kernel"), any("device"), any("stream"));
+        any("kernel"), any("device"), any("stream"), any("dtype"));
+  m.def("transpose", fl::py::transpose, any("a"), any("out"), any("kernel"), any("device"), any("stream"),
+        any("dtype"));
   m.def("tensor_product", fl::py::tensor_product, arg("a"), arg("b"), arg("c").none(), arg("out").none(), arg("alpha"),
         arg("beta"), arg("precision"));
   m.def("tensor_product_if_faster", fl::py::tensor_product_if_faster, arg("a"), arg("b"), arg("c").none(),
@@ -86,6 +87,7 @@ NB_MODULE(_core, m) {
   fl::py::bind_device_array(m);
   fl::py::bind_inspection(m);
   fl::py::bind_device_memory(m);
+  fl::py::bind_explain(m);
   fl::py::bind_matmul_plan(m);
   fl::py::bind_tuning(m);
   fl::py::bind_costs(m);

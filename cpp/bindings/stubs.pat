@@ -26,6 +26,21 @@ _core.__prefix__:
     @property
     def \1(self) -> str | None: ...
 
+^_core\.DeviceArray\.from_numpy$:
+    \from numpy import dtype, float32
+    \from numpy.typing import NDArray
+    @staticmethod
+    def from_numpy(array: NDArray[float32], device: str = "cuda") -> DeviceArray:
+        \doc
+
+^_core\.DeviceArray\.numpy$:
+    def numpy(self) -> NDArray[float32]:
+        \doc
+
+^_core\.DeviceArray\.dtype$:
+    @property
+    def dtype(self) -> dtype[float32]: ...
+
 ^_core\.DeviceArray\.__array__$:
     def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -40,7 +55,7 @@ _core.__prefix__:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
-^_core\.(info|cuda_memory_info|time_link|pretended)$:
+^_core\.(info|cuda_memory_info|time_link|pretended|explain)$:
     def \1(*args: Any, **options: Any) -> dict[str, Any]: ...
 
 ^_core\.operations$:
@@ -52,6 +67,9 @@ _core.__prefix__:
 # For the tests.
 ^_core\.(kept_results|expected_code|panel_plan|sgemm_rules|sgemm_tiles|sgemv_tiles|transpose_tiles)$:
     def \1(*args: Any, **options: Any) -> tuple[Any, ...]: ...
+
+^_core\.device_shares$:
+    def device_shares(*args: Any, **options: Any) -> list[tuple[Any, ...]]: ...
 
 # The generator knows the type of a function object, not of its arguments.
 ^_core\.host_call_trace$:

@@ -53,20 +53,23 @@ bool swaps_operands(const SgemmArgs& p) {
 
 bool normalise(SgemmArgs& p) {
   if (p.m == 0 || p.n == 0 || p.batch == 0) return false;
+  if (p.beta == 0.0f) p.addend = {};
   if (p.alpha == 0.0f) p.k = 0;
   if (p.k == 0) {
-    if (p.beta == 1.0f) return false;
+    if (p.beta == 1.0f && !p.addend.data) return false;
     p.alpha = 0.0f;  // an infinite or NaN alpha times an empty sum is nothing, not NaN
   }
   tidy_strides(p.a, p.m, p.k, p.batch);
   tidy_strides(p.b, p.k, p.n, p.batch);
   tidy_strides(p.c, p.m, p.n, p.batch);
+  if (p.addend.data) tidy_strides(p.addend, p.m, p.n, p.batch);
   if (swaps_operands(p)) {
     std::swap(p.a, p.b);
     std::swap(p.m, p.n);
     std::swap(p.a.rs, p.a.cs);
     std::swap(p.b.rs, p.b.cs);
     std::swap(p.c.rs, p.c.cs);
+    std::swap(p.addend.rs, p.addend.cs);
   }
   return true;
 }

@@ -98,11 +98,13 @@ auto with_operation(std::string_view name, Body&& body) {
 }
 
 // ---------------------------------------------------------------- one call
-// Calls visit(view) for the operands that are only read, then for the result.
+// Calls visit(view) for the operands that are only read, an addend apart from the result, and the result.
 template <class Args, class Visit>
 constexpr void for_each_operand(Args& args, Visit&& visit) {
   using Traits = Operation<std::remove_const_t<Args>>;
   std::apply([&](auto... input) { (visit(args.*input), ...); }, Traits::inputs);
+  if constexpr (requires { args.addend; })
+    if (args.addend.data) visit(args.addend);
   visit(args.*Traits::output);
 }
 

@@ -34,16 +34,23 @@ using Vector = VectorView<float>;
 
 enum class Precision { strict, accurate };
 
-// C[m,n] = alpha * A[m,k] @ B[k,n] + beta * C, for each of `batch` problems.
-// beta == 0 never reads C; the caller has already turned alpha == 0 into k == 0, so A and B are not read then.
+// C[m,n] = alpha * A[m,k] @ B[k,n] + beta * addend, for each of `batch` problems.
+// beta == 0 never reads the addend; the caller has already turned alpha == 0 into k == 0, so A and B are not read then.
 struct FL_EXPORT SgemmArgs {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   float alpha = 1.0f, beta = 0.0f;
   ConstMatrix a, b;
   Matrix c;
+  // Without data it is C itself. Else it shares no memory with C; in device memory alone, rows of the table that do not
+  // read it (Traits::addend) get it copied to C.
+  ConstMatrix addend;
   Precision precision = Precision::accurate;
   bool operator==(const SgemmArgs&) const = default;
 };
+
+constexpr ConstMatrix addend_of(const SgemmArgs& p) {
+  return p.addend.data ? p.addend : ConstMatrix{p.c.data, p.c.rs, p.c.cs, p.c.bs};
+}
 
 // y[m] = alpha * A[m,n] @ x[n] + beta * y. The transposed product is the same call with m, n and the strides swapped.
 struct FL_EXPORT SgemvArgs {

@@ -39,8 +39,8 @@ double fp16x2_us(const SgemmArgs& p, const DeviceSpec& device, const WgmmaCost& 
     return (split + launches + cost.split_k_us + split_k.ends + product_us(split_k.rounds_area)) * batch;
   const AccurateTileChoice choice = choose_accurate_tile(p.m, p.n, p.k, device.multiprocessors);
   const double area = choice.rounds_area * double(device.multiprocessors);
-  const double store_us =
-      1e-9 * area * ((p.beta != 0.0f ? cost.beta_fs : 0) + (allows_tma_store(p) ? 0 : cost.direct_store_fs));
+  const bool adds = p.beta != 0.0f, by_tma = allows_tma_store(p) && (!adds || allows_vectors(addend_of(p)));
+  const double store_us = 1e-9 * area * ((adds ? cost.beta_fs : 0) + (by_tma ? 0 : cost.direct_store_fs));
   const double product = product_us(choice.rounds_area);
   return (split + launches + choice.ends + product - cost.hidden * std::min(product, cost.most_hidden_us) + store_us) *
          batch;

@@ -16,6 +16,11 @@ int64_t tiles_of(const SgemmArgs& p, const Tile& tile) {
 
 double outputs_of(const SgemmArgs& p) { return double(p.m) * double(p.n) * double(p.batch); }
 
+// Floats that a kernel writes, those of rows that are not aligned counted as more.
+double written(const SgemmArgs& p, int splits, const CopyCost& copy) {
+  return outputs_of(p) * splits * (aligned16(p.c) ? 1.0 : copy.interleaved_unaligned_output);
+}
+
 // With programmatic dependent launch the second kernel is there before the first one ends. It reads the ranges of an
 // output one after the other.
 double reduction_us(const SgemmArgs& p, int splits, const DeviceSpec& device, const CopyCost& copy) {
@@ -126,7 +131,8 @@ double cost_us(const SgemmArgs& p, const PipelinedTile& tile, const DeviceSpec& 
   part.k = ceil_div(p.k, splits), part.batch = p.batch * splits;
   const bool full = tiles_of(part, tile) > device.multiprocessors / 2;
   return pipelined_us(part, tile, device, cost, copy, tile.stream_k && splits == 1) +
-         (full ? 1e-3 * cost.full_ns : 0.0) + (splits > 1 ? reduction_us(p, splits, device, copy) : 0.0);
+         1e-9 * cost.output_fs * written(p, splits, copy) + (full ? 1e-3 * cost.full_ns : 0.0) +
+         (splits > 1 ? reduction_us(p, splits, device, copy) : 0.0);
 }
 
 double cost_us(const SgemmArgs& p, const ClusterSplitKTile& tile, const DeviceSpec& device,
@@ -142,10 +148,9 @@ double cost_us(const SgemmArgs& p, const InterleavedTile& tile, const DeviceSpec
   const int splits = split_k_plan(p, tile).splits;
   const double most = double(ceil_div(tiles_of(p, tile) * splits, int64_t{device.multiprocessors}));
   const double k = double(ceil_div(p.k, splits));
-  const double written = outputs_of(p) * splits * (aligned16(p.c) ? 1.0 : copy.interleaved_unaligned_output);
   const double us = 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns)) + 1e-6 * cost.block_k_ps * k +
                     most * (1e-3 * cost.tile_ns + 1e-6 * cost.k_ps * k * interleaved_factor(p, copy)) +
-                    1e-9 * cost.output_fs * written +
+                    1e-9 * cost.output_fs * written(p, splits, copy) +
                     (splits > 1 ? reduction_us(p, splits, device, copy) + copy.interleaved_reduction_us : 0.0);
   return us > copy.interleaved_long_us ? copy.interleaved_long * us : us;  // fitted to shorter products
 }
@@ -171,7 +176,7 @@ double cost_us(const SgemmArgs& call, const MixedTile& tile, const DeviceSpec& d
   const double most = double(ceil_div(tiles_of(p, tile) * splits, int64_t{device.multiprocessors}));
   const double k = double(mixed_range(p.k, splits));
   return 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns)) + 1e-6 * cost.block_k_ps * k +
-         (splits > 1 ? reduction_us(p, splits, device, copy) : 0.0) +
+         1e-9 * cost.output_fs * written(p, splits, copy) + (splits > 1 ? reduction_us(p, splits, device, copy) : 0.0) +
          most * (1e-3 * cost.tile_ns + 1e-6 * cost.k_ps * k * copy_factor(p, tile.BM, tile.BN, false, copy));
 }
 

@@ -10,9 +10,10 @@
 namespace fl {
 
 // start_ns passes once, tile_ns per wave, k_ps per element of k of a wave: tma of that where the TMA variant runs (1:
-// there is none). full_ns: what the smallest tiles take longer where the next kernel finds too little room to begin.
-// no_pdl_ns, here and below: what a call takes longer on a device without programmatic dependent launch.
-FL_COEFFICIENTS(PipelinedCost, start_ns, tile_ns, k_ps, full_ns, tma, no_pdl_ns);
+// there is none). output_fs for each output, which a short k does not hide. full_ns: what the smallest tiles take
+// longer where the next kernel finds too little room to begin. no_pdl_ns, here and below: what a call takes longer on a
+// device without programmatic dependent launch.
+FL_COEFFICIENTS(PipelinedCost, start_ns, tile_ns, k_ps, output_fs, full_ns, tma, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const PipelinedTile& tile, const DeviceSpec& device, const PipelinedCost& cost);
 PipelinedCost coefficients_of(const PipelinedTile&);
 
@@ -36,7 +37,7 @@ double cost_us(const SgemmArgs& p, const SliceTile& tile, const DeviceSpec& devi
 SliceCost coefficients_of(const SliceTile&);
 
 // The same as for interleaved ones; k_ps longer by what copies of 4 bytes take.
-FL_COEFFICIENTS(MixedCost, start_ns, tile_ns, block_k_ps, k_ps, no_pdl_ns);
+FL_COEFFICIENTS(MixedCost, start_ns, tile_ns, block_k_ps, k_ps, output_fs, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const MixedTile& tile, const DeviceSpec& device, const MixedCost& cost);
 MixedCost coefficients_of(const MixedTile&);
 

@@ -31,7 +31,8 @@ Args device_layout(const Args&) {
   refuse();
 }
 template <class Args>
-void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*, const Log*) {
+void run_on_host_operands(const PanelPlan<Args>&, const Args&, const StoredInputs&, const Args&, std::span<const int>,
+                          void*, const Log*) {
   refuse();
 }
 HostLink host_link(int, int) { refuse(); }
@@ -75,7 +76,8 @@ LinkTimes time_link(int, std::size_t, std::size_t, int) { refuse(); }
 
 #define FL_INSTANTIATE(Args)                                                                                    \
   template Args device_layout(const Args&);                                                                     \
-  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*, const Log*); \
+  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const StoredInputs&, const Args&,     \
+                                     std::span<const int>, void*, const Log*);                                  \
   template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, FirstWords*);              \
   template std::optional<Args> packed_layout(const Args&);                                                      \
   template void run_on_packed_operands(const Kernel<Args>&, const Args&, const Args&, int, void*, FirstWords*); \

@@ -29,7 +29,7 @@ struct CallKey {
   static LoadedCode code_on(Device device) {
     return device.kind == Device::cuda ? cuda::known_code(device.ordinal) : LoadedCode{};
   }
-  static uintptr_t in_line(const float* data) { return reinterpret_cast<uintptr_t>(data) % 128; }
+  static uintptr_t in_line(const float* data) { return data ? 128 + reinterpret_cast<uintptr_t>(data) % 128 : 0; }
 
   Args args{};
   const Kernel<Args>* asked = nullptr;

@@ -119,8 +119,8 @@ const Kernel<Args>& choose(const Args& args, Device device, std::string_view nam
     return row;
   }
   // Asking every kernel takes a few hundred nanoseconds, as long as the smallest products. So each thread remembers its
-  // last few choices.
-  thread_local CallCache<CallKey<Args>, const Kernel<Args>*, 8> recent;
+  // last choices: more than a layer of a model asks for in a training step, where the oldest is the next to be asked.
+  thread_local CallCache<CallKey<Args>, const Kernel<Args>*, 32> recent;
   const CallKey<Args> key(args, device, num_threads());
   if (const auto* known = recent.find(key)) return **known;
   return *recent.keep(key, &cheapest(args, device));
@@ -150,29 +150,40 @@ double estimate_us(const Kernel<Args>& row, const Args& args, Device device) {
 }
 
 template <class Args>
-std::string explain(const Args& args, Device device, const Kernel<Args>& chosen) {
+std::vector<NotTaken> not_taken(const Args& args, Device device, const Kernel<Args>& chosen) {
   const int64_t limit = deepest_allowed(args);
-  std::string others;
+  std::vector<NotTaken> others;
   for (const auto& row : kernels<Args>()) {
     if (&row == &chosen || on_cuda(row.needs) != (device.kind == Device::cuda)) continue;
-    std::string reason;
-    if (!usable(row.needs, device)) reason = std::string("needs ") + needs_name(row.needs);
-    else if (const char* why = passed_over(row, device)) reason = why;
-    else if (const char* lacks = row.legal(args)) reason = std::string("needs ") + lacks;
+    NotTaken other{.name = row.name, .reason = {}};
+    if (!usable(row.needs, device)) other.reason = std::string("needs ") + needs_name(row.needs);
+    else if (const char* why = passed_over(row, device)) other.reason = why;
+    else if (const char* lacks = row.legal(args)) other.reason = std::string("needs ") + lacks;
     else if (!short_enough(row, args, limit))
-      reason = "sums of " + std::to_string(row.depth(args)) + " additions in a row";
-    else reason = "estimated " + std::to_string(int64_t(estimate_us(row, args, device))) + " us";
-    others += (others.empty() ? "" : "; ") + std::string(row.name) + ": " + reason;
+      other.reason = "sums of " + std::to_string(row.depth(args)) + " additions in a row";
+    else other.us = estimate_us(row, args, device);
+    others.push_back(std::move(other));
   }
-  return std::string(chosen.name) + " (estimated " + std::to_string(int64_t(estimate_us(chosen, args, device))) +
-         " us" + (others.empty() ? "" : "; not taken: " + others) + ")";
+  return others;
 }
 
-#define FL_INSTANTIATE(Args)                                                  \
-  template const Kernel<Args>& choose(const Args&, Device, std::string_view); \
-  template bool serves(const Args&, Device, std::string_view);                \
-  template const char* passed_over(const Kernel<Args>&, Device);              \
-  template double estimate_us(const Kernel<Args>&, const Args&, Device);      \
+template <class Args>
+std::string explain(const Args& args, Device device, const Kernel<Args>& chosen) {
+  const auto estimated = [](double us) { return "estimated " + std::to_string(int64_t(us)) + " us"; };
+  std::string others;
+  for (const NotTaken& other : not_taken(args, device, chosen))
+    others += (others.empty() ? "" : "; ") + std::string(other.name) + ": " +
+              (other.reason.empty() ? estimated(other.us) : other.reason);
+  return std::string(chosen.name) + " (" + estimated(estimate_us(chosen, args, device)) +
+         (others.empty() ? "" : "; not taken: " + others) + ")";
+}
+
+#define FL_INSTANTIATE(Args)                                                          \
+  template const Kernel<Args>& choose(const Args&, Device, std::string_view);         \
+  template bool serves(const Args&, Device, std::string_view);                        \
+  template const char* passed_over(const Kernel<Args>&, Device);                      \
+  template double estimate_us(const Kernel<Args>&, const Args&, Device);              \
+  template std::vector<NotTaken> not_taken(const Args&, Device, const Kernel<Args>&); \
   template std::string explain(const Args&, Device, const Kernel<Args>&);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE

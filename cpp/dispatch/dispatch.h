@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/call_device.h"
 #include "table/registry.h"
@@ -31,6 +32,15 @@ FL_EXPORT const char* passed_over(const Kernel<Args>& row, Device device);
 // What a row is expected to take: its rule, corrected where the device has been tuned (tuning.h).
 template <class Args>
 double estimate_us(const Kernel<Args>& row, const Args& args, Device device);
+
+// A row that choose() has not taken, of the chosen one's kind of device.
+struct NotTaken {
+  const char* name;
+  std::string reason;  // why it could not be
+  double us = 0;       // or, if that is empty, what it was expected to take
+};
+template <class Args>
+std::vector<NotTaken> not_taken(const Args& args, Device device, const Kernel<Args>& chosen);
 
 // One line for the log: what choose() returns and why each other row of the table was not taken.
 template <class Args>

@@ -199,11 +199,14 @@ struct MmaTileShape {
   int promoted_k;     // of a part's k, what is promoted to float32 at a time
   int shared_kib;     // of a block, rounded up
   double rate, ends;  // as those of AccurateTileChoice
+  // One tile for each block, with the float32 fallback inside: the same sums as those of another tile in the list,
+  // where there is a multiprocessor for each. These have no part in how k is summed.
+  bool single = false;
 };
-inline constexpr MmaTileShape fp16x2_mma_tiles[] = {{128, 128, 1, 64, 131, 1.0, 2},  {128, 64, 1, 64, 98, 0.85, 2.5},
-                                                    {192, 96, 1, 32, 111, 0.87, 4},  {128, 128, 1, 32, 99, 0.9, 2},
-                                                    {96, 64, 4, 32, 161, 0.74, 1.3}, {32, 64, 2, 64, 97, 0.62, 2},
-                                                    {32, 64, 4, 32, 97, 0.5, 2}};
+inline constexpr MmaTileShape fp16x2_mma_tiles[] = {
+    {128, 128, 1, 64, 131, 1.0, 2}, {128, 64, 1, 64, 98, 0.85, 2.5},     {192, 96, 1, 32, 111, 0.87, 4},
+    {128, 128, 1, 32, 99, 0.9, 2},  {96, 64, 4, 32, 161, 0.74, 1.3},     {32, 64, 2, 64, 97, 0.62, 2},
+    {32, 64, 4, 32, 97, 0.5, 2},    {192, 96, 1, 32, 110, 0.93, 3, true}};
 inline constexpr MmaTileShape bf16x6_mma_tiles[] = {{128, 128, 1, 32, 99, 0.46, 2}, {64, 64, 2, 32, 97, 0.44, 2}};
 // By instructions of 8 k, and within the 64 KiB of 7.5.
 inline constexpr MmaTileShape fp16x2_mma_k8_tiles[] = {{128, 64, 1, 32, 50, 0.8, 2.5}, {64, 64, 1, 32, 34, 0.6, 2}};
@@ -231,8 +234,9 @@ constexpr MmaTileChoice fastest_mma_tile(MmaProduct product, int64_t m, int64_t 
   for (int i = 0; i < int(tiles.size()); ++i) {
     const MmaTileShape& t = tiles[i];
     if (planned && (planned->k_parts != t.k_parts || planned->promoted_k != t.promoted_k)) continue;
-    if (std::size_t(t.shared_kib) * 1024 > shared_per_block) continue;
+    if (std::size_t(t.shared_kib) * 1024 > shared_per_block || (t.single && !planned)) continue;
     const int64_t rounds = ceil_div(ceil_div(m, t.rows) * ceil_div(n, t.cols), multiprocessors);
+    if (t.single && rounds > 1) continue;
     const MmaTileChoice choice{i, double(rounds) * t.rows * t.cols / t.rate, t.ends};
     const double time = mma_product_us(choice, k);
     if (best.tile < 0 || time < least) least = time, best = choice;
@@ -338,5 +342,7 @@ int64_t mma_depth(const SgemmArgs& p) {
 // Whether the tensor memory accelerator can store C. It does so in units of 16 bytes, and beyond the end of a row that
 // is not a multiple of them. Other calls use ordinary stores.
 inline bool allows_tma_store(const SgemmArgs& p) { return aligned<4>(p.c.data, p.c.rs) && p.n % 4 == 0; }
+// Whether an addend's rows are read by 16 bytes. Else the stores are ordinary ones too.
+inline bool allows_vectors(const ConstMatrix& addend) { return addend.cs == 1 && aligned<4>(addend.data, addend.rs); }
 
 }  // namespace fl

@@ -142,7 +142,7 @@ SplitKPlan split_k_plan(const SgemmArgs& call, const MixedTile& tile) {
   const SgemmArgs p = turned(call, tile);
   SplitKPlan plan{1, ceil_div(p.n, 4) * 4};
   const int64_t tiles = tiles_of(p, tile), units = ceil_div(p.k, MixedTile::K_UNIT);
-  if (tiles > MIXED_MOST_TILES || units < 8) return plan;
+  if (tile.k_groups == 1 || tiles > MIXED_MOST_TILES || units < 8) return plan;
   const int64_t most = units / 4, limit = deepest_allowed(p);
   int64_t fewest = 1;
   while (fewest < most && mixed_depth(p.k, tile.k_groups, int(fewest)) > limit) ++fewest;

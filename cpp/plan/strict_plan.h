@@ -33,7 +33,7 @@ constexpr int64_t mixed_range(int64_t k, int splits) {
 }
 SgemmArgs turned(const SgemmArgs& p, const MixedTile& tile);
 
-// Stream-K: whether tiles that come to no whole number of waves of `blocks` are shared out evenly (stream_k.cuh). No
+// Stream-K: whether the tiles of a last wave that `blocks` do not fill are shared out evenly (stream_k.cuh). No
 // bits depend on it.
 bool stream_k_pays(const SgemmArgs& p, const PipelinedTile& tile, int64_t blocks);
 // The sums of a tile for each block, and a flag for each of its multiplying warps; 0 where it does not pay.

@@ -82,7 +82,7 @@ struct PipelinedTile {
   int stages;                // a step of A and B each
   int producers = 1;         // groups of copying warps, each of which fills every producers-th stage
   bool split_k = false;      // blocks may take ranges of k and leave their sums in memory
-  bool stream_k = false;     // tiles that come to no whole number of waves may be shared out evenly
+  bool stream_k = false;     // the tiles of a last wave that is not full may be shared out evenly
   bool tma_variant = false;  // there is a kernel for full tiles alone, to which B comes by TMA
   int wide_stages = 0;       // of one more TMA variant, half as high and twice as wide; 0: there is none
   int lane_rows = 8;         // of a warp's 32 lanes, how many stand one below the other
@@ -339,7 +339,9 @@ struct MixedTile {
     if (blocks * (shared_bytes() + SYSTEM_SHARED) > SM_SHARED) return TileFault::shared_memory;
     return TileFault::none;
   }
-  constexpr TileName name() const { return TileName(BM, BN).shared("m", k_groups); }
+  constexpr TileName name() const {
+    return k_groups > 1 ? TileName(BM, BN).shared("m", k_groups) : TileName(BM, BN).text("m1");
+  }
 };
 
 // clang-format off
@@ -353,6 +355,10 @@ inline constexpr MixedTile strict_96x64m2{
     .BM = 96, .BN = 64, .BK = 32, .TM = 12, .TN = 8, .k_groups = 2, .stages = 3, .blocks = 3, .one_buffer = true};
 inline constexpr MixedTile strict_64x128m2{
     .BM = 64, .BN = 128, .BK = 16, .TM = 8, .TN = 8, .k_groups = 2, .stages = 4, .blocks = 2};
+inline constexpr MixedTile strict_64x64m1{
+    .BM = 64, .BN = 64, .BK = 16, .TM = 8, .TN = 4, .k_groups = 1, .stages = 3, .blocks = 4, .one_buffer = true};
+inline constexpr MixedTile strict_64x128m1{
+    .BM = 64, .BN = 128, .BK = 16, .TM = 8, .TN = 8, .k_groups = 1, .stages = 3, .blocks = 4, .one_buffer = true};
 // clang-format on
 
 // ---------------------------------------------------------------- slices of a step (sgemm_strict_slices.cu)

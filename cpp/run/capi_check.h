@@ -37,6 +37,10 @@ class Check {
     if (inc == 0) refuse(std::string("inc") + name + " must not be 0");
     if (size > 0) memory(name, data, extent(size, inc < 0 ? -__int128(inc) : inc) + 1);
   }
+  void aligned(const char* name, const float* data) const {
+    if (reinterpret_cast<uintptr_t>(data) % alignof(float) != 0)
+      refuse(std::string(name) + " is not aligned to 4 bytes");
+  }
   // No two results of a batch may share elements: either each ends before the next begins, or they lie side by side in
   // rows that are long enough for all of them.
   void separate_results(int64_t rows, int64_t cols, int64_t ld, int64_t batch, int64_t stride) const {
@@ -53,8 +57,7 @@ class Check {
 
   void memory(const char* name, const float* data, __int128 elements) const {
     if (!data) refuse(std::string(name) + " is NULL, but has elements");
-    if (reinterpret_cast<uintptr_t>(data) % alignof(float) != 0)
-      refuse(std::string(name) + " is not aligned to 4 bytes");
+    aligned(name, data);
     if (elements > std::numeric_limits<int64_t>::max() / int64_t(sizeof(float)))
       refuse(std::string(name) + " would be larger than the address space");
   }

@@ -1,5 +1,7 @@
 #include "run/run.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
@@ -20,6 +22,7 @@
 #include "plan/accurate_plan.h"
 #include "runtime/host_workspace.h"
 #include "runtime/threading.h"
+#include "transfer/device_shares.h"
 #include "transfer/panel_plan.h"
 
 namespace fl {
@@ -56,12 +59,54 @@ Device named_device(const Args& args, const CallOptions& options) {
   return device.kind == Device::automatic && stays_on_host(args) ? Device{Device::cpu, 0} : device;
 }
 
+// A plan is for all devices of a call: they have to be alike in what kernels and their costs go by.
+void require_alike(const std::vector<int>& devices) {
+  const auto kind = [](int device) {
+    const DeviceSpec& spec = cuda::device_info(device).spec;
+    return std::string(spec.name) + ", compute capability " + std::to_string(spec.compute_capability / 10) + "." +
+           std::to_string(spec.compute_capability % 10) + ", " + std::to_string(spec.multiprocessors) +
+           " multiprocessors";
+  };
+  const int first = devices.front();
+  for (const int device : devices)
+    if (kind(device) != kind(first))
+      throw InvalidValue("the devices of one call have to be of one kind, and cuda:" + std::to_string(first) + " is " +
+                         kind(first) + ", cuda:" + std::to_string(device) + " " + kind(device) +
+                         "; list those that are");
+}
+
+// The devices that a call is to run on are there, and "cuda:all" is a list of them.
+Device existing(Device device) {
+  if (device.kind != Device::cuda) return device;
+  const int count = cuda::device_count();
+  if (device.set == Device::all && count > 0) {
+    device.set = count < 64 ? (uint64_t{1} << count) - 1 : Device::all;
+    if (count == 1) device.set = 0;
+  }
+  if (!device.set || count == 0) {
+    cuda::require_device(device.ordinal);
+    return device;
+  }
+  const std::vector<int> devices = ordinals(device);
+  for (const int each : devices) cuda::require_device(each);
+  require_alike(devices);
+  return device;
+}
+
+// Memory and streams are those of one device.
+void require_one_device(Device device, const CallOptions& options) {
+  if (!device.set || (!options.device_memory && !options.stream)) return;
+  throw InvalidValue("device='" + device_text(device) + "' is for operands in host memory and no stream; " +
+                     (options.device_memory ? "operands in device memory are" : "a stream is") + " on one device");
+}
+
 template <class Args>
 Decision<Args> placed(const Args& args, Device device, const CallOptions& options) {
   Decision<Args> decision{.args = args, .layout = {}, .device = device};
   if (device.kind != Device::cuda) return decision;
-  cuda::require_device(device.ordinal);
   require_code(device.ordinal);
+  if (device.set)
+    for (const int each : ordinals(device)) require_code(each);
   if (!options.device_memory) {
     decision.layout = cuda::device_layout(args);
   } else if (const std::optional<Args> layout = cuda::packed_layout(args)) {
@@ -79,7 +124,8 @@ using SharedPlan = std::shared_ptr<const PanelPlan<Args>>;
 // shape among the blocks of every plan that is compared: 0.06 ms for 1024 cubed, 0.24 for 4096 (a Zen 4), a sixth and a
 // twelfth of the calls. So each thread keeps its last few. None depends on the number of threads.
 template <class Args>
-SharedPlan<Args> plan_for(const Args& layout, Device device, std::string_view name) {
+SharedPlan<Args> plan_for(const Args& layout, Device place, std::string_view name) {
+  const Device device{place.kind, place.ordinal};  // the first, for all
   thread_local CallCache<CallKey<Args>, SharedPlan<Args>, 8> recent;
   const Kernel<Args>* const asked = name.empty() ? nullptr : &row_named<Args>(name);
   const CallKey<Args> key(layout, device, 0, asked);
@@ -132,8 +178,12 @@ void log_choice(const Decision<Args>& decision, const CallOptions& options) {
   const Device device = decision.device;
   Args args = seen_by_kernel(decision, options);
   if (decision.panels) args = sub_problem(args, largest_step(*decision.panels).block);
-  const std::string where = device.kind == Device::cpu ? "cpu" : "cuda:" + std::to_string(device.ordinal);
-  (*options.log)(where + " " + explain(args, device, *decision.kernel));
+  (*options.log)(device_text(device) + " " + explain(args, device, *decision.kernel));
+}
+
+template <class Args>
+bool swaps_operands(const Args&) {
+  return false;
 }
 
 // Only precision="accurate" allows another kernel: the strict ones have to give the same bits every time.
@@ -141,6 +191,17 @@ bool make_strict(SgemmArgs& p) { return std::exchange(p.precision, Precision::st
 template <class Args>
 bool make_strict(Args&) {
   return false;
+}
+
+// Of a call by panels. Several devices end with the last of them.
+template <class Args>
+double expected_us(const Decision<Args>& decision, const HostLink& link) {
+  if (!decision.device.set) return estimate_us(*decision.panels, link);
+  const int devices = std::popcount(decision.device.set);
+  double us = 0;
+  for (const DeviceShare<Args>& share : share_out(*decision.panels, decision.layout, devices, true))
+    us = std::max(us, estimate_us(share.plan, link));
+  return us;
 }
 
 // ---------------------------------------------------------------- launch
@@ -220,12 +281,15 @@ bool run_short(const Args& args, const CallOptions& options) {
 template <class Args>
 Decision<Args> decide(const Args& args, const CallOptions& options) {
   if (!options.kernel.empty()) row_named<Args>(options.kernel);  // an unknown name is an error for an empty call too
-  if (options.device.kind == Device::cuda) cuda::require_device(options.device.ordinal);
+  require_one_device(existing(options.device), options);
   Args plain = args;
   if (!normalise(plain)) return {.args = plain, .layout = {}};
-  const Device device = named_device(plain, options);
+  const Device device = existing(named_device(plain, options));
+  require_one_device(device, options);
   Decision<Args> decision =
       device.kind == Device::automatic ? decide_by_cost(plain, options) : decide_on(device, plain, options);
+  decision.stored = options.stored;
+  if (swaps_operands(args)) std::swap(decision.stored[0], decision.stored[1]);
   log_choice(decision, options);
   return decision;
 }
@@ -237,8 +301,8 @@ bool do_without_workspace(Decision<Args>& decision, const CallOptions& options) 
   if (bytes == 0 || !make_strict(decision.args)) return false;
   make_strict(decision.layout);
   if (options.log)
-    (*options.log)("cuda:" + std::to_string(decision.device.ordinal) + " has no " + std::to_string(bytes) +
-                   " bytes for the workspace of " + decision.kernel->name + ": strict precision instead");
+    (*options.log)(device_text(decision.device) + " has no " + std::to_string(bytes) + " bytes for the workspace of " +
+                   decision.kernel->name + ": strict precision instead");
   choose_kernel(decision, options);
   log_choice(decision, options);
   return true;
@@ -246,11 +310,12 @@ bool do_without_workspace(Decision<Args>& decision, const CallOptions& options) 
 
 template <class Args>
 void execute(const Decision<Args>& decision, const CallOptions& options) {
+  require_one_device(decision.device, options);
   if (decision.device.kind == Device::cpu)
     run_on_cpu(*decision.kernel, decision.args, decision.kernel->workspace(decision.args), num_threads());
   else if (decision.panels)
-    cuda::run_on_host_operands(*decision.panels, decision.args, decision.layout, decision.device.ordinal,
-                               options.stream, options.log);
+    cuda::run_on_host_operands(*decision.panels, decision.args, decision.stored, decision.layout,
+                               ordinals(decision.device), options.stream, options.log);
   else run_on_device(decision, options);
 }
 
@@ -268,11 +333,43 @@ void decide_and_run(const Args& args, const CallOptions& options) {
   }
 }
 
+// Who asks before each call asks about the same few again and again, so each thread remembers its last answers.
+template <class Args>
+Device device_of(const Args& args, const CallOptions& options) {
+  const ThreadCount threads;
+  const Decision<Args> decision = decide(args, options);
+  return decision.kernel ? decision.device : options.device;
+}
+
+template <class Args>
+Forecast forecast(const Args& args, const CallOptions& options) {
+  const ThreadCount threads;
+  const Decision<Args> decision = decide(args, options);
+  if (!decision.kernel) return {};
+  Forecast result{.device = decision.device, .kernel = decision.kernel->name, .others = {}};
+  Args seen = seen_by_kernel(decision, options);
+  if (decision.panels) {
+    result.steps = int64_t(decision.panels->steps.size());
+    result.us = expected_us(decision, cuda::host_link(decision.device.ordinal, threads.count()));
+    seen = sub_problem(seen, largest_step(*decision.panels).block);
+  } else {
+    result.us = estimate_us(*decision.kernel, seen, decision.device);
+  }
+  result.others = not_taken(seen, decision.device, *decision.kernel);
+  return result;
+}
+
 template <class Args>
 double expected_us(const Args& args, const CallOptions& options) {
-  const Decision<Args> decision = decide(args, options);
-  if (!decision.kernel) return 0;
-  return estimate_us(*decision.kernel, seen_by_kernel(decision, options), decision.device);
+  const auto ask = [&] {
+    const Decision<Args> decision = decide(args, options);
+    return decision.kernel ? estimate_us(*decision.kernel, seen_by_kernel(decision, options), decision.device) : 0;
+  };
+  if (!options.device_memory || !options.kernel.empty()) return ask();  // other devices' costs decide too
+  thread_local CallCache<CallKey<Args>, double, 32> recent;
+  const CallKey<Args> key(args, options.device, num_threads());
+  if (const double* const known = recent.find(key)) return *known;
+  return recent.keep(key, ask());
 }
 
 bool transposes_in_place(const TransposeArgs& args, const CallOptions& options) {
@@ -287,6 +384,8 @@ bool transposes_in_place(const TransposeArgs& args, const CallOptions& options) 
 #define FL_INSTANTIATE(Args)                                        \
   template bool run_short(const Args&, const CallOptions&);         \
   template double expected_us(const Args&, const CallOptions&);     \
+  template Device device_of(const Args&, const CallOptions&);       \
+  template Forecast forecast(const Args&, const CallOptions&);      \
   template void decide_and_run(const Args&, const CallOptions&);    \
   template Decision<Args> decide(const Args&, const CallOptions&);  \
   template void execute(const Decision<Args>&, const CallOptions&); \

@@ -8,7 +8,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "core/element.h"
 #include "dispatch/dispatch.h"
 #include "plan/prepacked_operand.h"
 #include "transfer/panel_plan.h"
@@ -22,15 +24,18 @@ struct CallOptions {
   bool device_memory = false;  // the operands are device pointers; the call returns once it is queued on `stream`
   const std::function<void(const std::string&)>* log = nullptr;  // called with one line of text if set
   bool log_choice = true;                                        // false: only what is out of the ordinary
+  // Operands in host memory that become float32 on their way to a GPU. A call that stays on the CPU takes none.
+  StoredInputs stored = {};
   std::optional<Side> constant = {};  // of a plan: the operand that has the same values in every execution
 };
 
 // What is settled before anything is computed.
 template <class Args>
 struct Decision {
-  Args args;            // in the one form of normalise.h
-  Args layout;          // the strides on the device of operands that move: from host memory, or into packed copies
-  bool packed = false;  // operands in device memory move
+  Args args;                 // in the one form of normalise.h
+  Args layout;               // the strides on the device of operands that move: from host memory, or into packed copies
+  bool packed = false;       // operands in device memory move
+  StoredInputs stored = {};  // CallOptions::stored, in the order of `args`
   Device device = {};
   const Kernel<Args>* kernel = nullptr;  // null: nothing is left to compute
   // Of operands in host memory that go to a GPU; `kernel` is that of its largest step.
@@ -54,6 +59,21 @@ void execute(const Decision<Args>& decision, const CallOptions& options);
 // kernel was asked for by name.
 template <class Args>
 bool do_without_workspace(Decision<Args>& decision, const CallOptions& options);
+
+// Where such a call runs; CallOptions::device as it is if nothing is computed.
+template <class Args>
+FL_EXPORT Device device_of(const Args& args, const CallOptions& options);
+
+// What decides a call, in words and figures, with nothing computed.
+struct Forecast {
+  Device device = {};            // meaningless without a kernel
+  const char* kernel = nullptr;  // null: nothing would be computed
+  double us = 0;                 // that it is expected to take, copies of operands in host memory included
+  int64_t steps = 0;  // of operands in host memory that go to a GPU: in so many parts; `kernel` is of the largest
+  std::vector<NotTaken> others;
+};
+template <class Args>
+FL_EXPORT Forecast forecast(const Args& args, const CallOptions& options);
 
 // What the kernel of such a call is expected to take, without what copies operands.
 template <class Args>

@@ -82,10 +82,12 @@ class alignas(128) Job {
   bool closed_since(int64_t ns) const { return closed_at_.load(std::memory_order_relaxed) > ns; }
   bool opened_before(int64_t ns) const { return opened_at_.load(std::memory_order_relaxed) < ns; }
 
-  // The slot, or 0 if the job, as it was seen, has changed meanwhile. Slots are different while there are tasks: only
-  // who finds none leaves a call, and those of a service do not count.
-  int enter(uint32_t seen) {
-    return state_.compare_exchange_strong(seen, seen + 1, std::memory_order_acquire) ? inside(seen) + 1 : 0;
+  // As one of at most `most` helpers. The slot, or 0 if it is closed or full by now; `seen` becomes what was entered.
+  // Slots are different while there are tasks: only who finds none leaves a call, and those of a service do not count.
+  int enter(uint32_t& seen, int most) {
+    while (is_open(seen) && inside(seen) < std::min(most, Job::most(seen)))
+      if (state_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) return inside(seen) + 1;
+    return 0;
   }
   void serve(int slot) { task_(arg_, 0, slot); }
   void work(int slot) {
@@ -97,8 +99,9 @@ class alignas(128) Job {
  private:
   static constexpr uint32_t limit = 255u << 8, claimed = 1u << 16, opened = 1u << 17, service = 1u << 18;
 
+  // Three cache lines: what everyone writes who comes or goes, what they read of it then, and what each task writes.
   std::atomic<uint32_t> state_{0};  // how many are inside, 8 bits; how many may be, 8 bits; the flags
-  Task task_ = nullptr;
+  alignas(128) Task task_ = nullptr;
   void* arg_ = nullptr;
   std::atomic<int64_t> tasks_{0}, opened_at_{0}, closed_at_{0};
   alignas(128) std::atomic<int64_t> next_{0};
@@ -246,6 +249,7 @@ class Pool {
   struct Entrance {
     Job* job = nullptr;
     uint32_t seen = 0;
+    int most = 0;  // helpers
   };
   // The open job with the fewest helpers, if it may have one more.
   Entrance enterable(bool count_recent = true) {
@@ -255,7 +259,8 @@ class Pool {
       if (!Job::is_open(seen) || Job::inside(seen) >= Job::most(seen) || !jobs_[i].has_tasks()) continue;
       if (!best.job || Job::inside(seen) < Job::inside(best.seen)) best = {&jobs_[i], seen};
     }
-    return best.job && room(*best.job, best.seen, count_recent) > 0 ? best : Entrance{};
+    if (best.job) best.most = Job::inside(best.seen) + room(*best.job, best.seen, count_recent);
+    return best.most > Job::inside(best.seen) ? best : Entrance{};
   }
 
  private:
@@ -344,13 +349,13 @@ bool Worker::may_enter() const { return pool->enterable().job; }
 void Worker::loop() {
   for (const Job* last = nullptr;;) {
     state.store(idle, std::memory_order_seq_cst);  // before the look: who does not invite has opened its job before
-    const auto [job, seen] = pool->enterable();
+    auto [job, seen, most] = pool->enterable();
     if (!job) {
       wait_for_invitation(std::exchange(last, nullptr));
       continue;
     }
     state.store(busy, std::memory_order_relaxed);
-    const int slot = job->enter(seen);
+    const int slot = job->enter(seen, most);
     if (slot == 0) continue;
     last = job;
     if (Job::is_service(seen)) job->serve(slot);

@@ -18,6 +18,7 @@ struct Traits {
   Terms terms = Terms::none;         // what it multiplies in place of float32 numbers
   bool wgmma = false;                // terms by warpgroup products, which have tiles of 96 columns
   bool bf16x6_behind = false;        // what two terms cannot hold goes to three, in large products
+  bool addend = false;               // what beta multiplies is read where it lies; else it is copied to C first
 };
 
 constexpr Traits traits_of(const PipelinedTile& tile) {
@@ -55,7 +56,8 @@ constexpr Traits split_terms(Terms terms, bool wgmma, bool splits_k, bool bf16x6
           .tma = wgmma,
           .terms = terms,
           .wgmma = wgmma,
-          .bf16x6_behind = bf16x6_behind};
+          .bf16x6_behind = bf16x6_behind,
+          .addend = true};
 }
 
 }  // namespace fl

@@ -89,8 +89,28 @@ OutOfCorePlan<Args> plan_out_of_core(const Args& layout, std::size_t memory, con
   return plan;
 }
 
-#define FL_INSTANTIATE(Args) \
-  template OutOfCorePlan<Args> plan_out_of_core(const Args&, std::size_t, const KernelFor<Args>&);
+template <class Args>
+std::vector<OutOfCorePlan<Args>> share_out(const OutOfCorePlan<Args>& plan, const Args& layout, int devices) {
+  const OutOfCoreShape& shape = plan.shape;
+  const int64_t results =
+      std::count_if(plan.tiles.begin(), plan.tiles.end(), [](const auto& tile) { return tile.last; });
+  const int64_t count = std::min<int64_t>(devices, results);
+  std::vector<OutOfCorePlan<Args>> shares(std::size_t(count), {shape, {}});
+  std::size_t next = 0;
+  for (int64_t device = 0, done = 0; device < count; ++device) {
+    Slots a(shape.input_slots[0]), b(shape.input_slots[1]);
+    for (const int64_t end = results * (device + 1) / count; done < end; done += plan.tiles[next++].last) {
+      OutOfCoreTile tile{static_cast<const Part&>(plan.tiles[next])};
+      tile.first = plan.tiles[next].first, tile.last = plan.tiles[next].last;
+      add_tile(layout, shape, std::move(tile), a, b, shares[std::size_t(device)].tiles);
+    }
+  }
+  return shares;
+}
+
+#define FL_INSTANTIATE(Args)                                                                       \
+  template OutOfCorePlan<Args> plan_out_of_core(const Args&, std::size_t, const KernelFor<Args>&); \
+  template std::vector<OutOfCorePlan<Args>> share_out(const OutOfCorePlan<Args>&, const Args&, int);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 

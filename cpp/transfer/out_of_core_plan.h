@@ -23,4 +23,9 @@ template <class Args>
 FL_EXPORT OutOfCorePlan<Args> plan_out_of_core(const Args& layout, std::size_t memory,
                                                const KernelFor<Args>& kernel_for);
 
+// The same tiles for several devices with as much memory each: an equal part of them for each, in the same order, with
+// the slots of that device. At most one device for each tile of the result.
+template <class Args>
+FL_EXPORT std::vector<OutOfCorePlan<Args>> share_out(const OutOfCorePlan<Args>& plan, const Args& layout, int devices);
+
 }  // namespace fl

@@ -5,6 +5,7 @@
 
 #include <climits>
 #include <string>
+#include <type_traits>
 
 #include "core/errors.h"
 #include "core/operations.h"
@@ -25,6 +26,9 @@ inline double blocks(const TransposeArgs& p) {
   return double(ceil_div(p.m, 8)) * double(ceil_div(p.n, 8)) * double(p.batch);
 }
 
+// Copies the addend to C.
+void load_addend(const SgemmArgs& p, const Context& ctx);
+
 template <class Args>
 void launch_kernel(const Kernel<Args>& kernel, const Args& args, int device, void* workspace, cudaStream_t stream,
                    const PrepackedOperands* prepacked = nullptr, bool repeated = false) {
@@ -32,21 +36,25 @@ void launch_kernel(const Kernel<Args>& kernel, const Args& args, int device, voi
     throw InvalidValue("a batch of " + std::to_string(args.batch) +
                        " problems is too large for one call on a CUDA device");
   const DeviceSpec& spec = device_info(device).spec;
-  kernel.run(args, Context{.workspace = workspace,
-                           .stream = stream,
-                           .sm_count = spec.multiprocessors,
-                           .device = &spec,
-                           .prepacked = prepacked,
-                           .repeated = repeated});
+  const Context ctx{.workspace = workspace,
+                    .stream = stream,
+                    .sm_count = spec.multiprocessors,
+                    .device = &spec,
+                    .prepacked = prepacked,
+                    .repeated = repeated};
+  Args seen = args;
+  if constexpr (std::is_same_v<Args, SgemmArgs>)
+    if (args.addend.data && !kernel.traits.addend) load_addend(args, ctx), seen.addend = {};
+  kernel.run(seen, ctx);
   if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) fail(error, "the launch", __FILE__, __LINE__);
 }
 
 // Says which call it was. A kernel that fails while it runs is reported by whatever waits for it first.
 template <class Args>
-CudaError named(const CudaError& error, const Kernel<Args>& kernel, int device) {
-  return CudaError(error.code, error.name,
-                   std::string(Operation<Args>::name) + " kernel '" + kernel.name +
-                       "' on cuda:" + std::to_string(device) + ": " + error.what());
+CudaError named(const CudaError& error, const Kernel<Args>& kernel, const std::string& devices) {
+  return CudaError(
+      error.code, error.name,
+      std::string(Operation<Args>::name) + " kernel '" + kernel.name + "' on " + devices + ": " + error.what());
 }
 
 // queue(stream) with the device current, on the given stream or the library's own.
@@ -57,7 +65,7 @@ void queue_on_device(const Kernel<Args>& kernel, int device, void* stream, Queue
   try {
     queue(stream ? static_cast<cudaStream_t>(stream) : library_stream(device));
   } catch (const CudaError& error) {
-    throw named(error, kernel, device);
+    throw named(error, kernel, "cuda:" + std::to_string(device));
   }
 }
 

@@ -9,6 +9,8 @@
 #include <emmintrin.h>
 #endif
 
+#include "core/element.h"
+
 namespace fl::cuda {
 
 // An operand as the lines that lie contiguous on the device: the rows of a C-ordered matrix, the columns of an
@@ -20,6 +22,7 @@ struct Lines {
   int64_t batch = 0, lines = 0, length = 0;
   int64_t bs = 0, line_stride = 0, step = 1;
   int64_t ld = 0;
+  Stored stored = {};  // what the caller's memory holds, of an operand that is read
 
   int64_t total() const { return batch * lines; }
   bool empty() const { return total() == 0 || length == 0; }
@@ -122,11 +125,16 @@ void for_each_batch(const Lines<T>& operand, const Piece& piece, Copy copy) {
   }
 }
 
+// On the way what is stored as another type becomes float32.
 template <class T>
 void pack(const Lines<T>& operand, const Piece& piece, float* packed, int64_t pitch) {
   for_each_batch(operand, piece, [&](const float* host, int64_t done, int64_t lines) {
-    copy_lines(host, operand.line_stride, operand.step, packed + done * pitch, pitch, 1, lines, piece.length,
-               Stores::cached);
+    if (operand.stored.converted())
+      convert(operand.stored, host, operand.line_stride, operand.step, packed + done * pitch, pitch, lines,
+              piece.length);
+    else
+      copy_lines(host, operand.line_stride, operand.step, packed + done * pitch, pitch, 1, lines, piece.length,
+                 Stores::cached);
   });
 }
 

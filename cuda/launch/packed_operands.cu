@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "core/operations.h"
+#include "cuda/launch/launch_kernel.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/memory_pool.h"
@@ -53,10 +54,8 @@ const Kernel<TransposeArgs>& copy_kernel() {
 }
 
 // A copy is the transpose of the transposed view.
-void copy_matrix(const ConstMatrix& from, const Matrix& to, int64_t rows, int64_t cols, int64_t batch, int device,
-                 cudaStream_t stream) {
-  const TransposeArgs copy{.m = cols, .n = rows, .batch = batch, .a = {from.data, from.cs, from.rs, from.bs}, .b = to};
-  run_on_device_operands(copy_kernel(), copy, device, stream);
+TransposeArgs copy_of(const ConstMatrix& from, const Matrix& to, int64_t rows, int64_t cols, int64_t batch) {
+  return {.m = cols, .n = rows, .batch = batch, .a = {from.data, from.cs, from.rs, from.bs}, .b = to};
 }
 
 class Packing {
@@ -75,14 +74,18 @@ class Packing {
   template <class T>
   void pack(const PackedOperand<T>& x) const {
     const Matrix to{const_cast<float*>(x.packed.data), x.packed.rs, x.packed.cs, x.packed.bs};
-    copy_matrix({x.given.data, x.given.rs, x.given.cs, x.given.bs}, to, x.rows, x.cols, x.problems(), device_, stream_);
+    copy({x.given.data, x.given.rs, x.given.cs, x.given.bs}, to, x);
   }
   void unpack(const PackedOperand<float>& x) const {
-    copy_matrix({x.packed.data, x.packed.rs, x.packed.cs, x.packed.bs}, x.given, x.rows, x.cols, x.problems(), device_,
-                stream_);
+    copy({x.packed.data, x.packed.rs, x.packed.cs, x.packed.bs}, x.given, x);
   }
 
  private:
+  template <class T>
+  void copy(const ConstMatrix& from, const Matrix& to, const PackedOperand<T>& x) const {
+    run_on_device_operands(copy_kernel(), copy_of(from, to, x.rows, x.cols, x.problems()), device_, stream_);
+  }
+
   int device_;
   cudaStream_t stream_;
 };
@@ -98,7 +101,7 @@ void run_packed(const Kernel<SgemmArgs>& kernel, const SgemmArgs& args, SgemmArg
   packing.place(a, next), packing.place(b, next), packing.place(c, next);
   if (pack_a) packing.pack(a);
   if (pack_b) packing.pack(b);
-  if (pack_c && args.beta != 0.0f) packing.pack(c);
+  if (pack_c && args.beta != 0.0f && !args.addend.data) packing.pack(c);
   run_on_device_operands(kernel, layout, device, stream, left);
   if (pack_c) packing.unpack(c);
 }
@@ -120,6 +123,10 @@ void run_packed(const Kernel<TransposeArgs>& kernel, const TransposeArgs& args, 
 }
 
 }  // namespace
+
+void load_addend(const SgemmArgs& p, const Context& ctx) {
+  copy_kernel().run(copy_of(p.addend, p.c, p.m, p.n, p.batch), ctx);
+}
 
 template <>
 std::optional<SgemmArgs> packed_layout(const SgemmArgs& args) {

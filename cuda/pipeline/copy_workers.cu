@@ -15,7 +15,7 @@ namespace {
 
 // Pinned memory admits fewer calls at a time on one device. One more gets no workers and copies by itself.
 constexpr std::size_t most_calls = 64;
-constexpr int most_workers = 14;  // the link is full before
+constexpr int most_workers = 14;  // for each device: its link is full before
 constexpr int few_workers = 4;
 // What a worker copies for one call before it goes on to the next one: parts of short calls are smaller than those of
 // long ones, and a turn is as many bytes for all.
@@ -23,7 +23,7 @@ constexpr std::size_t turn_bytes = std::size_t(512) << 10;
 
 struct Call {
   std::shared_ptr<HostCopies> copies;
-  int threads = 0;
+  int device = 0, threads = 0;
 };
 
 // Short sections of all workers at once, which would send each other to sleep at a mutex.
@@ -59,9 +59,12 @@ Workers& all() {
 // With the mutex.
 void share_out(Workers& workers) {
   const auto callers = int(workers.callers);
-  int wanted = 0;
-  for (int i = 0; i < callers; ++i) wanted += workers.calls[std::size_t(i)].threads - 1;
-  const int threads = std::clamp(num_threads() - callers, 0, std::min(wanted, most_workers));
+  int wanted = 0, devices = 0;
+  for (auto call = workers.calls.begin(); call != workers.calls.begin() + callers; ++call) {
+    wanted += call->threads - 1;
+    devices += std::none_of(workers.calls.begin(), call, [&](const Call& x) { return x.device == call->device; });
+  }
+  const int threads = std::clamp(num_threads() - callers, 0, std::min(wanted, most_workers * devices));
   workers.share.store(threads / std::max(callers, 1), std::memory_order_relaxed);
   workers.changes.fetch_add(1, std::memory_order_release);
   workers.service.set_helpers(threads);
@@ -151,8 +154,8 @@ void serve(void*, int64_t, int slot) {
 
 }  // namespace
 
-CopyTurn::CopyTurn(std::shared_ptr<HostCopies> copies, int threads)
-    : copies_(std::move(copies)), served_(threads > 1 && add(all(), {copies_, threads})) {}
+CopyTurn::CopyTurn(std::shared_ptr<HostCopies> copies, int device, int threads)
+    : copies_(std::move(copies)), served_(threads > 1 && add(all(), {copies_, device, threads})) {}
 
 CopyTurn::~CopyTurn() {
   copies_->close();

@@ -7,11 +7,11 @@
 
 namespace fl::cuda {
 
-// While one lives, the workers copy for its call, by turns with the others. The caller says how many threads its call
-// could use, itself among them; callers and workers together are not more than the threads there are.
+// While one lives, the workers copy for its call on one device, by turns with the others. The caller says how many
+// threads its call could use, itself among them; callers and workers together are not more than the threads there are.
 class CopyTurn {
  public:
-  CopyTurn(std::shared_ptr<HostCopies> copies, int threads);
+  CopyTurn(std::shared_ptr<HostCopies> copies, int device, int threads);
   ~CopyTurn();  // closes the copies
   CopyTurn(const CopyTurn&) = delete;
   CopyTurn& operator=(const CopyTurn&) = delete;

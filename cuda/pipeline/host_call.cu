@@ -1,6 +1,11 @@
 // One call on operands in host memory.
+#include <algorithm>
+#include <cstdint>
+#include <deque>
 #include <exception>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/errors.h"
 #include "core/operations.h"
@@ -15,6 +20,7 @@
 #include "cuda/runtime/ring.h"
 #include "cuda/runtime/streams.h"
 #include "device/device.h"
+#include "transfer/device_shares.h"
 #include "transfer/out_of_core_plan.h"
 
 namespace fl::cuda {
@@ -28,10 +34,11 @@ constexpr std::size_t short_call = std::size_t(16) << 20;
 
 // The operands are packed as they will lie on the device, so that one copy takes them all.
 template <class Args>
-void run_small(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, cudaStream_t stream) {
+void run_small(const PanelPlan<Args>& plan, const Args& host, const StoredInputs& stored, const Args& layout,
+               int device, cudaStream_t stream) {
   const AllowDuringCapture allow;  // as run_pipeline() does: another thread's capture is no reason to refuse a call
   Args args = layout;
-  const Operands on = operands(host, args);
+  const Operands on = operands(host, args, stored);
   const Kernel<Args>& kernel = *plan.steps.front().kernel;
   const PinnedBlocks blocks(device, 1, 1);
   const PoolBuffer memory(device, device_bytes(on) + kernel.workspace(layout), stream);
@@ -66,14 +73,34 @@ bool is_small(const PanelPlan<Args>& plan, const Args& host, const Args& layout)
   return plan.steps.size() == 1 && device_bytes(operands(host, args)) <= small_call;
 }
 
+// The devices of a call, and the streams of its products on each.
+struct Places {
+  std::span<const int> devices;
+  std::vector<cudaStream_t> streams;
+
+  bool several() const { return devices.size() > 1; }
+};
+
 template <class Args>
-void run_whole(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, cudaStream_t stream) {
-  if (is_small(plan, host, layout)) run_small(plan, host, layout, device, stream);
-  else run_pipeline(plan, host, layout, device, stream);
+void run_whole(const PanelPlan<Args>& plan, const Args& host, const StoredInputs& stored, const Args& layout,
+               const Places& places) {
+  const int device = places.devices.front();
+  const cudaStream_t stream = places.streams.front();
+  if (is_small(plan, host, layout)) return run_small(plan, host, stored, layout, device, stream);
+  if (!places.several()) return run_pipeline(plan, host, stored, layout, device, stream);
+  const bool passes_on = connect_pools(places.devices);
+  const std::vector<DeviceShare<Args>> shares = share_out(plan, layout, int(places.devices.size()), passes_on);
+  run_pipelines<Args>(shares, host, stored, layout, places.devices, places.streams);
 }
 
-[[noreturn]] void nothing_fits(int device, std::size_t needed, std::size_t limit) {
-  throw OutOfMemory("cuda:" + std::to_string(device) + " cannot hold even a small part of the call: the whole takes " +
+std::string text(std::span<const int> devices) {
+  std::string result;
+  for (const int device : devices) result += (result.empty() ? "cuda:" : ",cuda:") + std::to_string(device);
+  return result;
+}
+
+[[noreturn]] void nothing_fits(const Places& places, std::size_t needed, std::size_t limit) {
+  throw OutOfMemory(text(places.devices) + " cannot hold even a small part of the call: the whole takes " +
                     std::to_string(needed) + " bytes, and " + std::to_string(limit) +
                     " bytes are there, or are the limit, together with what is in use");
 }
@@ -89,34 +116,54 @@ std::string sizes(const TransposeArgs&, const OutOfCoreShape& s) {
 }
 
 template <class Args>
-void log_parts(const Log& log, int device, const Args& layout, const OutOfCorePlan<Args>& plan, std::size_t needed) {
+void log_parts(const Log& log, const Places& places, const Args& layout, const OutOfCorePlan<Args>& plan,
+               std::size_t needed) {
   const OutOfCoreShape& shape = plan.shape;
-  log("cuda:" + std::to_string(device) + " in " + std::to_string(plan.tiles.size()) + " parts of at most " +
-      sizes(layout, shape) + (shape.problems > 1 ? " batch " + std::to_string(shape.problems) : "") + ", which take " +
+  log(text(places.devices) + " in " + std::to_string(plan.tiles.size()) + " parts of at most " + sizes(layout, shape) +
+      (shape.problems > 1 ? " batch " + std::to_string(shape.problems) : "") + ", which take " +
       std::to_string(shape.bytes) + " bytes of its memory; the whole takes " + std::to_string(needed));
 }
 
-// What does not fit on the device, or in what the limit allows, is computed tile by tile. Where others have part of the
-// memory there is less than that: then in half of it, and so on. No attempt that fails for memory has written anything.
 template <class Args>
-void run_whole_or_in_parts(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device,
-                           cudaStream_t stream, const Log* log) {
+void run_in_parts(const OutOfCorePlan<Args>& tiles, const KernelFor<Args>& kernel_for, const Args& host,
+                  const StoredInputs& stored, const Args& layout, const Places& places) {
+  if (!places.several())
+    return run_out_of_core<Args>({&tiles, 1}, kernel_for, host, stored, places.devices, places.streams);
+  const std::vector<OutOfCorePlan<Args>> shares = share_out(tiles, layout, int(places.devices.size()));
+  run_out_of_core<Args>(shares, kernel_for, host, stored, places.devices, places.streams);
+}
+
+// What each of the devices may have.
+std::size_t memory_of(const Places& places) {
+  std::size_t least = SIZE_MAX;
+  for (const int device : places.devices) {
+    const std::size_t limit = memory_limit(device);
+    least = std::min(least, limit ? limit : device_info(device).memory);
+  }
+  return least;
+}
+
+// What does not fit on a device is computed tile by tile. Where others have part of the memory there is less than that:
+// then in half of it, and so on. No attempt that fails for memory has written anything.
+template <class Args>
+void run_whole_or_in_parts(const PanelPlan<Args>& plan, const Args& host, const StoredInputs& stored,
+                           const Args& layout, const Places& places, const Log* log) {
   Args args = layout;
   const std::size_t needed = device_bytes(operands(host, args)) + workspace_bytes(plan, layout);
-  const std::size_t limit = memory_limit(device), all = limit ? limit : device_info(device).memory;
+  const std::size_t all = memory_of(places);
   std::exception_ptr without_memory;
   if (needed <= all) try {
-      return run_whole(plan, host, layout, device, stream);
+      return run_whole(plan, host, stored, layout, places);
     } catch (const OutOfMemory&) {
       without_memory = std::current_exception();
     }
   for (std::size_t memory = needed <= all ? needed / 2 : all;; memory /= 2) {
     const OutOfCorePlan<Args> tiles = plan_out_of_core(layout, memory, plan.kernel_for);
     if (tiles.tiles.empty() && without_memory) std::rethrow_exception(without_memory);
-    if (tiles.tiles.empty()) nothing_fits(device, needed, all);
-    if (log) log_parts(*log, device, layout, tiles, needed);
+    if (tiles.tiles.empty()) nothing_fits(places, needed, all);
+    if (log) log_parts(*log, places, layout, tiles, needed);
     try {
-      return run_out_of_core(tiles, plan.kernel_for, host, device, stream);
+      return run_in_parts(tiles, plan.kernel_for, host, stored, layout, places);
     } catch (const OutOfMemory&) {
       without_memory = std::current_exception();
     }
@@ -134,24 +181,33 @@ void refuse_capture(void* stream) {
 
 }  // namespace
 
+// What is one step is done by one device.
 template <class Args>
-void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, void* stream,
-                          const Log* log) {
-  require_device(device);
-  const DeviceGuard guard(device);
+void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const StoredInputs& stored, const Args& layout,
+                          std::span<const int> all_devices, void* stream, const Log* log) {
+  const std::span<const int> devices = all_devices.first(std::min(all_devices.size(), plan.steps.size()));
+  for (const int device : devices) require_device(device);
+  const DeviceGuard guard(devices.front());
   if (stream) refuse_capture(stream);
   Args args = layout;
   const bool is_short = device_bytes(operands(host, args)) <= short_call;
-  const StreamLease lease(device, stream, is_short ? Urgency::urgent : Urgency::normal);
+  std::deque<StreamLease> leases;
+  Places places{devices, {}};
+  for (const int device : devices) {
+    const DeviceGuard there(device);
+    const StreamLease& lease = leases.emplace_back(device, stream, is_short ? Urgency::urgent : Urgency::normal);
+    places.streams.push_back(lease.get());
+  }
   try {
-    run_whole_or_in_parts(plan, host, layout, device, lease.get(), log);
+    run_whole_or_in_parts(plan, host, stored, layout, places, log);
   } catch (const CudaError& error) {
-    throw named(error, *plan.steps.front().kernel, device);
+    throw named(error, *plan.steps.front().kernel, text(devices));
   }
 }
 
-#define FL_INSTANTIATE(Args) \
-  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, int, void*, const Log*);
+#define FL_INSTANTIATE(Args)                                                                                \
+  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const StoredInputs&, const Args&, \
+                                     std::span<const int>, void*, const Log*);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 

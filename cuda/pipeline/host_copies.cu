@@ -64,12 +64,61 @@ bool Tickets::take(int64_t& ticket) {
 }
 
 void Tickets::close() {
+  if (std::exchange(closed_, true)) return;
   const int64_t taken = next_.exchange(INT64_MAX / 2, std::memory_order_acq_rel);
   wait_until([&] { return done_.load(std::memory_order_acquire) >= taken; });
 }
 
-HostCopies::HostCopies(std::vector<Packing> in, std::vector<Unpacking> out, Stores stores, void* fresh,
-                       std::size_t fresh_bytes)
+// ---------------------------------------------------------------- pages
+FreshPages::FreshPages(void* memory, std::size_t bytes)
+    : begin_(static_cast<char*>(memory)),
+      end_(begin_ + bytes),
+      first_(address(begin_) / huge_page),
+      count_(memory ? (address(end_) + huge_page - 1) / huge_page - first_ : 0),
+      states_(std::make_unique<std::atomic<State>[]>(count_)) {
+  tickets_.allow(int64_t(count_));
+}
+
+// Harmless for pages that are there already, and without effect where the system does not know the request. The first
+// small page brings a huge one with it; where there are none, the request does the rest.
+void FreshPages::fault_in(std::size_t page) {
+  constexpr uintptr_t small_page = 4096;
+  constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, since Linux 5.14; not in every C library's headers
+  State expected = State::unknown;
+  if (!states_[page].compare_exchange_strong(expected, State::taken, std::memory_order_relaxed)) return;
+  const uintptr_t begin = (first_ + page) * huge_page;
+  const uintptr_t from = (std::max(address(begin_), begin) + small_page - 1) / small_page * small_page;
+  const uintptr_t to = std::min(address(end_), begin + huge_page) / small_page * small_page;
+  if (from < to) {
+    touch(reinterpret_cast<void*>(from));
+    ::madvise(reinterpret_cast<void*>(from), to - from, populate_write);
+  }
+  states_[page].store(State::there, std::memory_order_release);
+}
+
+std::size_t FreshPages::fault_in() {
+  int64_t ticket;
+  if (!tickets_.take(ticket)) return 0;
+  fault_in(std::size_t(ticket));
+  tickets_.done();
+  return huge_page;
+}
+
+std::size_t FreshPages::page_of(const float* element) const { return address(element) / huge_page - first_; }
+
+// What another thread is clearing takes it 0.2 ms; meanwhile this one clears what is needed next.
+void FreshPages::have(const float* from, const float* to) {
+  if (count_ == 0) return;
+  for (std::size_t page = page_of(from); page <= page_of(to); ++page) {
+    fault_in(page);
+    while (states_[page].load(std::memory_order_acquire) != State::there)
+      if (!fault_in()) pause();
+  }
+}
+
+// ---------------------------------------------------------------- copies
+HostCopies::HostCopies(std::vector<Packing> in, std::vector<Unpacking> out, Stores stores,
+                       std::shared_ptr<FreshPages> fresh)
     : in_(std::move(in)),
       out_(std::move(out)),
       in_left_(counters(in_.size())),
@@ -77,13 +126,7 @@ HostCopies::HostCopies(std::vector<Packing> in, std::vector<Unpacking> out, Stor
       demoted_(count_demoted(in_)),
       faulters_(floats_in(in_) <= small_call ? 3 : 6),
       stores_(stores),
-      fresh_(static_cast<char*>(fresh)),
-      fresh_end_(fresh_ + fresh_bytes),
-      first_page_(address(fresh_) / huge_page),
-      pages_(fresh ? (address(fresh_end_) + huge_page - 1) / huge_page - first_page_ : 0),
-      states_(std::make_unique<std::atomic<PageState>[]>(pages_)) {
-  fault_tickets_.allow(int64_t(pages_));
-}
+      fresh_(std::move(fresh)) {}
 
 void HostCopies::allow_in(std::size_t copies) { in_tickets_.allow(int64_t(std::min(copies, in_.size())) * parts); }
 void HostCopies::allow_out(std::size_t copies) { out_tickets_.allow(int64_t(std::min(copies, out_.size())) * parts); }
@@ -111,7 +154,7 @@ std::size_t HostCopies::copy_out() {
   const Unpacking& copy = out_[number];
   const Piece part = part_of(copy.piece, ticket % parts, parts);
   if (!part.empty()) {
-    if (pages_ > 0) have_pages(copy, part);
+    have_pages(copy, part);
     unpack(copy.packed + (part.first - copy.piece.first) * copy.pitch + part.from - copy.piece.from, copy.pitch,
            *copy.operand, part, stores_);
   }
@@ -121,44 +164,12 @@ std::size_t HostCopies::copy_out() {
   return std::max<std::size_t>(bytes_of(part), 1);
 }
 
-// Harmless for pages that are there already, and without effect where the system does not know the request. The first
-// small page brings a huge one with it; where there are none, the request does the rest.
-void HostCopies::fault_in(std::size_t page) {
-  constexpr uintptr_t small_page = 4096;
-  constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, since Linux 5.14; not in every C library's headers
-  PageState expected = PageState::unknown;
-  if (!states_[page].compare_exchange_strong(expected, PageState::taken, std::memory_order_relaxed)) return;
-  const uintptr_t begin = (first_page_ + page) * huge_page;
-  const uintptr_t from = (std::max(address(fresh_), begin) + small_page - 1) / small_page * small_page;
-  const uintptr_t to = std::min(address(fresh_end_), begin + huge_page) / small_page * small_page;
-  if (from < to) {
-    touch(reinterpret_cast<void*>(from));
-    ::madvise(reinterpret_cast<void*>(from), to - from, populate_write);
-  }
-  states_[page].store(PageState::there, std::memory_order_release);
-}
-
-std::size_t HostCopies::fault_in() {
-  int64_t ticket;
-  if (!fault_tickets_.take(ticket)) return 0;
-  fault_in(std::size_t(ticket));
-  fault_tickets_.done();
-  return huge_page;
-}
-
-// What another thread is clearing takes it 0.2 ms; meanwhile this one clears what is needed next.
 void HostCopies::have_pages(const Unpacking& copy, const Piece& part) {
   const Lines<float>& to = *copy.operand;
-  const auto page_of = [&](int64_t line, int64_t index) {
-    const float* const element = to.data + line / to.lines * to.bs + line % to.lines * to.line_stride + index;
-    return address(element) / huge_page - first_page_;
+  const auto element = [&](int64_t line, int64_t index) {
+    return to.data + line / to.lines * to.bs + line % to.lines * to.line_stride + index;
   };
-  const std::size_t last = page_of(part.first + part.lines - 1, part.from + part.length - 1);
-  for (std::size_t page = page_of(part.first, part.from); page <= last; ++page) {
-    fault_in(page);
-    while (states_[page].load(std::memory_order_acquire) != PageState::there)
-      if (!fault_in()) pause();
-  }
+  fresh_->have(element(part.first, part.from), element(part.first + part.lines - 1, part.from + part.length - 1));
 }
 
 // Copies out come first, since a slot that is full stops the device.
@@ -170,7 +181,7 @@ std::size_t HostCopies::copy_some() {
 void HostCopies::close() {
   in_tickets_.close();
   out_tickets_.close();
-  fault_tickets_.close();
+  fresh_->close();
 }
 
 }  // namespace fl::cuda

@@ -30,19 +30,41 @@ class Tickets {
   bool take(int64_t& ticket);
   void done() { done_.fetch_add(1, std::memory_order_release); }  // with a ticket that was taken
   void allow(int64_t limit) { limit_.store(limit, std::memory_order_release); }
-  void close();  // hands out no more, and returns when all that were taken are done
+  void close();  // hands out no more, and returns when all that were taken are done. Again it does nothing
 
  private:
   alignas(128) std::atomic<int64_t> next_{0};
   alignas(128) std::atomic<int64_t> limit_{0};
   alignas(128) std::atomic<int64_t> done_{0};
+  bool closed_ = false;
 };
 
+// The pages of a result that may be fresh, 2 MiB each. They are faulted in by threads that find nothing to copy, and in
+// any case before something is copied there: all threads that fault a huge page clear it.
+class FreshPages {
+ public:
+  FreshPages(void* memory, std::size_t bytes);  // no memory: there are none
+
+  std::size_t fault_in();                         // the bytes of one page, 0 if all have been taken
+  void have(const float* from, const float* to);  // returns when the pages from one element to another are there
+  void close() { tickets_.close(); }              // fault_in() does nothing any more
+
+ private:
+  enum class State : unsigned char { unknown, taken, there };
+  void fault_in(std::size_t page);
+  std::size_t page_of(const float* element) const;
+
+  char *begin_, *end_;
+  std::size_t first_, count_;  // pages
+  std::unique_ptr<std::atomic<State>[]> states_;
+  Tickets tickets_;
+};
+
+// Those of a call on one device.
 class HostCopies {
  public:
-  // `fresh` is the memory of the result if that is contiguous. Its pages are faulted in by threads that find nothing to
-  // copy, 2 MiB each, and in any case before something is copied there: all threads that fault a huge page clear it.
-  HostCopies(std::vector<Packing> in, std::vector<Unpacking> out, Stores stores, void* fresh, std::size_t fresh_bytes);
+  // `fresh` are the pages of the result, for all devices of the call: what closes the copies for one closes them.
+  HostCopies(std::vector<Packing> in, std::vector<Unpacking> out, Stores stores, std::shared_ptr<FreshPages> fresh);
 
   // ---- the driver's side. Copies are carried out roughly in order.
   void allow_in(std::size_t copies);  // the slots of the first so many copies in are free
@@ -56,14 +78,12 @@ class HostCopies {
   std::size_t copy_some();
   std::size_t copy_in();
   std::size_t copy_out();
-  std::size_t fault_in();
+  std::size_t fault_in() { return fresh_->fault_in(); }
   bool faults_first(int helper, int of) const { return faulters_ * helper < of; }
 
  private:
   using Counter = std::atomic<int>;
-  enum class PageState : unsigned char { unknown, taken, there };
   static bool done(const Counter& left) { return left.load(std::memory_order_acquire) == 0; }
-  void fault_in(std::size_t page);
   void have_pages(const Unpacking& copy, const Piece& part);
 
   std::vector<Packing> in_;
@@ -72,10 +92,8 @@ class HostCopies {
   std::size_t demoted_;                            // how many copies in
   int faulters_;                                   // one of so many helpers faults pages in first
   Stores stores_;
-  char *fresh_, *fresh_end_;
-  std::size_t first_page_, pages_;  // of `fresh`, 2 MiB each
-  std::unique_ptr<std::atomic<PageState>[]> states_;
-  Tickets in_tickets_, out_tickets_, fault_tickets_;
+  std::shared_ptr<FreshPages> fresh_;
+  Tickets in_tickets_, out_tickets_;
 };
 
 }  // namespace fl::cuda

@@ -38,10 +38,11 @@ void fix_rows(Args&, const Args&) {}
 
 template <class Args>
 struct PreparedTile {
-  PreparedTile(const OutOfCoreTile& tile, const Args& host, const Args& largest, const KernelFor<Args>& kernel_for)
+  PreparedTile(const OutOfCoreTile& tile, const Args& host, const StoredInputs& stored, const Args& largest,
+               const KernelFor<Args>& kernel_for)
       : tile(tile), args(device_layout(host)) {
     fix_rows(args, largest);
-    on = operands(host, args);
+    on = operands(host, args, stored);
     on.output.read = on.output.read && tile.first;
     old_output = as_input(on.output.host);
     if (tile.load[1]) panels.loads.push_back({OperandRole::b, block_of_b(args)});
@@ -133,45 +134,78 @@ void add_tile(const PreparedTile<Args>& prepared, const CopySizes& sizes, Gates&
   }
 }
 
+// ---------------------------------------------------------------- a device and its tiles
+template <class Args>
+struct PreparedTiles {
+  PreparedTiles(const OutOfCorePlan<Args>& plan, const KernelFor<Args>& kernel_for, const Args& host,
+                const StoredInputs& stored)
+      : largest_host(sub_problem(host, largest_tile(plan.shape))),
+        largest(device_layout(largest_host)),
+        slots(slots_for(operands(largest_host, largest), plan.shape)) {
+    for (const OutOfCoreTile& tile : plan.tiles) {
+      const PreparedTile<Args>& prepared =
+          tiles.emplace_back(tile, sub_problem(host, tile), stored, largest, kernel_for);
+      workspace = std::max(workspace, prepared.workspace);
+      for (int i = 0; i < 2; ++i)
+        if (tile.load[i]) bytes_in += device_bytes(prepared.on.inputs[std::size_t(i)].host);
+      if (tile.last) bytes_out += device_bytes(prepared.on.output.host);
+    }
+  }
+
+  Args largest_host, largest;
+  Slots slots;
+  std::deque<PreparedTile<Args>> tiles;
+  std::size_t workspace = 0, bytes_in = 0, bytes_out = 0;
+};
+
+template <class Args>
+class TilesOnDevice {
+ public:
+  TilesOnDevice(const OutOfCorePlan<Args>& plan, const KernelFor<Args>& kernel_for, const Args& host,
+                const StoredInputs& stored, int device, cudaStream_t stream)
+      : prepared_(plan, kernel_for, host, stored),
+        run_(device, stream, prepared_.bytes_in, prepared_.bytes_out),
+        memory_(device, prepared_.slots.end + prepared_.workspace, stream) {
+    const Slots& slots = prepared_.slots;
+    Gates gates;
+    for (int i = 0; i < 2; ++i) gates.read_by[i].assign(std::size_t(plan.shape.input_slots[i]), 0);
+    gates.left_with.resize(std::size_t(plan.shape.output_slots));
+    for (PreparedTile<Args>& tile : prepared_.tiles) {
+      place(tile.tile, tile.on, slots, memory_.data());
+      add_tile(tile, run_.sizes(), gates, work_.copies, work_.steps);
+    }
+    if (work_.copies.clear_output)
+      FL_CUDA(cudaMemsetAsync(memory_.data() + slots.output_begin, 0, slots.end - slots.output_begin, stream));
+    work_.workspace = memory_.data() + slots.end;
+  }
+  DevicePart<Args> part() const { return {run_, work_}; }
+
+ private:
+  PreparedTiles<Args> prepared_;
+  PipelineRun run_;
+  PoolBuffer memory_;
+  DeviceWork<Args> work_;
+};
+
 }  // namespace
 
 template <class Args>
-void run_out_of_core(const OutOfCorePlan<Args>& plan, const KernelFor<Args>& kernel_for, const Args& host, int device,
-                     cudaStream_t stream) {
+void run_out_of_core(std::span<const OutOfCorePlan<Args>> plans, const KernelFor<Args>& kernel_for, const Args& host,
+                     const StoredInputs& stored, std::span<const int> devices, std::span<const cudaStream_t> streams) {
   const AllowDuringCapture allow;
-  Args whole_args = device_layout(host);
-  const Operands whole = operands(host, whole_args);
-  const Args largest_host = sub_problem(host, largest_tile(plan.shape));
-  Args largest = device_layout(largest_host);
-  const Slots slots = slots_for(operands(largest_host, largest), plan.shape);
-
-  std::deque<PreparedTile<Args>> tiles;
-  std::size_t workspace = 0, bytes_in = 0;
-  for (const OutOfCoreTile& tile : plan.tiles) {
-    const PreparedTile<Args>& prepared = tiles.emplace_back(tile, sub_problem(host, tile), largest, kernel_for);
-    workspace = std::max(workspace, prepared.workspace);
-    for (int i = 0; i < 2; ++i)
-      if (tile.load[i]) bytes_in += device_bytes(prepared.on.inputs[std::size_t(i)].host);
+  std::deque<TilesOnDevice<Args>> on_devices;
+  std::vector<DevicePart<Args>> parts;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const DeviceGuard guard(devices[i]);
+    parts.push_back(on_devices.emplace_back(plans[i], kernel_for, host, stored, devices[i], streams[i]).part());
   }
-  const PipelineRun run(device, stream, bytes_in, device_bytes(whole.output.host));
-  const PoolBuffer memory(device, slots.end + workspace, stream);
-
-  Gates gates;
-  for (int i = 0; i < 2; ++i) gates.read_by[i].assign(std::size_t(plan.shape.input_slots[i]), 0);
-  gates.left_with.resize(std::size_t(plan.shape.output_slots));
-  PanelCopies copies;
-  std::vector<DeviceStep<Args>> steps;
-  for (PreparedTile<Args>& tile : tiles) {
-    place(tile.tile, tile.on, slots, memory.data());
-    add_tile(tile, run.sizes(), gates, copies, steps);
-  }
-  if (copies.clear_output)
-    FL_CUDA(cudaMemsetAsync(memory.data() + slots.output_begin, 0, slots.end - slots.output_begin, stream));
-  run.carry_out(steps, copies, memory.data() + slots.end, whole.output.host);
+  Args layout = device_layout(host);
+  carry_out(parts, operands(host, layout).output.host);
 }
 
-#define FL_INSTANTIATE(Args) \
-  template void run_out_of_core(const OutOfCorePlan<Args>&, const KernelFor<Args>&, const Args&, int, cudaStream_t);
+#define FL_INSTANTIATE(Args)                                                                               \
+  template void run_out_of_core(std::span<const OutOfCorePlan<Args>>, const KernelFor<Args>&, const Args&, \
+                                const StoredInputs&, std::span<const int>, std::span<const cudaStream_t>);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 

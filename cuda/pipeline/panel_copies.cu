@@ -28,7 +28,7 @@ bool is_pinned(const void* host) {
 template <class T>
 bool direct(const Lines<T>& host) {
   const int64_t pitch = host.line_stride;
-  if (host.empty() || host.step != 1) return false;
+  if (host.empty() || host.step != 1 || host.stored.converted()) return false;
   if (host.batch > 1 && host.bs != host.lines * pitch) return false;
   const bool lines_apart = pitch >= host.length && std::max(pitch, host.ld) <= INT_MAX / int64_t(sizeof(float));
   if (host.total() > 1 && (host.length < shortest_line || !lines_apart)) return false;
@@ -114,12 +114,19 @@ void cut_up(const PanelPlan<Args>& plan, const Operands& operands, const Lines<c
       !operands.output.read && output.ld != output.length && output.length < shortest_line && output.total() > 1;
   copies.clear_output = copies.clear_output || with_padding;
   std::size_t load = 0;
+  const auto add_loads = [&](std::size_t count) {
+    for (; load < count; ++load) {
+      add_load(plan.loads[load], operands, old_output, pinned, sizes, copies);
+      copies.load_ends.push_back(copies.loads.size());
+    }
+  };
   for (const PanelStep<Args>& step : plan.steps) {
-    for (; load < step.loads; ++load) add_load(plan.loads[load], operands, old_output, pinned, sizes, copies);
+    add_loads(step.loads);
     const std::size_t number = copies.steps++;
     (copies.loads.empty() ? copies.ready_steps : copies.loads.back().steps) = copies.steps;
     if (store) add_stores(step.block, number, operands, with_padding, pinned_output, sizes, copies);
   }
+  add_loads(plan.loads.size());  // what is passed on alone
 }
 
 #define FL_INSTANTIATE(Args)                                                                                       \

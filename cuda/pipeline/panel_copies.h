@@ -23,6 +23,7 @@ struct LoadCopy {
   std::size_t steps;  // steps of the plan that can run once this and all before it have arrived
   // What it overwrites has been read by the first so many steps, and has left with the first so many stores.
   std::size_t after_steps = 0, after_stores = 0;
+  const std::vector<int>* passed_on = nullptr;  // to these devices of the call
 };
 
 struct StoreCopy {
@@ -39,6 +40,7 @@ struct PanelCopies {
   std::size_t ready_steps = 0;  // steps that need no load
   std::size_t steps = 0;
   std::vector<LoadCopy> loads;
+  std::vector<std::size_t> load_ends;  // of each load of the plan: so many copies are it and those before it
   std::vector<StoreCopy> stores;
 };
 

@@ -1,5 +1,5 @@
-// What the calling thread of a pipeline does on the device. It never blocks: it looks what has arrived, and queues what
-// can follow.
+// What the calling thread of a pipeline does on a device. It never blocks: it looks what has arrived, and queues what
+// can follow. Of a call on several devices it drives each by turns.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,6 +22,7 @@ namespace fl::cuda {
 
 struct PanelStreams {
   cudaStream_t in, compute, out;
+  cudaStream_t pass_on = nullptr;  // to other devices of the call
 };
 
 // A launch, on operands in device memory.
@@ -29,44 +30,71 @@ template <class Args>
 struct DeviceStep {
   Args args;
   const Kernel<Args>* kernel;
-  std::size_t after_stores = 0;      // what it overwrites has left with the first so many stores
-  PrepackedOperands prepacked = {};  // of its operands, that steps share
+  std::size_t after_stores = 0;            // what it overwrites has left with the first so many stores
+  PrepackedOperands prepacked = {};        // of its operands, that steps share
+  std::vector<std::size_t> received = {};  // by device of the call: so many of its copies have been passed on, or more
+};
+
+// What one device does of a call.
+template <class Args>
+struct DeviceWork {
+  std::vector<DeviceStep<Args>> steps;
+  PanelCopies copies;
+  char* operands = nullptr;  // those that devices pass on lie at the same distances from here on all of them
+  void* workspace = nullptr;
 };
 
 template <class Args>
 class PanelDriver {
  public:
-  PanelDriver(const std::vector<DeviceStep<Args>>& steps, int device, void* workspace, const PanelCopies& copies,
-              HostCopies& host_copies, const CopyTurn& turn, const Ring& in_ring, const Ring& out_ring,
-              const PanelStreams& streams)
-      : steps_(steps),
+  PanelDriver(const DeviceWork<Args>& work, int device, HostCopies& host_copies, const CopyTurn& turn,
+              const Ring& in_ring, const Ring& out_ring, const PanelStreams& streams)
+      : work_(work),
+        steps_(work.steps),
+        copies_(work.copies),
         device_(device),
-        workspace_(workspace),
-        copies_(copies),
         host_copies_(host_copies),
         turn_(turn),
         in_ring_(in_ring),
         out_ring_(out_ring),
         streams_(streams),
         events_(device, 2 + std::size_t(in_ring.slots()) + std::size_t(out_ring.slots()) +
-                            std::min(steps.size(), most_step_events)) {}
+                            std::min(steps_.size(), most_step_events) +
+                            (streams.pass_on ? std::min(copies_.loads.size(), most_pass_events) : 0)) {}
 
-  void drive() {
+  // ---- in this order, each with the device current; begin() for all devices of a call before any takes a turn.
+  void begin(const std::vector<PanelDriver*>& devices) {
+    devices_ = devices;
+    if (devices_.size() == 1) trace_ = current_trace();
+    awaited_.assign(devices_.size(), 0);
     host_copies_.allow_in(std::size_t(in_ring_.slots()));
     order_streams();
     ready_ = copies_.ready_steps;
-    while (!finished()) {
-      const bool moved = launch() | send() | free_slots() | fetch() | hand_out();
-      if (trace_) trace_steps();
-      if (!moved) wait_a_little();
-    }
-    FL_CUDA(cudaStreamSynchronize(streams_.out));
   }
+  bool take_turn() {  // whether there was anything to do
+    const bool moved = launch() | send() | free_slots() | fetch() | hand_out();
+    if (trace_) trace_steps();
+    return moved;
+  }
+  bool finished() const {
+    return sent_ == copies_.loads.size() && fetched_ == copies_.stores.size() && staged_out_ == emptied_;
+  }
+  // The first copy is the caller's while the workers wake; where there are few of them it is one itself. Callers that
+  // ask without a pause after their events hold each other up in the driver.
+  void wait_a_little() {
+    const bool copies = sent_ == 0 || turn_.needs_caller();
+    if ((copies && host_copies_.copy_some()) || !turn_.is_shared()) return;
+    for (int i = 0; i < 50; ++i) pause();
+  }
+  void end() { FL_CUDA(cudaStreamSynchronize(streams_.out)); }
+
   bool has_stored() const { return fetched_ > 0; }  // the result may have been written in part
+  int device() const { return device_; }
 
  private:
   // Steps share events if they are more. A wait for one may then wait for a later one too that was launched before.
   static constexpr std::size_t most_step_events = 256;
+  static constexpr std::size_t most_pass_events = 64;  // the same of copies that are passed on
 
   cudaEvent_t marker() const { return events_[0]; }
   cudaEvent_t stores_marker() const { return events_[1]; }
@@ -83,22 +111,17 @@ class PanelDriver {
     if (error == cudaErrorNotReady) static_cast<void>(cudaGetLastError());
     return error == cudaSuccess;
   }
-  bool finished() const {
-    return sent_ == copies_.loads.size() && fetched_ == copies_.stores.size() && staged_out_ == emptied_;
-  }
-
-  // The first copy is the caller's while the workers wake; where there are few of them it is one itself. Callers that
-  // ask without a pause after their events hold each other up in the driver.
-  void wait_a_little() {
-    const bool copies = sent_ == 0 || turn_.needs_caller();
-    if ((copies && host_copies_.copy_some()) || !turn_.is_shared()) return;
-    for (int i = 0; i < 50; ++i) pause();
+  cudaEvent_t passed(std::size_t copy) const {
+    return events_[2 + std::size_t(in_ring_.slots()) + std::size_t(out_ring_.slots()) +
+                   std::min(steps_.size(), most_step_events) + copy % most_pass_events];
   }
 
   // The device memory comes from the pool in the order of the compute stream.
   void order_streams() {
     FL_CUDA(cudaEventRecord(marker(), streams_.compute));
     FL_CUDA(cudaStreamWaitEvent(streams_.in, marker(), 0));
+    for (const PanelDriver* other : devices_)
+      if (other != this && other->streams_.pass_on) FL_CUDA(cudaStreamWaitEvent(other->streams_.pass_on, marker(), 0));
   }
 
   void trace(const char* what, std::size_t index) {
@@ -136,11 +159,24 @@ class PanelDriver {
     const bool flat = pitch == host.ld && load.width == pitch;
     copy(load.device, host.ld, from, pitch, load.width, load.piece.lines, flat, cudaMemcpyHostToDevice, streams_.in);
     const cudaEvent_t arrived = load.direct ? marker() : slot_sent(staged_in_++);
-    if (!load.direct || load.steps > ready_) FL_CUDA(cudaEventRecord(arrived, streams_.in));
+    const bool passed_on = load.passed_on && !load.passed_on->empty();
+    if (!load.direct || load.steps > ready_ || passed_on) FL_CUDA(cudaEventRecord(arrived, streams_.in));
+    if (passed_on) pass_on(load, arrived);
     if (load.steps <= ready_) return;
     FL_CUDA(cudaStreamWaitEvent(streams_.compute, arrived, 0));
     ready_ = load.steps;
     launch();
+  }
+  void pass_on(const LoadCopy& load, cudaEvent_t arrived) {
+    FL_CUDA(cudaStreamWaitEvent(streams_.pass_on, arrived, 0));
+    const int64_t ld = load.host->ld;
+    const auto distance = reinterpret_cast<char*>(load.device) - work_.operands;
+    for (const int device : *load.passed_on) {
+      float* const to = reinterpret_cast<float*>(devices_[std::size_t(device)]->work_.operands + distance);
+      copy(to, ld, load.device, ld, load.width, load.piece.lines, load.width == ld, cudaMemcpyDeviceToDevice,
+           streams_.pass_on);
+    }
+    FL_CUDA(cudaEventRecord(passed(sent_ - 1), streams_.pass_on));
   }
   bool free_slots() {
     const std::size_t before = freed_;
@@ -153,14 +189,27 @@ class PanelDriver {
   // ---- products
   bool launch() {
     const std::size_t before = queued_;
-    for (; queued_ < ready_ && steps_[queued_].after_stores <= fetched_; ++queued_) {
+    for (; queued_ < ready_ && steps_[queued_].after_stores <= fetched_ && received(steps_[queued_]); ++queued_) {
       const DeviceStep<Args>& step = steps_[queued_];
       wait_for_stores(streams_.compute, step.after_stores, stores_before_compute_);
-      launch_kernel(*step.kernel, step.args, device_, workspace_, streams_.compute, &step.prepacked);
+      wait_for_others(step);
+      launch_kernel(*step.kernel, step.args, device_, work_.workspace, streams_.compute, &step.prepacked);
       FL_CUDA(cudaEventRecord(step_done(queued_), streams_.compute));
       trace("queued", queued_);
     }
     return queued_ != before;
+  }
+  bool received(const DeviceStep<Args>& step) const {
+    for (std::size_t i = 0; i < step.received.size(); ++i)
+      if (devices_[i]->sent_ < step.received[i]) return false;
+    return true;
+  }
+  void wait_for_others(const DeviceStep<Args>& step) {
+    for (std::size_t i = 0; i < step.received.size(); ++i) {
+      if (step.received[i] <= awaited_[i]) continue;
+      FL_CUDA(cudaStreamWaitEvent(streams_.compute, devices_[i]->passed(step.received[i] - 1), 0));
+      awaited_[i] = step.received[i];
+    }
   }
   // Waits for all stores so far, which are never many more than the first `stores`.
   void wait_for_stores(cudaStream_t stream, std::size_t stores, std::size_t& awaited) {
@@ -218,10 +267,10 @@ class PanelDriver {
                                 stream));
   }
 
+  const DeviceWork<Args>& work_;
   const std::vector<DeviceStep<Args>>& steps_;
-  int device_;
-  void* workspace_;
   const PanelCopies& copies_;
+  int device_;
   HostCopies& host_copies_;
   const CopyTurn& turn_;
   const Ring &in_ring_, &out_ring_;
@@ -231,7 +280,9 @@ class PanelDriver {
   std::size_t ready_ = 0, queued_ = 0;                // steps whose loads have been sent; steps launched
   std::size_t awaited_steps_ = 0, steps_before_in_ = 0;           // steps that the out and the in stream wait for
   std::size_t stores_before_in_ = 0, stores_before_compute_ = 0;  // stores that these streams wait for
-  std::vector<TraceEvent>* trace_ = current_trace();
+  std::vector<PanelDriver*> devices_;
+  std::vector<std::size_t> awaited_;  // by device: so many of its copies the compute stream waits for
+  std::vector<TraceEvent>* trace_ = nullptr;
   std::size_t computed_ = 0;                                             // steps that the trace says are done
   std::size_t fetched_ = 0, staged_out_ = 0, filled_ = 0, emptied_ = 0;  // stores, in the order of what happens to them
 };

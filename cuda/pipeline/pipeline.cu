@@ -1,6 +1,7 @@
 #include "cuda/pipeline/pipeline.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -35,10 +36,70 @@ void make_room(std::optional<PoolBuffer>& memory, int device, std::size_t bytes,
   }
 }
 
-std::size_t bytes_in(const Operands& on) {
-  std::size_t bytes = on.output.read ? device_bytes(on.output.host) : 0;
-  for (const Input& input : on.inputs) bytes += device_bytes(input.host);
+std::size_t bytes_of(const Block& block) { return std::size_t(block.elements()) * sizeof(float); }
+template <class Args>
+std::size_t bytes_in(const PanelPlan<Args>& plan) {
+  std::size_t bytes = 0;
+  for (const PanelLoad& load : plan.loads) bytes += bytes_of(load.block);
   return bytes;
+}
+template <class Args>
+std::size_t bytes_out(const PanelPlan<Args>& plan) {
+  std::size_t bytes = 0;
+  for (const PanelStep<Args>& step : plan.steps) bytes += bytes_of(step.block);
+  return bytes;
+}
+
+// What a plan takes on one device: memory for all operands of the call, whichever parts of them it uses.
+template <class Args>
+class PlanOnDevice {
+ public:
+  PlanOnDevice(const PanelPlan<Args>& plan, const Args& host, const StoredInputs& stored, const Args& layout,
+               int device, cudaStream_t stream)
+      : args_(layout),
+        on_(operands(host, args_, stored)),
+        old_output_(as_input(on_.output.host)),
+        run_(device, stream, bytes_in(plan), bytes_out(plan)),
+        memory_(device, device_bytes(on_) + workspace_bytes(plan, layout), stream) {
+    work_.operands = memory_.data();
+    work_.workspace = place(on_, memory_.data());
+    PrepackedSteps prepacked(plan, layout);
+    make_room(for_prepacked_, device, prepacked.bytes(), stream);
+    if (for_prepacked_) prepacked.place(for_prepacked_->data());
+    cut_up(plan, on_, old_output_, true, run_.sizes(), work_.copies);
+    if (work_.copies.clear_output)
+      FL_CUDA(cudaMemsetAsync(*on_.output.device, 0, device_bytes(on_.output.host), stream));
+    work_.steps = device_steps(plan, args_, prepacked);
+  }
+  // Operands point into the arguments, and copies to the operands.
+  PlanOnDevice(const PlanOnDevice&) = delete;
+  PlanOnDevice& operator=(const PlanOnDevice&) = delete;
+
+  DeviceWork<Args>& work() { return work_; }
+  DevicePart<Args> part() const { return {run_, work_}; }
+  const Lines<float>& output() const { return on_.output.host; }
+
+ private:
+  Args args_;
+  Operands on_;
+  Lines<const float> old_output_;
+  PipelineRun run_;
+  PoolBuffer memory_;
+  std::optional<PoolBuffer> for_prepacked_;
+  DeviceWork<Args> work_;
+};
+
+// The copies that a share passes on, and what its steps wait for, in copies where the share says loads.
+template <class Args>
+void connect(const DeviceShare<Args>& share, DeviceWork<Args>& work, const std::vector<const PanelCopies*>& copies) {
+  std::size_t copy = 0;
+  for (std::size_t load = 0; load < share.passed_on.size(); ++load)
+    for (; copy < work.copies.load_ends[load]; ++copy) work.copies.loads[copy].passed_on = &share.passed_on[load];
+  for (std::size_t step = 0; step < work.steps.size(); ++step)
+    for (std::size_t device = 0; device < copies.size(); ++device) {
+      const std::size_t loads = share.received[step][device];
+      work.steps[step].received.push_back(loads ? copies[device]->load_ends[loads - 1] : 0);
+    }
 }
 
 }  // namespace
@@ -52,28 +113,37 @@ std::size_t workspace_bytes(const PanelPlan<Args>& plan, const Args& layout) {
 }
 
 template <class Args>
-void run_pipeline(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, cudaStream_t stream) {
+void run_pipeline(const PanelPlan<Args>& plan, const Args& host, const StoredInputs& stored, const Args& layout,
+                  int device, cudaStream_t stream) {
   const AllowDuringCapture allow;
-  Args args = layout;
-  const Operands on = operands(host, args);
-  const Lines<float>& output = on.output.host;
-  const PipelineRun run(device, stream, bytes_in(on), device_bytes(output));
-  const PoolBuffer memory(device, device_bytes(on) + workspace_bytes(plan, layout), stream);
-  char* const workspace = place(on, memory.data());
-  PrepackedSteps prepacked(plan, layout);
-  std::optional<PoolBuffer> for_prepacked;
-  make_room(for_prepacked, device, prepacked.bytes(), stream);
-  if (for_prepacked) prepacked.place(for_prepacked->data());
-  const Lines<const float> old_output = as_input(output);
-  PanelCopies copies;
-  cut_up(plan, on, old_output, true, run.sizes(), copies);
-  if (copies.clear_output) FL_CUDA(cudaMemsetAsync(*on.output.device, 0, device_bytes(output), stream));
-  run.carry_out(device_steps(plan, args, prepacked), copies, workspace, output);
+  const PlanOnDevice<Args> on_device(plan, host, stored, layout, device, stream);
+  carry_out<Args>({on_device.part()}, on_device.output());
 }
 
-#define FL_INSTANTIATE(Args)                                                 \
-  template std::size_t workspace_bytes(const PanelPlan<Args>&, const Args&); \
-  template void run_pipeline(const PanelPlan<Args>&, const Args&, const Args&, int, cudaStream_t);
+// In the order of their numbers: two such calls that wait for pinned memory do not wait for each other.
+template <class Args>
+void run_pipelines(const std::vector<DeviceShare<Args>>& shares, const Args& host, const StoredInputs& stored,
+                   const Args& layout, std::span<const int> devices, std::span<const cudaStream_t> streams) {
+  const AllowDuringCapture allow;
+  std::deque<PlanOnDevice<Args>> on_devices;
+  std::vector<const PanelCopies*> copies;
+  std::vector<DevicePart<Args>> parts;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const DeviceGuard guard(devices[i]);
+    on_devices.emplace_back(shares[i].plan, host, stored, layout, devices[i], streams[i]);
+    copies.push_back(&on_devices.back().work().copies);
+    parts.push_back(on_devices.back().part());
+  }
+  for (std::size_t i = 0; i < shares.size(); ++i) connect(shares[i], on_devices[i].work(), copies);
+  carry_out(parts, on_devices.front().output());
+}
+
+#define FL_INSTANTIATE(Args)                                                                                        \
+  template std::size_t workspace_bytes(const PanelPlan<Args>&, const Args&);                                        \
+  template void run_pipeline(const PanelPlan<Args>&, const Args&, const StoredInputs&, const Args&, int,            \
+                             cudaStream_t);                                                                         \
+  template void run_pipelines(const std::vector<DeviceShare<Args>>&, const Args&, const StoredInputs&, const Args&, \
+                              std::span<const int>, std::span<const cudaStream_t>);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 

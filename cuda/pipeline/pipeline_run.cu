@@ -1,7 +1,9 @@
 #include "cuda/pipeline/pipeline_run.h"
 
 #include <algorithm>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -88,15 +90,66 @@ CudaError out_of_memory_halfway(const OutOfMemory& error) {
                    std::string(error.what()) + "; the result has been written in part");
 }
 
-// The caller drives the device, and the workers copy.
+// A part under way.
 template <class Args>
-void drive(PanelDriver<Args>& driver) {
-  try {
-    driver.drive();
-  } catch (const OutOfMemory& error) {
-    if (driver.has_stored()) throw out_of_memory_halfway(error);
-    throw;
+class ActivePart {
+ public:
+  ActivePart(const DevicePart<Args>& part, bool passes_on, const std::shared_ptr<FreshPages>& fresh)
+      : in_ring_(part.run.in_ring()),
+        out_ring_(part.run.out_ring()),
+        streams_(part.run.streams()),
+        copies_(std::make_shared<HostCopies>(copies_in(part.work.copies, in_ring_),
+                                             copies_out(part.work.copies, out_ring_), Stores::past_cache, fresh)),
+        turn_(copies_, part.run.device(), part.run.threads()) {
+    if (passes_on) streams_.pass_on = pass_on_.emplace(part.run.device(), nullptr).get();
+    driver_.emplace(part.work, part.run.device(), *copies_, turn_, in_ring_, out_ring_, streams_);
   }
+  PanelDriver<Args>& driver() { return *driver_; }
+  void add_streams(FinishOnError& finish) const {
+    for (const cudaStream_t stream : {streams_.in, streams_.compute, streams_.out, streams_.pass_on})
+      if (stream) finish.add(stream);
+  }
+
+ private:
+  const Ring in_ring_, out_ring_;
+  PanelStreams streams_;
+  std::optional<StreamLease> pass_on_;
+  std::shared_ptr<HostCopies> copies_;
+  CopyTurn turn_;
+  std::optional<PanelDriver<Args>> driver_;
+};
+
+// Does something with each driver while its device is current. What fails says on which device.
+template <class Args, class Do>
+void on_each(const std::vector<PanelDriver<Args>*>& drivers, Do&& act) {
+  for (PanelDriver<Args>* const driver : drivers) {
+    const DeviceGuard guard(driver->device());
+    try {
+      act(*driver);
+    } catch (const CudaError& error) {
+      if (drivers.size() == 1) throw;
+      throw CudaError(error.code, error.name, "cuda:" + std::to_string(driver->device()) + ": " + error.what());
+    }
+  }
+}
+
+// The caller drives the devices, and the workers copy.
+template <class Args>
+void drive(const std::vector<PanelDriver<Args>*>& drivers) {
+  on_each(drivers, [&](auto& driver) { driver.begin(drivers); });
+  for (bool finished = false; !finished;) {
+    bool moved = false;
+    finished = true;
+    on_each(drivers, [&](auto& driver) {
+      if (driver.finished()) return;
+      moved |= driver.take_turn();
+      finished = finished && driver.finished();
+    });
+    if (moved || finished) continue;
+    for (PanelDriver<Args>* const driver : drivers)
+      if (!driver->finished()) driver->wait_a_little();
+  }
+  on_each(drivers, [](auto& driver) { driver.end(); });
 }
 
 }  // namespace
@@ -113,26 +166,32 @@ PipelineRun::PipelineRun(int device, cudaStream_t stream, std::size_t in_bytes, 
   measure_link(device, blocks_[0], in_.get(), out_.get());
 }
 
+int PipelineRun::threads() const { return thread_count(bytes_); }
+
 template <class Args>
-void PipelineRun::carry_out(const std::vector<DeviceStep<Args>>& steps, const PanelCopies& copies, void* workspace,
-                            const Lines<float>& output) const {
-  const Ring in_ring(blocks_, 0, sizes_.in_blocks, sizes_.in_slot);
-  const Ring out_ring(blocks_, sizes_.in_blocks, sizes_.out_blocks, sizes_.out_slot);
-  const bool direct_output = !copies.stores.empty() && copies.stores.front().direct;
-  const auto [fresh, fresh_bytes] = fresh_pages(output, direct_output);
-  const auto host_copies = std::make_shared<HostCopies>(copies_in(copies, in_ring), copies_out(copies, out_ring),
-                                                        Stores::past_cache, fresh, fresh_bytes);
-  const CopyTurn turn(host_copies, thread_count(bytes_));
-  const PanelStreams streams{in_.get(), stream_, out_.get()};
-  PanelDriver<Args> driver(steps, device_, workspace, copies, *host_copies, turn, in_ring, out_ring, streams);
-  FinishOnError finish{streams.in, streams.compute, streams.out};
-  drive(driver);
+void carry_out(const std::vector<DevicePart<Args>>& parts, const Lines<float>& output) {
+  const std::vector<StoreCopy>& stores = parts.front().work.copies.stores;
+  const auto [memory, bytes] = fresh_pages(output, !stores.empty() && stores.front().direct);
+  const auto fresh = std::make_shared<FreshPages>(memory, bytes);
+  std::deque<ActivePart<Args>> active;
+  std::vector<PanelDriver<Args>*> drivers;
+  for (const DevicePart<Args>& part : parts) {
+    const DeviceGuard guard(part.run.device());
+    drivers.push_back(&active.emplace_back(part, parts.size() > 1, fresh).driver());
+  }
+  FinishOnError finish;
+  for (const ActivePart<Args>& part : active) part.add_streams(finish);
+  try {
+    drive(drivers);
+  } catch (const OutOfMemory& error) {
+    if (std::any_of(drivers.begin(), drivers.end(), [](const auto* driver) { return driver->has_stored(); }))
+      throw out_of_memory_halfway(error);
+    throw;
+  }
   finish.disarm();
 }
 
-#define FL_INSTANTIATE(Args)                                                                            \
-  template void PipelineRun::carry_out(const std::vector<DeviceStep<Args>>&, const PanelCopies&, void*, \
-                                       const Lines<float>&) const;
+#define FL_INSTANTIATE(Args) template void carry_out(const std::vector<DevicePart<Args>>&, const Lines<float>&);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 

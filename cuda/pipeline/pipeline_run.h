@@ -17,18 +17,21 @@ struct RingSizes {
   int in_blocks, out_blocks;
 };
 
+// The rings and streams of a call on one device.
 class PipelineRun {
  public:
-  // For a call that copies so many bytes. Its products run on `stream`. Throws OutOfMemory without pinned memory.
+  // For a call that copies so many bytes. Its products run on `stream`. Throws OutOfMemory without pinned memory. The
+  // device is current.
   PipelineRun(int device, cudaStream_t stream, std::size_t in_bytes, std::size_t out_bytes);
 
+  int device() const { return device_; }
   CopySizes sizes() const {
     return {int64_t(sizes_.in_slot / sizeof(float)), int64_t(sizes_.out_slot / sizeof(float))};
   }
-  // Returns when the result is in place. `output` is the whole result of the call.
-  template <class Args>
-  void carry_out(const std::vector<DeviceStep<Args>>& steps, const PanelCopies& copies, void* workspace,
-                 const Lines<float>& output) const;
+  int threads() const;  // that it could use for its copies
+  Ring in_ring() const { return Ring(blocks_, 0, sizes_.in_blocks, sizes_.in_slot); }
+  Ring out_ring() const { return Ring(blocks_, sizes_.in_blocks, sizes_.out_blocks, sizes_.out_slot); }
+  PanelStreams streams() const { return {in_.get(), stream_, out_.get()}; }
 
  private:
   int device_;
@@ -38,5 +41,16 @@ class PipelineRun {
   cudaStream_t stream_;
   PinnedBlocks blocks_;
 };
+
+template <class Args>
+struct DevicePart {
+  const PipelineRun& run;
+  const DeviceWork<Args>& work;
+};
+
+// Carries out a call, of which each device does a part. Returns when the result is in place. `output` is the whole
+// result of the call.
+template <class Args>
+void carry_out(const std::vector<DevicePart<Args>>& parts, const Lines<float>& output);
 
 }  // namespace fl::cuda

@@ -19,6 +19,7 @@ struct Pool {
   cudaMemPool_t handle = nullptr;
   std::atomic<std::size_t> used{0};
   std::atomic<std::size_t> limit{0};
+  std::atomic<uint64_t> open_to{0};  // other devices, a bit each
 };
 
 // Freed blocks stay with the pool. Under a limit it gives back what exceeds the limit whenever the driver synchronises.
@@ -108,6 +109,23 @@ void* allocate(int device, Pool& pool, std::size_t bytes, cudaStream_t stream) {
   return data;
 }
 
+// Lets the other device read and write what the pool of this one has and will have.
+bool open_to(int device, int other) {
+  Pool& pool = pool_of(device);
+  const uint64_t bit = uint64_t(1) << other;
+  if (pool.open_to & bit) return true;
+  int possible = 0;
+  FL_CUDA(cudaDeviceCanAccessPeer(&possible, other, device));
+  if (!possible) return false;
+  cudaMemAccessDesc access{};
+  access.location.type = cudaMemLocationTypeDevice;
+  access.location.id = other;
+  access.flags = cudaMemAccessFlagsProtReadWrite;
+  FL_CUDA(cudaMemPoolSetAccess(pool.handle, &access, 1));
+  pool.open_to |= bit;
+  return true;
+}
+
 }  // namespace
 
 void* pool_allocate(int device, std::size_t bytes, cudaStream_t stream) {
@@ -126,6 +144,13 @@ void pool_free(int device, void* data, std::size_t bytes, cudaStream_t stream) n
   if (!data) return;
   ignore_errors(cudaFreeAsync(data, stream));
   per_device<Pool>(device).used -= bytes;
+}
+
+bool connect_pools(std::span<const int> devices) {
+  for (const int device : devices)
+    for (const int other : devices)
+      if (other != device && !open_to(device, other)) return false;
+  return true;
 }
 
 std::size_t memory_limit(int device) { return per_device<Pool>(device).limit; }

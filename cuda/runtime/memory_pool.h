@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <span>
 
 namespace fl::cuda {
 
@@ -15,6 +16,9 @@ void pool_free(int device, void* data, std::size_t bytes, cudaStream_t stream) n
 void pool_trim(int device);  // gives unused memory back, pinned memory too. The device must be current
 
 std::size_t memory_limit(int device);  // 0: none
+
+// Lets these devices copy straight to the memory of each other's pools. False if some pair of them cannot.
+bool connect_pools(std::span<const int> devices);
 
 class PoolBuffer {
  public:

@@ -31,8 +31,9 @@ class StreamLease {
 // Waits for streams when a call fails: nothing may touch the caller's memory, or pinned memory, after that.
 class FinishOnError {
  public:
-  explicit FinishOnError(std::initializer_list<cudaStream_t> streams) : streams_(streams) {}
+  explicit FinishOnError(std::initializer_list<cudaStream_t> streams = {}) : streams_(streams) {}
   ~FinishOnError();
+  void add(cudaStream_t stream) { streams_.push_back(stream); }
   void disarm() { streams_.clear(); }
 
  private:

@@ -6,7 +6,19 @@ import sys as _sys
 from . import _core, cuda
 from ._api import matmul, sgemm, sgemv, transpose
 from ._core import CudaError, DeviceArray
-from ._info import Kernel, Traits, devices, get_cmake_dir, get_include, info, kernels
+from ._explain import Explanation, explain
+from ._info import (
+    Kernel,
+    KernelTable,
+    Traits,
+    devices,
+    get_cmake_dir,
+    get_include,
+    info,
+    kernels,
+    load_library,
+    show_versions,
+)
 from ._plan import Matmul
 from ._threads import get_num_threads, num_threads, set_num_threads
 
@@ -14,21 +26,26 @@ __version__: str = _core.__version__
 __all__ = [
     "CudaError",
     "DeviceArray",
+    "Explanation",
     "Kernel",
+    "KernelTable",
     "Matmul",
     "Traits",
     "cuda",
     "devices",
+    "explain",
     "get_cmake_dir",
     "get_include",
     "get_num_threads",
     "info",
     "kernels",
+    "load_library",
     "matmul",
     "num_threads",
     "set_num_threads",
     "sgemm",
     "sgemv",
+    "show_versions",
     "transpose",
 ]
 

@@ -1,27 +1,22 @@
-"""The four products. Arguments are checked once, in the extension; here are signatures and documentation."""
+"""The four products. Arguments are checked once, in the extension; here are signatures and documentation.
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Literal
+Types are in _api.pyi: they depend on each other, which takes overloads.
+"""
 
 from . import _core
 
-if TYPE_CHECKING:
-    # Of NumPy or any library with DLPack or __cuda_array_interface__, float32; what comes back is of the same library.
-    Array = Any
-    Precision = Literal["strict", "accurate"]
-
 
 def matmul(
-    a: Array,
-    b: Array,
+    a,
+    b,
     /,
-    out: Array | None = None,
+    out=None,
     *,
-    precision: Precision = "accurate",
-    device: str = "auto",
-    stream: Any = None,
-) -> Array:
+    precision="accurate",
+    device="auto",
+    stream=None,
+    dtype=None,
+):
     """Matrix product of two arrays, with the shape rules of ``numpy.matmul``.
 
     Parameters
@@ -37,14 +32,20 @@ def matmul(
     precision : {"accurate", "strict"}
         On a GPU. "strict" is the plain float32 product: FMA in ascending k, bitwise repeatable. "accurate" may use
         tensor cores if each element stays within ``k * 2**-24 * (|a| @ |b|)`` of the true product. The CPU meets both.
-    device : str
-        "auto" takes the faster for operands in host memory, transfers included; "cpu"; "cuda"; "cuda:1". The
-        environment variable ``FASTLINALG_DEVICE`` replaces "auto". Device arrays are computed where they are.
+    device : str or list of str
+        "auto" takes the faster for operands in host memory, the CPU or one GPU, transfers included; "cpu"; "cuda";
+        "cuda:1". "cuda:all" and lists as ``["cuda:0", "cuda:2"]`` spread a call on operands in host memory over GPUs of
+        one kind, with the bits that one of them gives. The environment variable ``FASTLINALG_DEVICE`` replaces "auto".
+        Device arrays are computed where they are.
     stream : int or object with ``__cuda_stream__``, optional
         CUDA stream to use on a GPU; 0 and 1 are the legacy default stream, 2 the per-thread one. Without it device
         arrays are computed on the stream that is current in their library. A call on device arrays only queues work,
         in the order of the program: after what computes the operands, and before what uses the result. A call on host
         arrays returns when the result is there.
+    dtype : np.float32, optional
+        Consent to convert operands of another real type, each number rounded to the nearest float32 as by
+        ``astype``: float64, float16, bfloat16, integers, booleans. NumPy's are converted on their way, to a GPU in the
+        copy that happens anyway; those of other libraries by these. `out` has to be float32 all the same.
 
     Returns
     -------
@@ -58,7 +59,8 @@ def matmul(
         Shapes that do not match, a 0-d operand, an `out` that is read-only or has another shape or overlaps itself,
         operands in different places.
     TypeError
-        An operand that is not a float32 array. Nothing is cast.
+        An operand that is not a float32 array, and cannot or may not be converted to one. Without `dtype` nothing is
+        cast.
     MemoryError
         Not enough host or device memory; the next call works.
     CudaError
@@ -72,24 +74,25 @@ def matmul(
     array([[ 5., 14.],
            [14., 50.]], dtype=float32)
     """
-    return _core.matmul(a, b, out, precision, device, stream)
+    return _core.matmul(a, b, out, precision, device, stream, dtype)
 
 
 def sgemm(
-    a: Array,
-    b: Array,
-    c: Array | None = None,
+    a,
+    b,
+    c=None,
     *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
-    trans_a: bool = False,
-    trans_b: bool = False,
-    out: Array | None = None,
-    kernel: str | None = None,
-    precision: Precision = "accurate",
-    device: str = "auto",
-    stream: Any = None,
-) -> Array:
+    alpha=1.0,
+    beta=0.0,
+    trans_a=False,
+    trans_b=False,
+    out=None,
+    kernel=None,
+    precision="accurate",
+    device="auto",
+    stream=None,
+    dtype=None,
+):
     """``alpha * op(a) @ op(b) + beta * c``, the SGEMM of the BLAS.
 
     Parameters
@@ -98,7 +101,8 @@ def sgemm(
         ``op(a)`` is ``(..., m, k)`` and ``op(b)`` is ``(..., k, n)``; leading dimensions broadcast.
     c : array of float32, optional
         The addend, ``(..., m, n)`` or what broadcasts to it: a row, a column, a scalar. Required if ``beta != 0``;
-        never read if ``beta == 0``. It is not changed unless it is `out` too.
+        never read if ``beta == 0``. It is not changed unless it is `out` too. In device memory the kernels whose
+        `traits.addend` is true read it where it lies; elsewhere it is copied to the result first.
     alpha, beta : float
         With ``alpha == 0`` neither `a` nor `b` is read.
     trans_a, trans_b : bool
@@ -108,7 +112,7 @@ def sgemm(
     kernel : str, optional
         A name from ``fastlinalg.kernels("sgemm")`` to use instead of the dispatched one. It decides the device if
         `device` is "auto".
-    precision, device, stream
+    precision, device, stream, dtype
         As for `matmul`.
 
     Returns
@@ -128,22 +132,23 @@ def sgemm(
     ----------
     J. J. Dongarra et al., "A set of level 3 basic linear algebra subprograms", ACM TOMS 16(1), 1990.
     """
-    return _core.sgemm(a, b, c, alpha, beta, trans_a, trans_b, out, kernel, precision, device, stream)
+    return _core.sgemm(a, b, c, alpha, beta, trans_a, trans_b, out, kernel, precision, device, stream, dtype)
 
 
 def sgemv(
-    a: Array,
-    x: Array,
-    y: Array | None = None,
+    a,
+    x,
+    y=None,
     *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
-    trans: bool = False,
-    out: Array | None = None,
-    kernel: str | None = None,
-    device: str = "auto",
-    stream: Any = None,
-) -> Array:
+    alpha=1.0,
+    beta=0.0,
+    trans=False,
+    out=None,
+    kernel=None,
+    device="auto",
+    stream=None,
+    dtype=None,
+):
     """``alpha * op(a) @ x + beta * y``, the SGEMV of the BLAS.
 
     Parameters
@@ -162,7 +167,7 @@ def sgemv(
         Where to write the result; may be `y`, and may overlap any operand.
     kernel : str, optional
         A name from ``fastlinalg.kernels("sgemv")``.
-    device, stream
+    device, stream, dtype
         As for `matmul`.
 
     Returns
@@ -179,17 +184,18 @@ def sgemv(
     ----------
     J. J. Dongarra et al., "An extended set of FORTRAN basic linear algebra subprograms", ACM TOMS 14(1), 1988.
     """
-    return _core.sgemv(a, x, y, alpha, beta, trans, out, kernel, device, stream)
+    return _core.sgemv(a, x, y, alpha, beta, trans, out, kernel, device, stream, dtype)
 
 
 def transpose(
-    a: Array,
-    out: Array | None = None,
+    a,
+    out=None,
     *,
-    kernel: str | None = None,
-    device: str = "auto",
-    stream: Any = None,
-) -> Array:
+    kernel=None,
+    device="auto",
+    stream=None,
+    dtype=None,
+):
     """A copy of `a` with its last two dimensions swapped.
 
     Unlike ``a.swapaxes(-1, -2)``, which is a view, the result has its elements in the new order in memory.
@@ -203,7 +209,7 @@ def transpose(
         exchanged in place, without a copy, where the kernels run on the memory that `a` lies in.
     kernel : str, optional
         A name from ``fastlinalg.kernels("transpose")``.
-    device, stream
+    device, stream, dtype
         As for `matmul`.
 
     Returns
@@ -216,4 +222,4 @@ def transpose(
     ValueError, TypeError, MemoryError, CudaError
         As for `sgemm`.
     """
-    return _core.transpose(a, out, kernel, device, stream)
+    return _core.transpose(a, out, kernel, device, stream, dtype)

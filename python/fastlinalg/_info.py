@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import os
+import platform
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core
+from ._text import aligned
+
+if TYPE_CHECKING:
+    import ctypes
 
 # Not the folder of this file, which an editable install leaves in the source tree.
 _INSTALLED = Path(_core.__file__).parent
@@ -34,6 +41,8 @@ class Traits:
         tile's k; whether tiles may be shared out evenly among blocks.
     tma : bool
         Whether the tensor memory accelerator moves operands or results where it can.
+    addend : bool
+        Whether it reads what beta multiplies where it lies; else that is copied to the result first.
     measured_on : tuple of str
         The chips whose measurements its cost was fitted to, "h200" or the CPU "zen4"; none of a kernel for a CPU that
         nobody has measured.
@@ -47,6 +56,7 @@ class Traits:
     cluster_k: bool
     stream_k: bool
     tma: bool
+    addend: bool
     measured_on: tuple[str, ...]
 
 
@@ -93,11 +103,26 @@ class Kernel:
     def strict(self) -> bool:
         return self.traits.strict
 
+    @property
+    def runs(self) -> str:
+        """ "yes", "by name" (with ``kernel=`` alone) or "no"."""
+        return "no" if not self.available else "by name" if self.passed_over else "yes"
+
     def __str__(self) -> str:
         return self.name
 
 
-def kernels(op: str) -> list[Kernel]:
+class KernelTable(list[Kernel]):
+    """The list that `kernels` returns. It prints as a table."""
+
+    def __repr__(self) -> str:
+        rows = [(k.name, k.device, k.needs, k.runs, k.blurb) for k in self]
+        return "\n".join(aligned([("KERNEL", "DEVICE", "NEEDS", "RUNS", ""), *rows]))
+
+    __str__ = __repr__
+
+
+def kernels(op: str) -> KernelTable:
     """The kernels of one operation, in the order of the kernel table.
 
     Parameters
@@ -106,15 +131,15 @@ def kernels(op: str) -> list[Kernel]:
 
     Returns
     -------
-    list of Kernel
-        Those that cannot run here too, with the reason.
+    KernelTable
+        A list of `Kernel`, those that cannot run here too, with the reason. It prints as a table.
 
     Raises
     ------
     ValueError
         An unknown operation.
     """
-    return [Kernel(op=op, **row | {"traits": Traits(**row["traits"])}) for row in _core.kernels(op)]
+    return KernelTable(Kernel(op=op, **row | {"traits": Traits(**row["traits"])}) for row in _core.kernels(op))
 
 
 def info() -> dict[str, Any]:
@@ -147,6 +172,44 @@ def devices() -> list[dict[str, Any]]:
     return _core.devices()
 
 
+_COMPANIONS = ("numpy", "torch", "cupy-cuda13x", "jax", "numba", "cuda-core", "dask", "threadpoolctl")
+
+
+def _version_of(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def cuda_version(number: int) -> str:
+    """13000 is "CUDA 13.0", 0 is "none"."""
+    return f"CUDA {number // 1000}.{number % 1000 // 10}" if number else "none"
+
+
+def show_versions() -> None:
+    """Print what a report of a fault needs: versions of the library, of Python and of packages that share its arrays,
+    the machine, and the environment variables that the library reads.
+    """
+    found = info()
+    cpu, cuda = found["cpu"], found["cuda"]
+    rows = [
+        ("fastlinalg", found["version"]),
+        (
+            "built for",
+            f"{cuda_version(cuda['runtime'])}, {found['architectures']}" if found["cuda_built"] else "the CPU alone",
+        ),
+        ("python", f"{platform.python_implementation()} {platform.python_version()}"),
+        ("system", platform.platform()),
+        ("cpu", f"{platform.machine()}, {cpu['isa']}, {cpu['threads']} threads"),
+        ("driver", cuda_version(cuda["driver"])),
+    ]
+    rows += [(f"cuda:{d['ordinal']}", f"{d['name']}, {d['hardware_capability']}") for d in devices()]
+    rows += [(package, version) for package in _COMPANIONS if (version := _version_of(package))]
+    rows += [(name, value) for name, value in sorted(os.environ.items()) if name.startswith("FASTLINALG_")]
+    print("\n".join(aligned(rows)))
+
+
 def get_include() -> str:
     """The folder with the C and C++ headers, ``<fastlinalg/fastlinalg.h>`` and ``<fastlinalg/fastlinalg.hpp>``."""
     return str(_INSTALLED / "include")
@@ -155,3 +218,19 @@ def get_include() -> str:
 def get_cmake_dir() -> str:
     """The folder to pass as ``-Dfastlinalg_DIR`` for ``find_package(fastlinalg CONFIG)``."""
     return str(_INSTALLED / "lib" / "cmake" / "fastlinalg")
+
+
+def load_library() -> ctypes.CDLL:
+    """The library with the C interface, ``<fastlinalg/fastlinalg.h>``, that this package computes with.
+
+    An extension module that links it finds it, wherever that is, if it is imported after a call of this function: a
+    package of such modules makes the call in its ``__init__.py``. Both share the library's threads and memory.
+
+    Returns
+    -------
+    ctypes.CDLL
+        The copy that is loaded.
+    """
+    import ctypes
+
+    return ctypes.CDLL("libfastlinalg.so")  # by the name that modules ask for: no path would say which copy that is

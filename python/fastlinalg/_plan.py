@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from . import _core
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from ._api import Array, Precision
+    from .typing import Device, DeviceArrayLike, Float32Array, Precision, Stream
+
+_Array = TypeVar("_Array", bound="Float32Array | DeviceArrayLike")
 
 
-class Matmul(_core.MatmulPlan):
+class Matmul(_core.MatmulPlan, Generic[_Array]):
     """``alpha * op(a) @ op(b) + beta * c`` of operands that are bound to it, for many executions.
 
     A call of `fastlinalg.matmul` checks its operands, chooses a kernel and gets its workspace; a plan does so once. It
@@ -21,8 +23,8 @@ class Matmul(_core.MatmulPlan):
     Parameters
     ----------
     a, b : array of float32
-        As for `fastlinalg.matmul`: 1-D operands are vectors, leading dimensions broadcast. Elements that are not
-        aligned to 4 bytes are refused.
+        As for `fastlinalg.matmul`: 1-D operands are vectors, leading dimensions broadcast. A plan reads their memory
+        at every execution, so nothing is converted, and elements that are not aligned to 4 bytes are refused.
     c : array of float32, optional
         The addend, of the shape of the result. Required if ``beta != 0``.
     out : array of float32, optional
@@ -45,7 +47,7 @@ class Matmul(_core.MatmulPlan):
     kernel : str or None
         The chosen kernel; None before `plan`, and where nothing is computed because the operands are empty.
     device : str or None
-        Where it runs: "cpu", "cuda:0"; None as for `kernel`.
+        Where it runs: "cpu", "cuda:0", "cuda:0,cuda:2"; None as for `kernel`.
     workspace_bytes : int
         Scratch memory that the kernel uses, and what is kept of a constant operand; the plan has it until `free`.
 
@@ -76,20 +78,20 @@ class Matmul(_core.MatmulPlan):
 
     def __init__(
         self,
-        a: Array,
-        b: Array,
+        a: _Array,
+        b: _Array,
         /,
-        c: Array | None = None,
+        c: _Array | None = None,
         *,
-        out: Array | None = None,
+        out: _Array | None = None,
         alpha: float = 1.0,
         beta: float = 0.0,
         trans_a: bool = False,
         trans_b: bool = False,
         kernel: str | None = None,
         precision: Precision = "accurate",
-        device: str = "auto",
-        stream: Any = None,
+        device: Device = "auto",
+        stream: Stream | None = None,
         constant: Literal["a", "b"] | None = None,
     ) -> None:
         super().__init__(a, b, c, out, alpha, beta, trans_a, trans_b, kernel, precision, device, stream, constant)
@@ -98,12 +100,16 @@ class Matmul(_core.MatmulPlan):
         """Choose the device and the kernel and get the workspace. The first `execute` does it if nobody did."""
         super().plan()
 
+    if TYPE_CHECKING:
+
+        def execute(self, *, stream: Stream | None = None) -> _Array: ...
+
     def reset_operands(
         self,
-        a: Array | None = None,
-        b: Array | None = None,
-        c: Array | None = None,
-        out: Array | None = None,
+        a: _Array | None = None,
+        b: _Array | None = None,
+        c: _Array | None = None,
+        out: _Array | None = None,
     ) -> None:
         """Bind other operands; those that are not given stay.
 
@@ -131,7 +137,7 @@ class Matmul(_core.MatmulPlan):
         """Give back the workspace and the operands; the plan cannot be used any more."""
         super().free()
 
-    def __enter__(self) -> Matmul:
+    def __enter__(self) -> Matmul[_Array]:
         """Return the plan itself, which is freed at the end of the block."""
         return self
 

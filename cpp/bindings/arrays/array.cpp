@@ -19,13 +19,14 @@ namespace {
 
 // NumPy's own objects, looked up once.
 struct Numpy {
-  nb::object ndarray, empty, array, copyto, float32, bool_;
+  nb::object ndarray, empty, array, copyto, dtype, float32, bool_;
   Numpy() {
     nb::module_ np = nb::module_::import_("numpy");
     ndarray = np.attr("ndarray");
     empty = np.attr("empty");
     array = np.attr("array");
     copyto = np.attr("copyto");
+    dtype = np.attr("dtype");
     float32 = np.attr("float32");
     bool_ = np.attr("bool_");
   }
@@ -42,10 +43,16 @@ bool is_float32(const char* format) {
   return std::strcmp(format, "f") == 0;
 }
 
+std::string dtype_of(nb::handle object, const std::string& otherwise) {
+  const nb::object own = nb::getattr(object, "dtype", nb::none());  // in the library's own words
+  return own.is_none() ? otherwise : text(own);
+}
+
 enum class Numbers { real, complex, objects, none };
 
 // By the letter of a NumPy dtype, else by its name. bfloat16 and its like are void to NumPy and have a name.
-Numbers kind_of(const nb::object& dtype, const std::string& name) {
+Numbers kind_of(nb::handle object, const std::string& name) {
+  const nb::object dtype = nb::getattr(object, "dtype", nb::none());
   const nb::object kind = nb::getattr(dtype, "kind", nb::none());
   const std::string letter = kind.is_none() ? "" : text(kind);
   if (letter == "c" || name.find("complex") != std::string::npos) return Numbers::complex;
@@ -56,13 +63,14 @@ Numbers kind_of(const nb::object& dtype, const std::string& name) {
 
 // Byte range [first, last] that the elements of an array occupy; empty arrays have no range.
 std::pair<const char*, const char*> extent(const Array& x) {
-  const float *low = x.data(), *high = x.data();
+  const auto size = int64_t(size_of(x.stored().element));
+  const char *low = reinterpret_cast<const char*>(x.data()), *high = low + size - 1;
   for (int i = 0; i < x.ndim(); ++i) {
     if (x.shape(i) == 0) return {nullptr, nullptr};
-    const int64_t reach = (x.shape(i) - 1) * x.stride(i);
+    const int64_t reach = (x.shape(i) - 1) * x.stride(i) * size;
     (reach < 0 ? low : high) += reach;
   }
-  return {reinterpret_cast<const char*>(low), reinterpret_cast<const char*>(high) + sizeof(float) - 1};
+  return {low, high};
 }
 
 }  // namespace
@@ -73,20 +81,26 @@ void refuse_masked(nb::handle object, const char* name) {
                       name + ".filled(...)");
 }
 
-void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, const std::string& cast) {
-  const nb::object own = nb::getattr(object, "dtype", nb::none());  // in the library's own words
-  const std::string argument = name, got = own.is_none() ? dtype : text(own);
+bool holds_reals(nb::handle object, const std::string& dtype) {
+  return kind_of(object, dtype_of(object, dtype)) == Numbers::real;
+}
+
+void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, const std::string& cast,
+                 const CallLocation* location) {
+  const std::string argument = name, got = dtype_of(object, dtype);
+  const char* const consent =
+      location && location->other_types() == OtherTypes::offer ? ", or dtype=np.float32 to have it converted" : "";
   const std::string refused = argument + " must have dtype float32, got " + got;
   if (argument == "out")
     throw InvalidType(refused + "; allocate it as float32, since a converted copy would leave out itself unchanged");
-  switch (kind_of(own, got)) {
+  switch (kind_of(object, got)) {
     case Numbers::complex:
       throw InvalidType(refused + ", and products of complex numbers are not what fastlinalg computes; use " +
                         argument + ".real" + cast + " if the imaginary part does not matter");
     case Numbers::objects:
       throw InvalidType(refused + ", which holds Python objects; use " + argument + cast + " if each is a number");
     case Numbers::none: throw InvalidType(refused + ", which does not hold numbers");
-    case Numbers::real: throw InvalidType(refused + "; nothing is cast silently, use " + argument + cast);
+    case Numbers::real: throw InvalidType(refused + "; nothing is cast silently, use " + argument + cast + consent);
   }
 }
 
@@ -109,7 +123,7 @@ bool is_numpy_type(nb::handle type) { return PyObject_IsSubclass(type.ptr(), num
 
 Array::Array(nb::handle object, const char* name, Access access, CallLocation& location) : Array() {
   if (object.type().is(numpy().ndarray)) {
-    acquire(object, name, access);
+    acquire(object, name, access, &location);
     library_.kind = Library::numpy;
     join(name, location);
   } else {
@@ -120,7 +134,7 @@ Array::Array(nb::handle object, const char* name, Access access, CallLocation& l
 Array::Array(nb::handle object, const char* name, Access access) : Array() {
   if (!nb::isinstance(object, numpy().ndarray)) not_an_array(object, name);
   refuse_masked(object, name);
-  acquire(object, name, access);
+  acquire(object, name, access, nullptr);
 }
 
 Array::Array(float* data, const Shape& shape) : Array() {
@@ -132,31 +146,34 @@ Array::Array(float* data, const Shape& shape) : Array() {
   }
 }
 
-void Array::acquire(nb::handle object, const char* name, Access access) {
+void Array::acquire(nb::handle object, const char* name, Access access, const CallLocation* location) {
   const NumpyFields* const x = object.type().is(numpy().ndarray) ? numpy_fields(object) : nullptr;
   if (x && !(access == write && x->warns_on_write())) {
     object_ = nb::borrow(object);
     set_numpy(name, access, x->data, x->ndim, x->shape, x->strides, !x->writeable());
   } else {
-    acquire_buffer(object, name, access);
+    acquire_buffer(object, name, access, location);
   }
-  if (misaligned_ && access == read) {
-    nb::object copy =
-        numpy().array(object, nb::arg("dtype") = numpy().float32, nb::arg("copy") = true, nb::arg("subok") = false);
-    release();
-    acquire(copy, name, read);
-  }
+  if (misaligned_ && access == read) acquire_numpy_copy(object, name);
 }
 
-void Array::acquire_buffer(nb::handle object, const char* name, Access access) {
-  constexpr const char* cast = ".astype(np.float32)";
-  if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
-    PyErr_Clear();
-    wrong_dtype(object, name, "", cast);
-  }
+void Array::acquire_numpy_copy(nb::handle object, const char* name) {
+  nb::object copy =
+      numpy().array(object, nb::arg("dtype") = numpy().float32, nb::arg("copy") = true, nb::arg("subok") = false);
+  release();
+  acquire(copy, name, read, nullptr);
+}
+
+void Array::acquire_buffer(nb::handle object, const char* name, Access access, const CallLocation* location) {
+  // NumPy exports no numbers of other packages' types, bfloat16 say.
+  if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) PyErr_Clear();
   object_ = nb::borrow(object);
-  if (!is_float32(buffer_.format)) wrong_dtype(object, name, "", cast);
-  set_numpy(name, access, buffer_.buf, buffer_.ndim, buffer_.shape, buffer_.strides, buffer_.readonly);
+  if (buffer_.obj && is_float32(buffer_.format))
+    return set_numpy(name, access, buffer_.buf, buffer_.ndim, buffer_.shape, buffer_.strides, buffer_.readonly);
+  const bool converts = location && location->other_types() == OtherTypes::convert && access == read;
+  if (converts && acquire_stored(object)) return;
+  if (!converts || !holds_reals(object, "")) wrong_dtype(object, name, "", ".astype(np.float32)", location);
+  acquire_numpy_copy(object, name);
 }
 
 void Array::set_numpy(const char* name, Access access, void* data, int ndim, const Py_ssize_t* shape,
@@ -177,6 +194,7 @@ void Array::set_numpy(const char* name, Access access, void* data, int ndim, con
 void Array::release() {
   if (buffer_.obj) PyBuffer_Release(&buffer_);
   numpy_ = false;
+  stored_ = {};
   owner_.reset();
   object_.reset();
 }
@@ -189,6 +207,7 @@ Array& Array::operator=(Array&& other) noexcept {
   if (other.buffer_.obj) buffer_ = other.buffer_;
   other.buffer_.obj = nullptr;
   numpy_ = other.numpy_;
+  stored_ = other.stored_;
   library_ = other.library_, device_ = other.device_;
   object_ = std::move(other.object_);
   owner_ = std::move(other.owner_);
@@ -229,7 +248,7 @@ bool Array::broadcast_to(std::span<const int64_t> shape) {
 }
 
 bool Array::same_view(const Array& other) const {
-  if (data() != other.data() || ndim() != other.ndim()) return false;
+  if (data() != other.data() || ndim() != other.ndim() || stored_.element != other.stored_.element) return false;
   for (int i = 0; i < ndim(); ++i)
     if (shape(i) != other.shape(i) || (shape(i) > 1 && stride(i) != other.stride(i))) return false;
   return true;
@@ -299,6 +318,15 @@ nb::object large_empty(const Shape& shape, size_t bytes) {
 }
 
 }  // namespace
+
+bool names_float32(nb::handle dtype) {
+  if (dtype.is(numpy().float32)) return true;
+  try {
+    return numpy().dtype(dtype).equal(numpy().dtype(numpy().float32));
+  } catch (const nb::python_error&) {
+    return text(dtype) == "torch.float32";  // NumPy knows no types of torch
+  }
+}
 
 nb::object to_tuple(const Shape& shape) {
   nb::object sizes = nb::steal(PyTuple_New(Py_ssize_t(shape.size())));

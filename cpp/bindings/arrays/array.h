@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bindings/arrays/libraries.h"
+#include "core/element.h"
 
 namespace fl::py {
 
@@ -30,7 +31,8 @@ class Array {
   Array() { buffer_.obj = nullptr; }  // no `= default`: `Array x{}` would then fill everything with zeros
   // Throws InvalidType (not an array, not float32) or InvalidValue (read-only for `write`, elsewhere than the other
   // operands), naming the argument. A NumPy input that is not aligned to 4 bytes is replaced by an aligned copy, a
-  // NumPy output is marked misaligned().
+  // NumPy output is marked misaligned(). Where the location says that other types are converted, an input in host
+  // memory may be `stored` as one, and data() is then no address to read from.
   Array(nb::handle object, const char* name, Access access, CallLocation& location);
   Array(nb::handle object, const char* name, Access access);  // a NumPy array
   // Memory in C order that somebody else keeps.
@@ -47,6 +49,9 @@ class Array {
   nb::handle object() const { return object_; }
   bool is_numpy() const { return numpy_; }
   bool misaligned() const { return misaligned_; }
+  const Stored& stored() const { return stored_; }
+
+  void convert();  // replaces what is stored as another type by a float32 copy; the rest stays as it is
 
   // Makes it the view of this shape that NumPy's rules for broadcasting give; false if they give none.
   bool broadcast_to(std::span<const int64_t> shape);
@@ -63,14 +68,18 @@ class Array {
   bool overlaps_itself() const;              // two indices may share an element
 
  private:
-  void acquire(nb::handle object, const char* name, Access access);
-  void acquire_buffer(nb::handle object, const char* name, Access access);
+  void acquire(nb::handle object, const char* name, Access access, const CallLocation* location);
+  void acquire_buffer(nb::handle object, const char* name, Access access, const CallLocation* location);
+  void acquire_numpy_copy(nb::handle object, const char* name);
+  bool acquire_stored(nb::handle object);
   void set_numpy(const char* name, Access access, void* data, int ndim, const Py_ssize_t* shape,
                  const Py_ssize_t* strides, bool readonly);
   void acquire_foreign(nb::handle object, const char* name, Access access, CallLocation& location);
-  void acquire_torch(nb::handle object, const char* name, CallLocation& location);
-  void acquire_cupy(nb::handle object, const char* name, CallLocation& location);
+  void acquire_torch(nb::handle object, const char* name, Access access, CallLocation& location);
+  void acquire_cupy(nb::handle object, const char* name, Access access, CallLocation& location);
   void acquire_exported(nb::handle object, const char* name, Access access, CallLocation& location);
+  void acquire_converted(nb::handle object, const char* name, const std::string& dtype, const std::string& cast,
+                         Access access, CallLocation& location);
   void acquire_interface(nb::handle object, const char* name, Access access, CallLocation& location);
   void set(const dl::Tensor& tensor, const char* name);  // checks dtype and alignment
   void release();
@@ -78,6 +87,7 @@ class Array {
   float* data_ = nullptr;
   int ndim_ = 0;
   bool misaligned_ = false, numpy_ = false;
+  Stored stored_;
   Py_buffer buffer_;  // held if it has an obj
   Library library_;
   int device_ = -1;  // host
@@ -97,6 +107,7 @@ inline std::string text(nb::handle object) {
 std::string to_string(std::span<const int64_t> shape);  // "(2, 3)", "(4,)"
 std::string to_string(double value);                    // "0.5", "1e-09"
 
+bool names_float32(nb::handle dtype);  // whether it is what NumPy takes for float32, or torch.float32
 nb::object to_tuple(const Shape& shape);
 nb::object empty(const Shape& shape);                  // a new float32 NumPy array
 void copy_into(nb::handle target, nb::handle source);  // numpy.copyto
@@ -105,6 +116,8 @@ bool is_numpy_bool(nb::handle object);
 
 void refuse_masked(nb::handle numpy_array, const char* name);
 [[noreturn]] void not_an_array(nb::handle object, const char* name);
-[[noreturn]] void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, const std::string& cast);
+bool holds_reals(nb::handle object, const std::string& dtype);  // `dtype` where the object itself does not say
+[[noreturn]] void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, const std::string& cast,
+                              const CallLocation* location);
 
 }  // namespace fl::py

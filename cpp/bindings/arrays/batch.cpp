@@ -31,10 +31,10 @@ Batch::Batch(std::initializer_list<Operand> operands, const char* function) {
   }
 }
 
-void Batch::add(const Array& result) {
+void Batch::add(const Array& x) {
   auto& strides = strides_[operands_++];
   strides.resize(sizes_.size());
-  for (size_t d = 0; d < sizes_.size(); ++d) strides[d] = result.shape(int(d)) == 1 ? 0 : result.stride(int(d));
+  for (size_t d = 0; d < sizes_.size(); ++d) strides[d] = x.shape(int(d)) == 1 ? 0 : x.stride(int(d));
 }
 
 void Batch::merge() {

@@ -9,7 +9,7 @@ namespace fl::py {
 
 class Batch {
  public:
-  static constexpr int max_operands = 3;
+  static constexpr int max_operands = 4;
 
   // One operand whose first `leading` dimensions are batch dimensions.
   struct Operand {
@@ -18,7 +18,7 @@ class Batch {
   };
   Batch(std::initializer_list<Operand> operands, const char* function);  // InvalidValue if they do not broadcast
   const Shape& sizes() const { return sizes_; }
-  void add(const Array& result);  // an operand that has exactly these leading dimensions
+  void add(const Array& x);  // an operand that has exactly these leading dimensions
 
   // Calls run(count, offsets, strides) for as few strided runs as describe the whole batch; offsets and strides have
   // one entry per operand, in elements. An empty batch makes one call with count 0: names and devices are checked.

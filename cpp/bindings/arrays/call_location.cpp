@@ -52,7 +52,7 @@ void CallLocation::refuse(const char* name, int device) const {
 void CallLocation::check_asked(const char* name, int device) const {
   const Device asked = parse_device(asked_);
   if (asked.kind == Device::automatic || asked_ == "cuda") return;
-  if (asked.kind == Device::cuda && asked.ordinal == device) return;
+  if (asked.kind == Device::cuda && !asked.set && asked.ordinal == device) return;
   throw InvalidValue(std::string(name) + " is in the memory of " + where(device) + " and device='" +
                      std::string(asked_) + "' was asked for; copy the operands there, or leave device='auto'");
 }

@@ -13,10 +13,14 @@ namespace fl::py {
 
 namespace nb = nanobind;
 
+// What becomes of operands of another real type than float32: an error, an error that speaks of `dtype`, or float32.
+enum class OtherTypes { refuse, offer, convert };
+
 class CallLocation {
  public:
   // `device` as the caller gave it; `stream` null if none was given.
-  CallLocation(std::string_view device, void* stream) : asked_(device), stream_(stream) {}
+  CallLocation(std::string_view device, void* stream, OtherTypes other_types = OtherTypes::refuse)
+      : asked_(device), stream_(stream), other_types_(other_types) {}
   // A call of a torch operator, whose operands are tensors: torch has recorded its gradient already, and has resolved
   // what a subclass or a bit of a tensor may make of its elements.
   struct Operator {};
@@ -36,6 +40,8 @@ class CallLocation {
   void add_device(const char* name, nb::handle operand, const Library& library, int device);
 
   bool in_operator() const { return in_operator_; }
+  OtherTypes other_types() const { return other_types_; }
+  void set_other_types(OtherTypes other_types) { other_types_ = other_types; }
   bool on_device() const { return device_ >= 0; }
   int device() const { return device_; }
   void* stream() const { return stream_; }
@@ -67,6 +73,7 @@ class CallLocation {
 
   std::string_view asked_;
   void* stream_;
+  OtherTypes other_types_ = OtherTypes::refuse;
   bool in_operator_ = false;
   int device_ = -1;  // host
   const char* first_ = nullptr;

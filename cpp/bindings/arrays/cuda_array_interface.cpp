@@ -61,7 +61,8 @@ void Array::acquire_interface(nb::handle object, const char* name, Access access
   const nb::object dict = object.attr("__cuda_array_interface__");
   if (!PyDict_Check(dict.ptr())) malformed(name, "is no dictionary");
   const std::string type = text(item(dict, "typestr"));
-  if (type != "<f4" && type != "=f4") wrong_dtype(object, name, "'" + type + "'", ".astype('float32')");
+  if (type != "<f4" && type != "=f4")
+    return acquire_converted(object, name, "'" + type + "'", ".astype('float32')", access, location);
   if (!item(dict, "mask").is_none())
     malformed(name, "has a mask: the masked elements would be used; pass a plain array");
 

@@ -50,7 +50,8 @@ DeviceArray from_numpy(nb::handle array, const char* device) {
   const Array source(nb::module_::import_("numpy").attr("asarray")(array, nb::arg("order") = "C"), "array",
                      Array::read);
   const Device where = parse_device(device);
-  if (where.kind == Device::cpu) throw InvalidValue("a DeviceArray lies on a CUDA device, got device='cpu'");
+  if (where.kind == Device::cpu || where.set)
+    throw InvalidValue("a DeviceArray lies on one CUDA device, got device='" + std::string(device) + "'");
   DeviceArray x({source.shape().begin(), source.shape().end()}, where.ordinal);
   const GilReleased released;
   cuda::copy(x.device, x.memory.get(), source.data(), bytes(x));

@@ -35,10 +35,7 @@ nb::object MatmulPlan::kernel() {
 
 nb::object MatmulPlan::device() {
   const Method method(*this);
-  return first_plan([](const auto& plan) {
-    const Device device = plan.device();
-    return nb::str(device.kind == Device::cpu ? "cpu" : ("cuda:" + std::to_string(device.ordinal)).c_str());
-  });
+  return first_plan([](const auto& plan) { return nb::str(device_text(plan.device()).c_str()); });
 }
 
 size_t MatmulPlan::workspace_bytes() {

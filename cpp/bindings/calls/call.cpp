@@ -1,7 +1,6 @@
 #include "bindings/calls/call.h"
 
 #include <atomic>
-#include <cstdlib>
 #include <optional>
 
 #include "bindings/arrays/gil.h"
@@ -12,7 +11,7 @@
 #include "core/errors.h"
 #include "core/operations.h"
 #include "device/device.h"
-#include "device/hardware.h"
+#include "run/ignored_settings.h"
 #include "runtime/threading.h"
 
 namespace fl::py {
@@ -39,20 +38,14 @@ bool worth_releasing(const Args& args) {
   return step_count(args) > 20e3;
 }
 
-void warn_unless_empty(const std::string& ignored) {
-  if (!ignored.empty()) warn(ignored);
-}
-
 // Once, at the first call. Apart from the calls' own code, which is no longer without it.
 [[gnu::noinline, gnu::cold]] void warn_of_ignored_settings() {
-  warn_unless_empty(ignored_num_threads());
-  warn_unless_empty(ignored_cpu_cap());
+  for (const std::string& ignored : ignored_settings()) warn(ignored);
 }
 
 // Once, at the first call that may use a device.
 [[gnu::noinline, gnu::cold]] void warn_of_ignored_device_settings() {
-  if (!std::getenv("FASTLINALG_COMPUTE_CAPABILITY")) return;
-  for (int i = 0; i < cuda::device_count(); ++i) warn_unless_empty(cuda::device_info(i).ignored);
+  for (const std::string& ignored : ignored_device_settings()) warn(ignored);
 }
 
 bool first_time(std::atomic<bool>& done) { return !done.load(std::memory_order_relaxed) && !done.exchange(true); }
@@ -103,6 +96,8 @@ void Target::copy(const Array& to, const Array& from) const {
   copy_elements(to, from, options);
 }
 
+bool Target::leaves_alone(const Array& x) const { return !x.misaligned() && (staged_ || !out_.overlaps(x)); }
+
 void Target::preload(const Array& c) {
   if (array().same_view(c)) return;
   if (array().is_numpy() && c.is_numpy()) return copy_into(array().object(), c.object());
@@ -134,6 +129,20 @@ void call(const Args& args, const Options& options) {
 }
 
 template <class Args>
+Forecast forecast(const Args& args, const Options& options) {
+  before_any_call(options);
+  const GilReleased released;
+  return fl::forecast(args, options.call);
+}
+
+template <class Args>
+Device device_of(const Args& args, const Options& options) {
+  before_any_call(options);
+  const GilReleased released;
+  return fl::device_of(args, options.call);
+}
+
+template <class Args>
 Plan<Args> make_plan(const Args& args, const Options& options) {
   before_any_call(options);
   CallOptions call = options.call;
@@ -153,6 +162,8 @@ void call(Plan<Args>& plan, void* stream) {
 
 #define FL_INSTANTIATE(Args)                                  \
   template void call(const Args&, const Options&);            \
+  template Device device_of(const Args&, const Options&);     \
+  template Forecast forecast(const Args&, const Options&);    \
   template Plan<Args> make_plan(const Args&, const Options&); \
   template void call(Plan<Args>&, void*);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)

@@ -21,8 +21,9 @@ class Target {
   bool replaces() const { return replaces_; }
   const Array& array() const { return staged_ ? temporary_ : out_; }
   bool overlaps(const Array& x) const { return out_.overlaps(x); }
-  void preload(const Array& c);  // the values that beta multiplies
-  nb::object finish();           // `out` or the new array, complete
+  bool leaves_alone(const Array& x) const;  // whether x can be read while the result is written
+  void preload(const Array& c);             // the values that beta multiplies
+  nb::object finish();                      // `out` or the new array, complete
 
   // Another call may write the same array: it begins in its own place. Not if the staging output is device memory,
   // which belongs to the order of one call's stream.
@@ -53,6 +54,13 @@ inline void set_location(CallOptions& options, const CallLocation& location) {
   options.stream = location.stream();
   options.device_memory = true;
 }
+
+// Where it would run. Nothing is computed.
+template <class Args>
+Device device_of(const Args& args, const Options& options);
+// And by which kernel, and why.
+template <class Args>
+Forecast forecast(const Args& args, const Options& options);
 
 // Runs with the GIL released, reporting the choice of kernel to the logger for each new shape.
 template <class Args>

@@ -1,16 +1,46 @@
 // A checked problem with its addend and its target: where every public function ends.
 #pragma once
 
+#include <array>
+#include <type_traits>
+#include <utility>
+
 #include "bindings/calls/call.h"
 #include "bindings/calls/problems.h"
 
 namespace fl::py {
 
-// Loads what beta multiplies into the target.
-inline void preload(const char* function, const Addend& addend, float beta, const Shape& shape, Target& target,
-                    CallLocation& location) {
-  const Array c = checked_addend(function, addend, beta, shape, location);
-  if (beta != 0.0f) target.preload(c);
+// What beta multiplies is read where it lies, or loaded into the target.
+template <class Args>
+void take_addend(Problem<Args>& problem, const Array& c, Target& target, const CallLocation& location) {
+  if constexpr (std::is_same_v<Args, SgemmArgs>)
+    if (location.on_device() && target.leaves_alone(c)) return set_addend(problem, c);
+  target.preload(c);
+}
+
+// Has operands of other types converted: on their way if the call goes to a GPU, which `options` then say, else now.
+// False if none was; true if `problem` is to be made anew of what is float32 by now.
+template <class Args>
+bool convert(const Problem<Args>& problem, std::array<Array*, 2> inputs, Options& options) {
+  bool any = false;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i] || !inputs[i]->stored().converted()) continue;
+    any = true;
+    options.call.stored[i] = inputs[i]->stored();
+  }
+  if (!any) return false;
+  Device device{Device::cpu, 0};
+  Problem<Args> copy = problem;
+  copy.for_each_run(Array(static_cast<float*>(nullptr), problem.shape),
+                    [&](const Args& args) { device = device_of(args, options); });
+  if (device.kind == Device::cuda) {
+    options.call.device = device;
+    return false;
+  }
+  options.call.stored = {};
+  for (Array* const input : inputs)
+    if (input) input->convert();
+  return true;
 }
 
 template <class Args>
@@ -23,10 +53,21 @@ template <class Args>
 nb::object compute(Problem<Args> problem, const Addend& addend, nb::handle out,
                    std::initializer_list<const Array*> inputs, Options& options, CallLocation& location) {
   Target target(problem.function, out, problem.shape, inputs, location);
-  preload(problem.function, addend, beta_of(problem.args), problem.shape, target, location);
+  const float beta = beta_of(problem.args);
+  const Array c = checked_addend(problem.function, addend, beta, problem.shape, location);
+  if (beta != 0.0f) take_addend(problem, c, target, location);
   set_location(options.call, location);
   problem.for_each_run(target.array(), [&](const Args& args) { call(args, options); });
   return target.finish();
+}
+
+// The same with operands of other types; make() gives the problem of `inputs`, which it views.
+template <class Make>
+nb::object compute_converted(Make make, const Addend& addend, nb::handle out, std::array<Array*, 2> inputs,
+                             Options& options, CallLocation& location) {
+  auto problem = make();
+  if (convert(problem, inputs, options)) problem = make();
+  return compute(std::move(problem), addend, out, {inputs[0], inputs[1]}, options, location);
 }
 
 }  // namespace fl::py

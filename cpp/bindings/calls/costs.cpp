@@ -1,4 +1,4 @@
-#include "bindings/calls/costs.h"
+#include "bindings/calls/inspect.h"
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>

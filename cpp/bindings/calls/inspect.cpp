@@ -16,8 +16,10 @@
 #include "device/pretended.h"
 #include "dispatch/dispatch.h"
 #include "plan/accumulation_depth.h"
+#include "run/kernel_state.h"
 #include "runtime/result_memory.h"
 #include "runtime/threading.h"
+#include "transfer/device_shares.h"
 #include "transfer/out_of_core_plan.h"
 #include "transfer/panel_plan.h"
 
@@ -28,41 +30,24 @@ namespace {
 std::string tile_text(const Traits& traits) {
   return traits.tile_rows ? std::to_string(traits.tile_rows) + "x" + std::to_string(traits.tile_cols) : "";
 }
-const char* terms_text(Terms terms) {
-  return terms == Terms::fp16x2 ? "fp16x2" : terms == Terms::bf16x6 ? "bf16x6" : "";
-}
 
 template <class Args>
-nb::dict traits_row(const Kernel<Args>& kernel) {
+nb::dict traits_row(const Kernel<Args>& kernel, const KernelState& state) {
   const Traits& traits = kernel.traits;
   nb::dict row;
   row["strict"] = traits.strict;
   row["ladder"] = traits.ladder;
   row["tile"] = tile_text(traits);
-  row["terms"] = terms_text(traits.terms);
+  row["terms"] = terms_name(traits.terms);
   row["split_k"] = traits.split_k;
   row["cluster_k"] = traits.cluster_k;
   row["stream_k"] = traits.stream_k;
   row["tma"] = traits.tma;
+  row["addend"] = traits.addend;
   nb::list chips;
-  for (int chip = 0; chip < chip_count; ++chip)
-    if (was_measured(Chip(chip)) && !kernel.model.values(Chip(chip)).empty()) chips.append(chip_name(Chip(chip)));
+  for (const char* chip : state.measured_on) chips.append(chip);
   row["measured_on"] = nb::tuple(chips);
   return row;
-}
-
-// Why dispatch leaves a row to kernel= on every device that can run it; "" if some device's may take it.
-template <class Args>
-std::string passed_over_everywhere(const Kernel<Args>& kernel) {
-  std::string found;
-  for (int i = 0; on_cuda(kernel.needs) && i < cuda::device_count(); ++i) {
-    const Device device{Device::cuda, i};
-    if (!why_not_on(kernel.needs, i).empty()) continue;
-    const char* const why = passed_over(kernel, device);
-    if (!why) return "";
-    found = why;
-  }
-  return found;
 }
 
 template <class Args>
@@ -70,15 +55,15 @@ nb::list kernel_rows() {
   nb::list rows;
   for (const auto& kernel : fl::kernels<Args>()) {
     nb::dict row;
-    const std::string reason = kernel.run ? why_not(kernel.needs) : cuda::unavailable().message;
+    const KernelState state = state_of(kernel);
     row["name"] = kernel.name;
-    row["device"] = on_cuda(kernel.needs) ? "cuda" : "cpu";
+    row["device"] = side_of(kernel.needs);
     row["needs"] = needs_name(kernel.needs);
-    row["available"] = reason.empty();
-    row["reason"] = reason;
-    row["passed_over"] = passed_over_everywhere(kernel);
+    row["available"] = state.reason.empty();
+    row["reason"] = state.reason;
+    row["passed_over"] = state.passed_over;
     row["blurb"] = kernel.blurb;
-    row["traits"] = traits_row(kernel);
+    row["traits"] = traits_row(kernel, state);
     rows.append(row);
   }
   return rows;
@@ -262,6 +247,33 @@ nb::tuple panel_plan(int64_t m, int64_t n, int64_t k, int64_t batch, bool one_a,
   return nb::make_tuple(loads, steps);
 }
 
+// The same shared out between devices: for each its loads as (operand, block, devices that it is passed on to) and its
+// steps as (loads, block, loads of each device that it waits for).
+nb::list device_shares(int64_t m, int64_t n, int64_t k, int64_t batch, int devices, bool passes_on, bool one_a,
+                       bool one_b, float beta, const std::string& kernel) {
+  const SgemmArgs layout = product_layout(m, n, k, batch, one_a, one_b, beta);
+  const auto plan = plan_panels<SgemmArgs>(layout, always(find<SgemmArgs>(kernel)));
+  const auto list = [](const auto& numbers) {
+    nb::list result;
+    for (const auto number : numbers) result.append(number);
+    return result;
+  };
+  nb::list shares;
+  for (const auto& share : share_out(plan, layout, devices, passes_on)) {
+    nb::list loads, steps;
+    for (std::size_t i = 0; i < share.plan.loads.size(); ++i) {
+      const PanelLoad& load = share.plan.loads[i];
+      loads.append(nb::make_tuple(int(load.operand), block(load.block), list(share.passed_on[i])));
+    }
+    for (std::size_t i = 0; i < share.plan.steps.size(); ++i) {
+      const auto& step = share.plan.steps[i];
+      steps.append(nb::make_tuple(step.loads, block(step.block), list(share.received[i])));
+    }
+    shares.append(nb::make_tuple(loads, steps));
+  }
+  return shares;
+}
+
 // How a call that has so much device memory is cut up, for the tests: its shape, and its tiles in their order.
 template <class Args>
 nb::tuple tile_plan(const Args& layout, std::size_t memory, const Kernel<Args>& row) {
@@ -325,6 +337,9 @@ void bind_inspection(nb::module_& m) {
   m.def("cuda_set_memory_limit", set_memory_limit, nb::arg("bytes").none(), nb::arg("device").none());
   m.def("panel_plan", panel_plan, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch") = 1,
         nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,
+        nb::arg("kernel") = "double_buffered");
+  m.def("device_shares", device_shares, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch"), nb::arg("devices"),
+        nb::arg("passes_on") = true, nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,
         nb::arg("kernel") = "double_buffered");
   m.def("sgemm_rules", sgemm_rules, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("precision") = "accurate");
   m.def("sgemm_tiles", sgemm_tiles, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch"), nb::arg("memory"),

@@ -1,11 +1,9 @@
 #include "bindings/calls/logging.h"
 
-#include <mutex>
-#include <unordered_set>
 #include <utility>
 
 #include "bindings/arrays/gil.h"
-#include "runtime/fork.h"
+#include "runtime/said_lines.h"
 
 namespace fl::py {
 namespace {
@@ -13,11 +11,6 @@ namespace {
 constexpr int logging_debug = 10;
 
 nb::object* logger = nullptr;  // leaked on purpose: the interpreter may be gone when statics are destroyed
-
-struct Logged {
-  std::mutex mutex;
-  std::unordered_set<std::string> lines;
-};
 
 }  // namespace
 
@@ -31,12 +24,8 @@ bool has_logger() { return logger; }
 bool logs_debug() { return nb::cast<bool>(logger->attr("isEnabledFor")(logging_debug)); }
 
 void log_once(const std::string& line) {
-  static constinit PerProcess<Logged> logged;
-  {
-    Logged& seen = logged.get();
-    const std::lock_guard lock(seen.mutex);
-    if (!seen.lines.insert(line).second) return;
-  }
+  static constinit SaidLines said;
+  if (!said.add(line)) return;
   const GilAcquired gil;
   logger->attr("debug")("%s", line.c_str());
 }

@@ -26,6 +26,20 @@ std::string_view text_of(nb::handle argument, const char* wanted) {
   return utf8_of(argument);
 }
 
+// ["cuda:0", "cuda:2"] as "cuda:0,cuda:2".
+nb::object joined(nb::handle devices) {
+  if (nb::len(devices) == 0) throw InvalidValue(std::string(device_values) + ", got an empty list");
+  nb::list names;
+  for (const nb::handle device : devices) {
+    const std::string_view name = text_of(device, device_values);
+    if (parse_device(name).kind != Device::cuda || name == "cuda:all" || name.find(',') != name.npos)
+      throw InvalidValue(std::string(device_values) + ": a list is of CUDA devices as 'cuda:0', got '" +
+                         std::string(name) + "' in " + text(nb::repr(devices)));
+    names.append(device);
+  }
+  return nb::str(",").attr("join")(names);
+}
+
 [[noreturn]] void refuse(const char* function, const char* name, const char* wanted, nb::handle got) {
   throw InvalidType(std::string(function) + ": " + name + " must be " + wanted + ", got " + text(nb::repr(got)));
 }
@@ -36,6 +50,12 @@ Precision parse_precision(std::string_view text) {
   if (text == "accurate") return Precision::accurate;
   if (text == "strict") return Precision::strict;
   throw InvalidValue(std::string(precision_values) + ", got '" + std::string(text) + "'");
+}
+
+OtherTypes parse_dtype(const char* function, nb::handle dtype) {
+  if (dtype.is_none()) return OtherTypes::offer;
+  if (!names_float32(dtype)) refuse(function, "dtype", "None or np.float32, in which everything is computed", dtype);
+  return OtherTypes::convert;
 }
 
 bool parse_flag(const char* function, const char* name, nb::handle flag) {
@@ -96,7 +116,9 @@ Options parse_options(const char* function, nb::handle kernel, nb::handle precis
                       nb::handle stream) {
   Options options;
   if (precision.is_valid()) options.precision = parse_precision(text_of(precision, precision_values));
-  options.device = text_of(device, device_values);
+  const bool is_list = nb::isinstance<nb::list>(device) || nb::isinstance<nb::tuple>(device);
+  if (is_list) options.device_list = joined(device);
+  options.device = text_of(is_list ? options.device_list : device, device_values);
   options.call.device = parse_device(options.device);
   options.call.stream = parse_stream(stream);
   if (!kernel.is_none()) {

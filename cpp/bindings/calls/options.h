@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "bindings/arrays/call_location.h"
 #include "core/problem.h"
 #include "run/run.h"
 
@@ -14,12 +15,14 @@ namespace nb = nanobind;
 
 struct Options {
   Precision precision = Precision::accurate;
-  std::string_view device;  // as the caller gave it, alive as long as the argument
+  std::string_view device;  // as the caller gave it, alive as long as the argument and `device_list`
+  nb::object device_list;   // where it was a list: the text that says the same
   CallOptions call;
 };
 // A null `precision` is the default.
 Options parse_options(const char* function, nb::handle kernel, nb::handle precision, nb::handle device,
                       nb::handle stream);
+OtherTypes parse_dtype(const char* function, nb::handle dtype);  // None, or what names float32
 Precision parse_precision(std::string_view text);
 bool parse_flag(const char* function, const char* name, nb::handle flag);    // True or False, NumPy's too
 float to_float32(const char* function, const char* name, nb::handle value);  // what is finite has to stay so

@@ -41,6 +41,7 @@ Array checked_addend(const char* function, const Addend& addend, float beta, con
                        ", which was not given");
   }
   Array c(addend.object, addend.name, Array::read, location);
+  c.convert();
   if (!c.broadcast_to(shape))
     throw InvalidValue(std::string(function) + ": " + addend.name + " has shape " + to_string(c.shape()) +
                        ", which cannot be broadcast to that of the result, " + to_string(shape));
@@ -103,6 +104,12 @@ Problem<TransposeArgs> transpose_problem(const char* function, const Array& a) {
   problem.shape.push_back(da.cols);
   problem.shape.push_back(da.rows);
   return problem;
+}
+
+void set_addend(Problem<SgemmArgs>& problem, const Array& addend) {
+  const MatrixDims dims(addend, false);
+  problem.args.addend = {addend.data(), dims.rs, dims.cs};
+  problem.batch.add(addend);
 }
 
 void set_result(SgemmArgs& args, const Array& result) {

@@ -40,12 +40,14 @@ Problem<SgemvArgs> gemv_problem(const char* function, const Array& a, const Arra
 Problem<SgemvArgs> dot_problem(const char* function, const Array& a, const Array& b);
 Problem<TransposeArgs> transpose_problem(const char* function, const Array& a);
 
+// An addend of the result's shape that is not loaded into the result. To be set before the result is.
+void set_addend(Problem<SgemmArgs>& problem, const Array& addend);
 // The result's view, for the first problem of the batch.
 void set_result(SgemmArgs& args, const Array& result);
 void set_result(SgemvArgs& args, const Array& result);
 void set_result(TransposeArgs& args, const Array& result);
 
-// Moves a problem to its place in the batch: one offset and one batch stride for each operand, the result last.
+// Moves a problem to its place in the batch: one offset and one batch stride for each of for_each_operand.
 template <class Args>
 void move_operands(Args& args, const int64_t* offsets, const int64_t* strides) {
   for_each_operand(args, [&](auto& view) { view.data += *offsets++, view.bs = *strides++; });

@@ -2,7 +2,7 @@
  *
  * Matrices are row-major: element (i, j) of a matrix `a` with leading dimension `lda` is a[i * lda + j], with
  * lda >= columns and `a` aligned to 4 bytes; a flag `trans_a` of 1 makes the operand the transpose of what is stored;
- * nothing is copied.
+ * nothing is copied. docs/column_major.md says what a caller passes whose matrices are column-major.
  *
  * Every function returns fl_status and leaves the process alone: no printing, no abort, no exception. After a failure
  * fl_last_error() says what was given and what is wanted, and the operands are untouched if it is FL_INVALID_VALUE.
@@ -14,6 +14,12 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* Of this header, the one place where the version stands; fl_version() is that of the library that is loaded. */
+#define FL_VERSION_MAJOR 0
+#define FL_VERSION_MINOR 1
+#define FL_VERSION_PATCH 0
+#define FL_VERSION_NUMBER (FL_VERSION_MAJOR * 10000 + FL_VERSION_MINOR * 100 + FL_VERSION_PATCH)
 
 #if defined(__GNUC__)
 #define FL_API __attribute__((visibility("default")))
@@ -48,7 +54,8 @@ typedef struct fl_options {
   size_t struct_size;     /* sizeof(fl_options) */
   const char* kernel;     /* a name from fl_kernel_at(); NULL: the fastest for this call */
   fl_precision precision; /* matters on a GPU; the CPU meets both. fl_sgemm only */
-  const char* device;     /* "auto", "cpu", "cuda", "cuda:1"; NULL: "auto", the faster one, transfers included */
+  const char* device;     /* "auto", "cpu", "cuda", "cuda:1"; NULL: "auto", the faster one, transfers included. Host
+                             memory: also "cuda:all" or "cuda:0,cuda:2", GPUs of one kind that share the call */
   void* stream;           /* cudaStream_t. NULL: one of the library's own, or the default stream if device_memory */
   int device_memory;      /* 1: all pointers are memory of `device` ("auto" is "cuda:0") and the call returns once it is
                              queued on `stream`. 0: host memory, and the call returns with the result in place */
@@ -78,6 +85,39 @@ FL_API fl_status fl_sgemv(int trans, int64_t m, int64_t n, float alpha, const fl
 FL_API fl_status fl_transpose(int64_t m, int64_t n, const float* a, int64_t lda, float* b, int64_t ldb,
                               const fl_options* options);
 
+/* ---- plans: a call that is decided once and executed many times. The kernel, its workspace and, on a GPU, a CUDA
+ * graph of the call are kept; results are those of the call itself. Threads may share a plan: they take turns. */
+typedef struct fl_plan fl_plan;
+typedef enum fl_operand { FL_NO_OPERAND = 0, FL_OPERAND_A = 1, FL_OPERAND_B = 2 } fl_operand;
+
+/* Makes a plan for the arguments of fl_sgemm_batched_strided(); batch is 1 and strides are 0 for those of fl_sgemm().
+ * Nothing is computed. `constant` names an operand whose values stay the same, so that what a kernel makes of it may be
+ * kept. On failure *plan is NULL. The strings of `options` need not outlive this call. */
+FL_API fl_status fl_plan_sgemm(fl_plan** plan, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha,
+                               const float* a, int64_t lda, int64_t stride_a, const float* b, int64_t ldb,
+                               int64_t stride_b, float beta, float* c, int64_t ldc, int64_t stride_c, int64_t batch,
+                               fl_operand constant, const fl_options* options);
+FL_API fl_status fl_plan_sgemv(fl_plan** plan, int trans, int64_t m, int64_t n, float alpha, const float* a,
+                               int64_t lda, const float* x, int64_t incx, float beta, float* y, int64_t incy,
+                               const fl_options* options);
+/* Computes, on `stream` or, if that is NULL, where fl_options said. It returns when the call itself would. */
+FL_API fl_status fl_plan_execute(fl_plan* plan, void* stream);
+/* Other addresses for the operands, a, b and c or a, x and y; NULL leaves one as it is. A constant operand that is
+ * given, at whatever address, has new values. */
+FL_API fl_status fl_plan_reset_operands(fl_plan* plan, const float* a, const float* b, float* c);
+
+typedef struct fl_plan_info {
+  size_t struct_size;     /* sizeof(fl_plan_info) */
+  const char* kernel;     /* its name; "" where nothing is computed. It lives as long as the library */
+  int device;             /* the ordinal of a CUDA device, or -1 for the CPU */
+  size_t workspace_bytes; /* memory that the plan keeps on its device */
+} fl_plan_info;
+#define FL_PLAN_INFO_INIT {sizeof(fl_plan_info), NULL, 0, 0}
+FL_API fl_status fl_plan_get_info(fl_plan* plan, fl_plan_info* info);
+/* NULL is allowed. Not while another thread uses the plan. */
+FL_API void fl_plan_free(fl_plan* plan);
+
+/* ---- what there is */
 typedef enum fl_op { FL_SGEMM = 0, FL_SGEMV = 1, FL_TRANSPOSE = 2 } fl_op;
 
 /* One row of the kernel table. All strings live as long as the library. Start from FL_KERNEL_INFO_INIT. */
@@ -89,8 +129,18 @@ typedef struct fl_kernel_info {
   int available;      /* 1 if this machine and this build have it */
   const char* reason; /* why not; "" if available */
   const char* blurb;  /* one line of text */
+  const char* passed_over;          /* why it is chosen by its name alone where it is available; "" if it is not so */
+  int strict;                       /* 1: it serves FL_STRICT, the others FL_ACCURATE alone */
+  int ladder;                       /* 1: a step of the course on kernels, there to be read */
+  int tile_rows, tile_cols;         /* of the result, for a block; 0 if that is not fixed */
+  const char* terms;                /* what it multiplies in place of float32: "fp16x2", "bf16x6" or "" */
+  int split_k, cluster_k, stream_k; /* 1: blocks may take ranges of k; share them in a cluster; share out tiles */
+  int tma;                          /* 1: the tensor memory accelerator moves operands or results where it can */
+  const char* measured_on;          /* the chips its cost was fitted to, "h200" or "zen4,zen5"; "" if there is none */
+  int addend;                       /* 1: it reads what beta multiplies where it lies, 0: that is copied to C first */
 } fl_kernel_info;
-#define FL_KERNEL_INFO_INIT {sizeof(fl_kernel_info), NULL, NULL, NULL, 0, NULL, NULL}
+#define FL_KERNEL_INFO_INIT \
+  {sizeof(fl_kernel_info), NULL, NULL, NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0, 0, 0, NULL, 0}
 
 /* The number of kernels of one operation; -1 if there is no such operation. */
 FL_API int fl_kernel_count(fl_op op);
@@ -102,10 +152,50 @@ FL_API fl_status fl_kernel_at(fl_op op, int index, fl_kernel_info* info);
  * one that cannot be used is FL_INVALID_VALUE and changes nothing. */
 FL_API fl_status fl_load_tuning(const char* path);
 
+/* Calls `write` with a line of text: the kernel chosen for each new shape and why not the others, which calls go to a
+ * GPU in parts, and environment variables that mean nothing. A line is said once, from the thread of its call, which
+ * goes on when `write` returns; it must not throw, nor use the plan that is being made. NULL ends it: calls that have
+ * begun may still write. */
+typedef void (*fl_log_function)(const char* line, void* user);
+FL_API fl_status fl_set_log(fl_log_function write, void* user);
+
 FL_API const char* fl_version(void);        /* "major.minor.patch" */
 FL_API int fl_cuda_device_count(void);      /* 0 is a normal state; creates no CUDA context */
 FL_API int fl_get_num_threads(void);        /* the most CPU threads a call uses */
 FL_API fl_status fl_set_num_threads(int n); /* n >= 1, for the whole process */
+FL_API int fl_max_threads(void);            /* what affinity and cgroup allow */
+
+/* ---- memory. `device` is the ordinal of a CUDA device. */
+typedef struct fl_memory_info {
+  size_t struct_size; /* sizeof(fl_memory_info) */
+  size_t used;        /* bytes in live buffers of the library on the device */
+  size_t reserved;    /* that its pool holds there */
+  size_t limit;       /* of fl_set_memory_limit(); 0: none */
+  size_t free, total; /* of the device, as the driver reports */
+  size_t pinned;      /* staging memory on the host */
+  size_t results;     /* freed results on the host that are kept for later ones: of the Python package */
+} fl_memory_info;
+#define FL_MEMORY_INFO_INIT {sizeof(fl_memory_info), 0, 0, 0, 0, 0, 0, 0}
+FL_API fl_status fl_get_memory_info(int device, fl_memory_info* info);
+/* The most device memory of the library; 0 removes the limit. Calls on host memory that need more are computed part by
+ * part, others are FL_OUT_OF_MEMORY. */
+FL_API fl_status fl_set_memory_limit(int device, size_t bytes);
+/* Gives back what is kept for later calls, on the device and on the host. */
+FL_API fl_status fl_trim(int device);
+
+/* Device memory of the library's pool, for programs without a CUDA toolkit; others may have theirs from anywhere.
+ * Copies are made in the order of fl_own_stream() and are done on return. */
+typedef struct fl_buffer fl_buffer;
+FL_API fl_status fl_buffer_create(fl_buffer** buffer, int device, size_t bytes); /* on failure *buffer is NULL */
+FL_API float* fl_buffer_data(const fl_buffer* buffer);
+FL_API fl_status fl_buffer_upload(fl_buffer* buffer, size_t offset, const void* host, size_t bytes);
+FL_API fl_status fl_buffer_download(const fl_buffer* buffer, size_t offset, void* host, size_t bytes);
+FL_API void fl_buffer_free(fl_buffer* buffer); /* NULL is allowed */
+
+/* The library's own stream of a device, for fl_options.stream. */
+FL_API fl_status fl_own_stream(int device, void** stream);
+/* What is queued on `later` from now on waits for what is on `earlier` now. */
+FL_API fl_status fl_order_after(int device, void* later, void* earlier);
 
 #ifdef __cplusplus
 }

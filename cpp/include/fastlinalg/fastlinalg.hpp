@@ -11,7 +11,9 @@
 
 #include <fastlinalg/fastlinalg.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -43,15 +45,28 @@ enum class precision { accurate = FL_ACCURATE, strict = FL_STRICT };
 struct options {
   std::string kernel = {};  // empty: the fastest for this call
   fastlinalg::precision precision = fastlinalg::precision::accurate;
-  std::string device = "auto";  // or "cpu", "cuda", "cuda:1"
+  std::string device = "auto";  // or "cpu", "cuda", "cuda:1", "cuda:all", "cuda:0,cuda:2"
   void* stream = nullptr;       // cudaStream_t
   bool device_memory = false;   // pointers are memory of `device`; the call returns once it is queued on `stream`
+};
+
+enum class operand { none = FL_NO_OPERAND, a = FL_OPERAND_A, b = FL_OPERAND_B };
+
+// What a kernel is, besides what it computes: the fields of fl_kernel_info.
+struct traits {
+  bool strict, ladder;
+  int tile_rows, tile_cols;
+  std::string terms;
+  bool split_k, cluster_k, stream_k, tma;
+  std::string measured_on;
+  bool addend;
 };
 
 struct kernel {
   std::string name, device, needs;
   bool available;
-  std::string reason, blurb;
+  std::string reason, blurb, passed_over;
+  fastlinalg::traits traits;
 };
 
 namespace detail {
@@ -108,13 +123,110 @@ inline void transpose(std::int64_t m, std::int64_t n, const float* a, std::int64
   detail::check(fl_transpose(m, n, a, lda, b, ldb, &c_options));
 }
 
+// A call that is decided once and executed many times; threads that share one take turns. Operands are those that it
+// was made for, or that reset_operands() has named since.
+class plan {
+ public:
+  static plan sgemm(bool trans_a, bool trans_b, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
+                    const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c,
+                    std::int64_t ldc, const options& opts = {}, operand constant = operand::none) {
+    return sgemm_batched_strided(trans_a, trans_b, m, n, k, alpha, a, lda, 0, b, ldb, 0, beta, c, ldc, 0, 1, opts,
+                                 constant);
+  }
+  static plan sgemm_batched_strided(bool trans_a, bool trans_b, std::int64_t m, std::int64_t n, std::int64_t k,
+                                    float alpha, const float* a, std::int64_t lda, std::int64_t stride_a,
+                                    const float* b, std::int64_t ldb, std::int64_t stride_b, float beta, float* c,
+                                    std::int64_t ldc, std::int64_t stride_c, std::int64_t batch,
+                                    const options& opts = {}, operand constant = operand::none) {
+    const fl_options c_options = detail::to_c(opts);
+    fl_plan* made = nullptr;
+    detail::check(fl_plan_sgemm(&made, trans_a, trans_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c,
+                                ldc, stride_c, batch, static_cast<fl_operand>(constant), &c_options));
+    return plan(made);
+  }
+  static plan sgemv(bool trans, std::int64_t m, std::int64_t n, float alpha, const float* a, std::int64_t lda,
+                    const float* x, std::int64_t incx, float beta, float* y, std::int64_t incy,
+                    const options& opts = {}) {
+    const fl_options c_options = detail::to_c(opts);
+    fl_plan* made = nullptr;
+    detail::check(fl_plan_sgemv(&made, trans, m, n, alpha, a, lda, x, incx, beta, y, incy, &c_options));
+    return plan(made);
+  }
+
+  void execute(void* stream = nullptr) { detail::check(fl_plan_execute(plan_.get(), stream)); }
+  // nullptr leaves an operand as it is; a constant one that is given has new values.
+  void reset_operands(const float* a, const float* b, float* c) {
+    detail::check(fl_plan_reset_operands(plan_.get(), a, b, c));
+  }
+  std::string kernel() const { return info().kernel; }
+  int device() const { return info().device; }  // a CUDA device's ordinal, or -1 for the CPU
+  std::size_t workspace_bytes() const { return info().workspace_bytes; }
+
+ private:
+  struct free_plan {
+    void operator()(fl_plan* p) const noexcept { fl_plan_free(p); }
+  };
+  explicit plan(fl_plan* made) : plan_(made) {}
+  fl_plan_info info() const {
+    fl_plan_info now = FL_PLAN_INFO_INIT;
+    detail::check(fl_plan_get_info(plan_.get(), &now));
+    return now;
+  }
+
+  std::unique_ptr<fl_plan, free_plan> plan_;
+};
+
+// Device memory of the library's pool. Copies are done on return.
+class device_buffer {
+ public:
+  explicit device_buffer(std::size_t bytes, int device = 0) {
+    fl_buffer* made = nullptr;
+    detail::check(fl_buffer_create(&made, device, bytes));
+    buffer_.reset(made);
+  }
+  float* data() const noexcept { return fl_buffer_data(buffer_.get()); }
+  void upload(const void* host, std::size_t bytes, std::size_t offset = 0) {
+    detail::check(fl_buffer_upload(buffer_.get(), offset, host, bytes));
+  }
+  void download(void* host, std::size_t bytes, std::size_t offset = 0) const {
+    detail::check(fl_buffer_download(buffer_.get(), offset, host, bytes));
+  }
+
+ private:
+  struct free_buffer {
+    void operator()(fl_buffer* p) const noexcept { fl_buffer_free(p); }
+  };
+  std::unique_ptr<fl_buffer, free_buffer> buffer_;
+};
+
+inline void* own_stream(int device = 0) {
+  void* stream = nullptr;
+  detail::check(fl_own_stream(device, &stream));
+  return stream;
+}
+inline void order_after(int device, void* later, void* earlier) {
+  detail::check(fl_order_after(device, later, earlier));
+}
+
+inline fl_memory_info memory_info(int device = 0) {
+  fl_memory_info now = FL_MEMORY_INFO_INIT;
+  detail::check(fl_get_memory_info(device, &now));
+  return now;
+}
+inline void set_memory_limit(std::size_t bytes, int device = 0) { detail::check(fl_set_memory_limit(device, bytes)); }
+inline void trim(int device = 0) { detail::check(fl_trim(device)); }
+
 // Every kernel of one operation, also those that cannot run here.
 inline std::vector<kernel> kernels(fl_op op) {
   std::vector<kernel> rows;
   for (int i = 0, count = fl_kernel_count(op); i < count; ++i) {
     fl_kernel_info info = FL_KERNEL_INFO_INIT;
     detail::check(fl_kernel_at(op, i, &info));
-    rows.push_back({info.name, info.device, info.needs, info.available != 0, info.reason, info.blurb});
+    const traits what{info.strict != 0, info.ladder != 0,  info.tile_rows,      info.tile_cols,
+                      info.terms,       info.split_k != 0, info.cluster_k != 0, info.stream_k != 0,
+                      info.tma != 0,    info.measured_on,  info.addend != 0};
+    rows.push_back(
+        {info.name, info.device, info.needs, info.available != 0, info.reason, info.blurb, info.passed_over, what});
   }
   return rows;
 }
@@ -128,6 +240,21 @@ inline std::string version() { return fl_version(); }
 inline int cuda_device_count() { return fl_cuda_device_count(); }
 inline int get_num_threads() { return fl_get_num_threads(); }
 inline void set_num_threads(int n) { detail::check(fl_set_num_threads(n)); }
+inline int max_threads() { return fl_max_threads(); }
+
+// So many threads for the calls of the process, while it lives.
+class num_threads {
+ public:
+  explicit num_threads(int n) : before_(get_num_threads()) { set_num_threads(n); }
+  ~num_threads() { fl_set_num_threads(before_); }
+  num_threads(const num_threads&) = delete;
+  num_threads& operator=(const num_threads&) = delete;
+
+ private:
+  int before_;
+};
+
+inline void set_log(fl_log_function write, void* user = nullptr) { detail::check(fl_set_log(write, user)); }
 
 }  // namespace fastlinalg
 

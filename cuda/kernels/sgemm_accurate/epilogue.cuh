@@ -2,7 +2,7 @@
 // and of B, and by alpha.
 //
 // StagedEpilogue puts them into a box of 16 rows by 32 columns in shared memory; from there they go to C by TMA store
-// or by ordinary stores. With beta the old values of C are read into the same box one box ahead. The direct store, from
+// or by ordinary stores. With beta the addend is read into the same box one box ahead. The direct store, from
 // registers, is that of single_tile_product.cuh.
 #pragma once
 
@@ -14,11 +14,28 @@ namespace fl {
 // Swizzled as tensor maps do: 16-byte parts of a row change places with the row's number.
 constexpr int BOX_BYTES = 16 * 32 * 4;
 
+// What beta multiplies, any strided view: C itself, another matrix, a row or a column for all.
+struct AddendView {
+  const float* data;
+  int64_t rs, cs;
+  bool by16;  // its rows are contiguous and start at multiples of 16 bytes
+
+  __device__ __forceinline__ const float* at(int row, int col) const { return data + row * rs + col * cs; }
+  // Four neighbours of a row, of which `exist` exist.
+  __device__ __forceinline__ float4 four(int row, int col, int exist) const {
+    const float* const from = at(row, col);
+    if (by16 && exist >= 4) return *reinterpret_cast<const float4*>(from);
+    return {exist > 0 ? from[0] : 0.0f, exist > 1 ? from[cs] : 0.0f, exist > 2 ? from[2 * cs] : 0.0f,
+            exist > 3 ? from[3 * cs] : 0.0f};
+  }
+};
+
 // What all of them have to know.
 struct AccurateEpilogue {
   const int *a_exponents, *b_exponents;
   float* c;
   int64_t ldc;
+  AddendView addend;
   int m, n;
   float alpha, beta;
   // Whether the operands stay in L2 if C leaves first: 51.9 us for 53.1 at 2048, 32.4 for 33.3 at 1536, none from 3072.
@@ -40,9 +57,9 @@ __device__ __forceinline__ float scale_wide(float x, int e) {
 
 // How C is written, known when the kernel is compiled: what one kernel has of code counts, because each block runs the
 // part that stores only once per tile and fetches it anew (a quarter of the samples at 2048 with all in one kernel).
-//   tma        the tensor memory accelerator stores boxes; C is aligned and not read
-//   tma_blend  the same, and C is read
-//   direct     ordinary stores for any C, which may be read
+//   tma        the tensor memory accelerator stores boxes; C is aligned, and there is no addend
+//   tma_blend  the same with an addend, by 16 bytes
+//   direct     ordinary stores for any C, and any addend
 enum class Store { tma, tma_blend, direct };
 
 // Of one warp, which has two boxes and uses them alternately.
@@ -65,10 +82,11 @@ struct StagedEpilogue {
   template <int WAVES, int COLS>
   __device__ __forceinline__ void begin_tile(int row0, int col0) {
     if (!reads()) return;
-    for (int line = threadIdx.x % 32; line < 16 * WAVES * COLS / 32; line += 32) {
-      const int row = row0 + line % 16 + line / 16 % WAVES * 64, col = col0 + line / (16 * WAVES) * 32;
-      if (row < out.m && col < out.n) ptx::prefetch_l2(out.c + row * out.ldc + col);
-    }
+    if (out.addend.rs != 0)
+      for (int line = threadIdx.x % 32; line < 16 * WAVES * COLS / 32; line += 32) {
+        const int row = row0 + line % 16 + line / 16 % WAVES * 64, col = col0 + line / (16 * WAVES) * 32;
+        if (row < out.m && col < out.n) ptx::prefetch_l2(out.addend.at(row, col));
+      }
     read_ahead(row0, col0);
   }
 
@@ -143,7 +161,7 @@ struct StagedEpilogue {
     if (TMA && !fresh && threadIdx.x % 32 == 0) ptx::wait_boxes_read<1>();
     __syncwarp();
   }
-  // What is outside of C is not read; what takes its place goes nowhere.
+  // What is outside of the addend is not read; what takes its place goes nowhere.
   __device__ __forceinline__ void read_ahead(int row0, int col0) const {
     wait_for_box();
     const int lane = threadIdx.x % 32;
@@ -153,13 +171,13 @@ struct StagedEpilogue {
       for (int i = 0; i < 4; ++i) {
         const int r = i * 4 + lane / 8, row = row0 + r, col = col0 + lane % 8 * 4;
         if (row < out.m && col < out.n)
-          ptx::copy_async16(to + r * 128 + ((lane % 8 ^ r % 8) << 4), out.c + row * out.ldc + col);
+          ptx::copy_async16(to + r * 128 + ((lane % 8 ^ r % 8) << 4), out.addend.at(row, col));
       }
     } else {
 #pragma unroll 1  // sixteen addresses at once do not fit the registers
       for (int r = 0; r < 16; ++r)
         if (row0 + r < out.m && col0 + lane < out.n)
-          ptx::copy_async4(to + place_in_box(r, lane), out.c + (row0 + r) * out.ldc + col0 + lane);
+          ptx::copy_async4(to + place_in_box(r, lane), out.addend.at(row0 + r, col0 + lane));
     }
     ptx::commit_copies();
   }
@@ -198,12 +216,7 @@ struct StagedEpilogue {
   }
 };
 
-// Four neighbours of a row of C of which `exist` exist, to or from memory.
-__device__ __forceinline__ float4 read_vector(const float* from, bool vector, int exist) {
-  if (vector && exist >= 4) return *reinterpret_cast<const float4*>(from);
-  return {exist > 0 ? from[0] : 0.0f, exist > 1 ? from[1] : 0.0f, exist > 2 ? from[2] : 0.0f,
-          exist > 3 ? from[3] : 0.0f};
-}
+// Four neighbours of a row of C of which `exist` exist.
 __device__ __forceinline__ void write_vector(float* to, float4 x, bool vector, int exist) {
   if (vector && exist >= 4) {
     *reinterpret_cast<float4*>(to) = x;

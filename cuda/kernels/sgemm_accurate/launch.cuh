@@ -23,6 +23,7 @@ inline SgemmArgs problem_of(const SgemmArgs& p, int64_t i) {
   SgemmArgs one = p;
   one.batch = 1;
   one.a.data += i * p.a.bs, one.b.data += i * p.b.bs, one.c.data += i * p.c.bs;
+  if (p.addend.data) one.addend.data += i * p.addend.bs;
   return one;
 }
 
@@ -168,7 +169,8 @@ int resident_clusters(Kernel kernel, int sm_count) {
 }
 
 template <class T, Store STORE>
-void launch_tiles(ProductPlan plan, const CUtensorMap& map, const Context& ctx) {
+void launch_tiles(PersistentPlan both, const CUtensorMap& map, const Context& ctx) {
+  ProductPlan& plan = both.product;
   constexpr auto kernel = persistent_product_kernel<T, STORE>;
   bool for_sm90 = false;  // before it is asked how many clusters run at a time
   if (prepare_kernel<kernel>(for_sm90, T::SHARED_BYTES) != cudaSuccess) return;
@@ -177,7 +179,7 @@ void launch_tiles(ProductPlan plan, const CUtensorMap& map, const Context& ctx) 
   plan.band = plan.out.n >= 8192 && plan.k_blocks <= 32 ? 11 : 8;
   const int64_t tiles = int64_t{plan.tile_rows} * plan.tile_cols, clusters = resident_clusters<T>(kernel, ctx.sm_count);
   const auto blocks = static_cast<unsigned>((tiles < clusters ? tiles : clusters) * T::CLUSTER);
-  launch_kernel<kernel>({blocks, T::THREADS, T::SHARED_BYTES, T::CLUSTER}, ctx, plan, map);
+  launch_kernel<kernel>({blocks, T::THREADS, T::SHARED_BYTES, T::CLUSTER}, ctx, both, map);
 }
 
 inline RangeCheck range_check_of(const SgemmArgs& p, const ProductOperands& at, const RangeBound& bound,
@@ -187,9 +189,9 @@ inline RangeCheck range_check_of(const SgemmArgs& p, const ProductOperands& at, 
 }
 
 inline AccurateEpilogue epilogue_of(const SgemmArgs& p, const ProductOperands& at) {
-  return {at.a.exponents, at.b.exponents, p.c.data,
-          p.c.rs,         int(p.m),       int(p.n),
-          p.alpha,        p.beta,         p.m * p.n <= int64_t{1} << 22};
+  const ConstMatrix addend = addend_of(p);
+  return {at.a.exponents, at.b.exponents, p.c.data, p.c.rs, {addend.data, addend.rs, addend.cs, allows_vectors(addend)},
+          int(p.m),       int(p.n),       p.alpha,  p.beta, p.m * p.n <= int64_t{1} << 22};
 }
 
 inline ProductPlan product_plan(const SgemmArgs& p, const ProductOperands& at, const RangeBound& bound,
@@ -198,17 +200,21 @@ inline ProductPlan product_plan(const SgemmArgs& p, const ProductOperands& at, c
           epilogue_of(p, at)};
 }
 
+// `last`: these terms have no other fallback than float32. Returns whether that is inside.
 template <class T>
-void launch_product(const SgemmArgs& p, const ProductOperands& at, const RangeBound& bound, const unsigned* previous,
-                    unsigned* status, const Context& ctx) {
-  const ProductPlan product = product_plan(p, at, bound, previous, status);
+bool launch_product(const SgemmArgs& p, const ProductOperands& at, const RangeBound& bound, const unsigned* previous,
+                    unsigned* status, bool last, const Context& ctx) {
+  const bool falls_back = last && T::FALLS_BACK;
+  const PersistentPlan product{product_plan(p, at, bound, previous, status), Fallback(p, falls_back)};
   CUtensorMap map{};
-  if (!c_tensor_map(map, p)) launch_tiles<T, Store::direct>(product, map, ctx);
+  if (!c_tensor_map(map, p) || (p.beta != 0.0f && !product.product.out.addend.by16))
+    launch_tiles<T, Store::direct>(product, map, ctx);
   else if (p.beta != 0.0f) launch_tiles<T, Store::tma_blend>(product, map, ctx);
   else launch_tiles<T, Store::tma>(product, map, ctx);
+  return falls_back;
 }
 
-// One tile for each cluster. `falls_back`: with the float32 fallback inside, for terms that are rejected. Returns that.
+// One tile for each cluster.
 template <class T>
 bool launch_single(const SgemmArgs& p, const ProductOperands& at, const RangeBound& bound, const unsigned* previous,
                    unsigned* status, bool falls_back, const Context& ctx) {

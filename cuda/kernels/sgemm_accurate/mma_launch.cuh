@@ -9,7 +9,7 @@ namespace fl {
 template <class T>
 constexpr bool is_planned_as(const MmaTileShape& shape) {
   return T::BM == shape.rows && T::BN == shape.cols && T::K_GROUPS == shape.k_parts && T::BK == shape.promoted_k &&
-         ceil_div(T::SHARED_BYTES, 1024) == shape.shared_kib;
+         (T::K_GROUPS > 1 || T::PERSISTENT != shape.single) && ceil_div(T::SHARED_BYTES, 1024) == shape.shared_kib;
 }
 
 // What all tiles of a product have in common. `last`: these terms have no other fallback than float32.
@@ -36,12 +36,7 @@ bool launch_mma_tile(const MmaLaunch& launch, const AccurateSplitK& split_k = {}
                         aligned<4>(p.c.data, p.c.rs),
                         range_check_of(p, launch.at, launch.bound, launch.previous, launch.status),
                         epilogue_of(p, launch.at),
-                        falls_back,
-                        p.a.cs != 1,
-                        p.b.cs != 1,
-                        aligned<4>(p.a.data, ld(p.a)) && aligned<4>(p.b.data, ld(p.b)),
-                        TileGrid(p.m, p.n, 1, FALLBACK_BM, FALLBACK_BM),
-                        p,
+                        Fallback(p, falls_back),
                         {launch.at.sums, split_k.count, split_k.ld, split_k.rows * split_k.ld}};
   const int64_t units = int64_t{product.tile_rows} * product.tile_cols * split_k.count,
                 most = T::PERSISTENT ? int64_t{T::RESIDENT} * launch.ctx.sm_count : units;

@@ -26,7 +26,7 @@ namespace fl {
 // groups share the k of a tile: each takes every K_GROUPS-th 32 k, in stages of its own.
 // Without INSTRUCTIONS_OF_80 instructions take 8 k, and copies go by way of registers.
 template <class S_, int BK_, int MT_, int NT_, int WARP_ROWS_, int WARP_COLS_, int K_GROUPS_, int STAGES_,
-          int RESIDENT_, bool INSTRUCTIONS_OF_80_ = true>
+          int RESIDENT_, bool INSTRUCTIONS_OF_80_ = true, bool PERSISTENT_ = K_GROUPS_ == 1>
 struct MmaTile {
   using S = S_;
   static constexpr bool INSTRUCTIONS_OF_80 = INSTRUCTIONS_OF_80_;
@@ -34,7 +34,7 @@ struct MmaTile {
   static constexpr int STAGES = STAGES_, RESIDENT = RESIDENT_, BK = BK_;
   static constexpr int BM = 16 * MT * WARP_ROWS, BN = 8 * NT * WARP_COLS;
   static constexpr int GROUP_THREADS = 32 * WARP_ROWS * WARP_COLS, THREADS = GROUP_THREADS * K_GROUPS;
-  static constexpr bool PERSISTENT = K_GROUPS == 1;
+  static constexpr bool PERSISTENT = PERSISTENT_;
   static constexpr int A_TERM_BYTES = BM * BK * 2, B_TERM_BYTES = BN * BK * 2,
                        STAGE_BYTES = S::COUNT * (A_TERM_BYTES + B_TERM_BYTES), GROUP_BYTES = STAGES * STAGE_BYTES;
   static constexpr int SUM_BYTES = K_GROUPS == 1 ? 0 : K_GROUPS * BM * BN * 4;  // where the stages were
@@ -51,6 +51,7 @@ struct MmaTile {
   static_assert(GROUP_THREADS * 4 >= BM + BN, "a thread copies four exponents");
   static_assert(STAGES * K_GROUPS <= TERMS_SMALLEST_K / BK, "the copies that are ahead would leave the first tile");
   static_assert(INSTRUCTIONS_OF_80 || PERSISTENT);
+  static_assert(!PERSISTENT || K_GROUPS == 1);
 };
 
 struct MmaPlan {
@@ -59,10 +60,7 @@ struct MmaPlan {
   bool by16;  // C takes 16-byte accesses
   RangeCheck check;
   AccurateEpilogue out;
-  // The float32 fallback, if it is this kernel that falls back: whether A and B are transposed, and aligned.
-  bool falls_back, ta, tb, operands_by16;
-  TileGrid fallback_grid;
-  SgemmArgs args;
+  Fallback fallback;
   SplitKSums to;  // of more than one part: where their sums go in place of C
 };
 
@@ -277,18 +275,13 @@ __device__ __forceinline__ void store_any(const MmaPlan& plan, int row, int col,
   const int exist = row < out.m ? out.n - col : 0;
   const float x[4] = {scale_wide(sum.x, -down - back.x) * out.alpha, scale_wide(sum.y, -down - back.y) * out.alpha,
                       scale_wide(sum.z, -down - back.z) * out.alpha, scale_wide(sum.w, -down - back.w) * out.alpha};
-  float* const c = out.c + row * out.ldc + col;
-  if (plan.by16 && exist >= 4) {
-    float4 old{};
-    if (out.beta != 0.0f) old = *reinterpret_cast<const float4*>(c);
-    *reinterpret_cast<float4*>(c) = out.beta != 0.0f ? float4{fmaf(out.beta, old.x, x[0]), fmaf(out.beta, old.y, x[1]),
-                                                              fmaf(out.beta, old.z, x[2]), fmaf(out.beta, old.w, x[3])}
-                                                     : float4{x[0], x[1], x[2], x[3]};
-    return;
+  float4 result{x[0], x[1], x[2], x[3]};
+  if (out.beta != 0.0f) {
+    const float4 old = out.addend.four(row, col, exist);
+    result = {fmaf(out.beta, old.x, x[0]), fmaf(out.beta, old.y, x[1]), fmaf(out.beta, old.z, x[2]),
+              fmaf(out.beta, old.w, x[3])};
   }
-#pragma unroll
-  for (int j = 0; j < 4; ++j)
-    if (j < exist) c[j] = out.beta != 0.0f ? fmaf(out.beta, c[j], x[j]) : x[j];
+  write_vector(out.c + row * out.ldc + col, result, plan.by16, exist);
 }
 
 // Where the sums of a thread lie in its tile: vector v of four neighbours of a row. Rows in eights, columns in fours
@@ -443,26 +436,14 @@ __device__ __forceinline__ void multiply_tiles(const MmaPlan& plan, MmaProducer<
       stage = next;
     }
     const MmaTileOrigin corner = rasterize<T>(plan, unit.tile);
-    if constexpr (!T::PERSISTENT) return store_groups<T>(plan, sums, corner, memory, status & STATUS_WIDE);
+    if constexpr (T::K_GROUPS > 1) return store_groups<T>(plan, sums, corner, memory, status & STATUS_WIDE);
     else if constexpr (SPLIT_K) store_part<T>(plan, sums, corner, unit.part);
     else
       store_vectors<T, MmaVectors<T>::COUNT>(
           plan, corner, reinterpret_cast<const int*>(memory + T::EXPONENTS + buffer * T::EXPONENT_BYTES),
           status & STATUS_WIDE, [](int i) { return i; }, [&](int i) { return MmaVectors<T>::of(sums, i); });
+    if constexpr (!T::PERSISTENT) return;
   }
-}
-
-// The float32 fallback in this kernel: a launch of its own takes 2 us where none may start early.
-__device__ __forceinline__ void fall_back(const MmaPlan& plan, char* memory) {
-  __syncthreads();
-  FallbackTiles& shared = *reinterpret_cast<FallbackTiles*>(memory);
-  const auto all_tiles = [&](auto TA, auto TB) {
-    for (unsigned tile = blockIdx.x; tile < plan.fallback_grid.total; tile += gridDim.x)
-      fallback_tile<TA, TB>(plan.args, block_tile<FALLBACK_BM, FALLBACK_BM>(plan.args, plan.fallback_grid, tile),
-                            plan.operands_by16, shared);
-  };
-  if (plan.ta) plan.tb ? all_tiles(std::true_type{}, std::true_type{}) : all_tiles(std::true_type{}, std::false_type{});
-  else plan.tb ? all_tiles(std::false_type{}, std::true_type{}) : all_tiles(std::false_type{}, std::false_type{});
 }
 
 template <class T, bool SPLIT_K>
@@ -473,7 +454,7 @@ __device__ __forceinline__ void multiply_terms_of(const MmaPlan& plan, char* mem
   pdl_wait();
   if (!terms_wanted(plan.check)) {
     if constexpr (T::FALLS_BACK)
-      if (plan.falls_back && *plan.check.previous & STATUS_REJECTED) fall_back(plan, memory);
+      if (plan.fallback.wanted && *plan.check.previous & STATUS_REJECTED) fall_back(plan.fallback, memory);
     return;
   }
 
@@ -493,8 +474,11 @@ __device__ __forceinline__ void multiply_terms_of(const MmaPlan& plan, char* mem
   }
   if (!(status & STATUS_REJECTED)) multiply_tiles<T, SPLIT_K>(plan, producer, memory);
   wait_fills<T, 0>();
-  if constexpr (T::FALLS_BACK)
-    if (status & STATUS_REJECTED && plan.falls_back) fall_back(plan, memory);
+  if constexpr (T::FALLS_BACK) {
+    if (!(status & STATUS_REJECTED) || !plan.fallback.wanted) return;
+    __syncthreads();
+    fall_back(plan.fallback, memory);
+  }
 }
 
 template <class T, bool SPLIT_K = false>

@@ -9,6 +9,9 @@
 // its last ones. The temporary accumulator also hides the epilogue: finished rows are scaled back and stored while the
 // tensor cores work on the rows of the next tile. A cluster of two blocks shares the tile of A (3 % at 8192).
 //
+// The float32 fallback for terms that are rejected runs in some of these kernels: 48.8 us for 50.2 at 2048 with a
+// launch of its own, but 105.6 for 104.2 at 3072. All warpgroups give back their registers before.
+//
 // Lost, at 8192 and k = 1024 with two terms: four stages of 32 k (2 to 3 % slower), tiles of 128x192 (3 %), clusters
 // that share B (2 %), clusters of four (which leave twelve multiprocessors idle: 5 %), stores without staging (3 %).
 #pragma once
@@ -18,19 +21,27 @@
 
 namespace fl {
 
-template <class S_, int W_, int BN_, int WARPGROUPS_, int STAGES_, int CLUSTER_>
+template <class S_, int W_, int BN_, int WARPGROUPS_, int STAGES_, int CLUSTER_, bool FALLS_BACK_ = false>
 struct PersistentTile : StageShape<S_, W_ * WARPGROUPS_ * 64, BN_> {
   static constexpr int W = W_, BN = BN_, WARPGROUPS = WARPGROUPS_, STAGES = STAGES_, CLUSTER = CLUSTER_;
+  static constexpr bool FALLS_BACK = FALLS_BACK_;  // with the float32 fallback inside
   static constexpr int BM = W * WARPGROUPS * 64, PARTS = 1;
   static constexpr int STAGING = PersistentTile::STAGE_BYTES * STAGES;  // of the epilogue: two boxes for each warp
   static constexpr int BARRIERS = STAGING + WARPGROUPS * 4 * 2 * BOX_BYTES;
   static constexpr int SHARED_BYTES = BARRIERS + 16 * STAGES + 8 + 1024;  // aligned to 1024 by hand
   static constexpr int CONSUMER_THREADS = 128 * WARPGROUPS, THREADS = CONSUMER_THREADS + 128;
   static constexpr int CONSUMER_REGISTERS = WARPGROUPS == 3 ? 160 : 240, PRODUCER_REGISTERS = WARPGROUPS == 3 ? 32 : 24;
+  static constexpr int FALLBACK_REGISTERS = 200;  // of the threads that fall back, when all have given theirs back
   static constexpr bool PING_PONG = CLUSTER > 1;
   static_assert(SHARED_BYTES <= capability(90).shared_per_block, "the stages do not fit the shared memory of a block");
   static_assert(STAGES * TERM_BLOCK <= TERMS_SMALLEST_K, "the producer fills all stages before it knows the status");
+  static_assert(!FALLS_BACK || (SHARED_BYTES >= FALLBACK_SHARED && THREADS >= FALLBACK_THREADS && CLUSTER == 1));
   static_assert(!PING_PONG || WARPGROUPS == 2, "ping-pong is between two warpgroups");
+};
+
+struct PersistentPlan {
+  ProductPlan product;
+  Fallback fallback;  // if the terms are rejected
 };
 
 // The producer. It starts before it is known whether the product will be computed: the first copies take as long as the
@@ -125,13 +136,16 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
 
 template <class T, Store STORE>
 __global__ void __launch_bounds__(T::THREADS, 1)
-    persistent_product_kernel(const __grid_constant__ ProductPlan plan, const __grid_constant__ CUtensorMap map) {
+    persistent_product_kernel(const __grid_constant__ PersistentPlan both, const __grid_constant__ CUtensorMap map) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ char memory[];
   __shared__ RangeShared range;
+  const ProductPlan& plan = both.product;
   const Stages stages = begin_stages<T>(memory, range, 4 * T::WARPGROUPS * T::CLUSTER);
   const int rank = blockIdx.x % T::CLUSTER;
-  pdl_launch_next();
+  const bool falls_back = T::FALLS_BACK && both.fallback.wanted;
+  // Only where a kernel of this call follows: blocks of the next would take room before all of these have theirs.
+  if (!falls_back) pdl_launch_next();
   ptx::touch(plan);
   __syncthreads();
   if constexpr (T::CLUSTER > 1) {
@@ -139,18 +153,30 @@ __global__ void __launch_bounds__(T::THREADS, 1)
     ptx::cluster_wait();
   }
   pdl_wait();
-  if (!terms_wanted(plan.check)) return;
-  if (threadIdx.x < 128) {
+  if (!terms_wanted(plan.check)) {
+    if (!falls_back) return;
+    if (threadIdx.x == 0) range.status = *plan.check.previous;
+    ptx::registers_down<T::PRODUCER_REGISTERS>();
+  } else if (threadIdx.x < 128) {
     ptx::registers_down<T::PRODUCER_REGISTERS>();
     if (threadIdx.x == 0) produce_tiles<T>(plan, stages, rank, range);
+    if (falls_back) ptx::named_barrier<6, 128>();  // for racecheck alone, as in single_tile_product.cuh
   } else {
     ptx::registers_up<T::CONSUMER_REGISTERS>();
     const unsigned status = check_range<T>(plan, stages, range, T::STAGES);
     if (!(status & STATUS_REJECTED))
       multiply_tiles<T, STORE>(plan, &map, stages, stages.tiles + T::STAGING, rank, status);
+    else if (falls_back) ptx::registers_down<T::PRODUCER_REGISTERS>();
   }
   // No block leaves while another may still copy into it or arrive at its barriers.
   if constexpr (T::CLUSTER > 1) ptx::cluster_meet();
+  if constexpr (T::FALLS_BACK) {
+    if (!falls_back) return;
+    __syncthreads();
+    if (!(range.status & STATUS_REJECTED) || threadIdx.x >= FALLBACK_THREADS) return;
+    ptx::registers_up<T::FALLBACK_REGISTERS>();
+    fall_back(both.fallback, memory);
+  }
 #else
   not_for_this_target();
 #endif

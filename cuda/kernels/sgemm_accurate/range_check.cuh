@@ -6,7 +6,8 @@
 //
 // The fallback: float32 FMA in ascending k, a run of 64 to 512 of them at a time, and sums of the runs. One sum of 1024
 // has five times the error on positive numbers, and runs of 512 three times; cuBLAS cuts k too where there are few
-// tiles. It is launched behind every product that is checked and leaves at once if the terms were not rejected.
+// tiles. It runs in the kernel of the product that was rejected, or is launched behind it and leaves at once if the
+// terms were not rejected.
 //
 // The fallback has the tile and the loop of bank_conflict_free, for any alignment: an odd operand takes the path with
 // checks. The sums of finished runs wait in shared memory. Where a block may have less of that than they need, they
@@ -112,6 +113,24 @@ __device__ __forceinline__ int fallback_run(int64_t k) {
   return k <= 2048 ? 64 : k <= 8192 ? 128 : k <= 32768 ? 256 : 512;
 }
 
+// The sums of a thread: four rows by four columns, and the same half a tile further down, across, and both.
+__device__ __forceinline__ void store_fallback(const SgemmArgs& p, const BlockTile& block, int thread_row,
+                                               int thread_col, const float (&acc)[8][8]) {
+  const ConstMatrix old = addend_of(p);
+  const int64_t at = block.c - p.c.data, row0 = at / p.c.rs, col0 = at % p.c.rs;
+  const float* const addend = old.data + row0 * old.rs + col0 * old.cs;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const int row = thread_row + i / 4 * (FALLBACK_BM / 2) + i % 4;
+    if (row >= block.rows) continue;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const int col = thread_col + j / 4 * (FALLBACK_BM / 2) + j % 4;
+      if (col < block.cols) block.c[row * p.c.rs + col] = epilogue(p)(acc[i][j], addend + row * old.rs + col * old.cs);
+    }
+  }
+}
+
 // By the first FALLBACK_THREADS of a block.
 template <bool TA, bool TB, class Sums = SharedSums>
 __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTile& block, bool by16,
@@ -165,17 +184,35 @@ __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTil
       }
     }
   }
+  store_fallback(p, block, thread_row, thread_col, acc);
+}
 
-#pragma unroll
-  for (int i = 0; i < TM; ++i) {
-    const int row = thread_row + i / 4 * (BM / 2) + i % 4;
-    if (row >= block.rows) continue;
-#pragma unroll
-    for (int j = 0; j < TN; ++j) {
-      const int col = thread_col + j / 4 * (BN / 2) + j % 4;
-      if (col < block.cols) epilogue(p).store(block.c + row * p.c.rs + col, acc[i][j]);
-    }
-  }
+// The fallback as a part of another kernel: a launch of its own takes up to 2 us.
+struct Fallback {
+  bool wanted;  // whether this kernel is to fall back
+  bool ta, tb;  // whether A and B are transposed
+  bool by16;    // whether they take 16-byte accesses
+  TileGrid grid;
+  SgemmArgs args;
+  Fallback(const SgemmArgs& p, bool wanted)
+      : wanted(wanted),
+        ta(p.a.cs != 1),
+        tb(p.b.cs != 1),
+        by16(aligned<4>(p.a.data, ld(p.a)) && aligned<4>(p.b.data, ld(p.b))),
+        grid(p.m, p.n, 1, FALLBACK_BM, FALLBACK_BM),
+        args(p) {}
+};
+
+// By the first FALLBACK_THREADS of each block.
+__device__ __forceinline__ void fall_back(const Fallback& plan, char* memory) {
+  FallbackTiles& shared = *reinterpret_cast<FallbackTiles*>(memory);
+  const auto all_tiles = [&](auto TA, auto TB) {
+    for (unsigned tile = blockIdx.x; tile < plan.grid.total; tile += gridDim.x)
+      fallback_tile<TA, TB>(plan.args, block_tile<FALLBACK_BM, FALLBACK_BM>(plan.args, plan.grid, tile), plan.by16,
+                            shared);
+  };
+  if (plan.ta) plan.tb ? all_tiles(std::true_type{}, std::true_type{}) : all_tiles(std::true_type{}, std::false_type{});
+  else plan.tb ? all_tiles(std::false_type{}, std::true_type{}) : all_tiles(std::false_type{}, std::false_type{});
 }
 
 // Persistent: thousands of blocks that only look at the status take 10 us.

@@ -11,7 +11,7 @@ template void launch_split<Bf16Terms>(const SgemmArgs&, const ProductOperands&, 
 
 namespace {
 
-using Square = PersistentTile<Bf16Terms, 1, 128, 2, 2, 1>;
+using Square = PersistentTile<Bf16Terms, 1, 128, 2, 2, 1, true>;
 using Small = PersistentTile<Bf16Terms, 1, 64, 2, 2, 1>;
 using Single = SingleTile<Bf16Terms, 1, 2, 128, 2, 1>;
 
@@ -35,14 +35,13 @@ void launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* statu
   launch_split<Bf16Terms>(p, at, bound, previous, ctx);
   if (split_k.count > 1) return launch_split_k<Bf16Terms>(p, at, split_k, bound, previous, status, true, ctx);
   // Two parts of k decide bits, so where there are such does not depend on the device.
-  if (ceil_div(p.m, Single::BM) * ceil_div(p.n, Single::BN) <= PLAN_MULTIPROCESSORS) {
-    if (launch_single<Single>(p, at, bound, previous, status, !previous, ctx)) return;
-  } else if (small_is_faster(p, ctx.sm_count)) {
-    launch_product<Small>(p, at, bound, previous, status, ctx);
-  } else {
-    launch_product<Square>(p, at, bound, previous, status, ctx);
-  }
-  launch_float32_fallback(p, status, ctx);
+  bool falls_back = false;
+  if (ceil_div(p.m, Single::BM) * ceil_div(p.n, Single::BN) <= PLAN_MULTIPROCESSORS)
+    falls_back = launch_single<Single>(p, at, bound, previous, status, !previous, ctx);
+  else if (small_is_faster(p, ctx.sm_count))
+    falls_back = launch_product<Small>(p, at, bound, previous, status, true, ctx);
+  else falls_back = launch_product<Square>(p, at, bound, previous, status, true, ctx);
+  if (!falls_back) launch_float32_fallback(p, status, ctx);
 }
 
 void launch_float32_fallback(const SgemmArgs& p, const unsigned* status, const Context& ctx) {

@@ -22,8 +22,8 @@ namespace {
 
 using Tall = PersistentTile<Fp16Terms, 2, 128, 2, 2, 2>;
 using Middle = PersistentTile<Fp16Terms, 1, 128, 3, 2, 1>;
-using Wide = PersistentTile<Fp16Terms, 1, 96, 3, 2, 1>;
-using Even = PersistentTile<Fp16Terms, 1, 128, 2, 3, 1>;
+using Wide = PersistentTile<Fp16Terms, 1, 96, 3, 2, 1, true>;
+using Even = PersistentTile<Fp16Terms, 1, 128, 2, 3, 1, true>;
 using Small = PersistentTile<Fp16Terms, 1, 64, 2, 4, 1>;
 using Flat = SingleTile<Fp16Terms, 2, 1, 64, 4, 1>;
 using Broad = SingleTile<Fp16Terms, 1, 2, 96, 4, 1>;
@@ -64,8 +64,7 @@ void multiply_one(const SgemmArgs& p, const Context& ctx) {
   bool with_fallback = false;
   launch_split<Fp16Terms>(p, at, bound, nullptr, ctx);
   const auto product = [&](auto tile) {
-    launch_product<decltype(tile)>(p, at, bound, nullptr, statuses, ctx);
-    return false;
+    return launch_product<decltype(tile)>(p, at, bound, nullptr, statuses, !bf16x6, ctx);
   };
   const auto single = [&](auto tile) {
     return launch_single<decltype(tile)>(p, at, bound, nullptr, statuses, !bf16x6, ctx);

@@ -15,11 +15,12 @@ using Even = MmaTile<Fp16Terms, 32, 4, 4, 2, 4, 1, 3, 1>;
 using Middle = MmaTile<Fp16Terms, 32, 3, 8, 2, 1, 4, 2, 1>;
 using Flat = MmaTile<Fp16Terms, 64, 2, 4, 1, 2, 2, 2, 2>;
 using FlatBy4 = MmaTile<Fp16Terms, 32, 2, 4, 1, 2, 4, 2, 1>;
+using BroadSingle = MmaTile<Fp16Terms, 32, 3, 6, 4, 2, 1, 3, 1, true, false>;
 
 static_assert(is_planned_as<Large>(fp16x2_mma_tiles[0]) && is_planned_as<Tall>(fp16x2_mma_tiles[1]) &&
                   is_planned_as<Broad>(fp16x2_mma_tiles[2]) && is_planned_as<Even>(fp16x2_mma_tiles[3]) &&
                   is_planned_as<Middle>(fp16x2_mma_tiles[4]) && is_planned_as<Flat>(fp16x2_mma_tiles[5]) &&
-                  is_planned_as<FlatBy4>(fp16x2_mma_tiles[6]),
+                  is_planned_as<FlatBy4>(fp16x2_mma_tiles[6]) && is_planned_as<BroadSingle>(fp16x2_mma_tiles[7]),
               "a tile has another size or other parts of k than the plan reckons with");
 
 void multiply_one(const SgemmArgs& p, const Context& ctx) {
@@ -31,7 +32,7 @@ void multiply_one(const SgemmArgs& p, const Context& ctx) {
   bool falls_back = true;
   launch_split<Fp16Terms>(p, at, bound, nullptr, ctx);
   if (split_k.count == 1)
-    falls_back = launch_mma<Large, Tall, Broad, Even, Middle, Flat, FlatBy4>(
+    falls_back = launch_mma<Large, Tall, Broad, Even, Middle, Flat, FlatBy4, BroadSingle>(
         choose_mma_tile(MmaProduct::fp16x2, p.m, p.n, p.k, *ctx.device).tile, launch);
   else if (ctx.device->shared_per_block >= Large::SHARED_BYTES) launch_mma_split_k<Large>(launch, split_k);
   else launch_mma_split_k<Tall>(launch, split_k);

@@ -147,11 +147,11 @@ struct DirectEpilogue {
       const RowVector<T> at(corner, work, work.part * T::VECTORS + i);
       const Scale e = KEPT ? kept[KEPT ? i : 0] : scale(at);
       if (at.row >= out.m) continue;
-      float* const c = out.c + at.row * out.ldc + at.col;
-      const float4 old = out.beta == 0.0f ? float4{} : read_vector(c, plan.c_by16, out.n - at.col);
+      const int exist = out.n - at.col;
+      const float4 old = out.beta == 0.0f ? float4{} : out.addend.four(at.row, at.col, exist);
       const float4 x{result(sums[i].x, e.down + e.across.x, old.x), result(sums[i].y, e.down + e.across.y, old.y),
                      result(sums[i].z, e.down + e.across.z, old.z), result(sums[i].w, e.down + e.across.w, old.w)};
-      write_vector(c, x, plan.c_by16, out.n - at.col);
+      write_vector(out.c + at.row * out.ldc + at.col, x, plan.c_by16, exist);
     }
   }
 };

@@ -109,15 +109,15 @@ static __global__ void __launch_bounds__(REDUCTION_DOWN* REDUCTION_ACROSS)
 #pragma unroll
   for (int d = 1; d < REDUCTION_DOWN; ++d) add(partial[d][across]);
 
-  float* const c = out.c + row * out.ldc + col;
-  const float4 old = out.beta == 0.0f ? float4{} : read_vector(c, plan.c_by16, out.n - col);
+  const float4 old = out.beta == 0.0f ? float4{} : out.addend.four(row, col, out.n - col);
   const int e = fallback ? 0 : out.a_exponents[row];
   const auto result = [&](float x, int i, float before) {
     const int back = fallback || col + i >= out.n ? 0 : -e - out.b_exponents[col + i];
     x = (status & STATUS_WIDE ? scale_wide(x, back) : x * power_of_two(back)) * out.alpha;
     return out.beta == 0.0f ? x : fmaf(out.beta, before, x);
   };
-  write_vector(c, {result(sum.x, 0, old.x), result(sum.y, 1, old.y), result(sum.z, 2, old.z), result(sum.w, 3, old.w)},
+  write_vector(out.c + row * out.ldc + col,
+               {result(sum.x, 0, old.x), result(sum.y, 1, old.y), result(sum.z, 2, old.z), result(sum.w, 3, old.w)},
                plan.c_by16, out.n - col);
 }
 

@@ -14,10 +14,8 @@
 // tile, 32 neighbouring floats to a store, whatever the alignment of C.
 //
 // What lost is in docs/sgemm_strict.md.
-#include <algorithm>
-
-#include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/split_k.cuh"
+#include "cuda/kernels/sgemm_strict/block_room.cuh"
 #include "cuda/kernels/sgemm_strict/tile_copy.cuh"
 #include "cuda/kernels/sgemm_strict/tile_epilogue.cuh"
 #include "plan/strict_plan.h"
@@ -190,25 +188,10 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
 #endif
 }
 
-// Blocks of the next kernel begin while the last ones of this one end, and land where there is room: two of them on a
-// multiprocessor and none on another, which took 45 instead of 33 us for 216 x 3902 x 499 in 64 x 128 tiles. So there
-// is room for as many as come to each, or for all that fit where that is no constraint.
-template <class T>
-int room_for(unsigned blocks, const Context& ctx) {
-  const auto multiprocessors = static_cast<unsigned>(ctx.sm_count);
-  const int shared = static_cast<int>(ctx.device->shared_per_sm);
-  const int each = static_cast<int>((blocks + multiprocessors - 1) / multiprocessors);
-  if (blocks <= multiprocessors / 2 || each >= T::BLOCKS) return T::SHARED_BYTES;
-  return std::max(T::SHARED_BYTES, shared / (each + 1) - 768);
-}
-
 template <class T, bool SPLIT_K>
 void launch_interleaved(const SgemmArgs& p, const InterleavedPlan& plan, const Context& ctx) {
   const unsigned blocks = plan.grid.blocks() * plan.splits;
-  const int room = room_for<T>(blocks, ctx);
-  const int most = std::max(T::SHARED_BYTES, static_cast<int>(ctx.device->shared_per_sm) / 2);
-  launch_kernel<strict_interleaved_kernel<T, SPLIT_K>>(
-      {.blocks = blocks, .threads = T::THREADS, .shared_bytes = room, .most_shared_bytes = most}, ctx, p, plan);
+  launch_kernel<strict_interleaved_kernel<T, SPLIT_K>>(with_room<T>(blocks, ctx), ctx, p, plan);
 }
 
 template <InterleavedTile TILE>

@@ -7,6 +7,8 @@
 //   64x64m4    64 x 64      4         8 x 8      3 of 32       68 KiB              2
 //   96x64m2    96 x 64      2        12 x 8      3 of 32       63 KiB              3
 //   64x128m2   64 x 128     2         8 x 8      4 of 16       66 KiB              2
+//   64x64m1    64 x 64      1         8 x 4      3 of 16       26 KiB              4
+//   64x128m1   64 x 128     1         8 x 8      3 of 16       38 KiB              4
 //
 // All warps copy and multiply. Shared memory serves copies and reads of fragments in the order in which they were
 // issued. Where a warp begins all copies of a step at once, the fragments of the next line wait behind them, and FMAs
@@ -15,8 +17,10 @@
 //
 // Groups take every k_groups-th line of each step; their sums meet in shared memory, in the order of the groups. Where
 // there are few tiles k is split over the grid. Of a product with few rows 64 x 16 tiles compute the transposed one.
-#include "cuda/kernels/common/launch.cuh"
+// The tiles without groups are for a short k and many outputs: nothing is added up at the end, k is not split, and each
+// output is one chain of FMAs in ascending k.
 #include "cuda/kernels/common/split_k.cuh"
+#include "cuda/kernels/sgemm_strict/block_room.cuh"
 #include "cuda/kernels/sgemm_strict/spread_copy.cuh"
 #include "cuda/kernels/sgemm_strict/tile_epilogue.cuh"
 #include "plan/strict_plan.h"
@@ -190,6 +194,30 @@ __device__ __forceinline__ void multiply(MixedSums<T>& sums, Copies& copies, uin
   sums.rest(stage + a_offset, stage + b_offset, (static_cast<int>(left) - group + T::K_GROUPS - 1) / T::K_GROUPS);
 }
 
+// Stores the sums of a block without groups, of which few warps have many rows each: four rows of a warp at a time.
+template <class T, bool BETA>
+__device__ __forceinline__ void store_rows(const SgemmArgs& p, const Corner& at, uint32_t sums, int t) {
+  constexpr int WARPS = T::THREADS / 32;
+  static_assert(T::BM % (4 * WARPS) == 0 && T::BN % 32 == 0);
+  const LinearCombination scaled{p.alpha, BETA ? p.beta : 0.0f};
+  const int lane = t % 32;
+#pragma unroll 1
+  for (int row = t / 32; row < min(at.rows, T::BM); row += 4 * WARPS) {
+    float four[4][T::BN / 32];
+#pragma unroll
+    for (int r = 0; r < 4; ++r)
+#pragma unroll
+      for (int j = 0; j < T::BN / 32; ++j)
+        four[r][j] = ptx::load1(sums + ((row + r * WARPS) * T::PITCH + lane + 32 * j) * 4);
+    float* c = at.c + row * p.c.rs + lane * p.c.cs;
+#pragma unroll
+    for (int r = 0; r < 4; ++r, c += WARPS * p.c.rs)
+#pragma unroll
+      for (int j = 0; j < T::BN / 32; ++j)
+        if (row + r * WARPS < at.rows && lane + 32 * j < at.cols) scaled.store(c + 32 * j * p.c.cs, four[r][j]);
+  }
+}
+
 // Adds the groups' parts, in their order, and stores: fours of a row where C is aligned, else neighbouring lanes to
 // neighbouring floats.
 template <class T>
@@ -206,16 +234,21 @@ __device__ __forceinline__ void sum_and_store(const SgemmArgs& p, const Corner& 
     }
     return;
   }
+  if constexpr (T::K_GROUPS == 1) {
+    if (p.beta == 0.0f) store_rows<T, false>(p, at, parts, t);
+    else store_rows<T, true>(p, at, parts, t);
+  } else {
 #pragma unroll 2
-  for (int row = t / 32; row < min(at.rows, T::BM); row += T::THREADS / 32) {
-    float* const c = at.c + row * p.c.rs;
+    for (int row = t / 32; row < min(at.rows, T::BM); row += T::THREADS / 32) {
+      float* const c = at.c + row * p.c.rs;
 #pragma unroll
-    for (int col = t % 32; col < T::BN; col += 32) {
-      const uint32_t from = parts + (row * T::PITCH + col) * 4;
-      float sum = ptx::load1(from);
+      for (int col = t % 32; col < T::BN; col += 32) {
+        const uint32_t from = parts + (row * T::PITCH + col) * 4;
+        float sum = ptx::load1(from);
 #pragma unroll
-      for (int g = 1; g < T::K_GROUPS; ++g) sum += ptx::load1(from + g * T::SUMS_BYTES);
-      if (col < at.cols) epilogue(p).store(c + col * p.c.cs, sum);
+        for (int g = 1; g < T::K_GROUPS; ++g) sum += ptx::load1(from + g * T::SUMS_BYTES);
+        if (col < at.cols) epilogue(p).store(c + col * p.c.cs, sum);
+      }
     }
   }
 }
@@ -257,8 +290,8 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
 
 template <class T, CopyPath A_PATH, CopyPath B_PATH>
 void launch(const SgemmArgs& p, const MixedPlan& plan, const Context& ctx) {
-  launch_kernel<strict_mixed_kernel<T, A_PATH, B_PATH>>({plan.grid.blocks() * plan.splits, T::THREADS, T::SHARED_BYTES},
-                                                        ctx, p, plan);
+  launch_kernel<strict_mixed_kernel<T, A_PATH, B_PATH>>(with_room<T>(plan.grid.blocks() * plan.splits, ctx), ctx, p,
+                                                        plan);
 }
 
 template <class T, CopyPath A_PATH>
@@ -314,5 +347,7 @@ void sgemm_strict_64x48m4(const SgemmArgs& p, const Context& ctx) { strict_mixed
 void sgemm_strict_64x64m4(const SgemmArgs& p, const Context& ctx) { strict_mixed<strict_64x64m4>(p, ctx); }
 void sgemm_strict_96x64m2(const SgemmArgs& p, const Context& ctx) { strict_mixed<strict_96x64m2>(p, ctx); }
 void sgemm_strict_64x128m2(const SgemmArgs& p, const Context& ctx) { strict_mixed<strict_64x128m2>(p, ctx); }
+void sgemm_strict_64x64m1(const SgemmArgs& p, const Context& ctx) { strict_mixed<strict_64x64m1>(p, ctx); }
+void sgemm_strict_64x128m1(const SgemmArgs& p, const Context& ctx) { strict_mixed<strict_64x128m1>(p, ctx); }
 
 }  // namespace fl

@@ -1,4 +1,4 @@
-// Stream-K: how a persistent kernel of pipelined.cuh shares out tiles that come to no whole number of waves, 3.88 say.
+// Stream-K: how a persistent kernel of pipelined.cuh shares out the tiles of a last wave that is not full.
 //
 // All but the last whole wave go to the blocks tile by tile. What is left, 1.88 tiles to a block, is one long row of
 // steps along k, of which every block takes an equal piece. A border between two pieces goes through a tile: its lower

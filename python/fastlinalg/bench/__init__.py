@@ -3,8 +3,8 @@
 Modules: ``problems`` (what is measured), ``operands`` (random data and the check before every timing),
 ``peer``, ``peers`` and ``cublas`` (other libraries), ``contenders`` (calls on the host and on a device),
 ``timing``, ``runner`` (puts them together), ``host``, ``host_peers`` and ``host_report`` (NumPy to NumPy),
-``results`` (rows and files), ``read`` (files back into rows), ``report``, ``plot`` and ``html`` (what people read),
-``machine``.
+``results`` (rows and files), ``read`` (files back into rows), ``report``, ``plot``, ``curves`` and ``html`` (what
+people read), ``machine`` and ``busy``.
 
 JSON files (``--json``) hold one object::
 
@@ -14,8 +14,8 @@ JSON files (``--json``) hold one object::
     commit      of the source, or null; FASTLINALG_COMMIT sets it
     version     of fastlinalg
     command     the command line
-    machine     device, cpu, cores, threads, os, python, numpy, gpu, driver, runtime, peak_gflops, and clocks:
-                {"before", "after"}, each {"sm_mhz", "watts"} or null
+    machine     device, cpu, cores, threads, os, python, numpy, gpu, driver, runtime, peak_gflops; clocks: {"before",
+                "after"}, each {"sm_mhz", "watts"} or null; busy: in words what other programs used of it, or ""
     peers       {name: version}
     rows        a list of
         op, kernel    kernel is a name of the kernel table, "dispatch", "strict" (dispatched in that precision, to
@@ -28,10 +28,10 @@ JSON files (``--json``) hold one object::
         row_pads      {"a", "out"}: floats between the rows
         offsets       {"a", "b", "out"}: floats from an aligned address to the first element
         samples_us    microseconds per call, one number per block of calls
-        min_us, mean_us, median_us, max_us
-        gflops_mean   at mean_us; null for transpose
-        gbs_mean      1e9 bytes per second at mean_us, each operand counted once
-        percent_of_peak_best   of machine.peak_gflops at min_us; null but for sgemm
+        median_us     the one statistic: rates and tables are of it
+        gflops        at median_us; null for transpose
+        gbs           1e9 bytes per second at median_us, each operand counted once
+        percent_of_peak   of machine.peak_gflops at median_us; null but for sgemm
         ratios        {peer: how many times as fast as the peer}; "copy" is among them for transpose
         error         null, or {"ok": within the float32 bound, "max_units": max |C-R| / (|A||B|) in units of
                       2**-24, "rel_f": relative Frobenius norm}, against float64 over sampled rows

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -102,6 +104,7 @@ class HostSettings:
     limit_s: float
     seed: int
     callers: int = 1
+    devices: Sequence[str] = ()  # of the calls on several, and of callers that each take one
 
     @property
     def modes(self) -> tuple[Mode, ...]:
@@ -167,8 +170,20 @@ class Contender:
         return Timing(self.samples[mode], "wall clock")
 
 
-def _ours(name: str, precision: Any, device: str) -> Contender:
+def _ours(name: str, precision: Any, device: str | list[str]) -> Contender:
     return Contender(name, lambda a, b, out: fl.matmul(a, b, out, precision=precision, device=device), False)
+
+
+def _each_on_its_own(name: str, precision: Any, devices: Sequence[str]) -> Contender:
+    """Threads that call take the devices by turns, and keep theirs."""
+    turns, mine = itertools.cycle(devices), threading.local()
+
+    def call(a: Array, b: Array, out: Array | None) -> Any:
+        if not hasattr(mine, "device"):
+            mine.device = next(turns)
+        return fl.matmul(a, b, out, precision=precision, device=mine.device)
+
+    return Contender(name, call, False)
 
 
 class HostRunner(ProblemRunner):
@@ -185,6 +200,10 @@ class HostRunner(ProblemRunner):
             found.append(_ours(precision, precision, device))
             if device == "auto" and fl.cuda.is_available() and max(problem.m, problem.n, problem.k) <= FORCED_SIZE:
                 found.append(_ours(f"{precision} cuda", precision, "cuda"))
+            if together := list(self.settings.devices):
+                found.append(_ours(f"{precision} {','.join(together)}", precision, together))
+                if self.settings.callers > 1:
+                    found.append(_each_on_its_own(f"{precision} a device each", precision, together))
         found += [Contender(peer.name, peer.multiply, True) for peer in self.settings.peers]
         quick = []
         for contender in found:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..cli._text import aligned
+from .._text import aligned
+from .curves import End, name_curves
 from .host import MODES, HostRow
 
 
@@ -55,17 +56,20 @@ def plot(axes: Any, rows: list[HostRow]) -> None:
     fresh = [row for row in rows if row.mode == MODES[0]]
     square = [row for row in fresh if row.problem.m == row.problem.n == row.problem.k and row.problem.layout == "C"]
     chosen = square or fresh
+    ends: list[End] = []
     sizes = {row.problem: (row.problem.flops / 2) ** (1 / 3) for row in chosen}
     for name, is_peer in {row.kernel: row.peer for row in chosen}.items():
         points = sorted((sizes[row.problem], row.timing.median / 1e3) for row in chosen if row.kernel == name)
-        axes.plot(*zip(*points, strict=True), "--" if is_peer else "-", marker="o", markersize=3, label=name)
+        (line,) = axes.plot(*zip(*points, strict=True), "--" if is_peer else "-", marker="o", markersize=3)
+        ends.append(End(name, *points[-1], line.get_color()))
     link = sorted({(sizes[row.problem], row.link_us / 1e3) for row in chosen if row.link_us is not None})
     if link:
-        axes.plot(*zip(*link, strict=True), ":", color="red", label="link, both ways at once")
+        axes.plot(*zip(*link, strict=True), ":", color="red")
+        ends.append(End("link, both ways at once", *link[-1], "red"))
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(sorted(set(sizes.values())), [f"{size:.0f}" for size in sorted(set(sizes.values()))], rotation=45)
     axes.set_xlabel("M = N = K" if square else "cube root of M N K")
     axes.set_ylabel("ms per call, NumPy to NumPy, fresh result (median)")
     axes.grid(alpha=0.3)
-    axes.legend(fontsize="small")
+    name_curves(axes, ends)

@@ -9,20 +9,37 @@ from html import escape
 
 from matplotlib.figure import Figure
 
+from .._info import cuda_version
 from . import host_report, plot, report
 from .host import HostRow
 from .results import Document, Row, summarise
 
 STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; color: #222 }
-h1, h2, h3 { line-height: 1.2 } h2 { border-top: 1px solid #ccc; padding-top: 1em }
+:root { color-scheme: light dark;
+  --page: #fff; --ink: #222; --soft: #666; --line: #ccc; --wrong: #b00; --link: #1f5fc4 }
+@media (prefers-color-scheme: dark) {
+  :root { --page: #16181c; --ink: #ddd; --soft: #999; --line: #3a3d42; --wrong: #ff7a6e; --link: #7fb0ff }
+  img { filter: invert(.91) hue-rotate(180deg) }
+}
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em;
+  color: var(--ink); background: var(--page); overflow-wrap: break-word }
+a { color: var(--link) }
+h1, h2, h3 { line-height: 1.2 } h2 { border-top: 1px solid var(--line); padding-top: 1em }
 table { border-collapse: collapse; margin: 1em 0; font-size: 13px; font-variant-numeric: tabular-nums }
 th, td { padding: .15em .6em; text-align: right; white-space: nowrap }
-th { border-bottom: 1px solid #888; background: #fff; position: sticky; top: 0 }
+th { border-bottom: 1px solid var(--soft); background: var(--page); position: sticky; top: 0 }
 th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left }
-tr.new td { border-top: 1px solid #ddd } tr.peer td { color: #777 } tr.wrong td { color: #b00; font-weight: bold }
-img { max-width: 100% } dl { display: grid; grid-template-columns: max-content auto; gap: .1em 1em } dt { color: #777 }
-dd { margin: 0 } .wide { overflow-x: auto } code { font-size: 13px }
+td:first-child, th:first-child { position: sticky; left: 0; background: var(--page) }
+tr.new td { border-top: 1px solid var(--line) } tr.peer td { color: var(--soft) }
+tr.wrong td { color: var(--wrong); font-weight: bold }
+dl { display: grid; grid-template-columns: max-content auto; gap: .1em 1em } dt { color: var(--soft) }
+dd { margin: 0; min-width: 0 } .wide { overflow-x: auto; max-height: 85vh } code { font-size: 13px }
+.picture { overflow-x: auto } img { width: 100%; max-width: 70em; min-width: 44em }
+ul { padding-left: 1.2em }
+@media (max-width: 40em) {
+  body { margin: 1em auto } h1 { font-size: 1.4em }
+  dl, table { font-size: 12px } code { font-size: 11px; word-break: break-all }
+}
 """
 
 
@@ -35,6 +52,7 @@ def page(documents: Sequence[tuple[str, Document]]) -> str:
     return "\n".join(
         [
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
             *body,
             "</body>\n</html>\n",
@@ -75,8 +93,9 @@ def _facts(document: Document) -> list[str]:
         "made": escape(f"{header['created']}, fastlinalg {header['version']}, commit {header['commit'] or 'unknown'}"),
         "against": escape(", ".join(f"{name} {version}" for name, version in header["peers"].items())) or "nothing",
     }
-    for name, value in machine.items():
-        if value is not None and name != "clocks":
+    versions = {name: cuda_version(machine[name]) for name in ("driver", "runtime") if machine.get(name)}
+    for name, value in (machine | versions).items():
+        if value not in (None, "") and name != "clocks":
             facts[name.replace("_", " ")] = escape(f"{value:.0f}" if isinstance(value, float) else str(value))
     return ["<dl>", *(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in facts.items()), "</dl>"]
 
@@ -106,4 +125,4 @@ def _picture(figure: Figure, title: str) -> str:
     memory = io.BytesIO()
     figure.savefig(memory, format="png", dpi=110)
     data = base64.b64encode(memory.getvalue()).decode()
-    return f'<img alt="{escape(title)}" src="data:image/png;base64,{data}">'
+    return f'<div class="picture"><img alt="{escape(title)}" src="data:image/png;base64,{data}"></div>'

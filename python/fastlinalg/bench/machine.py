@@ -57,22 +57,26 @@ def _git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
+def first_gpu() -> tuple[Any, Any]:
+    """NVML's handle of the GPU that CUDA calls 0, and the module; two None where nvidia-ml-py does not answer."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]  # NVML counts all devices
+        return pynvml.nvmlDeviceGetHandleByIndex(int(first) if first.isdigit() else 0), pynvml
+    except Exception:  # not installed, or no permission: the benchmark does without
+        return None, None
+
+
 class Clocks:
     """SM clock and power of a GPU, where nvidia-ml-py is installed and answers."""
 
     def __init__(self, device: str) -> None:
         self._handle: Any = None
-        if device != "cuda":
-            return
-        try:
-            import pynvml
-
-            pynvml.nvmlInit()
-            first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]  # NVML counts all devices
-            self._handle = pynvml.nvmlDeviceGetHandleByIndex(int(first) if first.isdigit() else 0)
-            self._nvml = pynvml
-        except Exception:  # not installed, or no permission: the benchmark does without
-            self._handle = None
+        self._nvml: Any = None
+        if device == "cuda":
+            self._handle, self._nvml = first_gpu()
 
     def sample(self) -> dict[str, float] | None:
         """``sm_mhz`` and ``watts`` now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from . import host_report
+from .curves import End, legend_beside, name_curves
 from .host import HostRow
 from .results import Document, Row
 
@@ -52,32 +54,42 @@ def _names(rows: list[Row]) -> dict[str, bool]:
 
 
 def _lines(axes: Any, rows: list[Row], document: Document) -> None:
-    """GFLOP/s of the mean time over M = N, or over the side of a square as large as C."""
+    """GFLOP/s at the median time over M = N, or over the side of a square as large as C."""
     colours = _colours(len(_names(rows)))
+    ends: list[End] = []
+    count = Counter(row.problem.k for row in rows)
+    depths = {k: number == max(count.values()) for k, number in sorted(count.items())}  # a line for the usual K
     for (name, peer), colour in zip(_names(rows).items(), colours, strict=True):
-        points = sorted(((r.problem.m * r.problem.n) ** 0.5, r.gflops) for r in rows if r.kernel == name)
-        sizes, rates = zip(*points, strict=True)
-        axes.plot(
-            sizes,
-            rates,
-            "--" if peer else "-",
-            marker="o",
-            markersize=3,
-            color="black" if peer else colour,
-            label=name,
-        )
+        drawn = "black" if peer else colour
+        for k, line in depths.items():
+            mine = [row for row in rows if row.kernel == name and row.problem.k == k]
+            points = sorted(((row.problem.m * row.problem.n) ** 0.5, row.gflops or 0.0) for row in mine)
+            if not points:
+                continue
+            axes.plot(
+                *zip(*points, strict=True),
+                ("--" if peer else "-") if line else "none",
+                marker="o" if line else "x",
+                markersize=3 if line else 5,
+                color=drawn,
+            )
+            if line:
+                ends.append(End(name, *points[-1], drawn))
     if document.peak_gflops:
-        axes.axhline(document.peak_gflops, color="red", linewidth=1, linestyle=":", label="float32 peak")
-    depths = sorted({row.problem.k for row in rows})
+        axes.axhline(document.peak_gflops, color="red", linewidth=1, linestyle=":")
+        ends.append(End("float32 peak", None, document.peak_gflops, "red"))
     square = all(row.problem.m == row.problem.n for row in rows)
     axes.set_xscale("log", base=2)
     ticks = sorted({(row.problem.m * row.problem.n) ** 0.5 for row in rows})
     axes.set_xticks(ticks, [f"{tick:.0f}" for tick in ticks], rotation=45)
-    axes.set_xlabel(("M = N" if square else "sqrt(M N)") + f", K = {', '.join(map(str, depths))}")
-    axes.set_ylabel("GFLOP/s (mean time)")
+    axes.set_xlabel(
+        ("M = N" if square else "sqrt(M N)")
+        + f", K = {', '.join(str(k) if line else f'{k} (x)' for k, line in depths.items())}"
+    )
+    axes.set_ylabel("GFLOP/s (median)")
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize="small")
+    name_curves(axes, ends)
 
 
 def _host(axes: Any, rows: list[Row], _: Document) -> None:
@@ -100,15 +112,17 @@ def _points(axes: Any, rows: list[Row], document: Document) -> None:
         axes.plot(*zip(*points, strict=True), "o", markersize=3, label=f"{kernel} / {name}" if name else kernel)
     axes.set_xscale("log")
     axes.set_xlabel("floating-point operations" if product else "bytes that have to move")
-    axes.set_ylabel("times as fast" if any(name for _, name in pairs) else "GFLOP/s" if product else "GB/s")
+    axes.set_ylabel(
+        "times as fast" if any(name for _, name in pairs) else f"{'GFLOP/s' if product else 'GB/s'} (median)"
+    )
     axes.set_yscale("log")
     axes.axhline(1.0, color="black", linewidth=1)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize="small")
+    legend_beside(axes)
 
 
 def _bars(axes: Any, rows: list[Row], document: Document) -> None:
-    """GB/s of the mean time, one group per shape."""
+    """GB/s at the median time, one group per shape."""
     shapes = list(dict.fromkeys(row.problem.label for row in rows))
     names = _names(rows)
     width = 0.85 / len(names)
@@ -124,9 +138,9 @@ def _bars(axes: Any, rows: list[Row], document: Document) -> None:
             label=name,
         )
     axes.set_xticks(range(len(shapes)), shapes)
-    axes.set_ylabel("GB/s (mean time)")
+    axes.set_ylabel("GB/s (median)")
     axes.grid(axis="y", alpha=0.3)
-    axes.legend(fontsize="small")
+    legend_beside(axes)
 
 
 def _colours(count: int) -> list[Any]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..cli._text import aligned
+from .._text import aligned
 from . import host_report
 from .host import HostRow
 from .results import Document, Row, summarise
 from .runner import Progress
+
+RICH = importlib.util.find_spec("rich") is not None  # colours and a bar; without it everything is plain text
 
 TIME_UNITS = {"sgemm": ("us", 1.0), "sgemv": ("ns", 1e3), "transpose": ("us", 1.0)}
 
@@ -20,16 +23,14 @@ TIME_UNITS = {"sgemm": ("us", 1.0), "sgemv": ("ns", 1e3), "transpose": ("us", 1.
 def columns(op: str, peers: Sequence[str]) -> list[str]:
     """The header of the table of one operation."""
     unit = TIME_UNITS[op][0]
-    times = [f"min {unit}", f"mean {unit}", f"max {unit}"]
-    rate = ["GFLOP/s", "best % of peak"] if op == "sgemm" else ["GB/s"]
-    return ["shape", "kernel", *times, *rate, *(f"x {peer}" for peer in peers), "max error", "rel. F"]
+    rate = ["GFLOP/s", "% of peak"] if op == "sgemm" else ["GB/s"]
+    return ["shape", "kernel", f"median {unit}", *rate, *(f"x {peer}" for peer in peers), "max error", "rel. F"]
 
 
 def cells(row: Row, peak_gflops: float, peers: Sequence[str]) -> list[str]:
     """One line of it."""
     op, timing = row.problem.op, row.timing
     scale = TIME_UNITS[op][1]
-    times = [_number(us * scale) for us in (min(timing.samples), timing.mean, max(timing.samples))]
     percent = row.percent_of_peak(peak_gflops)
     rates = (
         [_number(row.gflops or 0.0), "" if percent is None else f"{percent:.1f}"]
@@ -46,7 +47,7 @@ def cells(row: Row, peak_gflops: float, peers: Sequence[str]) -> list[str]:
         errors = ["exact", ""]
     else:
         errors = [f"{row.accuracy.max_units:.1f}", f"{row.accuracy.rel_f:.1e}"]
-    return [row.problem.label, name, *times, *rates, *ratios, *errors]
+    return [row.problem.label, name, _number(timing.median * scale), *rates, *ratios, *errors]
 
 
 def _number(value: float) -> str:
@@ -85,7 +86,11 @@ def print_tables(document: Document) -> None:
 def legend(document: Document, summary: bool = True) -> list[str]:
     """What the columns mean, the ratios over all shapes, then everything that was left out or went wrong."""
     ratios = any(row.ratios for row in document.rows)
-    lines = ["x NAME: how many times as fast as NAME in the same run."] if ratios else []
+    lines = ["Times and rates are medians of all samples."]
+    if busy := document.header["machine"].get("busy"):
+        lines.append(f"The machine was not free: {busy}. Times are too long, and ratios unsteady.")
+    if ratios:
+        lines.append("x NAME: how many times as fast as NAME in the same run.")
     for line in summarise(document.rows) if summary else ():
         lines.append(
             f"{line.op}: {line.kernel} against {line.against} over {line.shapes} shapes: "
@@ -108,7 +113,8 @@ def _print_table(title: str, names: list[str], rows: list[Row], peak_gflops: flo
     lines = [cells(row, peak_gflops, peers) for row in rows]
     plain = aligned([names, *lines], right=range(2, len(names)))
     # Cells have one more blank on a terminal. A table that does not fit is printed plain rather than cut.
-    if not sys.stdout.isatty() or len(plain[0]) + len(names) > shutil.get_terminal_size().columns:
+    fits = len(plain[0]) + len(names) <= shutil.get_terminal_size().columns
+    if not (sys.stdout.isatty() and fits and RICH):
         print("\n".join([title, *plain, ""]))
         return
     from rich.box import SIMPLE_HEAD
@@ -157,7 +163,7 @@ class _Bar:
 @contextmanager
 def progress(total: int) -> Iterator[Progress]:
     """A bar if standard error is a terminal, else lines."""
-    if not sys.stderr.isatty():
+    if not (sys.stderr.isatty() and RICH):
         yield _Lines(total)
         return
     from rich.console import Console

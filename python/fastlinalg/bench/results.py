@@ -45,19 +45,19 @@ class Row:
 
     @property
     def gflops(self) -> float | None:
-        """At the mean time."""
-        return self.problem.flops / self.timing.mean / 1e3 if self.problem.flops else None
+        """At the median time."""
+        return self.problem.flops / self.timing.median / 1e3 if self.problem.flops else None
 
     @property
     def gbs(self) -> float:
-        """Gigabytes per second at the mean time, of the bytes that have to move at least."""
-        return self.problem.bytes / self.timing.mean / 1e3
+        """Gigabytes per second at the median time, of the bytes that have to move at least."""
+        return self.problem.bytes / self.timing.median / 1e3
 
     def percent_of_peak(self, peak_gflops: float) -> float | None:
-        """Of the best time; only for products of matrices, the others are not bound by arithmetic."""
+        """At the median time; only for products of matrices, the others are not bound by arithmetic."""
         if not self.problem.product or not peak_gflops:
             return None
-        return 100.0 * self.problem.flops / min(self.timing.samples) / 1e3 / peak_gflops
+        return 100.0 * self.problem.flops / self.timing.median / 1e3 / peak_gflops
 
     def as_dict(self, peak_gflops: float) -> dict[str, Any]:
         problem, timing, accuracy = self.problem, self.timing, self.accuracy
@@ -72,13 +72,10 @@ class Row:
             "row_pads": {"a": problem.pads[0], "out": problem.pads[1]},
             "offsets": dict(zip(("a", "b", "out"), problem.offsets, strict=True)),
             "samples_us": timing.samples,
-            "min_us": min(timing.samples),
-            "mean_us": timing.mean,
             "median_us": timing.median,
-            "max_us": max(timing.samples),
-            "gflops_mean": self.gflops,
-            "gbs_mean": self.gbs,
-            "percent_of_peak_best": self.percent_of_peak(peak_gflops),
+            "gflops": self.gflops,
+            "gbs": self.gbs,
+            "percent_of_peak": self.percent_of_peak(peak_gflops),
             "ratios": self.ratios,
             "error": accuracy and {"ok": accuracy.ok, "max_units": accuracy.max_units, "rel_f": accuracy.rel_f},
             "method": timing.method,

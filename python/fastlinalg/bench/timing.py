@@ -46,10 +46,6 @@ class Timing:
     per_round: int = 0
 
     @property
-    def mean(self) -> float:
-        return statistics.fmean(self.samples)
-
-    @property
     def median(self) -> float:
         return statistics.median(self.samples)
 

@@ -28,6 +28,17 @@ MOST_WORK = {  # what one call may do: floating-point operations of a product, b
     "cpu": {"sgemm": 4e8, "transpose": 6e7},
     "cuda": {"sgemm": 2e11, "sgemv": 1.2e8, "transpose": 1.2e8},
 }
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How many of `SHAPES` to measure, one of so many, and how often each row."""
+
+    every: int
+    repeats: int
+
+
+FULL, QUICK = Effort(1, 5), Effort(3, 3)
 CLOSE = 4.0  # rows that the rules think this much slower than the best are left alone
 MOST_ROWS = 8
 KNOTS_PER_DECADE = 2
@@ -70,9 +81,9 @@ class Tuned:
     after: float = 1.0
 
 
-def problems(op: str, device: str) -> list[Problem]:
+def problems(op: str, device: str, effort: Effort = FULL) -> list[Problem]:
     """Contiguous problems of sizes drawn log-uniformly, the same on every machine."""
-    most, wanted = MOST_WORK[device][op], SHAPES[device][op]
+    most, wanted = MOST_WORK[device][op], math.ceil(SHAPES[device][op] / effort.every)
     found: list[Problem] = []
     for problem in random(op, 12 * wanted, SEED):
         plain = replace(problem, pads=(0, 0), offsets=(0, 0, 0))
@@ -99,15 +110,17 @@ def _worth_measuring(found: dict[str, float], passed_over: Collection[str]) -> d
     return {name: found[name] for name in [name for name in order if found[name] <= CLOSE * best][:MOST_ROWS]}
 
 
-def measure(op: str, device: str, note: Callable[[str], None], wrong: Collection[str] = ()) -> list[Group]:
+def measure(
+    op: str, device: str, note: Callable[[str], None], wrong: Collection[str] = (), effort: Effort = FULL
+) -> list[Group]:
     """Time the rows that may be chosen on each problem.
 
     Left out are those with other bits than the rest on the CPU, and those that were found to be wrong.
     """
     strict = {row.name: row.strict for row in fl.kernels(op)}
     passed_over = {row.name for row in fl.kernels(op) if row.passed_over}
-    plan = Plan(5, 3e4) if device == "cpu" else Plan(5, 1e4)
-    todo = problems(op, device)
+    plan = Plan(effort.repeats, 3e4 if device == "cpu" else 1e4)
+    todo = problems(op, device, effort)
     groups: list[Group] = []
     outsiders: set[str] = set()
     for number, problem in enumerate(todo, 1):
@@ -217,7 +230,9 @@ def judge(op: str, groups: Sequence[Group]) -> Tuned:
     return result
 
 
-def tune(device: str, note: Callable[[str], None], wrong: Mapping[str, Collection[str]] | None = None) -> list[Tuned]:
+def tune(
+    device: str, note: Callable[[str], None], wrong: Mapping[str, Collection[str]], effort: Effort = FULL
+) -> list[Tuned]:
     """Measure all operations of one kind of device that leave a choice; `wrong` are rows to leave out of each."""
     _core.clear_tuning()
-    return [judge(op, measure(op, device, note, (wrong or {}).get(op, ()))) for op in SHAPES[device]]
+    return [judge(op, measure(op, device, note, wrong.get(op, ()), effort)) for op in SHAPES[device]]

@@ -73,6 +73,13 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--callers", type=positive, default=1, metavar="N", help="host: also N threads that call at once"
     )
+    parser.add_argument(
+        "--devices",
+        type=_names,
+        default=[],
+        metavar="N,N",
+        help="host: also calls on these GPUs together ('all', or '0,2'), and with --callers threads that take one each",
+    )
     parser.add_argument("--repeats", type=positive, metavar="N", help="samples per row (default: 15, 7 with --quick)")
     parser.add_argument(
         "--limit",
@@ -107,10 +114,8 @@ def _wrong_suffix(path: str) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    wanted = ["rich"] + (["matplotlib"] if args.plot else [])
-    missing = [name for name in wanted if importlib.util.find_spec(name) is None]
-    if missing:
-        return _fail(f"needs {' and '.join(missing)}; install with: pip install fastlinalg[bench]", 1)
+    if args.plot and importlib.util.find_spec("matplotlib") is None:
+        return _fail("--plot needs matplotlib; install with: pip install fastlinalg[bench]", 1)
     if args.plot and (wrong := _wrong_suffix(args.plot)):
         return _fail(wrong)
     try:
@@ -140,6 +145,8 @@ def _jobs(args: argparse.Namespace, device: str) -> list[Job]:
     jobs: list[Job] = []
     if args.callers > 1 and args.op not in ("host", "all"):
         raise ValueError("--callers is for bench host")
+    if args.devices and args.op not in ("host", "all"):
+        raise ValueError("--devices is for bench host")
     if args.op != "host":
         settings = _settings(args, device)
         jobs.append((settings, _problems(args, settings)))
@@ -163,7 +170,22 @@ def _host_settings(args: argparse.Namespace) -> HostSettings:
     names = [name for name in args.against if args.op == "host" or name in HOST_PEERS]
     on_gpu = args.device != "cpu" and fl.cuda.is_available()
     precisions = [args.precision] if args.precision else ["accurate", "strict"]
-    return HostSettings(args.device or "auto", precisions, load(names, on_gpu), *_plan(args), args.seed, args.callers)
+    peers, devices = load(names, on_gpu), _devices(args.devices)
+    return HostSettings(args.device or "auto", precisions, peers, *_plan(args), args.seed, args.callers, devices)
+
+
+def _devices(asked: list[str]) -> list[str]:
+    """The devices of calls on several, as fl.matmul names them."""
+    there = [str(i) for i in range(len(fl.devices()))]
+    wanted = there if asked == ["all"] else asked
+    if not asked:
+        return []
+    if len(set(wanted)) < 2 or len(set(wanted)) < len(wanted) or not set(wanted) <= set(there):
+        raise ValueError(
+            f"--devices must be 'all' or two or more numbers of GPUs, each once, got {','.join(asked)!r}; "
+            f"this machine has {len(there)}"
+        )
+    return [f"cuda:{number}" for number in wanted]
 
 
 def _host_problems(args: argparse.Namespace) -> list[Problem]:
@@ -223,13 +245,17 @@ def _peak_gflops(device: str, threads: int) -> float:
 
 def _measure(args: argparse.Namespace, device: str, jobs: list[Job]) -> int:
     from ..bench import machine, report
+    from ..bench.busy import busy
     from ..bench.host import HostRunner, HostSettings
     from ..bench.results import Document
     from ..bench.runner import Runner, header
 
     threads = fl.get_num_threads()
+    others = busy(device)
+    if others:
+        print(f"fastlinalg bench: warning: {others}: times will be too long, and ratios unsteady", file=sys.stderr)
     peak = _peak_gflops(device, threads)
-    described = machine.describe(device, peak, threads)
+    described = machine.describe(device, peak, threads) | {"busy": others}
     clocks = machine.Clocks(device)
     before = clocks.sample()
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")

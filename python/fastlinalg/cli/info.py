@@ -10,8 +10,8 @@ from typing import Any
 
 import fastlinalg as fl
 
-from .._info import OPERATIONS
-from ._text import aligned
+from .._info import OPERATIONS, cuda_version
+from .._text import aligned
 
 
 def add_parser(subparsers: Any) -> None:
@@ -19,11 +19,6 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--kernels", action="store_true", help="show the kernel table too")
     parser.add_argument("--json", action="store_true", help="print all of it as one JSON object")
     parser.set_defaults(run=run)
-
-
-def cuda_version(number: int) -> str:
-    """13000 is "13.0"."""
-    return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def collect() -> dict[str, Any]:
@@ -37,11 +32,11 @@ def summary(data: dict[str, Any]) -> list[tuple[str, str]]:
     cpu, cuda = data["cpu"], data["cuda"]
     rows = [("fastlinalg", data["version"])]
     if data["cuda_built"]:
-        rows.append(("build", f"CUDA {cuda_version(cuda['runtime'])}, architectures {data['architectures']}"))
+        rows.append(("build", f"{cuda_version(cuda['runtime'])}, architectures {data['architectures']}"))
     else:
         rows.append(("build", "without CUDA"))
     rows.append(("cpu", f"{cpu['isa']}, {cpu['threads']} of at most {cpu['max_threads']} threads"))
-    rows.append(("driver", f"CUDA {cuda_version(cuda['driver'])}" if cuda["driver"] else "none"))
+    rows.append(("driver", cuda_version(cuda["driver"])))
     for device in data["devices"]:
         facts = (
             device["name"],

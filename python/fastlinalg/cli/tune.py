@@ -17,7 +17,7 @@ import fastlinalg as fl
 from .. import _core
 from .._cases import cases
 from .._info import OPERATIONS
-from ._text import aligned
+from .._text import aligned
 from .info import unavailable
 from .selftest import check_kernel
 
@@ -29,6 +29,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--device", choices=("cpu", "cuda", "all"), default="all", help="what to measure (default: all)"
     )
+    parser.add_argument("--quick", action="store_true", help="a third of the shapes, fewer repeats: less certain")
+    parser.add_argument("--force", action="store_true", help="measure although other programs use the machine")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--show", action="store_true", help="print the table in use and measure nothing")
     what.add_argument("--reset", action="store_true", help="remove the table")
@@ -52,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.show:
             return _show(path)
-        return _reset(path) if args.reset else _tune(path, args.device)
+        return _reset(path) if args.reset else _tune(path, args)
     except BrokenPipeError:  # of our output
         raise
     except OSError as error:
@@ -95,8 +97,8 @@ def _show(path: Path) -> int:
         print(f"no table at {path}: the rules of the library choose")
         return 0
     try:
-        lines = [line for device in table["devices"] for line in ("", *_describe(device))]
-    except (KeyError, TypeError, ValueError, AttributeError):  # the library reads only what it needs
+        lines = [line for device in table["devices"] for line in ("", *_describe(device), *_factors(device))]
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):  # the library reads only what it needs
         return _fail(f"tuning table {path} cannot be shown: this command did not write it")
     print("\n".join([str(path), *lines]))
     return 0
@@ -105,21 +107,34 @@ def _show(path: Path) -> int:
 def _describe(device: dict[str, Any]) -> list[str]:
     lines = [f"{device['name']} ({device['kind']}), measured {device['measured']}"]
     for found in device["found"]:
-        used = found["op"] in device["factors"]
-        verdict = "used" if used else "the rules are as good: not used"
-        lines.append(
-            f"  {found['op']}: {found['shapes']} shapes, chosen over best row {found['before']:.3f} by the rules, "
-            f"{found['after']:.3f} tuned; {verdict}"
-        )
+        lines.append(f"  {found['op']}: {_verdict(found, found['op'] in device['factors'])}")
     for checked in device.get("checked", ()):
         fault = f"WRONG, never chosen: {checked['fault']}" if checked["fault"] else "right"
         lines.append(f"  {checked['op']} {checked['kernel']}: not chosen here before, checked against float64: {fault}")
+    return lines
+
+
+def _verdict(found: dict[str, Any], used: bool) -> str:
+    """What tuning is worth, of shapes that it was not fitted to."""
+    gain, slack = found["before"] / found["after"], 100 * (found["before"] - 1)
+    behind = "the fastest" if slack < 0.5 else f"within {slack:.0f} % of the fastest"
+    if not used:
+        return (
+            f"the library's own choice of kernels is {behind} on this machine, and tuning does not better it: as before"
+        )
+    percent = 100 * (gain - 1)
+    amount = f"about {percent:.0f} %" if percent >= 1 else "less than 1 %"
+    return f"{amount} faster on this machine with the kernels chosen from now on (over {found['shapes']} shapes)"
+
+
+def _factors(device: dict[str, Any]) -> list[str]:
+    """The table itself, for each kernel: estimated microseconds, and what the estimate is multiplied by there."""
     rows = [
         (f"    {op}", name, " ".join(f"{us:.3g}:{factor:.2f}" for us, factor in knots))
         for op, names in device["factors"].items()
         for name, knots in names.items()
     ]
-    return lines + aligned(rows)
+    return ["  corrections, as microseconds by the rule:factor", *aligned(rows)] if rows else []
 
 
 def _reset(path: Path) -> int:
@@ -130,16 +145,20 @@ def _reset(path: Path) -> int:
 
 
 # ---------------------------------------------------------------- measuring
-def _tune(path: Path, wanted: str) -> int:
-    cuda = fl.info()["cuda"]
+def _tune(path: Path, args: argparse.Namespace) -> int:
+    from ..bench.busy import busy
+
+    wanted, cuda = args.device, fl.info()["cuda"]
     if wanted == "cuda" and not cuda["available"]:
         return _fail(f"--device cuda: {unavailable(cuda)}")
     kinds = [kind for kind in ("cuda", "cpu") if wanted in (kind, "all") and (kind == "cpu" or cuda["available"])]
+    if not args.force and (others := busy("cuda" if "cuda" in kinds else "cpu")):
+        return _fail(f"{others}, so that what is measured would not hold later; try again, or add --force")
     path.parent.mkdir(parents=True, exist_ok=True)  # before measuring for minutes
     table, _ = _read(path)
     devices = list(table["devices"]) if table else []
     for kind in kinds:
-        entry = _measure(kind)
+        entry = _measure(kind, args.quick)
         print("\n".join(_describe(entry)))
         devices = [d for d in devices if (d["kind"], d["name"]) != (kind, entry["name"])] + [entry]
         _write(path, {"format": FORMAT, "version": fl.__version__, "devices": devices})
@@ -150,8 +169,8 @@ def _tune(path: Path, wanted: str) -> int:
     return 0
 
 
-def _measure(kind: str) -> dict[str, Any]:
-    from ..bench.tuning import tune
+def _measure(kind: str, quick: bool) -> dict[str, Any]:
+    from ..bench.tuning import FULL, QUICK, tune
 
     terminal = sys.stderr.isatty()
 
@@ -162,7 +181,7 @@ def _measure(kind: str) -> dict[str, Any]:
     _core.clear_tuning()
     checked = _check_passed_over(kind, note)
     wrong = {op: [row["kernel"] for row in checked if row["op"] == op and row["fault"]] for op in OPERATIONS}
-    found = tune(kind, note, wrong)
+    found = tune(kind, note, wrong, QUICK if quick else FULL)
     note("")
     return {
         "kind": kind,

@@ -17,7 +17,7 @@ from .. import _core
 from ._operators import front, ops, rows
 
 if TYPE_CHECKING:
-    from .._api import Precision
+    from ..typing import Precision
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 

@@ -5,6 +5,10 @@ after autograd, autocast and functorch. A thread in the mode has this key in the
 mode costs nothing outside and nothing for any other operator, whose entry for the key is a fall-through, which dispatch
 leaves out; and PyTorch carries it to the threads of a backward pass with the rest of the thread's state. A
 ``TorchDispatchMode`` would see every operator, at several microseconds each.
+
+Python modes and subclasses are to see a call first. In PyTorch 2.13 their key comes before ours. Before, ours came
+first, and what a Python mode calls in turn was dispatched without it: there the kernels stand under one more key, of
+the backends, that is included while Python has a product. PyTorch 2.11 runs what it has just compiled in such a mode.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import ctypes
 import logging
 import sys
 import threading
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -23,15 +28,20 @@ from torch import Tensor
 from .. import _core
 
 if TYPE_CHECKING:
-    from .._api import Precision
+    from ..typing import Precision
 
 
 # Of an extension that PyTorch knew once; nothing is registered for it. It is no backend's, so that composite operators
-# have no kernel for it either, and it comes just before the key of Python modes and subclasses.
+# have no kernel for it either.
 _KEY = "Fake"
+# Of random numbers; nothing is registered for it. Composite operators have it too: eleven that have kernels for devices
+# beside that would not use them.
+_KEY_BEHIND_PYTHON = "CustomRNGKeyId"
 _key: Any = torch._C._parse_dispatch_key(_KEY)
+_behind_python: Any = torch._C._parse_dispatch_key(_KEY_BEHIND_PYTHON)
 _python = torch._C.DispatchKey.Python
-_after = torch._C._dispatch_keyset_full_after(_key)
+_comes_before_python = torch._C._dispatch_keyset_full_after(_key).has(_python)
+_after = torch._C._dispatch_keyset_full_after(_key).remove(_behind_python)
 _NAME = "fastlinalg"
 _include = torch._C._dispatch_tls_set_dispatch_key_included
 _included = torch._C._dispatch_tls_is_dispatch_key_included
@@ -74,11 +84,24 @@ def _leave(keys: Any, op: Any, given: tuple[Any, ...], options: dict[str, Any]) 
 
 def _leave_to_tracing(keys: Any, op: Any, given: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
     """What traces a tensor without memory in Python has to begin before all keys."""
-    _include(_key, False)
-    try:
+    with _inclusion(_key, False), _inclusion(_behind_python, False):
         return op(*given, **options)
+
+
+def _leave_to_python(keys: Any, op: Any, given: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
+    """To a Python mode or a subclass. What it calls in turn comes to the kernels again."""
+    with _inclusion(_behind_python, True):
+        return op.redispatch(keys & _after, *given, **options)
+
+
+@contextlib.contextmanager
+def _inclusion(key: Any, wanted: bool) -> Iterator[None]:
+    before = _included(key)
+    _include(key, wanted)
+    try:
+        yield
     finally:
-        _include(_key, True)
+        _include(key, before)
 
 
 def _product(
@@ -96,10 +119,10 @@ def _product(
 ) -> Tensor:
     """``alpha * a @ b + beta * c`` into `out`, or what PyTorch makes of ``op(*given, **options)``."""
     products = _get(_NAME)
-    # A Python mode or a subclass is to see the call: what it calls in turn comes here again. And functorch may bring
-    # the key back in a function that has left the mode.
-    if keys.has(_python) or products is None:
+    if products is None:  # functorch may bring the key back in a function that has left the mode
         return _leave(keys, op, given, options)
+    if keys.has(_python):
+        return _leave_to_python(keys, op, given, options)
     result = _core.tensor_product_if_faster(a, b, c, out, alpha, beta, products.precision, products._anywhere)
     why, calls = "", products.calls
     if type(result) is str:
@@ -151,20 +174,18 @@ class _Kernels:
         with self._lock:
             if self._libraries:
                 return
-            others = torch.library.Library("_", "IMPL", _KEY)
-            others.fallback(torch.library.fallthrough_kernel, _KEY)
-            aten = torch.library.Library("aten", "IMPL", _KEY)
-            for name, has_addend in (
-                ("mm", False),
-                ("bmm", False),
-                ("addmm", True),
-                ("baddbmm", True),
-                ("addmv", True),
-            ):
-                kernels = _make_kernels(name, getattr(torch.ops.aten, name), has_addend=has_addend)
-                for overload, kernel in kernels.items():
-                    aten.impl(overload, kernel, with_keyset=True)
-            self._libraries = [others, aten]
+            for key in (_KEY, _KEY_BEHIND_PYTHON) if _comes_before_python else (_KEY,):
+                self._register(key)
+
+    def _register(self, key: str) -> None:
+        others = torch.library.Library("_", "IMPL", key)
+        others.fallback(torch.library.fallthrough_kernel, key)
+        aten = torch.library.Library("aten", "IMPL", key)
+        for name, has_addend in (("mm", False), ("bmm", False), ("addmm", True), ("baddbmm", True), ("addmv", True)):
+            kernels = _make_kernels(name, getattr(torch.ops.aten, name), has_addend=has_addend)
+            for overload, kernel in kernels.items():
+                aten.impl(overload, kernel, with_keyset=True)
+        self._libraries += [others, aten]
 
 
 _kernels = _Kernels()

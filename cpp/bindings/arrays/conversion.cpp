@@ -1,0 +1,103 @@
+// Operands of another real type, which a caller who gives `dtype=np.float32` lets become float32. NumPy's are seen as
+// they are stored until it is known where the call runs: a GPU gets them converted by the copy that happens anyway, and
+// for the CPU convert() makes a copy, with all threads. Other libraries convert their arrays themselves.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "bindings/arrays/array.h"
+#include "bindings/arrays/call_location.h"
+#include "bindings/arrays/gil.h"
+#include "runtime/conversion.h"
+
+namespace fl::py {
+namespace {
+
+// By the letter of the buffer protocol. Letters of integers mean different sizes with and without a prefix.
+std::optional<Element> element_of(const char* format, Py_ssize_t size) {
+  if (*format == '@' || *format == '=' || *format == (PY_LITTLE_ENDIAN ? '<' : '>')) ++format;
+  if (format[0] == '\0' || format[1] != '\0') return std::nullopt;
+  const auto of_size = [size](Element one, Element two, Element four, Element eight) -> std::optional<Element> {
+    return size == 1 ? one : size == 2 ? two : size == 4 ? four : eight;
+  };
+  if (*format == 'd' && size == 8) return Element::float64;
+  if (*format == 'e') return Element::float16;
+  if (std::strchr("bhilqn", *format)) return of_size(Element::int8, Element::int16, Element::int32, Element::int64);
+  if (std::strchr("?BHILQN", *format))
+    return of_size(Element::uint8, Element::uint16, Element::uint32, Element::uint64);
+  return std::nullopt;
+}
+
+bool is_bfloat16(nb::handle numpy_array) { return text(numpy_array.attr("dtype").attr("name")) == "bfloat16"; }
+
+}  // namespace
+
+// False if it is for NumPy to convert, if at all: a type that element.h does not list, or elements at odd addresses. A
+// NumPy dtype is not asked for its name where the buffer tells it: that takes microseconds.
+bool Array::acquire_stored(nb::handle object) {
+  std::optional<Element> element;
+  if (buffer_.obj) {
+    element = element_of(buffer_.format, buffer_.itemsize);
+  } else if (is_bfloat16(object)) {
+    const nb::object bits = object.attr("view")("uint16");
+    if (PyObject_GetBuffer(bits.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) throw nb::python_error();
+    element = Element::bfloat16;
+  }
+  if (!element) return false;
+  const auto size = Py_ssize_t(size_of(*element));
+  bool aligned = reinterpret_cast<uintptr_t>(buffer_.buf) % uintptr_t(size) == 0;
+  for (int i = 0; i < buffer_.ndim; ++i) aligned = aligned && (buffer_.strides[i] % size == 0 || buffer_.shape[i] <= 1);
+  if (!aligned) return false;
+  numpy_ = true;
+  data_ = static_cast<float*>(buffer_.buf), ndim_ = buffer_.ndim;
+  stored_ = {*element, data_};
+  std::copy_n(buffer_.shape, ndim_, shape_);
+  std::transform(buffer_.strides, buffer_.strides + ndim_, strides_, [size](Py_ssize_t bytes) { return bytes / size; });
+  return true;
+}
+
+void Array::acquire_converted(nb::handle object, const char* name, const std::string& dtype, const std::string& cast,
+                              Access access, CallLocation& location) {
+  const char* const method = library_.kind == Library::torch ? "to" : "astype";
+  if (location.other_types() != OtherTypes::convert || access == write || !holds_reals(object, dtype) ||
+      !nb::hasattr(object, method))
+    wrong_dtype(object, name, dtype, cast, &location);
+  const nb::object made = library_.kind == Library::torch
+                              ? object.attr(method)(nb::module_::import_("torch").attr("float32"))
+                              : object.attr(method)("float32");
+  location.set_other_types(OtherTypes::refuse);  // a second time it would convert for ever
+  Array converted(made, name, access, location);
+  location.set_other_types(OtherTypes::convert);
+  *this = std::move(converted);
+}
+
+void Array::convert() {
+  if (!stored_.converted()) return;
+  // What is stored farthest apart comes first: reading so goes through memory in order, and the copy has that order.
+  std::vector<int> order;
+  int64_t steps[max_dims];
+  for (int i = 0; i < ndim_; ++i)
+    if (shape_[i] != 1 && strides_[i] != 0) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int i, int j) { return std::abs(strides_[i]) > std::abs(strides_[j]); });
+  std::vector<StridedDim> dims;
+  for (const int i : order) dims.push_back({shape_[i], strides_[i]});
+  int64_t total = 1;
+  std::fill_n(steps, ndim_, 0);
+  for (size_t i = order.size(); i-- > 0;) {
+    steps[order[i]] = total;
+    total *= shape_[order[i]];
+  }
+  Array copy(empty({total}), "copy", write);
+  {
+    const GilReleased released;
+    convert_array(stored_, data_, dims, copy.data());
+  }
+  data_ = copy.data();
+  std::copy_n(steps, ndim_, strides_);
+  stored_ = {};
+  owner_ = std::move(copy.object_);
+}
+
+}  // namespace fl::py

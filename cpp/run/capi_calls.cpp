@@ -1,0 +1,84 @@
+#include "run/capi_calls.h"
+
+#include <string>
+
+#include "run/capi_struct.h"
+
+namespace fl {
+namespace {
+
+// The operand that a stored row-major matrix is, with or without transpose.
+ConstMatrix operand(const float* data, int64_t ld, bool transposed, int64_t stride = 0) {
+  return transposed ? ConstMatrix{data, 1, ld, stride} : ConstMatrix{data, ld, 1, stride};
+}
+
+}  // namespace
+
+Options parse(const Check& check, const fl_options* given) {
+  fl_options options = FL_OPTIONS_INIT;
+  if (given) options = read_struct(check, "options", "FL_OPTIONS_INIT", *given, sizeof options, options);
+  if (options.precision != FL_ACCURATE && options.precision != FL_STRICT)
+    check.refuse("precision must be FL_ACCURATE or FL_STRICT, got " + std::to_string(int(options.precision)));
+  if (options.kernel && !*options.kernel) check.refuse("kernel must be a name or NULL, got \"\"");
+  check.flag("device_memory", options.device_memory);
+
+  Options parsed;
+  parsed.precision = options.precision == FL_STRICT ? Precision::strict : Precision::accurate;
+  CallOptions& call = parsed.call;
+  if (options.kernel) call.kernel = options.kernel;
+  if (options.device) call.device = parse_device(options.device);
+  call.stream = options.stream;
+  call.device_memory = options.device_memory;
+  if (call.device_memory) {
+    if (call.device.kind == Device::cpu) check.refuse("device_memory needs a CUDA device, but device is \"cpu\"");
+    if (call.device.kind == Device::automatic) call.device = {Device::cuda, 0};
+    // The caller has to be able to wait for the result, so not on a stream of ours. 1 is cudaStreamLegacy.
+    if (!call.stream) call.stream = reinterpret_cast<void*>(1);
+  }
+  return parsed;
+}
+
+SgemmArgs checked_sgemm(const Check& check, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha,
+                        const float* a, int64_t lda, int64_t stride_a, const float* b, int64_t ldb, int64_t stride_b,
+                        float beta, float* c, int64_t ldc, int64_t stride_c, int64_t batch) {
+  check.flag("trans_a", trans_a);
+  check.flag("trans_b", trans_b);
+  check.size("m", m);
+  check.size("n", n);
+  check.size("k", k);
+  check.size("batch", batch);
+  check.matrix("a", a, trans_a ? k : m, trans_a ? m : k, lda, batch, stride_a);
+  check.matrix("b", b, trans_b ? n : k, trans_b ? k : n, ldb, batch, stride_b);
+  check.matrix("c", c, m, n, ldc, batch, stride_c);
+  check.separate_results(m, n, ldc, batch, stride_c);
+  return {.m = m,
+          .n = n,
+          .k = k,
+          .batch = batch,
+          .alpha = alpha,
+          .beta = beta,
+          .a = operand(a, lda, trans_a, stride_a),
+          .b = operand(b, ldb, trans_b, stride_b),
+          .c = {c, ldc, 1, stride_c},
+          .addend = {}};
+}
+
+SgemvArgs checked_sgemv(const Check& check, int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,
+                        const float* x, int64_t incx, float beta, float* y, int64_t incy) {
+  check.flag("trans", trans);
+  check.size("m", m);
+  check.size("n", n);
+  const int64_t size_x = trans ? m : n, size_y = trans ? n : m;
+  check.matrix("a", a, m, n, lda);
+  check.vector("x", x, size_x, incx);
+  check.vector("y", y, size_y, incy);
+  return {.m = size_y,
+          .n = size_x,
+          .alpha = alpha,
+          .beta = beta,
+          .a = operand(a, lda, trans),
+          .x = {first_element(x, size_x, incx), incx},
+          .y = {first_element(y, size_y, incy), incy}};
+}
+
+}  // namespace fl

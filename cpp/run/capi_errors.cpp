@@ -1,0 +1,44 @@
+#include "run/capi_errors.h"
+
+#include <cstdio>
+#include <new>
+
+#include "core/errors.h"
+
+namespace fl {
+namespace {
+
+// A fixed buffer: reporting that memory has run out must not need memory.
+thread_local char last_error[2048] = "";
+thread_local int last_cuda_error = 0;
+
+}  // namespace
+
+fl_status fail(fl_status status, const char* message, int cuda_error) noexcept {
+  std::snprintf(last_error, sizeof last_error, "%s", message);
+  last_cuda_error = cuda_error;
+  return status;
+}
+
+fl_status fail_by_exception() noexcept {
+  try {
+    throw;
+  } catch (const CudaError& error) {
+    return fail(FL_CUDA_ERROR, error.what(), error.code);
+  } catch (const OutOfMemory& error) {
+    return fail(FL_OUT_OF_MEMORY, error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(FL_OUT_OF_MEMORY, "out of host memory");
+  } catch (const std::invalid_argument& error) {
+    return fail(FL_INVALID_VALUE, error.what());
+  } catch (const std::exception& error) {
+    return fail(FL_INTERNAL_ERROR, error.what());
+  } catch (...) {
+    return fail(FL_INTERNAL_ERROR, "an exception of unknown type");
+  }
+}
+
+}  // namespace fl
+
+const char* fl_last_error(void) { return fl::last_error; }
+int fl_last_cuda_error(void) { return fl::last_cuda_error; }

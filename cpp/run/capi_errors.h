@@ -1,0 +1,21 @@
+// From exceptions to the status and the message of the C interface.
+#pragma once
+
+#include "fastlinalg/fastlinalg.h"
+
+namespace fl {
+
+fl_status fail(fl_status status, const char* message, int cuda_error = 0) noexcept;
+fl_status fail_by_exception() noexcept;  // in a handler
+
+template <class Body>
+fl_status guarded(Body&& body) noexcept {
+  try {
+    body();
+    return FL_OK;
+  } catch (...) {
+    return fail_by_exception();
+  }
+}
+
+}  // namespace fl

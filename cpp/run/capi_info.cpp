@@ -1,0 +1,122 @@
+// The C interface: what there is, and the settings of the process.
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "core/operations.h"
+#include "device/device.h"
+#include "device/hardware.h"
+#include "dispatch/tuning_file.h"
+#include "run/capi_errors.h"
+#include "run/capi_struct.h"
+#include "run/kernel_state.h"
+#include "runtime/fork.h"
+#include "runtime/threading.h"
+
+namespace fl {
+namespace {
+
+struct KeptTexts {
+  std::mutex mutex;
+  std::set<std::string> texts;
+};
+
+// A copy of `text` that lives as long as the library. There are few different reasons why a kernel is not available.
+const char* keep(const std::string& text) {
+  static constinit PerProcess<KeptTexts> all;
+  KeptTexts& kept = all.get();
+  const std::lock_guard lock(kept.mutex);
+  return kept.texts.insert(text).first->c_str();
+}
+
+// body.operator()<Args>() of an operation, if there is one with that number.
+template <class Body>
+bool with_op(fl_op op, Body&& body) {
+  bool found = false;
+  for_each_operation([&]<class Args>() {
+    if (std::size_t(op) != operation_index<Args>()) return;
+    found = true;
+    body.template operator()<Args>();
+  });
+  return found;
+}
+static_assert(FL_SGEMM == operation_index<SgemmArgs>() && FL_SGEMV == operation_index<SgemvArgs>() &&
+                  FL_TRANSPOSE == operation_index<TransposeArgs>(),
+              "fl_op counts the operations in the order of operations.h");
+
+std::string joined(const std::vector<const char*>& names) {
+  std::string text;
+  for (const char* name : names) {
+    if (!text.empty()) text += ',';
+    text += name;
+  }
+  return text;
+}
+
+template <class Args>
+fl_kernel_info kernel_info(const Check& check, int index) {
+  const auto all = kernels<Args>();
+  if (index < 0 || index >= int(all.size()))
+    check.refuse("index must be in [0, " + std::to_string(all.size()) + "), got " + std::to_string(index));
+  const auto& kernel = all[size_t(index)];
+  const KernelState state = state_of(kernel);
+  const Traits& traits = kernel.traits;
+  fl_kernel_info info = FL_KERNEL_INFO_INIT;
+  info.name = kernel.name;
+  info.device = side_of(kernel.needs);
+  info.needs = needs_name(kernel.needs);
+  info.available = state.reason.empty();
+  info.reason = keep(state.reason);
+  info.blurb = kernel.blurb;
+  info.passed_over = keep(state.passed_over);
+  info.strict = traits.strict;
+  info.ladder = traits.ladder;
+  info.tile_rows = traits.tile_rows;
+  info.tile_cols = traits.tile_cols;
+  info.terms = terms_name(traits.terms);
+  info.split_k = traits.split_k;
+  info.cluster_k = traits.cluster_k;
+  info.stream_k = traits.stream_k;
+  info.tma = traits.tma;
+  info.measured_on = keep(joined(state.measured_on));
+  info.addend = traits.addend;
+  return info;
+}
+
+}  // namespace
+}  // namespace fl
+
+using fl::Check;
+using fl::guarded;
+
+int fl_kernel_count(fl_op op) {
+  int count = -1;
+  if (!fl::with_op(op, [&]<class Args>() { count = int(fl::kernels<Args>().size()); }))
+    fl::fail(FL_INVALID_VALUE, "fl_kernel_count: op must be FL_SGEMM, FL_SGEMV or FL_TRANSPOSE");
+  return count;
+}
+
+fl_status fl_kernel_at(fl_op op, int index, fl_kernel_info* info) {
+  return guarded([&] {
+    const Check check("fl_kernel_at");
+    fl_kernel_info found = FL_KERNEL_INFO_INIT;
+    if (!fl::with_op(op, [&]<class Args>() { found = fl::kernel_info<Args>(check, index); }))
+      check.refuse("op must be FL_SGEMM, FL_SGEMV or FL_TRANSPOSE, got " + std::to_string(int(op)));
+    fl::write_struct(check, "info", "FL_KERNEL_INFO_INIT", info, offsetof(fl_kernel_info, passed_over), found);
+  });
+}
+
+fl_status fl_load_tuning(const char* path) {
+  return guarded([&] {
+    const std::string complaint = fl::load_tuning(path ? path : fl::tuning_path());
+    if (!complaint.empty()) Check("fl_load_tuning").refuse(complaint);
+  });
+}
+
+const char* fl_version(void) { return FASTLINALG_VERSION; }
+int fl_cuda_device_count(void) { return fl::cuda::device_count(); }
+int fl_get_num_threads(void) { return fl::num_threads(); }
+int fl_max_threads(void) { return fl::max_threads(); }
+fl_status fl_set_num_threads(int n) {
+  return guarded([&] { fl::set_num_threads(n); });
+}

@@ -1,0 +1,46 @@
+// The log of the C interface: fl_set_log().
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/operations.h"
+#include "run/run.h"
+
+namespace fl {
+
+struct LogTarget;
+const LogTarget* log_target() noexcept;  // null: nobody listens
+void say_once(const LogTarget& target, const std::string& line);
+void say_ignored_settings(const LogTarget& target, Device device);
+
+// Lets one call report to the log. What is said of sizes that this thread has just used would not be new.
+template <class Args>
+class CallLog {
+ public:
+  CallLog(const Args& args, CallOptions& options) {
+    const LogTarget* const target = log_target();
+    if (!target || !are_new(target, args)) return;
+    say_ignored_settings(*target, options.device);
+    function_ = [&args, target](const std::string& line) { say_once(*target, describe(args) + " -> " + line); };
+    options.log = &function_;
+  }
+  CallLog(const CallLog&) = delete;
+  CallLog& operator=(const CallLog&) = delete;
+
+ private:
+  static bool are_new(const LogTarget* target, const Args& args) {
+    const std::pair now(target, sizes_of(args));
+    thread_local std::optional<std::remove_const_t<decltype(now)>> last;
+    if (last == now) return false;
+    last = now;
+    return true;
+  }
+
+  std::function<void(const std::string&)> function_;
+};
+
+}  // namespace fl

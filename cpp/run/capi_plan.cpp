@@ -1,0 +1,203 @@
+// The C interface: plans.
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "run/capi_calls.h"
+#include "run/capi_errors.h"
+#include "run/capi_log.h"
+#include "run/capi_struct.h"
+#include "run/plan.h"
+#include "runtime/fork.h"
+
+// One thread at a time, in a method. In a child of fork one may have been cut off in the midst of it.
+struct fl_plan {
+  fl_plan() = default;
+  virtual ~fl_plan() { mutex.free(); }
+  fl_plan(const fl_plan&) = delete;
+  fl_plan& operator=(const fl_plan&) = delete;
+  virtual void execute(void* stream) = 0;
+  virtual void reset_operands(const fl::Check& check, const float* a, const float* b, float* c) = 0;
+  virtual fl_plan_info info() = 0;
+  virtual void forget() = 0;  // it is made anew by the next method
+
+  fl::PerProcess<std::mutex> mutex;
+  std::atomic<bool> busy{false};
+};
+
+namespace fl {
+namespace {
+
+class Method {
+ public:
+  explicit Method(fl_plan& plan) : plan_(plan), mutex_(plan.mutex.get()) {
+    mutex_.lock();
+    if (plan_.busy.exchange(true)) plan_.forget();
+  }
+  ~Method() {
+    plan_.busy = false;
+    mutex_.unlock();
+  }
+  Method(const Method&) = delete;
+  Method& operator=(const Method&) = delete;
+
+ private:
+  fl_plan& plan_;
+  std::mutex& mutex_;
+};
+
+void move(const Check& check, const char* name, const float*& data, const float* to) {
+  if (!to) return;
+  check.aligned(name, to);
+  data = to;
+}
+void move(const Check& check, const char* name, float*& data, float* to) {
+  if (!to) return;
+  check.aligned(name, to);
+  data = to;
+}
+
+void move_operands(const Check& check, SgemmArgs& args, const float* a, const float* b, float* c) {
+  move(check, "a", args.a.data, a);
+  move(check, "b", args.b.data, b);
+  move(check, "c", args.c.data, c);
+}
+void move_operands(const Check& check, SgemvArgs& args, const float* a, const float* x, float* y) {
+  move(check, "a", args.a.data, a);
+  if (x) move(check, "x", args.x.data, first_element(x, args.n, args.x.inc));
+  if (y) move(check, "y", args.y.data, first_element(y, args.m, args.y.inc));
+}
+
+template <class Args>
+class PlanOf : public fl_plan {
+ public:
+  PlanOf(const Args& args, const CallOptions& options) : args_(args), options_(options), kernel_(options.kernel) {
+    options_.kernel = kernel_;
+    made();
+  }
+
+  void execute(void* stream) override {
+    change([&](Plan<Args>& plan) { plan.execute(stream ? stream : options_.stream); });
+  }
+
+  void reset_operands(const Check& check, const float* a, const float* b, float* c) override {
+    Args moved = args_;
+    move_operands(check, moved, a, b, c);
+    args_ = moved;
+    const bool renewed = options_.constant && (*options_.constant == Side::a ? a : b);
+    change([&](Plan<Args>& plan) {
+      plan.rebind(args_);
+      if (renewed) plan.renew_constant();
+    });
+  }
+
+  fl_plan_info info() override {
+    const Plan<Args>& plan = made();
+    return {sizeof(fl_plan_info), plan.kernel(), plan.device().kind == Device::cuda ? plan.device().ordinal : -1,
+            plan.workspace_bytes()};
+  }
+
+  void forget() override { plan_.reset(); }
+
+ private:
+  Plan<Args>& made() {
+    if (plan_) return *plan_;
+    CallOptions options = options_;
+    const CallLog log(args_, options);
+    return plan_.emplace(args_, options);
+  }
+
+  // A plan that could not get its memory has to be made anew.
+  template <class Body>
+  void change(Body&& body) {
+    try {
+      body(made());
+    } catch (...) {
+      forget();
+      throw;
+    }
+  }
+
+  Args args_;
+  CallOptions options_;
+  std::string kernel_;
+  std::optional<Plan<Args>> plan_;
+};
+
+std::optional<Side> side_of(const Check& check, fl_operand constant) {
+  switch (constant) {
+    case FL_NO_OPERAND: return std::nullopt;
+    case FL_OPERAND_A: return Side::a;
+    case FL_OPERAND_B: return Side::b;
+  }
+  check.refuse("constant must be FL_NO_OPERAND, FL_OPERAND_A or FL_OPERAND_B, got " + std::to_string(int(constant)));
+}
+
+void clear(const Check& check, fl_plan** plan) {
+  if (!plan) check.refuse("plan is NULL");
+  *plan = nullptr;
+}
+void require(const Check& check, const fl_plan* plan) {
+  if (!plan) check.refuse("plan is NULL");
+}
+
+}  // namespace
+}  // namespace fl
+
+using fl::Check;
+using fl::guarded;
+
+fl_status fl_plan_sgemm(fl_plan** plan, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha,
+                        const float* a, int64_t lda, int64_t stride_a, const float* b, int64_t ldb, int64_t stride_b,
+                        float beta, float* c, int64_t ldc, int64_t stride_c, int64_t batch, fl_operand constant,
+                        const fl_options* options) {
+  return guarded([&] {
+    const Check check("fl_plan_sgemm");
+    fl::clear(check, plan);
+    fl::SgemmArgs args = fl::checked_sgemm(check, trans_a, trans_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b,
+                                           beta, c, ldc, stride_c, batch);
+    fl::Options parsed = fl::parse(check, options);
+    args.precision = parsed.precision;
+    parsed.call.constant = fl::side_of(check, constant);
+    *plan = new fl::PlanOf<fl::SgemmArgs>(args, parsed.call);
+  });
+}
+
+fl_status fl_plan_sgemv(fl_plan** plan, int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,
+                        const float* x, int64_t incx, float beta, float* y, int64_t incy, const fl_options* options) {
+  return guarded([&] {
+    const Check check("fl_plan_sgemv");
+    fl::clear(check, plan);
+    const fl::SgemvArgs args = fl::checked_sgemv(check, trans, m, n, alpha, a, lda, x, incx, beta, y, incy);
+    *plan = new fl::PlanOf<fl::SgemvArgs>(args, fl::parse(check, options).call);
+  });
+}
+
+fl_status fl_plan_execute(fl_plan* plan, void* stream) {
+  return guarded([&] {
+    fl::require(Check("fl_plan_execute"), plan);
+    const fl::Method method(*plan);
+    plan->execute(stream);
+  });
+}
+
+fl_status fl_plan_reset_operands(fl_plan* plan, const float* a, const float* b, float* c) {
+  return guarded([&] {
+    const Check check("fl_plan_reset_operands");
+    fl::require(check, plan);
+    const fl::Method method(*plan);
+    plan->reset_operands(check, a, b, c);
+  });
+}
+
+fl_status fl_plan_get_info(fl_plan* plan, fl_plan_info* info) {
+  return guarded([&] {
+    const Check check("fl_plan_get_info");
+    fl::require(check, plan);
+    const fl::Method method(*plan);
+    fl::write_struct(check, "info", "FL_PLAN_INFO_INIT", info, sizeof *info, plan->info());
+  });
+}
+
+void fl_plan_free(fl_plan* plan) { delete plan; }

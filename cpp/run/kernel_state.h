@@ -1,0 +1,24 @@
+// What users are told of a row of the kernel table, besides what stands in it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "table/registry.h"
+
+namespace fl {
+
+struct KernelState {
+  std::string reason;       // why it cannot run here; "" if it can
+  std::string passed_over;  // why dispatch leaves it to its name on every device that can run it; "" if not
+  std::vector<const char*> measured_on;  // names of chips
+};
+template <class Args>
+FL_EXPORT KernelState state_of(const Kernel<Args>& kernel);
+
+constexpr const char* side_of(Needs needs) { return on_cuda(needs) ? "cuda" : "cpu"; }
+constexpr const char* terms_name(Terms terms) {
+  return terms == Terms::fp16x2 ? "fp16x2" : terms == Terms::bf16x6 ? "bf16x6" : "";
+}
+
+}  // namespace fl
