@@ -12,7 +12,7 @@ import pytest
 import fastlinalg as fl
 from fastlinalg._cases import cases
 from fastlinalg.cli.selftest import sample
-from support.command import command, needs_bench
+from support.command import command
 from support.patience import patient
 from support.rows import OPERATIONS
 
@@ -139,21 +139,18 @@ WRONG = {
 }
 
 
-@needs_bench
 @pytest.mark.parametrize("line", WRONG)
 def test_wrong_use(line):
     word, status = WRONG[line]
     assert word in command(line, status).stderr
 
 
-@needs_bench
 def test_bench_on_a_missing_gpu():
     if fl.cuda.is_available():
         pytest.skip("there is a GPU")
     assert fl.info()["cuda"]["message"] in command("bench sgemm --device cuda", 1).stderr
 
 
-@needs_bench
 @pytest.mark.parametrize("option", ["--json", "--csv"])
 def test_a_file_that_cannot_be_written_is_an_error(option, tmp_path):
     line = f"bench sgemm --quick --device cpu --shapes 32x32x32 --repeats 2 --kernels reference {option} nowhere/o"

@@ -10,10 +10,10 @@ import json
 import pytest
 
 from fastlinalg.cli import main
-from support.command import command, needs_bench, needs_plot
+from support.command import command, needs_plot
 from support.source_tree import ROOT
 
-pytestmark = [needs_bench, needs_plot]
+pytestmark = needs_plot
 RESULTS = ROOT / "benchmarks" / "results"
 
 

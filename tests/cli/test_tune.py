@@ -65,6 +65,8 @@ def test_the_problems_are_the_same_everywhere():
             todo = tuning.problems(op, device)
             assert len(todo) == wanted and todo == tuning.problems(op, device)
             assert all(problem.work <= tuning.MOST_WORK[device][op] for problem in todo)
+            quick = tuning.problems(op, device, tuning.QUICK)
+            assert quick == todo[: len(quick)] and len(quick) == -(-wanted // 3)
 
 
 # ---------------------------------------------------------------- the command
@@ -74,7 +76,7 @@ def test_tune_show_reset(environment, monkeypatch):
     assert "no table at" in command("tune --show").stdout
     assert "no table at" in command("tune --reset").stdout
     code = "import sys; from fastlinalg.bench import tuning; tuning.SHAPES['cpu'] = {'sgemm': 8, 'transpose': 6};"
-    code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--device', 'cpu']))"
+    code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--force', '--device', 'cpu']))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=patient(120)
     )
@@ -89,12 +91,43 @@ def test_tune_show_reset(environment, monkeypatch):
     assert not path.exists()
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "used", "words"),
+    [
+        (1.10, 1.00, True, "about 10 % faster on this machine with the kernels chosen from now on"),
+        (1.02, 1.014, True, "less than 1 % faster on this machine"),
+        (1.002, 1.002, False, "choice of kernels is the fastest on this machine, and tuning does not better it"),
+        (1.09, 1.10, False, "choice of kernels is within 9 % of the fastest on this machine"),
+    ],
+)
+def test_the_verdict_is_in_words(environment, before, after, used, words):
+    _, path = environment
+    content = table()
+    device = content["devices"][0]
+    device["found"] = [{"op": "sgemm", "shapes": 40, "before": before, "after": after}]
+    device["factors"] = {"sgemm": device["factors"]["sgemm"]} if used else {}
+    write(path, content)
+    assert words in command("tune --show").stdout
+
+
+def test_a_busy_machine_is_refused(environment):
+    _, path = environment
+    code = "import sys; from fastlinalg.bench import busy, tuning; tuning.SHAPES['cpu'] = {};"
+    code += "busy.busy = lambda device: 'other programs keep 3.0 of 4 CPUs busy';"
+    code += "from fastlinalg.cli import main; sys.exit(main(sys.argv[1:]))"
+    command_line = [sys.executable, "-c", code, "tune", "--device", "cpu"]
+    done = subprocess.run(command_line, capture_output=True, text=True, check=False, timeout=patient(120))
+    assert done.returncode == 1 and "other programs keep 3.0 of 4 CPUs busy" in done.stderr and not path.exists()
+    done = subprocess.run([*command_line, "--force"], capture_output=True, text=True, timeout=patient(120), check=True)
+    assert path.exists()
+
+
 def test_other_devices_stay_in_the_file(environment):
     _, path = environment
     other = table(device={"kind": "cuda", "name": "some GPU", "factors": {}})
     write(path, other)
     code = "import sys; from fastlinalg.bench import tuning; tuning.SHAPES['cpu'] = {};"
-    code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--device', 'cpu']))"
+    code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--force', '--device', 'cpu']))"
     for _ in range(2):
         subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=patient(120))
     assert [d["name"] for d in json.loads(path.read_text())["devices"]] == ["some GPU", _core.cpu_name()]
@@ -104,7 +137,7 @@ def test_show_prints_the_factors_and_what_is_wrong(environment):
     _, path = environment
     write(path, table())
     text = command("tune --show").stdout
-    assert interchangeable()[0] in text and "1.100 by the rules, 1.020 tuned; used" in text
+    assert interchangeable()[0] in text and "about 8 % faster on this machine" in text
     write(path, "{")
     assert "is not used: it is not JSON" in command("tune --show", 1).stderr
 
@@ -113,7 +146,7 @@ def test_a_table_that_cannot_be_written_leaves_nothing(environment):
     _, path = environment
     path.mkdir()
     code = "import sys; from fastlinalg.bench import tuning; tuning.SHAPES['cpu'] = {};"
-    code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--device', 'cpu']))"
+    code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--force', '--device', 'cpu']))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=patient(120)
     )
@@ -139,7 +172,7 @@ def test_errors_of_the_command(environment, monkeypatch):
     monkeypatch.setenv("FASTLINALG_TUNE", "off")
     assert "FASTLINALG_TUNE=off" in command("tune", 2).stderr
     monkeypatch.setenv("FASTLINALG_TUNE", str(write(path.with_name("a file"), "")) + "/below")
-    assert "error: " in command("tune --device cpu", 1).stderr
+    assert "error: " in command("tune --force --device cpu", 1).stderr
 
 
 @pytest.mark.gpu
@@ -148,7 +181,7 @@ def test_tune_on_the_gpu(environment):
     code = "import sys; from fastlinalg.bench import tuning;"
     code += "tuning.SHAPES['cuda'] = dict.fromkeys(tuning.SHAPES['cuda'], 8);"
     code += "tuning.MOST_WORK['cuda'] = dict.fromkeys(tuning.SHAPES['cuda'], 1e5);"
-    code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--device', 'cuda']))"
+    code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--force', '--device', 'cuda']))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=patient(120)
     )

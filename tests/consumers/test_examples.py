@@ -32,6 +32,15 @@ def test_host_examples(name, device, tmp_path):
     assert run(name, "--device", device, *folder)
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_products_in_jit(device, monkeypatch):
+    """JAX takes the first platform that there is, or the one that it is told."""
+    pytest.importorskip("jax")
+    if device == "cpu":
+        monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    assert f"on {device}:0" in run("jax_jit/matmul")
+
+
 @pytest.mark.gpu
 def test_a_graph_of_calls_with_cuda_core():
     pytest.importorskip("cuda.core")

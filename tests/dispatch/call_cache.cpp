@@ -54,8 +54,8 @@ struct Change {
     all(data, inc, bs);
   }
   void change(SgemmArgs& p) {
-    auto& [m, n, k, batch, alpha, beta, a, b, c, precision] = p;
-    all(m, n, k, batch, alpha, beta, a, b, c, precision);
+    auto& [m, n, k, batch, alpha, beta, a, b, c, addend, precision] = p;
+    all(m, n, k, batch, alpha, beta, a, b, c, addend, precision);
   }
   void change(SgemvArgs& p) {
     auto& [m, n, batch, alpha, beta, a, x, y] = p;
@@ -78,6 +78,11 @@ void test_keys() {
   const std::string name = Operation<Args>::name;
   const Device cpu{Device::cpu, 0};
   Args call;
+  if constexpr (requires { call.addend; }) {
+    const CallKey<Args> without(call, cpu, 4);
+    call.addend.data = memory;
+    expect(without != CallKey<Args>(call, cpu, 4), name + ": whether there is an addend is overlooked");
+  }
   for_each_operand(call, [](auto& view) { view.data = memory; });
   const CallKey<Args> key(call, cpu, 4);
   expect(key == CallKey<Args>(call, cpu, 4), name + ": a call is not like itself");

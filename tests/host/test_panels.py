@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from itertools import product
 
-import numpy as np
 import pytest
 
 from fastlinalg import _core
+from support.panel_blocks import A, B, C, covered, of_problem
 
-A, B, C = range(3)
 SIZES = (
     (1, 1, 1),
     (5, 7, 3),
@@ -26,15 +25,6 @@ SIZES = (
 )
 
 
-def covered(blocks, rows, cols):
-    """How often each row and column of one problem is in the blocks, as a count for each element at the cuts."""
-    count = np.zeros((rows, cols), np.int32)
-    for _, _, row, height, col, width in blocks:
-        assert row >= 0 and col >= 0 and row + height <= rows and col + width <= cols
-        count[row : row + height, col : col + width] += 1
-    return count
-
-
 def check(m, n, k, batch=1, **options):
     loads, steps = _core.panel_plan(m, n, k, batch, **options)
     shared = {A: options.get("one_a", False) or batch == 1, B: options.get("one_b", False) or batch == 1, C: batch == 1}
@@ -46,7 +36,7 @@ def check(m, n, k, batch=1, **options):
         assert (covered(blocks, m, n) == 1).all(), "each element of the result is computed once"
         for operand, (rows, cols) in shapes.items():
             at = 0 if shared[operand] else problem
-            parts = [block for which, block in loads if which == operand and block[0] <= at < block[0] + block[1]]
+            parts = of_problem(loads, operand, at)
             wanted = operand != C or options.get("beta", 0.0) != 0.0
             assert (covered(parts, rows, cols) == wanted).all(), f"operand {operand} is loaded once"
     for count, (problem, problems, row, height, col, width) in steps:
@@ -57,7 +47,7 @@ def check(m, n, k, batch=1, **options):
         for operand, (top, rows, left, cols) in needed.items():
             for each in (problem, problem + problems - 1):
                 at = 0 if shared[operand] else each
-                parts = [block for which, block in there if which == operand and block[0] <= at < block[0] + block[1]]
+                parts = of_problem(there, operand, at)
                 seen = covered(parts, *shapes[operand])[top : top + rows, left : left + cols]
                 assert (seen == 1).all(), f"operand {operand} is there before it is used"
     return loads, steps

@@ -1,4 +1,4 @@
-"""Persistent GPU kernels on tiles that come to no whole number of waves, and are shared out, some over two blocks."""
+"""Persistent GPU kernels whose last wave of tiles is not full: its tiles are shared out, some over two blocks."""
 
 from __future__ import annotations
 

@@ -104,8 +104,9 @@ class Call {
       in.push_back({&operand_, piece, in_slot(i), length});
       out.push_back({out_slot(i), length, &result_, piece});
     }
-    host_ = std::make_shared<HostCopies>(in, out, Stores::past_cache, fresh ? to_.data() : nullptr, 4 * to_.size());
-    turn_ = std::make_unique<CopyTurn>(host_, threads);
+    const auto pages = std::make_shared<FreshPages>(fresh ? to_.data() : nullptr, fresh ? 4 * to_.size() : 0);
+    host_ = std::make_shared<HostCopies>(in, out, Stores::past_cache, pages);
+    turn_ = std::make_unique<CopyTurn>(host_, 0, threads);
     host_->allow_in(slots);
   }
   float* in_slot(std::size_t i) { return &ring_[i % slots * size]; }
@@ -182,8 +183,9 @@ void short_beside_long() {
   std::vector<Packing> in;
   for (std::size_t i = 0; i < copies; ++i)
     in.push_back({&operand, {0, Call::lines, 0, Call::length}, &ring[i % slots * Call::size], Call::length});
-  const auto long_call = std::make_shared<HostCopies>(in, std::vector<Unpacking>{}, Stores::cached, nullptr, 0);
-  const CopyTurn turn(long_call, 3);
+  const auto no_pages = std::make_shared<FreshPages>(nullptr, 0);
+  const auto long_call = std::make_shared<HostCopies>(in, std::vector<Unpacking>{}, Stores::cached, no_pages);
+  const CopyTurn turn(long_call, 0, 3);
   long_call->allow_in(copies);
   while (!long_call->in_done(2)) std::this_thread::yield();
   Call call(8, 3, false);

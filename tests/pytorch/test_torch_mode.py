@@ -12,7 +12,7 @@ import pytest
 
 import fastlinalg as fl
 from support.threads import in_threads
-from support.torch_mode import F32, close, everywhere, flt, is_outside, ours, theirs, torch
+from support.pytorch.mode import F32, close, everywhere, flt, is_outside, ours, theirs, torch
 
 functional = torch.nn.functional
 
@@ -233,7 +233,9 @@ def test_compiled_models(normal, device, dynamic):
         outside = _gradients(compiled, x)  # compiled outside the mode, used in it
         with everywhere() as products:
             got = _gradients(compiled, x)
-        assert ours(products) == {"addmm": 3, "mm": 5}, products
+        # On a GPU Inductor makes a product and a sum of an addmm, to fuse the sum with what follows.
+        # And for one compiled anew for any size it traces the products again, on tensors without memory.
+        assert sum(ours(products).values()) == 8 and not {why for _, why in theirs(products)} - {"no memory"}, products
         assert all(torch.allclose(g, w, rtol=1e-4, atol=1e-4) for g, w in zip(got, want, strict=True))
         assert all(torch.allclose(g, w, rtol=1e-4, atol=1e-4) for g, w in zip(outside, want, strict=True))
 

@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from support.torch_mode import close, flt, torch
+from support.pytorch.mode import close, flt, torch
 
 ops = torch.ops.fastlinalg
 

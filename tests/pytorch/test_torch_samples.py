@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from support.torch_mode import F32, everywhere, ours, torch
+from support.pytorch.mode import F32, everywhere, ours, torch
 
 NAMES = [
     "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "matmul", "__rmatmul__", "nn.functional.linear",
@@ -54,7 +54,10 @@ def _double(x):
 
 
 def _near(got, want):
-    return got.shape == want.shape and torch.allclose(got.double(), want, rtol=1e-4, atol=1e-3)
+    """Where rounding decides what is divided by zero (`cov` of one observation), only whether there is a number."""
+    if got.shape != want.shape or not torch.equal(got.isfinite(), want.isfinite()):
+        return False
+    return torch.allclose(got[got.isfinite()].double(), want[want.isfinite()], rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", NAMES)

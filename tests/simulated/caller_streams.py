@@ -12,7 +12,7 @@ from support.accuracy import assert_product
 from support.device_libraries import ENOUGH, WITH_WORKSPACE
 from support.operands import normal
 from support.pinned import check_products_of_pinned_operands
-from support.simulated import Unordered, capture
+from support.simulation.streams import Unordered, capture
 
 F32 = np.float32
 put = fl.DeviceArray.from_numpy

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from support.simulated_library import build_library
+from support.simulation.library import build_library
 
 
 @pytest.fixture(scope="session")

@@ -39,6 +39,16 @@ EXPORTED void simulated_refuse_graphs(bool made, bool started) {
   simulated::refuse_started = started;
 }
 
+// One of the next copies on the device fails, after so many.
+EXPORTED void simulated_fail(int device, int copies) {
+  const simulated::Lock lock(simulated::mutex);
+  simulated::copies_left = copies;
+  simulated::failing_device = device;
+}
+
+// Whether the failure that was asked for has not happened.
+EXPORTED bool simulated_still_to_fail() { return simulated::failing_device >= 0; }
+
 EXPORTED int simulated_synchronize() { return cudaDeviceSynchronize(); }
 
 EXPORTED void* simulated_pinned(size_t bytes) {

@@ -1,6 +1,7 @@
-// One device: its properties, the errors of the runtime, the current context.
+// The devices: their properties, the errors of the runtime, the current context.
 #include <cuda.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -17,6 +18,7 @@ namespace {
 thread_local cudaError_t last_error = cudaSuccess;
 thread_local CUcontext current = nullptr;
 std::atomic<bool> made{false};
+char primary_contexts[64];
 
 int compute_capability() {  // 10 * major + minor
   const char* const text = std::getenv("FASTLINALG_SIMULATED_CC");
@@ -38,16 +40,19 @@ constexpr std::pair<cudaError_t, const char*> names[] = {
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice"},
     {cudaErrorNotReady, "cudaErrorNotReady"},
     {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice"},
+    {cudaErrorECCUncorrectable, "cudaErrorECCUncorrectable"},
     {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported"},
     {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation"},
 };
 
 // The device that the environment asks for: of a compute capability (10 * major + minor), with so many multiprocessors
 // and so much of the memory's speed. Without: an H200's figures under another name.
-fl::DeviceSpec pose() {
-  const auto number = [](const char* variable, int otherwise) {
-    const char* const text = std::getenv(variable);
-    return text ? std::atoi(text) : otherwise;
+fl::DeviceSpec pose(int device) {
+  const auto number = [device](const char* variable, int otherwise) {
+    const char* text = std::getenv(variable);
+    if (!text) return otherwise;
+    for (int i = 0; i < device && std::strchr(text, ','); ++i) text = std::strchr(text, ',') + 1;
+    return std::atoi(text);
   };
   const fl::DeviceSpec& h200 = fl::h200_spec();
   fl::DeviceSpec spec =
@@ -60,6 +65,13 @@ fl::DeviceSpec pose() {
 }  // namespace
 
 bool simulated::context_made() { return made; }
+
+int simulated::device_count() {
+  const char* const text = std::getenv("FASTLINALG_SIMULATED_DEVICES");
+  return text ? std::atoi(text) : 1;
+}
+
+int simulated::current_device() { return current ? int(reinterpret_cast<char*>(current) - primary_contexts) : 0; }
 
 std::string simulated::loaded_code() {
   if (const char* code = std::getenv("FASTLINALG_SIMULATED_CODE")) return code;
@@ -84,26 +96,25 @@ cudaError_t cudaDriverGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = device_count();
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = current_device();
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
-  static char primary_context;
-  if (device != 0) return status(cudaErrorInvalidDevice);
-  current = reinterpret_cast<CUcontext>(&primary_context);
+  if (device < 0 || device >= device_count()) return status(cudaErrorInvalidDevice);
+  current = reinterpret_cast<CUcontext>(&primary_contexts[device]);
   made = true;
   return cudaSuccess;
 }
 
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   std::memset(properties, 0, sizeof *properties);
   const char* const name = std::getenv("FASTLINALG_SIMULATED_NAME");
   std::strncpy(properties->name, name ? name : "simulated", sizeof properties->name - 1);
-  const fl::DeviceSpec spec = pose();
+  const fl::DeviceSpec spec = pose(device);
   properties->major = spec.compute_capability / 10;
   properties->minor = spec.compute_capability % 10;
   properties->multiProcessorCount = spec.multiprocessors;
@@ -116,8 +127,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   return cudaMemGetInfo(&free, &properties->totalGlobalMem);
 }
 
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  const fl::DeviceSpec spec = pose();
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  const fl::DeviceSpec spec = pose(device);
   constexpr int bus_bits = 6144;
   switch (attribute) {
     case cudaDevAttrClockRate: *value = spec.clock_khz; break;
@@ -125,6 +136,13 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
     case cudaDevAttrMemoryClockRate: *value = int(std::lround(spec.bytes_per_us * 8 / (2e-3 * bus_bits))); break;
     default: return status(cudaErrorInvalidValue);
   }
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  const char* const text = std::getenv("FASTLINALG_SIMULATED_PEERS");
+  if (device == peer || std::max(device, peer) >= device_count()) return status(cudaErrorInvalidDevice);
+  *can = !text || std::atoi(text);
   return cudaSuccess;
 }
 

@@ -8,7 +8,7 @@ import fastlinalg as fl
 from support.accuracy import assert_product
 from support.device_libraries import ENOUGH
 from support.operands import normal
-from support.simulated import Unordered, capture
+from support.simulation.streams import Unordered, capture
 
 put = fl.DeviceArray.from_numpy
 

@@ -17,10 +17,19 @@ using namespace simulated;
 
 namespace {
 
-using Ranges = std::map<const char*, std::size_t>;
+struct Range {
+  std::size_t bytes;
+  int device = -1;
+};
+using Ranges = std::map<const char*, Range>;  // by their begin
 
-Ranges live, pinned;  // begin -> bytes
-std::size_t allocated = 0, reserved = 0, release_threshold = 0;
+struct Pool {
+  std::size_t allocated = 0, reserved = 0, release_threshold = 0;
+  uint64_t open_to = 0;  // devices, a bit each
+};
+
+Ranges live, pinned;
+Pool pools[64];                                         // of the devices
 constexpr std::size_t context = std::size_t(16) << 20;  // what the driver takes for itself
 
 std::size_t device_bytes() {
@@ -31,13 +40,17 @@ std::size_t device_bytes() {
   return bytes;
 }
 
-bool inside(const Ranges& ranges, const void* data, std::size_t bytes) {
+Pool& pool_of(cudaMemPool_t handle) { return *reinterpret_cast<Pool*>(handle); }
+int device_of(const Pool& pool) { return int(&pool - pools); }
+
+const Range* around(const Ranges& ranges, const void* data, std::size_t bytes) {
   const char* const begin = static_cast<const char*>(data);
   auto range = ranges.upper_bound(begin);
-  if (range == ranges.begin()) return false;
+  if (range == ranges.begin()) return nullptr;
   --range;
-  return begin + bytes <= range->first + range->second;
+  return begin + bytes <= range->first + range->second.bytes ? &range->second : nullptr;
 }
+bool inside(const Ranges& ranges, const void* data, std::size_t bytes) { return around(ranges, data, bytes); }
 bool on_device(const void* data) { return inside(live, data, 1); }
 bool pageable(const void* data) { return !on_device(data) && !inside(pinned, data, 1); }
 
@@ -62,7 +75,9 @@ void watch(char* data, std::size_t bytes) {
   }
 }
 
-void give_back_unused(std::size_t keep) { reserved = std::max(std::min(reserved, keep), allocated); }
+void give_back_unused(Pool& pool, std::size_t keep) {
+  pool.reserved = std::max(std::min(pool.reserved, keep), pool.allocated);
+}
 
 // ---------------------------------------------------------------- copies
 struct Rectangle {
@@ -84,8 +99,8 @@ struct Rectangle {
 };
 
 void check(const Rectangle& copy, bool check_to, bool check_from) {
-  if (check_to) check_device_access(copy.to, copy.to_bytes(), "the target of a copy");
-  if (check_from) check_device_access(copy.from, copy.from_bytes(), "the source of a copy");
+  if (check_to) check_device_access(copy.to, copy.to_bytes(), "the target of a copy", true);
+  if (check_from) check_device_access(copy.from, copy.from_bytes(), "the source of a copy", true);
 }
 
 cudaError_t copy(Rectangle copy, cudaMemcpyKind kind, cudaStream_t handle) {
@@ -96,6 +111,10 @@ cudaError_t copy(Rectangle copy, cudaMemcpyKind kind, cudaStream_t handle) {
   if ((kind == cudaMemcpyHostToDevice && !on_device(copy.to)) ||
       (kind == cudaMemcpyDeviceToHost && !on_device(copy.from)))
     return status(cudaErrorInvalidValue);
+  if (stream.device == failing_device && copies_left-- == 0) {
+    failing_device = -1;
+    return status(cudaErrorECCUncorrectable);
+  }
   if (stream.capture && (to_pageable || from_pageable)) return status(cudaErrorStreamCaptureUnsupported);
   std::shared_ptr<std::vector<char>> staged;
   if (from_pageable) {
@@ -117,58 +136,69 @@ cudaError_t copy(Rectangle copy, cudaMemcpyKind kind, cudaStream_t handle) {
 
 }  // namespace
 
-void simulated::check_device_access(const void* data, std::size_t bytes, const char* what) {
-  if (bytes != 0 && !inside(live, data, bytes) && !inside(pinned, data, bytes))
-    wrong(std::string(what) + " is not, or no longer, device memory or pinned memory");
+void simulated::check_device_access(const void* data, std::size_t bytes, const char* what, bool of_others) {
+  if (bytes == 0 || inside(pinned, data, bytes)) return;
+  const Range* const range = around(live, data, bytes);
+  if (!range) wrong(std::string(what) + " is not, or no longer, device memory or pinned memory");
+  const bool open = of_others && (pools[range->device].open_to >> running_device & 1);
+  if (range->device != running_device && !open) wrong(std::string(what) + " is memory of another device");
 }
 
 extern "C" {
 
 // ---------------------------------------------------------------- the pool
-cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
-  static char the_pool;
-  *pool = reinterpret_cast<cudaMemPool_t>(&the_pool);
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
+  *pool = reinterpret_cast<cudaMemPool_t>(&pools[properties->location.id]);
   return cudaSuccess;
 }
 
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr attribute, void* value) {
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* access, size_t count) {
+  const Lock lock(mutex);
+  for (size_t i = 0; i < count; ++i) pool_of(pool).open_to |= uint64_t(1) << access[i].location.id;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
   const Lock lock(mutex);
   if (attribute != cudaMemPoolAttrReleaseThreshold) return status(cudaErrorInvalidValue);
-  release_threshold = *static_cast<uint64_t*>(value);
+  pool_of(pool).release_threshold = *static_cast<uint64_t*>(value);
   return cudaSuccess;
 }
 
-cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr attribute, void* value) {
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attribute, void* value) {
   const Lock lock(mutex);
   if (attribute != cudaMemPoolAttrReservedMemCurrent) return status(cudaErrorInvalidValue);
-  give_back_unused(release_threshold);
-  *static_cast<uint64_t*>(value) = reserved;
+  Pool& pool = pool_of(handle);
+  give_back_unused(pool, pool.release_threshold);
+  *static_cast<uint64_t*>(value) = pool.reserved;
   return cudaSuccess;
 }
 
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t bytes) {
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes) {
   const Lock lock(mutex);
-  give_back_unused(bytes);
+  give_back_unused(pool_of(pool), bytes);
   return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   const Lock lock(mutex);
   *total = device_bytes();
-  *free = device_bytes() - context - reserved;
+  *free = device_bytes() - context - pools[current_device()].reserved;
   return cudaSuccess;
 }
 
-cudaError_t cudaMallocFromPoolAsync(void** data, size_t bytes, cudaMemPool_t, cudaStream_t handle) {
+cudaError_t cudaMallocFromPoolAsync(void** data, size_t bytes, cudaMemPool_t handle, cudaStream_t stream) {
   const Lock lock(mutex);
-  if (bytes > device_bytes() - context - allocated) return status(cudaErrorMemoryAllocation);
+  Pool& pool = pool_of(handle);
+  if (stream_of(stream).device != device_of(pool)) wrong("memory of one device is allocated on a stream of another");
+  if (bytes > device_bytes() - context - pool.allocated) return status(cudaErrorMemoryAllocation);
   char* const block = static_cast<char*>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
   if (!block) return status(cudaErrorMemoryAllocation);
   std::memset(block, poison, bytes);
-  live[block] = bytes;
-  allocated += bytes;
-  reserved = std::max(reserved, allocated);
-  enqueue(stream_of(handle), [=] { std::memset(block, poison, bytes); });
+  live[block] = {bytes, device_of(pool)};
+  pool.allocated += bytes;
+  pool.reserved = std::max(pool.reserved, pool.allocated);
+  enqueue(stream_of(stream), [=] { std::memset(block, poison, bytes); });
   *data = block;
   return cudaSuccess;
 }
@@ -179,13 +209,14 @@ cudaError_t cudaFreeAsync(void* data, cudaStream_t handle) {
   char* const block = static_cast<char*>(data);
   const auto found = live.find(block);
   if (found == live.end()) wrong("something is freed that is not allocated");
-  const std::size_t bytes = found->second;
+  const auto [bytes, device] = found->second;
+  if (stream_of(handle).device != device) wrong("memory of one device is freed on a stream of another");
   const bool captured = stream_of(handle).capture;
-  enqueue(stream_of(handle), [=] {
+  enqueue(stream_of(handle), [block, bytes = bytes, device = device, captured] {
     std::memset(block, poison, bytes);
     if (captured) return;
     if (live.erase(block) == 0) wrong("the same memory is freed twice");
-    allocated -= bytes;
+    pools[device].allocated -= bytes;
     watch(block, bytes);
   });
   return cudaSuccess;
@@ -195,7 +226,7 @@ cudaError_t cudaFreeAsync(void* data, cudaStream_t handle) {
 cudaError_t cudaHostRegister(void* data, size_t bytes, unsigned) {
   const Lock lock(mutex);
   std::memset(data, poison, bytes);  // the host layer registers only memory that nobody has used
-  pinned[static_cast<char*>(data)] = bytes;
+  pinned[static_cast<char*>(data)] = {bytes};
   return cudaSuccess;
 }
 

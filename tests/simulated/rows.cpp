@@ -58,6 +58,7 @@ void check_operands(const SgemmArgs& p) {
   check_matrix(p.a, p.m, p.k, p.batch, "A of a product");
   check_matrix(p.b, p.k, p.n, p.batch, "B of a product");
   check_matrix(p.c, p.m, p.n, p.batch, "C of a product");
+  if (p.addend.data) check_matrix(p.addend, p.m, p.n, p.batch, "the addend of a product");
 }
 void check_operands(const SgemvArgs& p) {
   check_matrix(p.a, p.m, p.n, p.batch, "A of a matrix-vector product");
@@ -118,7 +119,21 @@ void answer(const Kernel<Args>& gpu, const Args& p) {
   cpu.run(p, {.workspace = workspace.get(), .threads = 1});
 }
 
-void answer(const Kernel<SgemmArgs>& gpu, const SgemmArgs& p, const PrepackedOperands& prepacked) {
+// CPU kernels read what beta multiplies from C.
+SgemmArgs with_addend_in_c(const Kernel<SgemmArgs>& gpu, SgemmArgs p) {
+  if (!p.addend.data) return p;
+  if (!gpu.traits.addend) simulated::wrong(std::string(gpu.name) + " is launched with an addend that it does not read");
+  for (int64_t b = 0; b < p.batch; ++b)
+    for (int64_t i = 0; i < p.m; ++i)
+      for (int64_t j = 0; j < p.n; ++j)
+        p.c.data[b * p.c.bs + i * p.c.rs + j * p.c.cs] =
+            p.addend.data[b * p.addend.bs + i * p.addend.rs + j * p.addend.cs];
+  p.addend = {};
+  return p;
+}
+
+void answer(const Kernel<SgemmArgs>& gpu, const SgemmArgs& given, const PrepackedOperands& prepacked) {
+  const SgemmArgs p = with_addend_in_c(gpu, given);
   if (!prepacked.a.memory && !prepacked.b.memory) return answer(gpu, p);
   for (int64_t i = 0; i < p.batch; ++i) {
     SgemmArgs one = p;
@@ -149,6 +164,8 @@ void launch(const char* name, const Args& p, const Context& context) {
   const PrepackedOperands prepacked = context.prepacked ? *context.prepacked : PrepackedOperands{};
   const simulated::Lock lock(simulated::mutex);
   simulated::Stream& stream = simulated::stream_of(static_cast<cudaStream_t>(context.stream));
+  if (stream.device != simulated::current_device())
+    simulated::wrong(std::string(name) + " is launched on a stream of a device that is not current");
   simulated::enqueue(stream, [=] {
     check_operands(p);
     simulated::check_device_access(workspace, bytes, "the workspace of a kernel");

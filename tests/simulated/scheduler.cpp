@@ -8,6 +8,7 @@ namespace simulated {
 
 int graph_launches = 0;
 bool refuse_made = false, refuse_started = false;
+int failing_device = -1, copies_left = 0, running_device = 0;
 std::recursive_mutex mutex;
 
 namespace {
@@ -53,7 +54,11 @@ Stream& stream_of(cudaStream_t handle) {
   return stream;
 }
 
-Stream* new_stream() { return &streams().emplace_back(); }
+Stream* new_stream() {
+  Stream& stream = streams().emplace_back();
+  stream.device = current_device();
+  return &stream;
+}
 
 bool run_some_piece() {
   draw_weights();
@@ -67,6 +72,7 @@ bool run_some_piece() {
   if (ready.empty()) return false;
   Stream& stream = *ready[random_below(uint32_t(ready.size()))];
   const Work work = std::move(stream.queue.front().work);
+  running_device = stream.device;
   if (work) work();
   stream.queue.pop_front();
   ++stream.done;

@@ -6,13 +6,17 @@
 // allows; running out of memory. Work is cut into pieces that run one at a time, in a random order of those that
 // streams and events allow, so that a wait that is missing shows as poison in the result or ends the process with a
 // message. Everything that the host layer says to the device passes through here; other entry points do not link.
-// Not simulated: speed, the kernels, errors of a failed device, several devices, contexts of other libraries, the
-// implicit order of the legacy default stream.
+// Of several devices each has its streams, events, pool and memory, and what uses those of another ends the process or
+// is refused, but for copies between devices that have been told to give each other access.
+// Not simulated: speed, the kernels, contexts of other libraries, the implicit order of the legacy default stream, what
+// a device does after an error.
 //
 // FASTLINALG_SIMULATED_SEED chooses the order, FASTLINALG_SIMULATED_MEMORY the bytes of the device (1 GiB),
 // FASTLINALG_SIMULATED_CC its compute capability (90), FASTLINALG_SIMULATED_NAME its name. FASTLINALG_SIMULATED_CODE is
 // what the driver has loaded of the library's code: "90a", "90", "80" and so on, or "none"; by default what a driver
-// would take of 90a-real;80-virtual.
+// would take of 90a-real;80-virtual. FASTLINALG_SIMULATED_DEVICES is the number of devices (1);
+// FASTLINALG_SIMULATED_SMS their multiprocessors, one number for all or one for each with commas between;
+// FASTLINALG_SIMULATED_PEERS=0 keeps them from each other's memory.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -33,6 +37,7 @@ struct Graph {
 };
 
 struct Stream {
+  int device = 0;
   struct Piece {
     Work work;
     const Stream* after = nullptr;  // runs once `after` has done so many pieces
@@ -46,15 +51,19 @@ struct Stream {
 };
 
 std::string loaded_code();  // as FASTLINALG_SIMULATED_CODE
-bool context_made();        // somebody has asked for more than the properties of the device
+int device_count();
+int current_device();  // of this thread
+bool context_made();   // somebody has asked for more than the properties of the device
 
 extern int graph_launches;
 extern bool refuse_made, refuse_started;  // graphs, for want of memory
+extern int failing_device, copies_left;   // that device refuses one copy after so many; -1: none does
+extern int running_device;                // whose piece of work runs
 extern std::recursive_mutex mutex;        // guards everything; held while pieces run
 using Lock = std::lock_guard<std::recursive_mutex>;
 
 Stream& stream_of(cudaStream_t handle);
-Stream* new_stream();
+Stream* new_stream();  // of the current device
 
 void enqueue(Stream& stream, Work work);
 void enqueue_wait(Stream& stream, const Stream& after, uint64_t pieces);

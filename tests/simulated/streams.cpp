@@ -9,6 +9,7 @@ struct Event {
   const Stream* stream = nullptr;  // null: never recorded, which counts as passed
   uint64_t pieces = 0;
   Graph* capture = nullptr;  // recorded in a capture: it belongs to the graph
+  int device = 0;
 };
 
 Event& event_of(cudaEvent_t handle) { return *reinterpret_cast<Event*>(handle); }
@@ -61,7 +62,7 @@ cudaError_t cudaDeviceSynchronize() {
 
 // ---------------------------------------------------------------- events
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  *event = reinterpret_cast<cudaEvent_t>(new Event);
+  *event = reinterpret_cast<cudaEvent_t>(new Event{.device = current_device()});
   return cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
@@ -75,8 +76,9 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
   const Lock lock(mutex);
   const Stream& stream = stream_of(handle);
-  if (stream.capture) event_of(event) = {nullptr, 0, stream.capture};
-  else event_of(event) = {&stream, stream.queued, nullptr};
+  if (stream.device != event_of(event).device) wrong("an event of one device is recorded on a stream of another");
+  if (stream.capture) event_of(event) = {nullptr, 0, stream.capture, stream.device};
+  else event_of(event) = {&stream, stream.queued, nullptr, stream.device};
   return cudaSuccess;
 }
 

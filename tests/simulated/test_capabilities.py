@@ -9,7 +9,7 @@ import re
 import pytest
 
 from fastlinalg import _core
-from support.simulated_library import run
+from support.simulation.library import run
 from support.source_tree import ROOT, needs_source_tree
 
 pytestmark = needs_source_tree

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from support.loaded_code import PROGRAM, answers
-from support.simulated_library import run
+from support.simulation.library import run
 from support.source_tree import needs_source_tree
 
 pytestmark = needs_source_tree

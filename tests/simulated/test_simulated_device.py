@@ -11,7 +11,7 @@ import json
 import pytest
 
 from support.loaded_code import PROGRAM, answers
-from support.simulated_library import run
+from support.simulation.library import run
 from support.source_tree import TESTS
 
 # Left out: what takes a CPU too long, what needs a real device's memory, and tests of other libraries.
@@ -19,6 +19,7 @@ RUNS = {
     "host calls": ("host/test_host_calls.py", "not share and not same_bits and not batches and not memory", (1,)),
     "threads": ("host/test_host_calls.py", "(same_bits and strict) or input_may_change", (2,)),
     "calls": ("host/test_host_calls.py", "test_layouts or empty_sum or (shapes_and_orders and 513)", (3,)),
+    "conversion": ("host/test_conversion.py", "", (1,)),
     "callers": ("host/test_callers.py", "", (1, 2)),
     "tiles": (
         "host/test_tiles.py",
@@ -34,8 +35,10 @@ RUNS = {
         (1, 2),
     ),
     "repeats": ("device/test_repeated_calls.py", "", (1, 2)),
+    "the C interface": ("consumers/test_c_interface.py", "device_memory or memory_limit", (1, 2)),
     "fork": ("process/test_fork.py", "child_of_fork", (1,)),
     "tuning": ("dispatch/test_tuning.py cli/test_tune.py", "", (1,)),
+    "addends": ("kernels/test_addends.py", "bf16x6_mma or naive or strict_64x64k4c2 or short_calls", (1,)),
     "in place": ("kernels/test_transpose_in_place.py", "", (1,)),
     "plans": ("plans/test_plans_device.py plans/test_plans_streams.py", "", (1, 2, 3)),
     "constant operands": (
@@ -129,7 +132,7 @@ def check(cases, kernel, precision, device):
     if kernel == "fp16x2_mma" and "wrong" in sys.argv: outcome.faults.append("seeded")
     return outcome
 tune.check_kernel = check
-assert main(["tune", "--device", "cuda"]) == 0
+assert main(["tune", "--force", "--device", "cuda"]) == 0
 main(["tune", "--show"])
 """
 
@@ -257,3 +260,33 @@ def test_host_layer(library, name, seed):
         seed,
     )
     assert " passed" in output
+
+
+@pytest.mark.parametrize(("devices", "peers", "seed"), [(2, 1, 1), (2, 1, 2), (2, 0, 3), (3, 1, 4)])
+def test_several_devices(library, devices, peers, seed):
+    """That pass operands on to each other, or cannot."""
+    files = ["host/test_several_devices.py", "simulated/failing_devices.py"]
+    paths = [str(TESTS / file) for file in files[: 2 if devices == 2 else 1]]
+    variables = {"FASTLINALG_SIMULATED_DEVICES": str(devices), "FASTLINALG_SIMULATED_PEERS": str(peers)}
+    output = run(
+        library,
+        ["-m", "pytest", "-q", "-s", "-x", "-p", "no:cacheprovider", *paths],
+        seed,
+        FASTLINALG_REQUIRE="cuda,sm_90a,cuda2",
+        **variables,
+    )
+    assert " passed" in output
+
+
+UNLIKE = """
+import numpy as np, fastlinalg as fl
+a = np.ones((900, 900), np.float32)
+assert (fl.matmul(a, a, device=["cuda:0", "cuda:2"]) == 900).all()
+try: fl.matmul(a, a, device="cuda:all")
+except ValueError as problem: print(problem)
+"""
+
+
+def test_devices_of_two_kinds_are_refused(library):
+    said = run(library, ["-c", UNLIKE], FASTLINALG_SIMULATED_DEVICES="3", FASTLINALG_SIMULATED_SMS="132,114,132")
+    assert "of one kind" in said and "cuda:1 simulated, compute capability 9.0, 114 multiprocessors" in said

@@ -30,6 +30,7 @@ LAYERS = (
     "cpp/bindings/calls",
     "cpp/bindings/operators",
     "cpp/bindings",
+    "cpp/cblas",
 )
 # Kernels stand beside that list: each family sees what they have in common, and the first three layers.
 SEEN_BY_KERNELS = ("cpp/core", "cpp/runtime", "cpp/plan")
@@ -52,7 +53,7 @@ def may_include(folder: str, other: str) -> bool:
     if is_kernel(folder):
         return other in SEEN_BY_KERNELS or (other == "cuda/kernels/common" and folder.startswith("cuda/"))
     if other == "cpp/include":
-        return folder == "cpp/run"
+        return folder in ("cpp/run", "cpp/cblas")
     return not is_kernel(other) and LAYERS.index(other) < LAYERS.index(folder)
 
 

@@ -145,7 +145,7 @@ def test_extras_are_used():
     section = re.search(r"optional-dependencies\]\n(.*?)\n\[", (ROOT / "pyproject.toml").read_text(), re.DOTALL)[1]
     modules = {"cuda-bindings": r"cuda\.core", "cuda-core": r"cuda\.core", "nvidia-ml-py": "pynvml", "pillow": "PIL"}
     modules |= {"scikit-learn": "sklearn", "asv": "asv_bench", "myst-parser": "myst_parser"}
-    modules |= {"sphinx-copybutton": "sphinx_copybutton"}
+    modules |= {"sphinx-copybutton": "sphinx_copybutton", "ml-dtypes": "ml_dtypes"}
     left_out = (Path(__file__), ROOT / "pyproject.toml", ROOT / "CHANGELOG.md")
     text = "\n".join(path.read_text(errors="replace") for path in tracked() if path not in left_out)
     names = re.findall(r'^\s*(?:\w+ = \[)?"([\w-]+)|, "([\w-]+)', section, re.MULTILINE)

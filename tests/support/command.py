@@ -12,7 +12,6 @@ import pytest
 
 from .patience import patient
 
-needs_bench = pytest.mark.skipif(importlib.util.find_spec("rich") is None, reason="needs the extra fastlinalg[bench]")
 needs_plot = pytest.mark.skipif(
     importlib.util.find_spec("matplotlib") is None, reason="needs the extra fastlinalg[bench]"
 )

@@ -97,6 +97,10 @@ def adds_in_the_same_order(row, *shapes) -> bool:
     return None not in depths and len(depths) <= 1
 
 
+# They are for a short k. Their sums over a long one are longer than those of rows whose groups share each range.
+WITHOUT_GROUPS = frozenset({"strict_64x64m1", "strict_64x128m1"})
+
+
 @functools.cache
 def split_k() -> frozenset[str]:
     """Strict GPU rows with a fixed tile that split k over the grid, into as many ranges as fill the device."""

@@ -1,4 +1,4 @@
-"""A library with the simulated device (../simulated/scheduler.h), and processes that use it."""
+"""A library with the simulated device (../../simulated/scheduler.h), and processes that use it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 import fastlinalg as fl
 
-from .patience import patient
-from .requirements import missing
-from .source_tree import IS_THERE, ROOT, TESTS
+from ..patience import patient
+from ..requirements import missing
+from ..source_tree import IS_THERE, ROOT, TESTS
 
 SOURCE = TESTS / "simulated"
 

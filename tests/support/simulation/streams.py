@@ -1,4 +1,4 @@
-"""What tests ask of the simulated device (../simulated/control.cpp)."""
+"""What tests ask of the simulated device (../../simulated/control.cpp)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,151 @@
+"""`dtype=np.float32`: operands of other real types are computed as if `astype` had converted them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+from support.accuracy import assert_same_bits
+from support.other_types import CONVERTED, dtype_of, numbers
+
+VIEWS = {
+    "C": lambda x: x,
+    "F": np.asfortranarray,
+    "every other row and column": lambda x: x[..., ::2, ::2],
+    "backwards": lambda x: x[..., ::-1, ::-1],
+    "read-only": lambda x: np.broadcast_to(x, x.shape),
+    "broadcast rows": lambda x: np.broadcast_to(x[..., :1, :], x.shape),
+    "one row": lambda x: x[..., :1, :],
+    "one column": lambda x: x[..., :, :1],
+    "no rows": lambda x: x[..., :0, :],
+    "no columns": lambda x: x[..., :, :0],
+    "odd addresses": lambda x: _at_odd_address(x),
+}
+
+
+def _at_odd_address(x):
+    copy = np.empty(x.nbytes + 1, np.uint8)[1:].view(x.dtype).reshape(x.shape)
+    copy[...] = x
+    return copy
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", CONVERTED)
+def test_every_number_of_every_view_is_converted_as_astype_does(name, view):
+    x = VIEWS[view](numbers(name, 3, 70, 90))
+    got = fl.transpose(x, dtype=np.float32, device="cpu")
+    assert_same_bits(got, np.swapaxes(x, -1, -2).astype(np.float32, order="C"))
+
+
+def test_all_halves():
+    bits = np.arange(2**16, dtype=np.uint16).reshape(256, 256)
+    for name in ("f2", "bfloat16"):
+        x = bits.view(dtype_of(name))
+        got, want = fl.transpose(x, dtype=np.float32, device="cpu").T, x.astype(np.float32)
+        nan = np.isnan(want)
+        assert (np.isnan(got) == nan).all()
+        assert_same_bits(np.where(nan, 0, got), np.where(nan, 0, want))
+
+
+def test_what_is_beyond_float32_is_infinite():
+    x = np.array([[1e300, -1e300, 3.4028235677973366e38, 1e-50, np.nan]])
+    with np.errstate(over="ignore"):
+        assert np.array_equal(fl.transpose(x, dtype=np.float32).T, x.astype(np.float32), equal_nan=True)
+
+
+@pytest.mark.parametrize("consent", [np.float32, np.dtype(np.float32), "float32", "f4"], ids=repr)
+def test_products_are_those_of_converted_operands(consent):
+    a, b, c = numbers("f8", 5, 40, 30), numbers("i4", 30, 20), numbers("f2", 20)
+    a4, b4, c4 = (x.astype(np.float32) for x in (a, b, c))
+    x = numbers("u1", 30)
+    x4 = x.astype(np.float32)
+    same = {
+        "matmul": (fl.matmul(a, b, dtype=consent), fl.matmul(a4, b4)),
+        "one of them": (fl.matmul(a4, b, dtype=consent), fl.matmul(a4, b4)),
+        "none of them": (fl.matmul(a4, b4, dtype=consent), fl.matmul(a4, b4)),
+        "matrix and vector": (fl.matmul(a, x, dtype=consent), fl.matmul(a4, x4)),
+        "vector and matrix": (fl.matmul(x, b, dtype=consent), fl.matmul(x4, b4)),
+        "vectors": (fl.matmul(x, x, dtype=consent), fl.matmul(x4, x4)),
+        "sgemm": (
+            fl.sgemm(b, a, c[:, None], alpha=0.5, beta=2.0, trans_a=True, trans_b=True, dtype=consent),
+            fl.sgemm(b4, a4, c4[:, None], alpha=0.5, beta=2.0, trans_a=True, trans_b=True),
+        ),
+        "sgemv": (
+            fl.sgemv(b, x, c, alpha=0.5, beta=2.0, trans=True, dtype=consent),
+            fl.sgemv(b4, x4, c4, alpha=0.5, beta=2.0, trans=True),
+        ),
+    }
+    for name, (got, want) in same.items():
+        assert got.dtype == np.float32, name
+        assert_same_bits(np.asarray(got), np.asarray(want), name)
+
+
+def test_out_may_lie_in_the_memory_of_an_operand():
+    """A float64 element reaches twice as far as a float32 one."""
+    memory = numbers("f8", 64, 64)
+    want = fl.matmul(memory.astype(np.float32), memory.astype(np.float32))
+    out = memory.view(np.float32).reshape(-1)[-64 * 64 :].reshape(64, 64)
+    assert_same_bits(fl.matmul(memory, memory, out=out, dtype=np.float32), want)
+    square = numbers("f8", 32, 32)
+    want = square.T.astype(np.float32, order="C")
+    out = square.view(np.float32).reshape(-1)[: 32 * 32].reshape(32, 32)
+    assert_same_bits(fl.transpose(square, out=out, dtype=np.float32), want)
+
+
+def test_other_libraries_convert_their_arrays_themselves():
+    class Foreign:
+        def __init__(self, array):
+            self.array = array
+            self.dtype = array.dtype
+
+        def astype(self, name):
+            return Foreign(self.array.astype(name))
+
+        def __dlpack__(self, **options):
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    a, b = numbers("f8", 9, 8), numbers("i8", 8, 7)
+    got = fl.matmul(Foreign(a), Foreign(b), dtype=np.float32)
+    assert_same_bits(np.asarray(got), fl.matmul(a.astype(np.float32), b.astype(np.float32)))
+    with pytest.raises(TypeError, match="nothing is cast silently"):
+        fl.matmul(Foreign(a), Foreign(b))
+
+    class NeverDone(Foreign):
+        def astype(self, name):
+            return self
+
+    with pytest.raises(TypeError, match="must have dtype float32, got float64"):
+        fl.matmul(NeverDone(a), NeverDone(b), dtype=np.float32)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, "f8", int, "nonsense", 3.0, np.dtype("i4")], ids=repr)
+def test_no_other_dtype_is_computed_in(dtype):
+    with pytest.raises(TypeError, match=r"matmul: dtype must be None or np\.float32, in which everything is computed"):
+        fl.matmul(numbers("f4", 2, 2), numbers("f4", 2, 2), dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", ["c16", "O", "S4", "M8[s]", "V4"])
+def test_consent_is_to_real_numbers(dtype):
+    with pytest.raises(TypeError, match="a must have dtype float32, got"):
+        fl.matmul(np.zeros((2, 2), dtype), numbers("f8", 2, 2), dtype=np.float32)
+
+
+def test_consent_is_to_operands_alone():
+    a = numbers("f8", 2, 2)
+    with pytest.raises(TypeError, match="out must have dtype float32, got float64; allocate it as float32"):
+        fl.matmul(a, a, out=np.empty((2, 2)), dtype=np.float32)
+    with pytest.raises(TypeError, match="got list"):
+        fl.matmul([[1.0]], a, dtype=np.float32)
+
+
+def test_without_consent_the_error_offers_it():
+    a = numbers("f8", 2, 2)
+    with pytest.raises(TypeError, match=r"use a\.astype\(np\.float32\), or dtype=np\.float32 to have it converted"):
+        fl.matmul(a, a)
+    with pytest.raises(TypeError) as caught:  # which plans do not take
+        fl.Matmul(a, a)
+    assert "dtype=np.float32" not in str(caught.value)

@@ -1,0 +1,1 @@
+"""PyTorch, as tests of fastlinalg.torch use it."""
