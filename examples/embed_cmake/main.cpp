@@ -1,4 +1,7 @@
-// Multiplies two matrices with fastlinalg and compares every element with a triple loop in double precision.
+// Multiplies two matrices with fastlinalg, compares every element with a triple loop in double precision, and says how
+// fast larger products are.
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <exception>
@@ -43,6 +46,21 @@ int multiply() {
   return error <= double(k) ? 0 : 1;
 }
 
+// A product that is planned once, the best time of some executions.
+void time_products() {
+  const std::int64_t n = 1024;
+  const std::vector<float> a = some_values(n * n, 0.7f), b = some_values(n * n, 0.3f);
+  std::vector<float> c(n * n);
+  auto plan = fastlinalg::plan::sgemm(false, false, n, n, n, 1.0f, a.data(), n, b.data(), n, 0.0f, c.data(), n);
+  double best = 1e9;
+  for (int i = 0; i < 10; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    plan.execute();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::cout << n << " cubed by " << plan.kernel() << ": " << 2e-9 * double(n * n * n) / best << " GFLOP/s\n";
+}
+
 int refuse() {
   float value = 1;
   try {
@@ -61,6 +79,7 @@ int main() try {
             << fastlinalg::get_num_threads() << " threads\n";
   for (const fastlinalg::kernel& kernel : fastlinalg::kernels(FL_SGEMM))
     if (kernel.available) std::cout << "  sgemm " << kernel.name << ": " << kernel.blurb << '\n';
+  time_products();
   return multiply() | refuse();
 } catch (const std::exception& error) {
   std::cerr << error.what() << '\n';
