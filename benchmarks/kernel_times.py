@@ -3,10 +3,12 @@
 python benchmarks/kernel_times.py --out benchmarks/results/costs/h200-kernels.json
 python benchmarks/kernel_times.py --ops transpose --shapes 20 --out few.json
 FASTLINALG_COMPUTE_CAPABILITY=8.0 python benchmarks/kernel_times.py --ops sgemm --out h200-as-8.0-kernels.json
+python benchmarks/kernel_times.py --random --near 1.6 --shapes 400 --out h200-kernels-random.json
 
 Operands are normal numbers in device memory; a time is the median of replays of a CUDA graph. Left out are kernels that
 cannot take the operands, those whose estimate is far from the best one's, and most shapes for the kernels of the
-ladder. A run with the defaults takes about four minutes and ends after ``--seconds`` whatever is left.
+ladder. A run with the defaults takes about four minutes and ends after ``--seconds`` whatever is left. ``--random``
+takes strict products of the sizes that ``fastlinalg bench sgemm --random`` draws.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import numpy as np
 
 import fastlinalg as fl
 from fastlinalg import _core
-from fastlinalg.bench import machine
+from fastlinalg.bench import machine, problems
 from fastlinalg.bench.problems import FOUNDING_K, FOUNDING_SIZES
 
 SEED = 14
@@ -168,6 +170,13 @@ def shapes(op: str, count: int, seed: int) -> list[Shape]:
     return found[:count]
 
 
+def random_products(count: int, seed: int) -> list[Shape]:
+    """As the benchmark draws them: sizes from 1 to 8192, operands as they lie or transposed."""
+    drawn = problems.random("sgemm", 2 * count, seed)
+    found = [Shape("sgemm", p.m, p.n, p.k, trans_a=p.trans_a, trans_b=p.trans_b) for p in drawn]
+    return [shape for shape in found if _fits(shape)][:count]
+
+
 # ---------------------------------------------------------------- which kernels
 def estimates(shape: Shape) -> dict[str, float]:
     """Of each kernel that takes the operands as they lie; those of unaligned ones are of aligned operands."""
@@ -183,14 +192,14 @@ def estimates(shape: Shape) -> dict[str, float]:
     return found
 
 
-def wanted(shape: Shape, number: int, strict: set[str]) -> dict[str, float]:
-    """What to time on the shape: the kernels and their estimates."""
+def wanted(shape: Shape, number: int, strict: set[str], near: float = TOO_FAR) -> dict[str, float]:
+    """What to time on the shape: the kernels and their estimates, at most `near` times the best one."""
     found = estimates(shape)
     best = min(found.values(), default=0.0)
     kept = {}
     for name, us in found.items():
         apart = us / best
-        if apart > TOO_FAR or (apart > FAR and number % FAR_EVERY):
+        if apart > near or (apart > FAR and number % FAR_EVERY):
             continue
         if shape.op == "sgemm" and name in LADDER and number % LADDER_EVERY:
             continue
@@ -239,8 +248,12 @@ def time_us(shape: Shape, kernel: str, estimate_us: float, memory: Memory) -> fl
     return statistics.median(_core.time_in_graph(call(shape, kernel, memory), launches, REPLAYS))
 
 
-def todo(ops: list[str], count: int, seed: int) -> Iterator[tuple[int, Shape]]:
+def todo(args: argparse.Namespace) -> Iterator[tuple[int, Shape]]:
     """All shapes, the operations by turns, so that a run that ends early has some of each."""
+    ops, count, seed = args.ops, args.shapes, args.seed
+    if args.random:
+        yield from enumerate(random_products(count, seed))
+        return
     lists = [shapes(op, count, seed) for op in ops]
     for number in range(max(map(len, lists))):
         for each in lists:
@@ -250,17 +263,17 @@ def todo(ops: list[str], count: int, seed: int) -> Iterator[tuple[int, Shape]]:
                     yield number, Shape(**(asdict(each[number]) | {"precision": "accurate"}))
 
 
-def measure(ops: list[str], count: int, seconds: float, seed: int) -> list[dict]:
+def measure(args: argparse.Namespace) -> list[dict]:
     strict = {row.name for row in fl.kernels("sgemm") if row.strict}
-    calls = list(todo(ops, count, seed))
+    calls = list(todo(args))
     memory = Memory([shape for _, shape in calls])
     begin, measured, timings = time.monotonic(), [], 0
     for done, (number, shape) in enumerate(calls):
-        if time.monotonic() - begin > seconds:
-            print(f"\n{seconds:g} s are over after {done} of {len(calls)} calls", file=sys.stderr)
+        if time.monotonic() - begin > args.seconds:
+            print(f"\n{args.seconds:g} s are over after {done} of {len(calls)} calls", file=sys.stderr)
             break
         times = {}
-        for kernel, estimate in wanted(shape, number, strict).items():
+        for kernel, estimate in wanted(shape, number, strict, args.near).items():
             try:
                 times[kernel] = round(time_us(shape, kernel, estimate, memory), 3)
             except ValueError:  # the estimates were of aligned operands
@@ -289,10 +302,12 @@ def main() -> int | str:
     parser.add_argument("--shapes", type=int, default=200, help="of each operation (default: 200)")
     parser.add_argument("--seconds", type=float, default=240.0, help="end after so long (default: 240)")
     parser.add_argument("--seed", type=int, default=SEED, help=f"of the random shapes (default: {SEED})")
+    parser.add_argument("--random", action="store_true", help="strict products as the benchmark's random ones")
+    parser.add_argument("--near", type=float, default=TOO_FAR, help="kernels whose estimate is so many times the best")
     args = parser.parse_args()
     if not fl.devices():
         return f"kernel_times needs a CUDA device: {fl.info()['cuda']['message']}"
-    write(args.out, measure(args.ops, args.shapes, args.seconds, args.seed))
+    write(args.out, measure(args))
     return 0
 
 
