@@ -9,7 +9,8 @@ sys.path.insert(0, str(HERE / "_ext"))
 
 project = "fastlinalg"
 author = "the authors of fastlinalg"
-version = release = re.search(r"project\(fastlinalg VERSION ([0-9.]+)", (HERE.parent / "CMakeLists.txt").read_text())[1]
+header = (HERE.parent / "cpp" / "include" / "fastlinalg" / "fastlinalg.h").read_text()
+version = release = ".".join(re.findall(r"#define FL_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header))
 
 extensions = [
     "course",
