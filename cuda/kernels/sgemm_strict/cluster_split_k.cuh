@@ -137,7 +137,7 @@ struct ClusterSplitKPlan {
   float one;  // as in pipelined.cuh: 1.0f, unknown to the compiler
   // Whether the next kernel may start before this one ends. Where clusters come in several waves it may not: calls on
   // host arrays with launches in a row of 512 x 2560 x 4096 by 64 x 64 tiles were seen to hang, or to end as a launch
-  // failure, and the early start is suspected, not proved.
+  // failure. This and blocks that ended before what they had sent had arrived (sum_ranges) are suspected, not proved.
   bool one_wave;
 };
 
@@ -217,10 +217,14 @@ __device__ __forceinline__ void sum_ranges(const SgemmArgs& p, const ClusterSpli
     cluster.send(quad, own[i]);
   }
   cluster.wait();
+  __syncwarp();
+  ptx::cluster_arrive_relaxed();  // this block has received all that was sent to it
 #pragma unroll
   for (int i = 0; i < QUADS_EACH; ++i)
     if (const int quad = t + i * T::THREADS; quad < T::QUADS && cluster.owns(quad))
       put(quad, cluster.total(quad, own[i]));
+  __syncwarp();
+  ptx::cluster_wait();  // and so have the others: no block ends while its stores are on their way to another one
 }
 
 template <class T>
