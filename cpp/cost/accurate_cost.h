@@ -14,7 +14,7 @@ const char* accurate_only(const SgemmArgs& p);
 // launches (more with the kernels of the fallback), the product at product_tensor_ps for each FMA of two terms on a
 // multiprocessor, and writing C where beta or its layout make that slow. What lasts long runs at the power limit:
 // `hidden` of the product is saved, up to most_hidden_us. Where terms do not fit: no_terms_us, and no_terms_ps for each
-// FMA of a multiprocessor. bf16x6 takes `times` as long as fp16x2 would, and more_us.
+// FMA of a multiprocessor, with some more for each output. bf16x6 takes `times` as long as fp16x2 would, and more_us.
 FL_COEFFICIENTS(WgmmaCost, small_split_us, split_fs, split_in_pieces_fs, piece_us, segments_us, launches_us,
                 launches_with_fallback_us, split_k_us, product_tensor_ps, beta_fs, direct_store_fs, hidden,
                 most_hidden_us, no_terms_us, no_terms_ps, times, more_us);

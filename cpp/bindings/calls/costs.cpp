@@ -154,6 +154,7 @@ class Calls {
   std::vector<double> estimates(const std::vector<std::optional<Args>>& calls, const std::string& kernel,
                                 const std::vector<double>& coefficients, const std::vector<std::size_t>& at) const {
     const Kernel<Args>& row = find<Args>(kernel);
+    if (!row.cost) throw InvalidValue(kernel + " is no GPU kernel: it has no cost model");
     const std::size_t wanted = std::size_t(std::count(row.model.names.begin(), row.model.names.end(), ',')) + 1;
     if (!coefficients.empty() && coefficients.size() != wanted)
       throw InvalidValue("the model of " + kernel + " has " + std::to_string(wanted) + " coefficients, got " +
