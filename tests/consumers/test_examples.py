@@ -41,6 +41,22 @@ def test_products_in_jit(device, monkeypatch):
     assert f"on {device}:0" in run("jax_jit/matmul")
 
 
+def test_a_product_of_files():
+    """Of Zarr where it is installed."""
+    pytest.importorskip("distributed")
+    said = run("dask_files", "-n", "1500", "--memory", "1 GiB", "--device", "cpu")
+    assert "in chunks of 750 x 750" in said and "against float64" in said
+
+
+@pytest.mark.parametrize(
+    ("device", "workers"), [("cpu", "1"), pytest.param("cuda", str(len(fl.devices())), marks=pytest.mark.gpu)]
+)
+def test_a_product_on_workers_with_a_gpu_each(device, workers):
+    """On the CPU it is one worker that has been given the resource."""
+    pytest.importorskip("distributed")
+    assert "error of rows" in run("dask_gpus", "-n", "1000", "--device", device, "--workers", workers)
+
+
 @pytest.mark.gpu
 def test_a_graph_of_calls_with_cuda_core():
     pytest.importorskip("cuda.core")

@@ -1,0 +1,174 @@
+"""Products of Dask arrays against float64, in irregular chunks; operands of every kind; batches; order and bits."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+from support.accuracy import assert_product, assert_same_bits
+from support.dask_arrays import da, dask, fld
+from support.operands import normal
+
+
+@pytest.fixture(autouse=True)
+def scheduler():
+    with dask.config.set(scheduler="sync"):
+        yield
+
+
+def pieces(rng, size, most=9):
+    """A dimension cut at random, with an empty chunk now and then."""
+    sizes = []
+    while sum(sizes) < size:
+        sizes.append(int(rng.integers(0, min(most, size - sum(sizes)) + 1)))
+    return tuple(sizes) or (0,)
+
+
+def irregular(rng, x):
+    return da.from_array(x, tuple(pieces(rng, size) for size in x.shape))
+
+
+@pytest.mark.parametrize("split_k", [None, 1, 2, 40])
+@pytest.mark.parametrize("shape", [(23, 17, 31), (1, 40, 1), (40, 1, 33), (5, 64, 5)])
+def test_irregular_chunks(shape, split_k, rng):
+    m, k, n = shape
+    a, b = normal(rng, m, k), normal(rng, k, n)
+    product = fld.matmul(irregular(rng, a), irregular(rng, b), alpha=-0.75, split_k=split_k)
+    assert product.shape == (m, n) and product.dtype == np.float32
+    assert_product(product.compute(), a, b, alpha=-0.75)
+
+
+def test_many_partial_sums_are_summed_by_a_tree(rng):
+    a, b = normal(rng, 4200, 2), normal(rng, 4200, 1)
+    product = fld.matmul(da.from_array(a, (30, 2)).T, da.from_array(b, (30, 1)))
+    assert sum("sum" in key[0] for key in product.dask if isinstance(key, tuple)) == 128 + 16 + 2
+    assert_product(product.compute(), a.T, b)
+
+
+SHAPES = [
+    ((6,), (6,)),
+    ((6,), (6, 4)),
+    ((5, 6), (6,)),
+    ((6,), (3, 6, 4)),
+    ((3, 5, 6), (6,)),
+    ((3, 5, 6), (6, 4)),
+    ((2, 1, 5, 6), (3, 6, 4)),
+    ((1, 5, 6), (3, 6, 4)),
+    ((0, 6), (6, 4)),
+    ((5, 0), (0, 4)),
+    ((3, 0, 6), (3, 6, 0)),
+    ((0, 5, 6), (6, 4)),
+    ((0,), (0,)),
+]
+
+
+@pytest.mark.parametrize("kinds", ["dask dask", "dask numpy", "numpy dask"])
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+def test_the_shapes_of_numpy(shapes, kinds, rng):
+    a, b = (normal(rng, *shape) for shape in shapes)
+    operands = [irregular(rng, x) if kind == "dask" else x for x, kind in zip((a, b), kinds.split(), strict=True)]
+    product = fld.matmul(*operands)
+    assert product.shape == np.matmul(a, b).shape
+    assert_product(product.compute(), a, b)
+
+
+@pytest.mark.parametrize("trans", [False, True])
+def test_vectors(trans, rng):
+    a, x, several = normal(rng, 31, 31), normal(rng, 31), normal(rng, 2, 1, 31)
+    op = a.T if trans else a
+    cut = irregular(rng, a)
+    assert_product(fld.matvec(cut, x, trans=trans, alpha=2).compute(), op, x, alpha=2)
+    got = fld.matvec(cut, irregular(rng, several), trans=trans).compute()
+    assert got.shape == (2, 1, 31)
+    assert_product(got[..., None], np.broadcast_to(op, (2, 1, 31, 31)), several[..., None])
+
+
+def test_transposes(rng):
+    for shape in ((7, 12), (3, 7, 1), (0, 4)):
+        a = normal(rng, *shape)
+        cut = irregular(rng, a)
+        got = fld.transpose(cut)
+        assert got.chunks[0] == cut.chunks[0] if a.ndim == 3 else got.chunks == cut.chunks[::-1]
+        assert_same_bits(got.compute(), np.swapaxes(a, -1, -2))
+    assert all(
+        block.compute().flags.c_contiguous for block in fld.transpose(da.ones((4, 6), dtype="f4", chunks=3)).blocks
+    )
+
+
+def test_one_chunk_has_the_bits_of_the_plain_call(rng):
+    a, b = normal(rng, 70, 90), normal(rng, 90, 50)
+    product = fld.matmul(da.from_array(a, -1), da.from_array(b, -1), precision="strict")
+    assert_same_bits(product.compute(), fl.matmul(a, b, precision="strict"))
+    assert len(product.dask.layers[product.name]) == 1
+
+
+def test_other_types_with_consent(rng):
+    a, b = rng.integers(-50, 50, (20, 30)), rng.standard_normal((30, 10))
+    product = fld.matmul(da.from_array(a, 7), b, dtype=np.float32)
+    assert_product(product.compute(), a.astype(np.float32), b.astype(np.float32))
+    assert_same_bits(fld.transpose(da.from_array(b, 4), dtype=np.float32).compute(), b.T.astype(np.float32))
+
+
+class ReadBySlices:
+    """As an array of Zarr: neither NumPy's nor Dask's."""
+
+    def __init__(self, values):
+        self.values, self.shape, self.dtype = values, values.shape, values.dtype
+        self.read = []
+
+    def __getitem__(self, index):
+        self.read.append(self.values[index].shape)
+        return self.values[index]
+
+
+def test_operands_that_tasks_read(rng):
+    a, b = normal(rng, 40, 60), normal(rng, 60, 30)
+    chunks = fld.Chunks((16, 25), (25, 12), (16, 12))
+    for one, other in ((ReadBySlices(a), ReadBySlices(b)), (ReadBySlices(a), b), (ReadBySlices(a), irregular(rng, b))):
+        assert_product(fld.matmul(one, other, chunks=chunks).compute(), a, b)
+        assert max(one.read)[0] <= 16
+    assert_product(fld.matmul(ReadBySlices(a), ReadBySlices(b)).compute(), a, b)  # in chunks of its own choice
+    both = fld.matmul(ReadBySlices(a), ReadBySlices(b), chunks=chunks, split_k=1)
+    assert len(both.dask.layers[both.name]) == 9  # one task a chunk: it reads the pairs of chunks by turns
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_maps_of_files_are_sent_by_name(order, rng, tmp_path):
+    a, b = normal(rng, 40, 60), normal(rng, 60, 30)
+    mapped = np.memmap(tmp_path / "a", np.float32, "w+", 64, (40, 60), order)
+    mapped[:] = a
+    for operand, values in ((mapped, a), (mapped[3:, ::2], a[3:, ::2])):
+        right = b[: values.shape[1]]
+        product = fld.matmul(operand, da.from_array(right, 11))
+        sent = sum(len(pickle.dumps(task)) for key, task in product.dask.items() if operand is mapped)
+        assert sent < 40 * 60 * 4 * 2
+        assert_product(product.compute(), values, right)
+
+
+def test_the_smaller_operand_is_cut_anew(rng):
+    a, b = da.ones((40, 60), dtype="f4", chunks=(20, 7)), da.ones((60, 10), dtype="f4", chunks=(25, 5))
+    names = set(fld.matmul(a, b).dask.layers)
+    assert a.name in names and any(name.startswith("rechunk") for name in names)
+    product = fld.matmul(a, b)
+    assert product.chunks == ((20, 20), (5, 5)) and (product.compute() == 60).all()
+
+
+def test_the_bits_do_not_depend_on_the_scheduler(rng):
+    a, b = da.from_array(normal(rng, 90, 400), (40, 33)), da.from_array(normal(rng, 400, 70), (33, 30))
+    for split_k in (1, 3):
+        product = fld.matmul(a, b, split_k=split_k)
+        want = product.compute()
+        assert_same_bits(product.compute(scheduler="threads", num_workers=5), want)
+        assert_same_bits(product.compute(scheduler="threads", optimize_graph=False), want)
+        assert_same_bits(fld.matmul(a, b, split_k=split_k).compute(), want)
+
+
+def test_names_tell_products_apart(rng):
+    a = da.from_array(normal(rng, 9, 9), 4)
+    calls = [{}, {"alpha": 2}, {"precision": "strict"}, {"split_k": 2}, {"device": "cpu"}]
+    names = [fld.matmul(a, a, **call).name for call in calls]
+    assert len(set(names)) == len(calls) and fld.matmul(a, a).name == names[0]
+    assert fld.matvec(a, a[0]).name != fld.matvec(a, a[0], trans=True).name
