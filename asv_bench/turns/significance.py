@@ -1,0 +1,162 @@
+"""What differs between two builds, by how much, and how sure that is.
+
+A round gives one ratio a case: head's figure over base's, both from fresh processes one after the other. The mean of
+their logarithms is the change, without the fifth at each end, where other load of the machine shows, and Student's t
+for such a mean says whether it may be none (K. K. Yuen, Biometrika 61(1), 1974). A few rounds know little about their
+own scatter, so the variance of a case is drawn towards the median of all cases, which counts as much as `PRIOR_ROUNDS`
+more rounds would (G. K. Smyth, Statistical Applications in Genetics and Molecular Biology 3(1), 2004).
+
+What is sure may still be too little to matter, so each case has a threshold, the smallest of three that its own scatter
+allows: what the rounds cannot tell from noise is judged by a coarser one, or not at all.
+
+One look at many cases finds some that differ by chance. So there are two: `suspects` are picked generously from the
+rounds over all cases, and `judge` sees new rounds of these alone, with Holm's correction for their number.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scipy import special
+
+from .cases import Case
+from .rounds import Samples, Table
+
+TIERS = (0.02, 0.04, 0.10)  # a slowdown counts from here on: steady cases, common ones, noisy ones
+LEAST_SECONDS = 20e-9  # of a call: what the place of code in memory makes of the same source
+ALPHA = 0.01
+SUSPICION = 0.10  # probability, for a second look
+PRIOR_ROUNDS = 3
+TRIMMED = 0.2  # of the rounds, at each end
+
+
+@dataclass(frozen=True)
+class Change:
+    """One case: `ratio` is head over base, within `low` and `high` at 99 %; `p` that there is none, uncorrected."""
+
+    case: Case
+    rounds: int
+    base: float
+    head: float
+    ratio: float
+    low: float
+    high: float
+    p: float
+    threshold: float | None  # None: too noisy to be judged
+
+    @property
+    def percent(self) -> float:
+        return 100 * (self.ratio - 1)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is large enough to matter, sure or not."""
+        small = self.case.unit == "seconds" and abs(self.head - self.base) < LEAST_SECONDS
+        return self.threshold is not None and not small and abs(math.log(self.ratio)) > math.log1p(self.threshold)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What counts and is sure, in order of size; `noisy` could not be judged; `gone` has no figure any more."""
+
+    slower: list[Change]
+    faster: list[Change]
+    noisy: list[Change]
+    gone: list[tuple[Case, str]]
+
+    @property
+    def ok(self) -> bool:
+        return not self.slower and not self.gone
+
+
+def _logs(base: Samples, head: Samples) -> list[float]:
+    pairs = zip(base.values, head.values, strict=True)
+    return [math.log(h / b) for b, h in pairs if b is not None and h is not None and b > 0 and h > 0]
+
+
+def changes(base: Mapping[Case, Samples], head: Mapping[Case, Samples]) -> list[Change]:
+    """Every case that both builds have a figure for in at least two rounds."""
+    logs = {case: _logs(base[case], head[case]) for case in base}
+    means = {case: _trimmed(values) for case, values in logs.items() if len(values) >= 2}
+    common = statistics.median(mean.variance for mean in means.values()) if means else 0.0
+    return [_change(case, mean, common, base[case], head[case]) for case, mean in means.items()]
+
+
+@dataclass(frozen=True)
+class _Mean:
+    """A trimmed mean of logarithms; `variance` over the `kept` ones is that of the mean."""
+
+    value: float
+    variance: float
+    kept: int
+    rounds: int
+
+
+def _trimmed(logs: Sequence[float]) -> _Mean:
+    n, cut = len(logs), int(TRIMMED * len(logs))
+    ordered = sorted(logs)
+    kept = ordered[cut : n - cut]
+    drawn_in = [min(max(value, kept[0]), kept[-1]) for value in ordered]
+    variance = statistics.variance(drawn_in) * (n - 1) / (len(kept) - 1)
+    return _Mean(statistics.fmean(kept), variance, len(kept), n)
+
+
+def _change(case: Case, mean: _Mean, common: float, base: Samples, head: Samples) -> Change:
+    size, ratio = abs(mean.value), math.exp(mean.value)
+    figures = statistics.median(base.known), statistics.median(head.known)
+    if len(set(base.known)) == len(set(head.known)) == 1:  # sizes and counts, the same every time
+        return Change(case, mean.rounds, *figures, ratio, ratio, ratio, float(size == 0), TIERS[0])
+    degrees = mean.kept - 1 + PRIOR_ROUNDS
+    variance = (PRIOR_ROUNDS * common + (mean.kept - 1) * mean.variance) / degrees
+    error = math.sqrt(variance / mean.kept) or 1e-12
+    p = 2 * float(special.stdtr(degrees, -size / error))
+    reach = float(special.stdtrit(degrees, 1 - ALPHA / 2)) * error
+    allowed = [tier for tier in TIERS if reach <= tier or size - reach > math.log1p(TIERS[-1])]
+    bounds = (math.exp(mean.value - reach), math.exp(mean.value + reach))
+    return Change(case, mean.rounds, *figures, ratio, *bounds, p, min(allowed, default=None))
+
+
+def suspects(first: Table) -> list[Case]:
+    """Cases worth a second look, from rounds over all of them: likely or large, if it is one that counts."""
+    found = changes(*first)
+    return [c.case for c in found if abs(c.percent) > 100 * TIERS[0] / 2 and (c.p < SUSPICION or c.threshold is None)]
+
+
+def judge(first: Table, second: Table) -> Outcome:
+    """What the second rounds say of the suspects; what the first say is gone."""
+    found = changes(*second)
+    sure = _holm([c.p for c in found])
+    flagged = [c for c, is_sure in zip(found, sure, strict=True) if is_sure and c.counts]
+    gone = [
+        (case, samples.reason or "no figure")
+        for case, samples in first[1].items()
+        if first[0][case].known and not samples.known
+    ]
+    return Outcome(
+        slower=sorted((c for c in flagged if c.ratio > 1), key=lambda c: -c.ratio),
+        faster=sorted((c for c in flagged if c.ratio < 1), key=lambda c: c.ratio),
+        noisy=[c for c in found if c.threshold is None],
+        gone=gone,
+    )
+
+
+def _holm(p: Sequence[float]) -> list[bool]:
+    """Which of them are below `ALPHA` where that is the probability of even one mistake."""
+    order = sorted(range(len(p)), key=p.__getitem__)
+    found = [False] * len(p)
+    for rank, i in enumerate(order):
+        if p[i] * (len(p) - rank) >= ALPHA:
+            break
+        found[i] = True
+    return found
+
+
+def scatter(samples: Sequence[float]) -> float:
+    """By what part repeated figures of one build differ: half the distance between their quartiles over the median."""
+    if len(samples) < 2:
+        return 0.0
+    low, _, high = statistics.quantiles(samples, n=4, method="inclusive")
+    return (high - low) / 2 / statistics.median(samples)

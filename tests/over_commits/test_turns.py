@@ -1,0 +1,137 @@
+"""tools/compare and tools/asv_wheels with real builds: copies of the installed package, one of them with a fault."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from turns.builds import NotABuild, resolve
+from turns.cases import Case
+from turns.rounds import Build, ask
+
+import fastlinalg as fl
+from support.source_tree import ROOT, needs_source_tree
+
+pytestmark = needs_source_tree
+IN_GIT = (ROOT / ".git").exists()
+ONE_CALL = r"Call.track_seconds\(matmul out, 2\)"
+WAIT = """
+import time
+_quick = matmul
+def matmul(*operands, **options):
+    time.sleep(1e-3)
+    return _quick(*operands, **options)
+"""
+END = "\nimport os\ndef matmul(*operands, **options):\n    os._exit(3)\n"
+
+
+def copy(folder: Path, more: str = "") -> Path:
+    """A folder to import the installed package from, with more at the end of its first module."""
+    package = folder / "fastlinalg"
+    shutil.copytree(Path(fl.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    with (package / "__init__.py").open("a") as file:
+        file.write(more)
+    return folder
+
+
+def run(tool: str, *arguments: object) -> tuple[int, str]:
+    command = [sys.executable, str(ROOT / "tools" / tool), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def base(tmp_path):
+    return copy(tmp_path / "base")
+
+
+needs_scipy = pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="needs SciPy")
+
+
+@needs_scipy
+def test_a_slower_call_fails_the_comparison(base, tmp_path):
+    """And the size of the package, which is the same but for some bytes, does not."""
+    head, data = copy(tmp_path / "head", WAIT), tmp_path / "moved.json"
+    bench = ONE_CALL + "|Size.track_installed"
+    status, said = run("compare", base, head, "--bench", bench, "--rounds", 2, "--confirm", 2, "--json", data)
+    assert status == 1 and "2 cases, 1 with a second look" in said, said
+    assert "slower:" in said and "calls.Call.track_seconds(matmul out, 2)" in said and "faster" not in said, said
+    call, size = json.loads(data.read_text())
+    assert len(call["base_first"]["values"]) == len(call["head_second"]["values"]) == 2
+    assert len(size["base_first"]["values"]) == 2 and not size["head_second"]
+
+
+@needs_scipy
+def test_what_no_longer_answers_fails_the_comparison(base, tmp_path):
+    status, said = run(
+        "compare", base, copy(tmp_path / "head", END), "--bench", ONE_CALL, "--rounds", 2, "--confirm", 2
+    )
+    assert status == 1 and "the process ended with status 3" in said, said
+
+
+@pytest.mark.parametrize("wrong", [("no-such-commit", "."), (".", ".", "--bench", "nothing")])
+@needs_scipy
+def test_what_cannot_be_compared_is_another_status(wrong, base, tmp_path):
+    arguments = [base if argument == "." else argument for argument in wrong]
+    status, said = run("compare", *arguments)
+    assert status == 2 and "Traceback" not in said, said
+
+
+def test_a_process_that_ends_costs_one_case(base, tmp_path):
+    """What comes after the case that ends the process is measured in the next one."""
+    build = Build("head", copy(tmp_path / "head", END))
+    names = [
+        ("process.Size.track_wheel_bytes", ()),
+        ("calls.Call.track_seconds", ("matmul out", 2)),
+        ("calls.Call.track_seconds", ("transpose out", 2)),
+        ("cpu.Syrk.track_seconds", ("256x256", "sloppy", 1)),
+    ]
+    answers = ask(build, [Case(name, params, "", "1", True) for name, params in names])
+    kinds = [next(iter(answer)) for answer in answers]
+    assert kinds[:3] == ["value", "failed", "value"], answers
+
+
+def test_another_package_than_the_one_asked_for_is_refused(tmp_path):
+    """An empty folder: import finds the installed one."""
+    with pytest.raises(RuntimeError, match="was to be measured, and import found"):
+        ask(Build("empty", tmp_path), [Case("process.Size.track_wheel_bytes", (), "bytes", "1", True)])
+
+
+def test_what_is_no_build_is_named(tmp_path):
+    with pytest.raises(NotABuild, match="nowhere"):
+        resolve("nowhere", "base", "OFF", print)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("asv") is None, reason="needs asv")
+@pytest.mark.skipif(not IN_GIT, reason="needs the repository")
+def test_results_of_builds_by_turns_are_results_of_asv(base, tmp_path):
+    from asv.results import Results
+
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    commit, results = head.stdout.strip(), tmp_path / "results"
+    options = ("--machine", "here", "--rounds", 1, "--results", results)
+    status, said = run("asv_wheels", *options, "--bench", "Size|" + ONE_CALL, f"{commit}={base}")
+    assert status == 0 and "round 1 of 1" in said, said
+    (file,) = (results / "here").glob(f"{commit[:8]}-*.json")
+    found = Results.load(str(file))
+    assert found.commit_hash == commit and found.params["machine"] == "here"
+    names = {"process.Size.track_installed_bytes", "process.Size.track_wheel_bytes", "calls.Call.track_seconds"}
+    assert set(found.get_all_result_keys()) == names
+    assert found.get_result_value("process.Size.track_wheel_bytes", [])[0] > 0
+    status, said = run("asv_wheels", *options, "--bench", r"Call.track_seconds\(matmul fresh, 2", f"{commit}={base}")
+    assert status == 0, said
+    params = found.get_result_params("calls.Call.track_seconds")
+    values = Results.load(str(file)).get_result_value("calls.Call.track_seconds", params)
+    assert sum(value is not None and value > 0 for value in values) == 2  # the first is still there
+
+
+@pytest.mark.skipif(importlib.util.find_spec("asv") is None, reason="needs asv")
+@pytest.mark.parametrize("wrong", ["elsewhere.whl", "nowhere", "HEAD=elsewhere.whl"])
+def test_a_wheel_needs_a_commit_and_a_file(wrong):
+    status, said = run("asv_wheels", wrong)
+    assert status == 2 and "Traceback" not in said and wrong.split("=")[-1] in said, said
