@@ -49,6 +49,11 @@ def page(documents: Sequence[tuple[str, Document]]) -> str:
     body = [f"<h1>{escape(title)}</h1>", *_contents(documents)]
     for i, (name, document) in enumerate(documents):
         body += _section(f"file{i}", name, document)
+    return document_of(title, body)
+
+
+def document_of(title: str, body: Sequence[str]) -> str:
+    """A whole page with the style of all of them."""
     return "\n".join(
         [
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -72,7 +77,7 @@ def _contents(documents: Sequence[tuple[str, Document]]) -> list[str]:
     if not rows:
         return []
     head = ["file", "machine", "operation", "", "times as fast as", "shapes", "geometric mean", "minimum", "at"]
-    return ["<h2>Over all shapes</h2>", *_table(head, rows)]
+    return ["<h2>Over all shapes</h2>", *table(head, rows)]
 
 
 def _section(anchor: str, name: str, document: Document) -> list[str]:
@@ -103,14 +108,14 @@ def _facts(document: Document) -> list[str]:
 def _rows(op: str, rows: list[Row], peak_gflops: float) -> list[str]:
     if op == "host":
         head, *lines = host_report.cells([row for row in rows if isinstance(row, HostRow)])
-        return _table(head, [[escape(cell) for cell in line] for line in lines])
+        return table(head, [[escape(cell) for cell in line] for line in lines])
     peers = list(dict.fromkeys(name for row in rows for name in row.ratios))
     lines = [[escape(cell) for cell in report.cells(row, peak_gflops, peers)] for row in rows]
     kinds = ["wrong" if row.wrong else "peer" if row.peer else "" for row in rows]
-    return _table(report.columns(op, peers), lines, kinds)
+    return table(report.columns(op, peers), lines, kinds)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], kinds: Iterable[str] = ()) -> list[str]:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], kinds: Iterable[str] = ()) -> list[str]:
     """Cells are HTML. A line is drawn where the first cell changes."""
     lines = ['<div class="wide"><table>', "<tr>" + "".join(f"<th>{escape(name)}</th>" for name in head) + "</tr>"]
     before, kind_of = None, list(kinds) or [""] * len(rows)
