@@ -20,7 +20,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 class Page(html.parser.HTMLParser):
     """Tags that match, cells by table, and what the page refers to."""
 
-    VOID = ("meta", "link", "img")
+    VOID = ("meta", "img")
 
     def __init__(self, text: str) -> None:
         super().__init__()

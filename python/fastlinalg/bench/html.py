@@ -58,7 +58,6 @@ def document_of(title: str, body: Sequence[str]) -> str:
         [
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<link rel="icon" href="data:,">',
             f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
             *body,
             "</body>\n</html>\n",
