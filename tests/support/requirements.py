@@ -20,7 +20,7 @@ def required() -> frozenset[str]:
 def known() -> frozenset[str]:
     """Every name that may be required."""
     names = {"avx2_fma", "avx512f", "neon", "cuda", "cuda2", "sm_80", "sm_90", "sm_90a", "simulated"}
-    names |= {"torch", "dask", "ml_dtypes", "mypy", "pyright"}
+    names |= {"torch", "dask", "ml_dtypes", "mypy", "pyright", "browser"}
     return frozenset(names | {row.needs for op in OPERATIONS for row in fl.kernels(op)})
 
 
