@@ -16,7 +16,7 @@ from pathlib import Path
 from .rounds import Build
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-CACHE = ROOT / "build" / "asv"  # wheels by commit, and what is unpacked of them
+CACHE = ROOT / "build" / "asv"  # wheels by commit
 Progress = Callable[[str], None]
 
 
@@ -81,26 +81,25 @@ def _pip_wheel(source: Path, out: Path, cuda: str) -> Path:
     return next(out.glob("*.whl"))
 
 
-def unpack(file: Path, name: str) -> Path:
-    """A folder of this name to import the wheel from. Names of one length: what lies where depends on it, too."""
-    site = CACHE / "sites" / name
-    shutil.rmtree(site, ignore_errors=True)
-    site.mkdir(parents=True)
+def _unpack(file: Path, site: Path) -> Path:
     with zipfile.ZipFile(file) as archive:
         archive.extractall(site)
     return site
 
 
-def resolve(given: str, name: str, cuda: str, progress: Progress) -> Build:
-    """A commit, a wheel, a folder with `fastlinalg/` in it, or a checkout to build as it is, such as "."."""
+def resolve(given: str, site: Path, cuda: str, progress: Progress) -> Build:
+    """A commit, a wheel, a folder with `fastlinalg/` in it, or a checkout to build as it is, such as "."."
+
+    `site` is the folder to unpack it to. The names of such folders have one length: what lies where depends on it, too.
+    """
     path = Path(given)
     if path.suffix == ".whl" and path.is_file():
-        return Build(given, unpack(path, name))
+        return Build(given, _unpack(path, site))
     if (path / "fastlinalg" / "__init__.py").is_file():
         return Build(given, path.resolve())
     if (path / "pyproject.toml").is_file():
         progress(f"building {path.resolve()}, FASTLINALG_CUDA={cuda}")
         with tempfile.TemporaryDirectory() as scratch:
-            return Build(given, unpack(_pip_wheel(path.resolve(), Path(scratch), cuda), name))
+            return Build(given, _unpack(_pip_wheel(path.resolve(), Path(scratch), cuda), site))
     commit = commit_of(given)
-    return Build(f"{given} ({commit[:9]})", unpack(wheel(commit, cuda, progress), name))
+    return Build(f"{given} ({commit[:9]})", _unpack(wheel(commit, cuda, progress), site))

@@ -104,7 +104,7 @@ def test_another_package_than_the_one_asked_for_is_refused(tmp_path):
 
 def test_what_is_no_build_is_named(tmp_path):
     with pytest.raises(NotABuild, match="nowhere"):
-        resolve("nowhere", "base", "OFF", print)
+        resolve("nowhere", tmp_path / "base", "OFF", print)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("asv") is None, reason="needs asv")
