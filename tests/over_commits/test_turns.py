@@ -114,9 +114,11 @@ def test_results_of_builds_by_turns_are_results_of_asv(base, tmp_path):
 
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
     commit, results = head.stdout.strip(), tmp_path / "results"
-    options = ("--machine", "here", "--rounds", 1, "--results", results)
+    options = ("--machine", "here", "--rounds", 1, "--results", results, "--json", tmp_path / "samples.json")
     status, said = run("asv_wheels", *options, "--bench", "Size|" + ONE_CALL, f"{commit}={base}")
     assert status == 0 and "round 1 of 1" in said, said
+    samples = json.loads((tmp_path / "samples.json").read_text())
+    assert [len(row["values"]) for row in samples] == [1, 1, 1] and samples[0]["commit"] == commit
     (file,) = (results / "here").glob(f"{commit[:8]}-*.json")
     found = Results.load(str(file))
     assert found.commit_hash == commit and found.params["machine"] == "here"
