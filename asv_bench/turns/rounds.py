@@ -97,8 +97,17 @@ def ask(build: Build, cases: Sequence[Case]) -> list[dict[str, Any]]:
     return answers
 
 
-def take_turns(builds: Sequence[Build], cases: Sequence[Case], rounds: int, progress: Progress) -> Table:
-    """Samples of each build; with two of them the order is A B B A A B B A."""
+def take_turns(
+    builds: Sequence[Build],
+    cases: Sequence[Case],
+    rounds: int,
+    progress: Progress,
+    after: Callable[[Table, int], bool] = lambda table, done: True,
+) -> Table:
+    """Samples of each build; with two of them the order is A B B A A B B A.
+
+    `after` gets the samples so far and the number of rounds behind them; its False is the end.
+    """
     table: Table = [{case: Samples() for case in cases} for _ in builds]
     order = list(range(len(builds)))
     for number in range(rounds):
@@ -106,4 +115,6 @@ def take_turns(builds: Sequence[Build], cases: Sequence[Case], rounds: int, prog
             progress(f"round {number + 1} of {rounds}: {builds[which].label}")
             for case, answer in zip(cases, ask(builds[which], cases), strict=True):
                 table[which][case].add(answer)
+        if not after(table, number + 1):
+            break
     return table
