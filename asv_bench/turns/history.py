@@ -40,17 +40,31 @@ def config() -> Config:
 
 
 def machine(name: str, build: Build) -> dict[str, str]:
-    """What asv writes of a machine, and its GPU and driver; "none" where there is no GPU."""
+    """What asv writes of a machine, with clocks, and its GPU and driver; "none" where there is no GPU."""
     code = (
         "import json, fastlinalg as fl\ninfo = fl.info()['cuda']\n"
         "gpu = fl.devices()[0] if fl.cuda.is_available() else {}\n"
-        "print(json.dumps([gpu.get('name', 'none'), str(info.get('driver') or 'none') if gpu else 'none']))"
+        "name = f\"{gpu['name']}, {gpu.get('clock_khz', 0) // 1000} MHz\" if gpu else 'none'\n"
+        "print(json.dumps([name, str(info.get('driver') or 'none') if gpu else 'none']))"
     )
     gpu, driver = _ask(build, code)
     found = Machine.get_defaults()
     system = f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}"
     memory = f"{round(int(found['ram']) / 2**30)} GiB"
-    return found | {"machine": name, "gpu": gpu, "driver": driver, "ram": memory, "os": system}
+    cpu = found["cpu"] + _cpu_details()
+    return found | {"machine": name, "cpu": cpu, "gpu": gpu, "driver": driver, "ram": memory, "os": system}
+
+
+def _cpu_details() -> str:
+    """Family, model and clock, where Linux says them: the names of virtual machines' CPUs say little."""
+    try:
+        lines = [line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().splitlines() if ":" in line]
+    except OSError:
+        return ""
+    facts = {name.strip(): value.strip() for name, value in lines}
+    if not {"cpu family", "model", "cpu MHz"} <= set(facts):
+        return ""
+    return f", family {facts['cpu family']} model {facts['model']}, {float(facts['cpu MHz']):.0f} MHz"
 
 
 def _ask(build: Build, code: str) -> Any:
