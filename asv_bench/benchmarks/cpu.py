@@ -160,22 +160,26 @@ class Addend(_BesideNumpy):
 
 
 class Syrk(_BesideNumpy):
-    """A times its own transpose, the full matrix."""
+    """A times its own transpose, the full matrix, by the general call and by its own."""
 
-    params = (["256x256", "1024x1024", "2048x512"], ["accurate", "strict", "reproducible"], [1, 2])
-    param_names = ("shape", "precision", "threads")
+    params = (["256x256", "1024x1024", "2048x512"], ["matmul", "ssyrk"], ["accurate", "strict", "reproducible"], [1, 2])
+    param_names = ("shape", "call", "precision", "threads")
     quick = {
-        "track_seconds": [("1024x1024", "accurate", 1)],
-        "track_ratio_to_numpy": [("1024x1024", "accurate", 1)],
+        "track_seconds": [("1024x1024", "matmul", "accurate", 1), ("1024x1024", "ssyrk", "accurate", 1)],
+        "track_ratio_to_numpy": [("1024x1024", "matmul", "accurate", 1), ("1024x1024", "ssyrk", "accurate", 1)],
     }
 
-    def setup(self, shape, precision, threads):
-        s.demand_name("ssyrk")
+    def setup(self, shape, call, precision, threads):
+        if call == "ssyrk":
+            s.demand_name(call)
         m, k = s.sizes(shape)
         s.demand_precision(precision)
         self._set_up(threads)
         a, out, peers = s.random(m, k), s.empty(m, m), s.empty(m, m)
-        self.ours = lambda: fl.ssyrk(a, out=out, precision=precision, device="cpu")
+        self.ours = {
+            "matmul": lambda: fl.matmul(a, a.T, out, precision=precision, device="cpu"),
+            "ssyrk": lambda: fl.ssyrk(a, out=out, precision=precision, device="cpu"),
+        }[call]
         self.theirs = lambda: np.matmul(a, a.T, out=peers)
 
 

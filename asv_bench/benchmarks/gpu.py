@@ -99,18 +99,27 @@ class Batches(_Product):
 class Syrk(_BesideCublas):
     """A times its own transpose, the full matrix; cuBLAS computes the general product."""
 
-    params = (["1024x1024", "4096x1024", "8192x8192"], shapes.PRECISIONS)
-    param_names = ("shape", "precision")
-    quick = {"track_ratio_to_cublas": [("4096x1024", "accurate"), ("4096x1024", "strict")]}
+    params = (["1024x1024", "4096x1024", "8192x8192"], ["matmul", "ssyrk"], shapes.PRECISIONS)
+    param_names = ("shape", "call", "precision")
+    quick = {
+        "track_ratio_to_cublas": [
+            ("4096x1024", call, precision) for call in ("matmul", "ssyrk") for precision in ("accurate", "strict")
+        ]
+    }
 
-    def prepare(self, shape, precision):
-        s.demand_name("ssyrk")
+    def prepare(self, shape, call, precision):
+        if call == "ssyrk":
+            s.demand_name(call)
         m, k = s.sizes(shape)
         device.demand_memory(m * m + m * k)
         s.demand_precision(precision)
         a, out = device.put(s.random(m, k)), device.put(s.empty(m, m))
-        self.ours = lambda stream: fl.ssyrk(a, out=out, precision=precision, stream=stream)
-        self.ladder = lambda stream: fl.sgemm(a, a, trans_b=True, out=out, kernel=LADDER["sgemm"], stream=stream)
+        options = {"trans_b": True, "out": out}
+        self.ours = {
+            "matmul": lambda stream: fl.sgemm(a, a, precision=precision, stream=stream, **options),
+            "ssyrk": lambda stream: fl.ssyrk(a, out=out, precision=precision, stream=stream),
+        }[call]
+        self.ladder = lambda stream: fl.sgemm(a, a, kernel=LADDER["sgemm"], stream=stream, **options)
 
         def theirs(peer):
             view = peer.view(a)
