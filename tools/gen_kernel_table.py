@@ -30,7 +30,7 @@ def kernels(op: str, device: str) -> list[tuple[str, str, str]]:
     """Name, needs and what it does of each kernel of an operation on one kind of device."""
     if device == "cuda":
         return [(row.name, row.needs, row.blurb) for row in fl.kernels(op) if row.device == device]
-    return re.findall(rf'^{op.upper()}\((\w+), *(\w+), .*"(.+)"\)$', KERNELS.read_text(), re.MULTILINE)
+    return re.findall(rf'^(?:PACKED_)?{op.upper()}\((\w+), *(\w+), .*"(.+)"\)$', KERNELS.read_text(), re.MULTILINE)
 
 
 def section(op: str, device: str) -> list[str]:

@@ -43,6 +43,13 @@ void rename_axes(TransposeArgs& p) {
   p.b.cs = rows.in_b, p.b.rs = cols.in_b, p.b.bs = batch.in_b;
 }
 
+// Strides along a dimension of size 1 mean nothing.
+bool is_symmetric(const SgemmArgs& p) {
+  const auto equal = [](int64_t size, int64_t x, int64_t y) { return size == 1 || x == y; };
+  return p.a.data && p.a.data == p.b.data && p.m == p.n && p.m > 1 && p.k > 0 && p.beta == 0.0f && p.a.rs == p.b.cs &&
+         equal(p.k, p.a.cs, p.b.rs) && equal(p.batch, p.a.bs, p.b.bs);
+}
+
 }  // namespace
 
 bool swaps_operands(const SgemmArgs& p) {
@@ -59,6 +66,7 @@ bool normalise(SgemmArgs& p) {
     if (p.beta == 1.0f && !p.addend.data) return false;
     p.alpha = 0.0f;  // an infinite or NaN alpha times an empty sum is nothing, not NaN
   }
+  p.symmetric = is_symmetric(p);
   tidy_strides(p.a, p.m, p.k, p.batch);
   tidy_strides(p.b, p.k, p.n, p.batch);
   tidy_strides(p.c, p.m, p.n, p.batch);

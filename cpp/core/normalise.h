@@ -10,6 +10,7 @@ namespace fl {
 //  - alpha == 0 becomes k == 0: A and B are not read
 //  - a stride along a dimension of size 1 means nothing: it is replaced by one that makes the operand BLAS-like
 //  - a column-major C becomes a row-major one: C^T = B^T A^T
+//  - a matrix times its own transpose is marked as such (SgemmArgs::symmetric)
 FL_EXPORT bool normalise(SgemmArgs& p);
 FL_EXPORT bool normalise(SgemvArgs& p);
 FL_EXPORT bool normalise(TransposeArgs& p);

@@ -45,6 +45,9 @@ struct FL_EXPORT SgemmArgs {
   // read it (Traits::addend) get it copied to C.
   ConstMatrix addend;
   Precision precision = Precision::accurate;
+  // B is A transposed, the same memory with its strides swapped, and beta is 0: C is symmetric. normalise() finds it;
+  // what cuts a call up forgets it. CPU rows that pack compute one triangle of C then, GPU rows take no notice.
+  bool symmetric = false;
   bool operator==(const SgemmArgs&) const = default;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/triangle_cut.h"
+
 namespace fl {
 
 namespace {
@@ -17,10 +19,13 @@ double filled_columns(int64_t n, const CpuBlocking& blocking) {
 
 std::size_t packed_bytes(const SgemmArgs& p, const CpuBlocking& blocking) {
   if (p.k == 0) return 0;
-  const Cut cut = cut_for_threads(p, blocking, num_threads());
-  const PackLayout layout = pack_layout(p, blocking, cut);
-  const int64_t slots = cut.shared ? num_threads() : std::min<int64_t>(p.batch, num_threads());
-  return std::size_t(layout.counters + slots * layout.floats) * sizeof(float);
+  const auto bytes = [&](const auto& cut) {
+    const PackLayout layout = pack_layout(p, blocking, cut);
+    const int64_t slots = cut.shared ? num_threads() : std::min<int64_t>(p.batch, num_threads());
+    return std::size_t(layout.counters + slots * layout.floats) * sizeof(float);
+  };
+  return p.symmetric ? bytes(triangle_cut(p, blocking, num_threads()))
+                     : bytes(cut_for_threads(p, blocking, num_threads()));
 }
 
 std::size_t gemv_workspace(const SgemvArgs& p) {
@@ -41,10 +46,14 @@ double loop_us(const SgemmArgs& p, const DeviceSpec&, const LoopCost& cost) {
 
 double packed_us(const SgemmArgs& p, const CpuBlocking& blocking, const PackedCost& cost) {
   const double m = double(p.m), n = double(p.n), k = double(p.k);
-  const double tiles = double(ceil_div(p.m, blocking.MR)) * double(ceil_div(p.n, blocking.NR));
+  double tiles = double(ceil_div(p.m, blocking.MR)) * double(ceil_div(p.n, blocking.NR));
+  double columns = filled_columns(p.n, blocking);
+  if (p.symmetric) {  // those left of the diagonal, and the tiles that cross it
+    const double computed = std::min(1.0, (n / 2 + double(blocking.MR + blocking.NR) / 2) / n);
+    columns *= computed, tiles *= computed;
+  }
   double us =
-      (2.0 * m * filled_columns(p.n, blocking) * k + cost.pack_a * m * k + cost.pack_b * n * k) / cost.flops_per_us +
-      cost.tile_us * tiles;
+      (2.0 * m * columns * k + cost.pack_a * m * k + cost.pack_b * n * k) / cost.flops_per_us + cost.tile_us * tiles;
   us *= double(p.batch);
   return cost.start_us + with_threads(us) + (p.n == 1 ? cost.one_column_us : 0.0);
 }

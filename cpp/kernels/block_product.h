@@ -110,7 +110,7 @@ class BlockProduct {
       run_slice(block, k, smaller(cut.KC, p_.k - k), buffers_.b + k * padded, packed);
   }
 
- private:
+ protected:
   // All rows of the block, `depth` terms of the sum: B is packed once, while the first rows are multiplied.
   void run_slice(const Block& block, int64_t k, int64_t depth, float* b, bool packed) {
     const Split blocks{ceil_div(block.m, S::MR), ceil_div(block.m, cut.MC)};  // in strips of MR rows
@@ -120,7 +120,8 @@ class BlockProduct {
       pack_rows(block, strips, first, last, k, depth);
       bool ready = packed;
       for (int64_t j = 0; j < block.n; j += NR)
-        ready = run_panel(block, strips, first, last, k, depth, j, b + j * depth, ready, !packed) || packed;
+        ready =
+            run_panel(block, strips, {first, last, buffers_.a}, k, depth, j, b + j * depth, ready, !packed) || packed;
       packed = true;
     }
   }
@@ -144,18 +145,23 @@ class BlockProduct {
                   p_.b.cs, p_.b.rs, depth - from);
   }
 
-  // Strips [first, last) times the panel of B at column j of the block. May pack the next panel, and says whether it
-  // has.
-  bool run_panel(const Block& block, const Split& strips, int64_t first, int64_t last, int64_t k, int64_t depth,
-                 int64_t j, float* panel, bool ready, bool pack_next) {
+  // The strips [first, last) of a block, packed at a. Of a panel they need the columns left of the diagonal, if C is
+  // symmetric: `before` columns for the first row of the block, and one more for each row.
+  struct Strips {
+    int64_t first, last;
+    const float* a;
+    int64_t before = INT64_MAX / 2;
+  };
+  // Strips times the panel of B at column j of the block. May pack the next panel, and says whether it has.
+  bool run_panel(const Block& block, const Split& strips, const Strips& taken, int64_t k, int64_t depth, int64_t j,
+                 float* panel, bool ready, bool pack_next) {
     if (!ready) pack_panel(block, k, 0, depth, j, panel);
     const int64_t width = smaller(NR, block.n - j);
-    const bool narrow = width <= S::W;
     const bool copy_next = pack_next && p_.b.cs == 1 && block.n - j >= 2 * NR;
     int64_t copied = 0;
     const int64_t per_tile = depth / 4;
     Tile t{.k = depth,
-           .a = buffers_.a,
+           .a = taken.a,
            .b = panel,
            .b_rs = NR,
            .c_rs = p_.c.rs,
@@ -165,8 +171,10 @@ class BlockProduct {
            .first = k == 0,
            .copy_rs = p_.b.rs,
            .ahead = panel + depth * NR};
-    for (int64_t r = first; r < last; ++r) {
+    for (int64_t r = taken.first; r < taken.last; ++r) {
       const int64_t rows = strips.size(r);
+      const bool narrow = smaller(width, taken.before + strips.begin(r + 1)) <= S::W;
+      t.width = width;
       t.c = c_ + (block.i + strips.begin(r)) * p_.c.rs + (block.j + j) * p_.c.cs;
       if (copy_next && per_tile > 0 && copied + per_tile <= depth) {
         t.copy_from = b_ + (k + copied) * p_.b.rs + block.j + j + NR;
@@ -174,6 +182,7 @@ class BlockProduct {
         put_tile<S>(tile_function<S, S::NV, false, true>(rows), t, rows, p_.c.cs);
         copied += per_tile;
       } else if (narrow) {
+        t.width = smaller(width, S::W);
         put_tile<S>(tile_function<S, 1, true>(rows), t, rows, p_.c.cs);
       } else {
         put_tile<S>(tile_function<S, S::NV>(rows), t, rows, p_.c.cs);

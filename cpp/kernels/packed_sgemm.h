@@ -9,6 +9,7 @@
 
 #include "block_product.h"
 #include "runtime/thread_pool.h"
+#include "triangle_product.h"
 
 namespace fl {
 namespace {
@@ -89,6 +90,7 @@ class SharedProducts {
 template <class S>
 void packed_sgemm(const SgemmArgs& p, const Context& context) {
   if (p.k == 0) return scale(p);
+  if (p.symmetric) return symmetric_sgemm<S>(p, context);
   const Cut cut = cut_for_threads(p, S::blocking, context.threads);
   SharedProducts<S>(p, cut, pack_layout(p, S::blocking, cut), context).run();
 }

@@ -8,22 +8,20 @@
 namespace fl {
 namespace {
 
-// Floats of packed B that a thread keeps at most: 32 MiB in all threads are within reach of an L3 cache.
-int64_t most_kept(int threads) { return std::clamp<int64_t>((int64_t(8) << 20) / threads, 1 << 19, 1 << 21); }
-
-constexpr double pack = 0.75;  // clock cycles for an element
-double pack_time(int64_t columns, const SgemmArgs& p) {
-  return double(p.k) * double(columns) * (p.b.cs == 1 ? 0.17 : pack);
-}
-
 // Clock cycles of a task: 16 products in one, A and the first panel of B packed, the copy of the other panels in the
 // shadow of the products or, if B has to be transposed, as a pack of its own.
 double task_time(int64_t rows, int64_t columns, const SgemmArgs& p, const CpuBlocking& blocking) {
   const double m = double(rows), n = double(columns), depth = double(p.k);
-  return depth * (m * n / 16 + pack * (m + double(blocking.NR))) + pack_time(columns, p) + 500;
+  return depth * (m * n / 16 + pack_cycles * (m + double(blocking.NR))) + pack_cycles_of(columns, p) + 500;
 }
 
 }  // namespace
+
+int64_t most_kept(int threads) { return std::clamp<int64_t>((int64_t(8) << 20) / threads, 1 << 19, 1 << 21); }
+
+double pack_cycles_of(int64_t columns, const SgemmArgs& p) {
+  return double(p.k) * double(columns) * (p.b.cs == 1 ? 0.17 : pack_cycles);
+}
 
 bool few_columns(const SgemmArgs& p) { return p.n <= 8 && p.m > p.n; }
 
@@ -93,20 +91,23 @@ Cut cut_for_threads(const SgemmArgs& p, const CpuBlocking& blocking, int threads
     const bool uneven = all > threads ? all % threads != 0 : threads % all != 0;
     const double packs = std::max(share, 1.0) + (uneven ? 1.0 : 0.0);
     const double time = std::max(share, 1.0) * task_time(int64_t(rows), columns, p, blocking) +
-                        (packs * (keep ? 1 : 8) - 1) * pack_time(columns, p) +
+                        (packs * (keep ? 1 : 8) - 1) * pack_cycles_of(columns, p) +
                         0.25 * task_time(blocking.MR, columns, p, blocking);
     if (time < best_time) best = {groups, columns, true, keep}, best_time = time;
   }
   return best;
 }
 
-PackLayout pack_layout(const SgemmArgs& p, const CpuBlocking& blocking, const Cut& cut) {
+PackLayout pack_layout(int64_t counters, int64_t a_floats, int64_t b_floats) {
   constexpr int64_t page = 1024;  // floats; one more than needed, for what pack.h writes past a strip
   auto pages = [](int64_t floats) { return (floats / page + 2) * page; };
+  return {counters ? pages(counters * counter_floats) : 0, pages(a_floats), pages(a_floats) + pages(b_floats)};
+}
+
+PackLayout pack_layout(const SgemmArgs& p, const CpuBlocking& blocking, const Cut& cut) {
   const int64_t depth = std::min(blocking.KC, p.k);
-  const int64_t a_floats = pages(std::min(blocking.MC, p.m) * depth);
-  const int64_t b_floats = cut.keep ? cut.columns * p.k : std::min(blocking.NC, cut.columns) * depth;
-  return {cut.shared ? pages(cut.groups * p.batch * counter_floats) : 0, a_floats, a_floats + pages(b_floats)};
+  return pack_layout(cut.shared ? cut.groups * p.batch : 0, std::min(blocking.MC, p.m) * depth,
+                     cut.keep ? cut.columns * p.k : std::min(blocking.NC, cut.columns) * depth);
 }
 
 }  // namespace fl

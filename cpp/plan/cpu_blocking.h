@@ -60,6 +60,14 @@ struct PackLayout {
 };
 constexpr int64_t counter_floats = 32;  // a cache line and its neighbour for each
 PackLayout pack_layout(const SgemmArgs& p, const CpuBlocking& blocking, const Cut& cut);
+// For so many shared groups, and so many floats of packed operands at once.
+PackLayout pack_layout(int64_t counters, int64_t a_floats, int64_t b_floats);
+
+// Floats of packed B that a thread keeps at most: 32 MiB in all threads are within reach of an L3 cache.
+int64_t most_kept(int threads);
+// What packing takes: clock cycles for an element, and for columns of B, which a copy of contiguous rows hides in part.
+constexpr double pack_cycles = 0.75;
+double pack_cycles_of(int64_t columns, const SgemmArgs& p);
 // How many small products of a batch make a task worth handing to a thread.
 int64_t batch_group(const SgemmArgs& p, int threads);
 

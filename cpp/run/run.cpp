@@ -186,6 +186,12 @@ bool swaps_operands(const Args&) {
   return false;
 }
 
+template <class Args>
+bool is_symmetric(const Args& args) {
+  if constexpr (std::is_same_v<Args, SgemmArgs>) return args.symmetric;
+  return false;
+}
+
 // Only precision="accurate" allows another kernel: the strict ones have to give the same bits every time.
 bool make_strict(SgemmArgs& p) { return std::exchange(p.precision, Precision::strict) != Precision::strict; }
 template <class Args>
@@ -257,12 +263,12 @@ template <class Args>
 constinit thread_local CallCache<CallKey<Args>, ShortCall<Args>, 8> short_calls;
 
 template <class Args>
-void keep_short(const Args& args, const Decision<Args>& decision, const CallOptions& options) {
+void keep_short(const Decision<Args>& decision, const CallOptions& options) {
   const auto& kernel = *decision.kernel;
   if (!options.kernel.empty() || decision.device.kind != Device::cpu ||
       kernel.cost(decision.args, host_spec()) > alone_us)
     return;
-  short_calls<Args>.keep({args, options.device, alone}, {&kernel, kernel.workspace(decision.args)});
+  short_calls<Args>.keep({decision.args, options.device, alone}, {&kernel, kernel.workspace(decision.args)});
 }
 
 }  // namespace
@@ -270,10 +276,10 @@ void keep_short(const Args& args, const Decision<Args>& decision, const CallOpti
 template <class Args>
 bool run_short(const Args& args, const CallOptions& options) {
   if (!options.kernel.empty() || options.device_memory || (options.log && options.log_choice)) return false;
-  const ShortCall<Args>* const known = short_calls<Args>.find({args, options.device, alone});
-  if (!known) return false;
   Args plain = args;
-  normalise(plain);
+  if (!normalise(plain)) return false;
+  const ShortCall<Args>* const known = short_calls<Args>.find({plain, options.device, alone});
+  if (!known) return false;
   run_on_cpu(*known->kernel, plain, known->workspace_bytes, alone);
   return true;
 }
@@ -324,7 +330,7 @@ void decide_and_run(const Args& args, const CallOptions& options) {
   const ThreadCount threads;  // one figure for the rules and the kernel, whatever other threads set meanwhile
   Decision<Args> decision = decide(args, options);
   if (!decision.kernel) return;
-  keep_short(args, decision, options);
+  keep_short(decision, options);
   try {
     execute(decision, options);
   } catch (const OutOfMemory&) {
@@ -355,6 +361,7 @@ Forecast forecast(const Args& args, const CallOptions& options) {
   } else {
     result.us = estimate_us(*decision.kernel, seen, decision.device);
   }
+  result.triangle = is_symmetric(seen) && decision.kernel->traits.triangle;
   result.others = not_taken(seen, decision.device, *decision.kernel);
   return result;
 }

@@ -69,6 +69,7 @@ struct Forecast {
   Device device = {};            // meaningless without a kernel
   const char* kernel = nullptr;  // null: nothing would be computed
   double us = 0;                 // that it is expected to take, copies of operands in host memory included
+  bool triangle = false;         // the product is symmetric, and the kernel computes one triangle of it
   int64_t steps = 0;  // of operands in host memory that go to a GPU: in so many parts; `kernel` is of the largest
   std::vector<NotTaken> others;
 };

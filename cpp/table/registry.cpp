@@ -82,6 +82,8 @@ namespace {
 constexpr Kernel<SgemmArgs> sgemm_rows[] = {
 #define SGEMM(name, needs, legal, cost, workspace, blurb) \
   FL_ROW(sgemm, name, needs, legal, cost, workspace, blurb, sgemm_##name, nullptr, plain)
+#define PACKED_SGEMM(name, needs, blocking, blurb) \
+  FL_ROW(sgemm, name, needs, any, packed_us<blocking>, packed_workspace<blocking>, blurb, sgemm_##name, nullptr, packed)
 #define CUDA_SGEMM(name, needs, legal, cost, depth, workspace, traits, blurb) \
   FL_ROW(sgemm, name, needs, legal, cost, workspace, blurb, FL_CUDA_FN(sgemm_##name), depth, traits)
 #include "table/kernels.def"

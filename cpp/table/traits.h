@@ -19,6 +19,7 @@ struct Traits {
   bool wgmma = false;                // terms by warpgroup products, which have tiles of 96 columns
   bool bf16x6_behind = false;        // what two terms cannot hold goes to three, in large products
   bool addend = false;               // what beta multiplies is read where it lies; else it is copied to C first
+  bool triangle = false;             // of a symmetric product (SgemmArgs::symmetric) one triangle is computed
 };
 
 constexpr Traits traits_of(const PipelinedTile& tile) {
@@ -49,6 +50,7 @@ constexpr Traits traits_of(const LadderTile& tile) {
 
 constexpr Traits plain{};
 constexpr Traits ladder{.ladder = true};
+constexpr Traits packed{.triangle = true};
 constexpr Traits splits_k{.split_k = true};
 constexpr Traits split_terms(Terms terms, bool wgmma, bool splits_k, bool bf16x6_behind) {
   return {.strict = false,

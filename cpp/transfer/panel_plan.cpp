@@ -176,6 +176,7 @@ double problem_bytes(const SgemmArgs& p) {
 // ---------------------------------------------------------------- sub-problems
 SgemmArgs sub_problem(const SgemmArgs& p, const Part& t) {
   SgemmArgs sub = p;
+  sub.symmetric = false;
   sub.m = t.rows, sub.n = t.cols, sub.k = t.depths, sub.batch = t.problems;
   sub.a.data = advance(p.a.data, t.problem * p.a.bs + t.row * p.a.rs + t.depth * p.a.cs);
   sub.b.data = advance(p.b.data, t.problem * p.b.bs + t.depth * p.b.rs + t.col * p.b.cs);

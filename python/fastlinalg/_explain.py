@@ -147,6 +147,8 @@ def _sentences(found: dict[str, Any], others: dict[str, float | str], asked: str
     else:
         why = f"expected to be the fastest of {len(possible) + 1} kernels that can compute it here"
     lines = [f"  kernel   {taken['kernel']} ({blurb}): {why}"]
+    if taken["triangle"]:
+        lines.append("  product  symmetric, a matrix times its own transpose: one triangle is computed and mirrored")
     in_parts = f", in {taken['steps']} parts that overlap with them" if taken["steps"] > 1 else ""
     lines.append(f"  time     {_expected(taken)}{in_parts}")
     if found["runs"] > 1:

@@ -43,6 +43,8 @@ class Traits:
         Whether the tensor memory accelerator moves operands or results where it can.
     addend : bool
         Whether it reads what beta multiplies where it lies; else that is copied to the result first.
+    triangle : bool
+        Whether it computes one triangle of a product that is symmetric, ``a @ a.T``, and mirrors it.
     measured_on : tuple of str
         The chips whose measurements its cost was fitted to, "h200" or the CPU "zen4"; none of a kernel for a CPU that
         nobody has measured.
@@ -57,6 +59,7 @@ class Traits:
     stream_k: bool
     tma: bool
     addend: bool
+    triangle: bool
     measured_on: tuple[str, ...]
 
 

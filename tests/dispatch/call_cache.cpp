@@ -54,8 +54,8 @@ struct Change {
     all(data, inc, bs);
   }
   void change(SgemmArgs& p) {
-    auto& [m, n, k, batch, alpha, beta, a, b, c, addend, precision] = p;
-    all(m, n, k, batch, alpha, beta, a, b, c, addend, precision);
+    auto& [m, n, k, batch, alpha, beta, a, b, c, addend, precision, symmetric] = p;
+    all(m, n, k, batch, alpha, beta, a, b, c, addend, precision, symmetric);
   }
   void change(SgemvArgs& p) {
     auto& [m, n, batch, alpha, beta, a, x, y] = p;

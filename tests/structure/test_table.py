@@ -15,7 +15,7 @@ from support.source_tree import KERNEL_FILES, ROOT, label, needs_source_tree
 pytestmark = needs_source_tree
 
 # Rows of the ladder need any GPU: their second column is a tile.
-ROW = re.compile(r"^(CUDA_|STRICT_|LADDER_)?(SGEMM|SGEMV|TRANSPOSE)\(\s*(\w+)\s*,\s*(\w+)\s*,", re.MULTILINE)
+ROW = re.compile(r"^(PACKED_|CUDA_|STRICT_|LADDER_)?(SGEMM|SGEMV|TRANSPOSE)\(\s*(\w+)\s*,\s*(\w+)\s*,", re.MULTILINE)
 DEFINITION = re.compile(
     r"^void (sgemm|sgemv|transpose)_(\w+)\(const \w+& ?\w*, const Context& ?\w*\)\s*\{", re.MULTILINE
 )
@@ -25,7 +25,7 @@ def table():
     """(operation, name) -> (device, needs), in the order of kernels.def."""
     rows = ROW.findall((ROOT / "cpp" / "table" / "kernels.def").read_text())
     listed = {
-        (op.lower(), name): ("cuda" if kind else "cpu", "cuda" if kind == "LADDER_" else needs)
+        (op.lower(), name): ("cpu" if kind in ("", "PACKED_") else "cuda", "cuda" if kind == "LADDER_" else needs)
         for kind, op, name, needs in rows
     }
     assert len(listed) == len(rows), "a row is listed twice"

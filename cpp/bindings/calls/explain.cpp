@@ -34,6 +34,7 @@ nb::dict row_of(const Forecast& forecast) {
   row["device"] = device_text(device);
   row["kernel"] = forecast.kernel ? nb::object(nb::str(forecast.kernel)) : nb::none();
   row["us"] = forecast.us;
+  row["triangle"] = forecast.triangle;
   row["steps"] = forecast.steps;
   nb::list others;
   for (const NotTaken& other : forecast.others) others.append(nb::make_tuple(other.name, other.reason, other.us));

@@ -1,0 +1,222 @@
+"""A matrix times its own transpose: the bits of the general product, exactly symmetric, in every layout.
+
+The general product is that of a copy of the operand, which is not recognised. `symmetric_products.cpp` counts what is
+computed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+from support.accuracy import assert_product, assert_same_bits, bits
+from support.cpp_program import build, run
+from support.layouts import BROADCAST_LAYOUTS, MATRIX_LAYOUTS, matrix_input, result
+from support.operands import normal
+from support.rows import rows
+from support.source_tree import ROOT
+
+F32 = np.float32
+HERE = Path(__file__).parent
+SOURCES = ROOT / "cpp"
+
+# Around a strip, a panel, a square and a few of them, of every instruction set; k around a chain and a block of k.
+SHAPES = ((2, 1), (2, 3), (5, 256), (15, 7), (17, 33), (31, 5), (33, 257), (47, 64), (49, 255), (64, 20), (95, 3),
+          (97, 65), (128, 40), (191, 9), (193, 31), (289, 17), (50, 513), (37, 1025), (100, 2050))  # fmt: skip
+CPU_ROWS = rows("sgemm", "cpu")
+
+
+def general(a, b, **options):
+    """The product with a copy of `a`, in its own order."""
+    return fl.sgemm(a.copy(order="K"), b, device="cpu", **options)
+
+
+def recognised(a, b, **options) -> bool:
+    return "symmetric" in str(fl.explain(a, b, device="cpu", **options))
+
+
+@pytest.mark.parametrize("row", CPU_ROWS)
+def test_bits_of_the_general_product(row, rng):
+    before = fl.get_num_threads()
+    try:
+        triangle = row.traits.triangle  # the others compute what they always do
+        for threads in (1, 2, 5) if triangle else (2,):
+            fl.set_num_threads(threads)
+            for n, k in SHAPES if triangle else SHAPES[:12]:
+                a = normal(rng, n, k)
+                for x in (a, np.asfortranarray(a)):
+                    assert recognised(x, x.T, kernel=row.name) == triangle
+                    for alpha in (1.0, -0.75):
+                        options = {"alpha": alpha, "kernel": row.name}
+                        got = fl.sgemm(x, x.T, **options)
+                        context = f"{n}x{k}, {threads} threads, alpha {alpha}"
+                        assert_same_bits(got, general(x, x.T, **options), context)
+                        assert_same_bits(got, got.T, context)
+                        assert_same_bits(fl.sgemm(x, x, trans_b=True, **options), got, context)
+                assert_same_bits(fl.sgemm(a, a, trans_a=True, kernel=row.name), general(a.T, a, kernel=row.name))
+    finally:
+        fl.set_num_threads(before)
+
+
+@pytest.mark.parametrize("row", [row for row in CPU_ROWS if row.values[0].traits.triangle])
+def test_every_layout(row, rng):
+    values = normal(rng, 67, 41)
+    for name in (*MATRIX_LAYOUTS, *BROADCAST_LAYOUTS):
+        a = matrix_input(values, name)
+        options = {"kernel": row.name, "alpha": 1.5}
+        for x in (a, a.T):
+            want = general(x, x.T, **options)
+            assert_product(want, x, x.T, alpha=1.5)
+            for out_layout in MATRIX_LAYOUTS:
+                out = result(want.shape, out_layout)
+                fl.sgemm(x, x.T, out=out.array, **options)
+                assert_same_bits(out.array, want, f"{name}, out {out_layout}")
+                out.assert_intact(f"{name}, out {out_layout}")
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_large_products(rng, threads):
+    """Several squares for each thread, groups of columns, and sums whose B is not kept."""
+    before = fl.get_num_threads()
+    try:
+        fl.set_num_threads(threads)
+        for n, k in ((700, 300), (1100, 20), (260, 9000)):
+            a = normal(rng, n, k)
+            got = fl.matmul(a, a.T, device="cpu")
+            assert_same_bits(got, fl.matmul(a, a.copy().T, device="cpu"), f"{n}x{k}")
+            f = np.asfortranarray(a)
+            assert_same_bits(fl.matmul(f, f.T, device="cpu"), got, f"{n}x{k}, F order")
+    finally:
+        fl.set_num_threads(before)
+
+
+def test_batches(rng):
+    for shape in ((3, 70, 50), (40, 33, 20), (2, 3, 130, 40), (1, 150, 90)):
+        a = normal(rng, *shape)
+        b = a.swapaxes(-1, -2)
+        assert_same_bits(fl.matmul(a, b, device="cpu"), fl.matmul(a.copy(), b, device="cpu"), str(shape))
+        assert_same_bits(fl.matmul(b, a, device="cpu"), fl.matmul(b.copy(), a, device="cpu"), str(shape))
+        reversed_batch = a[::-1]  # the same memory from the other end: no product with its own transpose
+        want = fl.matmul(reversed_batch.copy(), b, device="cpu")
+        assert_same_bits(fl.matmul(reversed_batch, b, device="cpu"), want, str(shape))
+    one = np.broadcast_to(normal(rng, 60, 70), (5, 60, 70))
+    assert_same_bits(fl.matmul(one, one.swapaxes(1, 2)), fl.matmul(one.copy(), one.swapaxes(1, 2)))
+
+
+def test_what_only_looks_alike(rng):
+    """Operands in the same memory that are not one matrix and its transpose."""
+    memory = normal(rng, 400, 400)
+    a = memory[:200, :200]
+    pairs = {
+        "not transposed": (a, a),
+        "next row": (a, memory[1:201, :200].T),
+        "reversed": (a, a[::-1].T),
+        "reversed k": (a, a[:, ::-1].T),
+        "other stride": (a, memory[:400:2, :200].T),
+        "other stride along k": (a, memory[:200, :400:2].T),
+        "fewer columns": (a, memory[:100, :200].T),
+        "one row again": (a, np.broadcast_to(a[0], (200, 200)).T),
+    }
+    for name, (x, y) in pairs.items():
+        assert not recognised(x, y), name
+        assert_same_bits(fl.matmul(x, y, device="cpu"), fl.matmul(x.copy(), y.copy(), device="cpu"), name)
+    c = normal(rng, 200, 200)
+    options = {"c": c, "alpha": 2.0, "beta": 0.5, "device": "cpu"}
+    got = fl.sgemm(a, a.T, **options)
+    assert_same_bits(got, fl.sgemm(a.copy(), a.T, **options))
+    assert_product(got, a, a.T, c, 2.0, 0.5)
+
+
+def test_out_may_overlap_the_operand(rng):
+    values = normal(rng, 260, 260)
+    for n in (40, 130, 250):
+        here, beside, backwards = np.s_[:n, :n], np.s_[3 : n + 3, 5 : n + 5], np.s_[n - 1 :: -1, :n]
+        want = fl.matmul(values[here].copy(), values[here].T, device="cpu")
+        for place in (here, beside, backwards):
+            for transposed in (False, True):
+                memory = values.copy()
+                out = memory[place].T if transposed else memory[place]
+                fl.matmul(memory[here], memory[here].T, out=out, device="cpu")
+                assert_same_bits(out, want, f"{n} {place} {transposed}")
+
+
+def test_nan_and_infinity_are_mirrored(rng):
+    a = normal(rng, 150, 60)
+    a[3, 5], a[70, 6], a[149, 0], a[40] = np.nan, np.inf, -np.inf, 0.0
+    a.view(np.uint32)[100, 10] = 0x7FC12345
+    got, want = fl.matmul(a, a.T, device="cpu"), fl.matmul(a.copy(), a.T, device="cpu")
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    assert_same_bits(np.where(np.isnan(got), F32(0), got), np.where(np.isnan(want), F32(0), want))
+    assert_same_bits(got, got.T)
+    assert (bits(got) == bits(got).T).all()  # the payloads of NaN too
+
+
+def test_plans_follow_their_operands(rng):
+    """What a plan was made for is not taken for what it is executed on."""
+    a, b = normal(rng, 190, 75), normal(rng, 190, 75)
+    product = fl.matmul(a.copy(), b.T, device="cpu")
+    with fl.Matmul(a, a.T, device="cpu") as plan:
+        assert_same_bits(plan.execute(), fl.matmul(a.copy(), a.T, device="cpu"))
+        plan.reset_operands(a, b.T)
+        assert_same_bits(plan.execute(), product)
+        plan.reset_operands(b, b.T)
+        assert_same_bits(plan.execute(), fl.matmul(b.copy(), b.T, device="cpu"))
+
+
+def test_short_calls_follow_their_operands(rng):
+    """Calls of a few microseconds are remembered."""
+    for n, k in ((8, 8), (24, 60), (60, 6), (56, 12)):
+        a, b = normal(rng, n, k), normal(rng, n, k)
+        want = {id(x): fl.matmul(a.copy(), x.T, device="cpu") for x in (a, b)}
+        for x in (a, b, a, a, b, b, a):
+            assert_same_bits(fl.matmul(a, x.T, device="cpu"), want[id(x)], f"{n}x{k}")
+
+
+# ---------------------------------------------------------------- what is computed
+def verdict(folder: Path, *first: Path):
+    """Compiles and runs symmetric_products.cpp, with sources of `first` in place of the library's."""
+    plan = [(first[0] if first else SOURCES) / "plan" / name for name in ("triangle_cut.cpp", "cpu_blocking.cpp")]
+    includes = (f"-I{place}" for place in (*first, SOURCES, *(place / "kernels" for place in (*first, SOURCES))))
+    program = folder / "symmetric_products"
+    build(
+        program, SOURCES / "kernels", "-O0", "-pthread", *includes, HERE / "symmetric_products.cpp", *plan, seconds=200
+    )
+    return run(program, 100)
+
+
+def test_half_of_the_products_are_computed(tmp_path):
+    done = verdict(tmp_path)
+    assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
+
+
+PRODUCT, CUT = "kernels/triangle_product.h", "plan/triangle_cut.cpp"
+SQUARE = "run_square(Block{i, m, j, smaller(n, i + m - j)}, k, b, packed);"
+ON_THE_DIAGONAL = "run_square(Block{i, m, i, m}, k, b + (i - j) * smaller(blocking.KC, this->p_.k - k), true);"
+FAULTS = {
+    "both triangles computed": ("kernels/packed_sgemm.h", "if (p.symmetric) return", "if (p.m < 0) return"),
+    "an edge tile lost": (PRODUCT, "c < block.n; c += NR", "c + NR <= block.n; c += NR"),
+    "mirrored into the computed triangle": (PRODUCT, "*at(q, r) = *at(r, q);", "*at(r, q) = *at(q, r);"),
+    "the square on the diagonal twice": (PRODUCT, SQUARE, f"{{ {SQUARE} if (i < j + n) {ON_THE_DIAGONAL} }}"),
+    "a row of squares not taken": (PRODUCT, "if (begin >= rows) return", "if (begin >= rows - (rows > 4)) return"),
+    "mirrored too early": (PRODUCT, "last = k + depth == this->p_.k;", "last = k == 0;"),
+    "columns of the last group lost": (CUT, ">= groups) return squares;", ">= groups) return squares - (groups > 1);"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_noticed(fault, tmp_path):
+    name, right, wrong = FAULTS[fault]
+    for folder in ("kernels", "plan"):
+        (tmp_path / folder).mkdir()
+        for source in (SOURCES / folder).iterdir():
+            if source.is_file():
+                text = source.read_text()
+                if f"{folder}/{source.name}" == name:
+                    assert text.count(right) == 1, f"{name} has changed: {right}"
+                    text = text.replace(right, wrong)
+                (tmp_path / folder / source.name).write_text(text)
+    done = verdict(tmp_path, tmp_path)
+    assert done.returncode == 1 and done.stdout, done.stdout + done.stderr
