@@ -28,7 +28,7 @@ class _Cpu:
             self.limits.restore()
 
     def track_seconds(self, *_):
-        return timing.least(self.ours)
+        return timing.least(self.ours, self.threads)
 
     track_seconds.unit = "seconds"
 
