@@ -120,9 +120,19 @@ def _change(case: Case, mean: _Mean, common: float, base: Samples, head: Samples
 
 
 def suspects(first: Table) -> list[Case]:
-    """Cases worth a second look, from rounds over all of them: likely or large, if it is one that counts."""
-    found = changes(*first)
-    return [c.case for c in found if abs(c.percent) > 100 * TIERS[0] / 2 and (c.p < SUSPICION or c.threshold is None)]
+    """Cases worth a second look, from rounds over all of them.
+
+    A likely change of half the first threshold, or least figures that differ by the whole one: on a busy machine, where
+    few rounds say nothing for sure, the least of them are the steadiest.
+    """
+    base, head = first
+    found = []
+    for change in changes(base, head):
+        likely = change.p < SUSPICION or change.threshold is None
+        least = min(head[change.case].known) / (min(base[change.case].known) or 1.0)
+        if (likely and abs(change.percent) > 100 * TIERS[0] / 2) or abs(least - 1) > TIERS[0]:
+            found.append(change.case)
+    return found
 
 
 def judge(first: Table, second: Table) -> Outcome:
