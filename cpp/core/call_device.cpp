@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/errors.h"
+#include "core/joined.h"
 
 namespace fl {
 namespace {
@@ -59,9 +60,7 @@ Device parse_device(std::string_view text) {
 std::string device_text(Device device) {
   if (device.kind != Device::cuda) return device.kind == Device::cpu ? "cpu" : "auto";
   if (device.set == Device::all) return "cuda:all";
-  std::string text;
-  for (const int ordinal : ordinals(device)) text += (text.empty() ? "" : ",") + name(ordinal);
-  return text;
+  return joined(ordinals(device), ",", name);
 }
 
 std::vector<int> ordinals(Device device) {

@@ -10,6 +10,7 @@
 #include "core/call_cache.h"
 #include "core/edit_distance.h"
 #include "core/errors.h"
+#include "core/joined.h"
 #include "core/operations.h"
 #include "device/device.h"
 #include "device/hardware.h"
@@ -170,10 +171,9 @@ std::vector<NotTaken> not_taken(const Args& args, Device device, const Kernel<Ar
 template <class Args>
 std::string explain(const Args& args, Device device, const Kernel<Args>& chosen) {
   const auto estimated = [](double us) { return "estimated " + std::to_string(int64_t(us)) + " us"; };
-  std::string others;
-  for (const NotTaken& other : not_taken(args, device, chosen))
-    others += (others.empty() ? "" : "; ") + std::string(other.name) + ": " +
-              (other.reason.empty() ? estimated(other.us) : other.reason);
+  const std::string others = joined(not_taken(args, device, chosen), "; ", [&](const NotTaken& other) {
+    return std::string(other.name) + ": " + (other.reason.empty() ? estimated(other.us) : other.reason);
+  });
   return std::string(chosen.name) + " (" + estimated(estimate_us(chosen, args, device)) +
          (others.empty() ? "" : "; not taken: " + others) + ")";
 }

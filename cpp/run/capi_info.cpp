@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include "core/joined.h"
 #include "core/operations.h"
 #include "device/device.h"
 #include "device/hardware.h"
@@ -29,29 +30,20 @@ const char* keep(const std::string& text) {
   return kept.texts.insert(text).first->c_str();
 }
 
-// body.operator()<Args>() of an operation, if there is one with that number.
+// body.operator()<Args>() of the operation with that number.
 template <class Body>
-bool with_op(fl_op op, Body&& body) {
+void with_op(const Check& check, fl_op op, Body&& body) {
   bool found = false;
   for_each_operation([&]<class Args>() {
     if (std::size_t(op) != operation_index<Args>()) return;
     found = true;
     body.template operator()<Args>();
   });
-  return found;
+  if (!found) check.refuse("op must be FL_SGEMM, FL_SGEMV or FL_TRANSPOSE, got " + std::to_string(int(op)));
 }
 static_assert(FL_SGEMM == operation_index<SgemmArgs>() && FL_SGEMV == operation_index<SgemvArgs>() &&
                   FL_TRANSPOSE == operation_index<TransposeArgs>(),
               "fl_op counts the operations in the order of operations.h");
-
-std::string joined(const std::vector<const char*>& names) {
-  std::string text;
-  for (const char* name : names) {
-    if (!text.empty()) text += ',';
-    text += name;
-  }
-  return text;
-}
 
 template <class Args>
 fl_kernel_info kernel_info(const Check& check, int index) {
@@ -78,7 +70,7 @@ fl_kernel_info kernel_info(const Check& check, int index) {
   info.cluster_k = traits.cluster_k;
   info.stream_k = traits.stream_k;
   info.tma = traits.tma;
-  info.measured_on = keep(joined(state.measured_on));
+  info.measured_on = keep(joined(state.measured_on, ","));
   info.addend = traits.addend;
   return info;
 }
@@ -91,8 +83,9 @@ using fl::guarded;
 
 int fl_kernel_count(fl_op op) {
   int count = -1;
-  if (!fl::with_op(op, [&]<class Args>() { count = int(fl::kernels<Args>().size()); }))
-    fl::fail(FL_INVALID_VALUE, "fl_kernel_count: op must be FL_SGEMM, FL_SGEMV or FL_TRANSPOSE");
+  static_cast<void>(guarded([&] {
+    fl::with_op(Check("fl_kernel_count"), op, [&]<class Args>() { count = int(fl::kernels<Args>().size()); });
+  }));
   return count;
 }
 
@@ -100,8 +93,7 @@ fl_status fl_kernel_at(fl_op op, int index, fl_kernel_info* info) {
   return guarded([&] {
     const Check check("fl_kernel_at");
     fl_kernel_info found = FL_KERNEL_INFO_INIT;
-    if (!fl::with_op(op, [&]<class Args>() { found = fl::kernel_info<Args>(check, index); }))
-      check.refuse("op must be FL_SGEMM, FL_SGEMV or FL_TRANSPOSE, got " + std::to_string(int(op)));
+    fl::with_op(check, op, [&]<class Args>() { found = fl::kernel_info<Args>(check, index); });
     fl::write_struct(check, "info", "FL_KERNEL_INFO_INIT", info, offsetof(fl_kernel_info, passed_over), found);
   });
 }
@@ -114,7 +106,11 @@ fl_status fl_load_tuning(const char* path) {
 }
 
 const char* fl_version(void) { return FASTLINALG_VERSION; }
-int fl_cuda_device_count(void) { return fl::cuda::device_count(); }
+int fl_cuda_device_count(void) {
+  int count = 0;
+  static_cast<void>(guarded([&] { count = fl::cuda::device_count(); }));
+  return count;
+}
 int fl_get_num_threads(void) { return fl::num_threads(); }
 int fl_max_threads(void) { return fl::max_threads(); }
 fl_status fl_set_num_threads(int n) {

@@ -47,12 +47,8 @@ class Method {
   std::mutex& mutex_;
 };
 
-void move(const Check& check, const char* name, const float*& data, const float* to) {
-  if (!to) return;
-  check.aligned(name, to);
-  data = to;
-}
-void move(const Check& check, const char* name, float*& data, float* to) {
+template <class T>
+void move(const Check& check, const char* name, T*& data, T* to) {
   if (!to) return;
   check.aligned(name, to);
   data = to;

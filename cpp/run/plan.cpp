@@ -76,7 +76,7 @@ PrepackedOperands Plan<Args>::operands_to_prepack() const {
   return prepacked;
 }
 
-// What is kept only saves time: where there is no room for it, each execution prepacked both operands.
+// What is kept only saves time: where there is no room for it, each execution prepacks both operands.
 template <class Args>
 void Plan<Args>::get_captured_run() {
   const int device = decision_.device.ordinal;

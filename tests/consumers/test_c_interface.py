@@ -230,6 +230,7 @@ def test_one_library_for_python_and_c(library):
     for number, op in enumerate(("sgemm", "sgemv", "transpose")):
         assert library.fl_kernel_count(number) == len(fl.kernels(op))
     assert library.fl_kernel_count(3) == -1
+    assert library.fl_last_error() == b"fl_kernel_count: op must be FL_SGEMM, FL_SGEMV or FL_TRANSPOSE, got 3"
 
 
 def test_exports_no_cuda_symbol(library):

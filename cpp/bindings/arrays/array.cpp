@@ -11,6 +11,7 @@
 #include "bindings/arrays/call_location.h"
 #include "bindings/arrays/numpy_fields.h"
 #include "core/errors.h"
+#include "core/joined.h"
 #include "core/lazy.h"
 #include "runtime/result_memory.h"
 
@@ -281,13 +282,8 @@ bool Array::overlaps_itself() const {
 }
 
 std::string to_string(std::span<const int64_t> shape) {
-  std::string text = "(";
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (i) text += ", ";
-    text += std::to_string(shape[i]);
-  }
-  text += shape.size() == 1 ? ",)" : ")";
-  return text;
+  return "(" + joined(shape, ", ", [](int64_t size) { return std::to_string(size); }) +
+         (shape.size() == 1 ? ",)" : ")");
 }
 
 std::string to_string(double value) {

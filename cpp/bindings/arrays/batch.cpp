@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/errors.h"
+#include "core/joined.h"
 
 namespace fl::py {
 
@@ -16,8 +17,7 @@ Batch::Batch(std::initializer_list<Operand> operands, const char* function) {
       const int64_t own = x.array->shape(d);
       if (size == 1) size = own;
       if (own != 1 && own != size) {
-        std::string shapes;
-        for (const auto& y : operands) shapes += (shapes.empty() ? "" : " and ") + to_string(y.array->shape());
+        const std::string shapes = joined(operands, " and ", [](const auto& y) { return to_string(y.array->shape()); });
         throw InvalidValue(std::string(function) + ": the leading dimensions of operands with shapes " + shapes +
                            " cannot be broadcast together");
       }

@@ -4,7 +4,7 @@
  * lda >= columns and `a` aligned to 4 bytes; a flag `trans_a` of 1 makes the operand the transpose of what is stored;
  * nothing is copied. docs/column_major.md says what a caller passes whose matrices are column-major.
  *
- * Every function returns fl_status and leaves the process alone: no printing, no abort, no exception. After a failure
+ * What can fail returns fl_status, and leaves the process alone: no printing, no abort, no exception. After a failure
  * fl_last_error() says what was given and what is wanted, and the operands are untouched if it is FL_INVALID_VALUE.
  * All functions may be called from any number of threads at once.
  *

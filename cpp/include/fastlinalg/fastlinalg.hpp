@@ -219,7 +219,9 @@ inline void trim(int device = 0) { detail::check(fl_trim(device)); }
 // Every kernel of one operation, also those that cannot run here.
 inline std::vector<kernel> kernels(fl_op op) {
   std::vector<kernel> rows;
-  for (int i = 0, count = fl_kernel_count(op); i < count; ++i) {
+  const int count = fl_kernel_count(op);
+  if (count < 0) throw std::invalid_argument(fl_last_error());
+  for (int i = 0; i < count; ++i) {
     fl_kernel_info info = FL_KERNEL_INFO_INIT;
     detail::check(fl_kernel_at(op, i, &info));
     const traits what{info.strict != 0, info.ladder != 0,  info.tile_rows,      info.tile_cols,
