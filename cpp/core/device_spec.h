@@ -1,5 +1,5 @@
 // A GPU as numbers: the one place that says what a device has. Made once for each device from what the driver reports
-// and from the table below (cuda/runtime/devices.cu). Legality, costs and launches read it.
+// and from the table below (cuda/runtime/devices.cpp). Legality, costs and launches read it.
 //
 // Rates are the makers' for the board's highest clock; costs fitted on one device are scaled to another by their ratio.
 #pragma once

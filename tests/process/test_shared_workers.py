@@ -11,7 +11,7 @@ from support.cpp_program import build, run
 from support.source_tree import ROOT
 
 HERE = Path(__file__).parent
-POOL, COPIES, WORKERS = "cpp/runtime/thread_pool.cpp", "cuda/pipeline/host_copies.cu", "cuda/pipeline/copy_workers.cu"
+POOL, COPIES, WORKERS = "cpp/runtime/thread_pool.cpp", "cuda/pipeline/host_copies.cpp", "cuda/pipeline/copy_workers.cpp"
 OTHERS = ("cpp/runtime/threading.cpp", "cpp/runtime/fork.cpp", "cpp/core/element.cpp")
 
 

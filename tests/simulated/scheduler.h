@@ -1,5 +1,5 @@
-// A simulated CUDA device, for tests of the host layer (cuda/*.cu) on machines without a GPU. The host layer is
-// compiled as C++ and linked with these files in place of the CUDA runtime; CPU kernels answer all GPU rows of
+// A simulated CUDA device, for tests of the host layer (cuda/launch, pipeline, runtime) on machines without a GPU. The
+// host layer is linked with these files in place of the CUDA runtime; CPU kernels answer all GPU rows of
 // cpp/table/kernels.def.
 //
 // Simulated: streams, events, captures and graphs; pools, pinned and pageable memory, each as weakly ordered as CUDA

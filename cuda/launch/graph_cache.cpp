@@ -19,7 +19,7 @@
 namespace fl::cuda {
 namespace {
 
-// As for plans (captured_run.cu): recording takes what four launches lose against a graph.
+// As for plans (captured_run.cpp): recording takes what four launches lose against a graph.
 constexpr int calls_before_graph = 4;
 // In a row of launches a kernel begins while the one before it ends, in a row of graphs it does not. Microseconds a
 // call with the wait at the end of a thousand, launches and graphs: products of 32 4.09 and 3.78, of 64 4.31 and 3.97,
