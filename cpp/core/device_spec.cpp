@@ -1,6 +1,8 @@
 #include "core/device_spec.h"
 
 #include <cmath>
+#include <cstdio>
+#include <string_view>
 
 #include "core/lazy.h"
 
@@ -14,10 +16,6 @@ const char* chip_name(Chip chip) {
     case Chip::other: break;
   }
   return "";
-}
-
-Chip chip_of(std::string_view device_name) {
-  return device_name.find("H200") == std::string_view::npos ? Chip::other : Chip::h200;
 }
 
 DeviceSpec spec_of(int compute_capability, int multiprocessors, int clock_khz) {
@@ -34,6 +32,10 @@ DeviceSpec spec_of(int compute_capability, int multiprocessors, int clock_khz) {
 }
 
 namespace {
+Chip chip_of(std::string_view device_name) {
+  return device_name.find("H200") == std::string_view::npos ? Chip::other : Chip::h200;
+}
+
 // Cards with the whole tensor rate, by the data of T4, A10, A40, L4, L40S, RTX PRO 6000 and others. An A10G has half.
 bool has_whole_tensor_rate(std::string_view name) {
   if (name.starts_with("NVIDIA A10G")) return false;
@@ -42,10 +44,13 @@ bool has_whole_tensor_rate(std::string_view name) {
     if (name.starts_with(whole)) return true;
   return false;
 }
+
+void copy_name(DeviceSpec& spec, const char* name) { std::snprintf(spec.name, sizeof spec.name, "%s", name); }
 }  // namespace
 
-void set_name(DeviceSpec& spec, std::string_view name) {
-  spec.name = name, spec.chip = chip_of(name);
+void set_name(DeviceSpec& spec, const char* name) {
+  copy_name(spec, name);
+  spec.chip = chip_of(name);
   const Capability& known = capability(spec.compute_capability);
   spec.half_fma_per_clock = known.half_fma_per_clock / (known.geforce && !has_whole_tensor_rate(name) ? 2 : 1);
 }
@@ -65,7 +70,8 @@ const DeviceSpec& host_spec() {
   static constinit Lazy<DeviceSpec> spec;
   return spec.get([] {
     DeviceSpec host;
-    host.name = "host", host.chip = Chip::zen4;
+    copy_name(host, "host");
+    host.chip = Chip::zen4;
 #if defined(__aarch64__)
     host.chip = Chip::neoverse_n1;
 #endif

@@ -6,8 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <string_view>
 
 #include "core/export.h"
 
@@ -88,11 +86,11 @@ constexpr unsigned features_of(int number) {
 enum class Chip { other, h200, zen4, neoverse_n1 };
 constexpr int chip_count = 4;
 constexpr bool was_measured(Chip chip) { return chip != Chip::neoverse_n1; }
-FL_EXPORT const char* chip_name(Chip chip);            // "h200"; "" of another
-FL_EXPORT Chip chip_of(std::string_view device_name);  // as the driver calls it
+FL_EXPORT const char* chip_name(Chip chip);  // "h200"; "" of another
 
+// No std::string: nvcc would read <string> in every kernel file, once for each target.
 struct DeviceSpec {
-  std::string name;
+  char name[128] = "";  // as the driver calls it
   Chip chip = Chip::other;
   int compute_capability = 0;  // 10 * major + minor
   int multiprocessors = 0;
@@ -115,7 +113,7 @@ struct DeviceSpec {
 FL_EXPORT DeviceSpec spec_of(int compute_capability, int multiprocessors, int clock_khz);
 // As the driver calls it, and what the name tells: the chip, and the tensor rate where GeForce cards have half of it. A
 // name that tells nothing is taken for one of those.
-FL_EXPORT void set_name(DeviceSpec& spec, std::string_view name);
+FL_EXPORT void set_name(DeviceSpec& spec, const char* name);
 // The device on which costs were fitted and figures in comments were measured.
 FL_EXPORT const DeviceSpec& h200_spec();
 // The chip whose costs a device takes: its own, or of those that were measured the one whose memory brings a number of

@@ -93,8 +93,8 @@ void set_tuning(const std::vector<TunedDevice>& devices) {
 
 std::string tuned_name(int device) {
   const cuda::DeviceInfo& info = cuda::device_info(device);
-  return info.pretended.empty() ? info.spec.name
-                                : info.spec.name + " as " + capability_text(info.spec.compute_capability);
+  const std::string name = info.spec.name;
+  return info.pretended.empty() ? name : name + " as " + capability_text(info.spec.compute_capability);
 }
 
 unsigned tuning_generation() { return generation.load(std::memory_order_acquire); }

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include "core/device_spec.h"
 #include "core/layout.h"
@@ -110,10 +109,6 @@ struct RangeBound {
 // Whether bf16x6 is tried where fp16x2 is rejected. Its two launches take about 5 us of every call, and it is three
 // times as fast as the float32 fallback behind it.
 constexpr bool has_bf16x6_fallback(const SgemmArgs& p) { return double(p.m) * double(p.n) * double(p.k) >= 0x1p34; }
-
-// Who computed a product by a kernel with these terms, in words, from the first two words of the workspace; the second
-// counts if the product has bf16x6 as a fallback.
-std::string accurate_answer(Terms terms, bool bf16x6_fallback, const SgemmArgs& p, const unsigned* statuses);
 
 // ---------------------------------------------------------------- tiles
 // Those called single are one for each block, or for each cluster of two that shares its k (single_tile_product.cuh).

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <initializer_list>
 
 #include "core/device_spec.h"
 
@@ -57,7 +57,13 @@ class TileName {
     while (*more) name_[length_++] = *more++;
     return *this;
   }
-  constexpr bool operator==(std::string_view other) const { return std::string_view(name_, length_) == other; }
+  constexpr bool is(const char* other) const {
+    for (const char c : name_) {
+      if (c != *other++) return false;
+      if (c == 0) break;
+    }
+    return true;
+  }
 
  private:
   char name_[32] = {};

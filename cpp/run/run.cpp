@@ -19,6 +19,7 @@
 #include "device/device.h"
 #include "device/hardware.h"
 #include "dispatch/call_key.h"
+#include "plan/accurate_answer.h"
 #include "plan/accurate_plan.h"
 #include "runtime/host_workspace.h"
 #include "runtime/threading.h"

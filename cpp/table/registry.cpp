@@ -43,7 +43,7 @@ constexpr bool fits(Needs needs) {
 #define STRICT_SGEMM(tile, needs, ...)                                                                           \
   static_assert(must_be_sound<tile>());                                                                          \
   static_assert(fits<tile>(Needs::needs), "not every device with what the row needs has as much shared memory"); \
-  static_assert(tile.name() == #tile, "the name says what the tile is, by the grammar in kernels.def");
+  static_assert(tile.name().is(#tile), "the name says what the tile is, by the grammar in kernels.def");
 #include "table/kernels.def"
 
 // 3. GPU rows stay in the table of a CPU-only build, without a function, so that users see why they are not there.

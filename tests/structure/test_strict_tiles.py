@@ -68,15 +68,15 @@ def test_a_broken_tile_does_not_compile_and_says_why(tmp_path):
 
 def test_names_follow_from_tiles(tmp_path):
     lines = [
-        'static_assert(strict_64x64k4c2.name() == "strict_64x64k4c2");',
-        'static_assert(strict_64x64i2.name() == "strict_64x64i2");',
-        'static_assert(strict_64x128k2p.name() == "strict_64x128k2p");',
-        'static_assert(strict_64x32s8.name() == "strict_64x32s8");',
-        'static_assert(strict_64x64m4.name() == "strict_64x64m4");',
-        'static_assert(strict_64x64m1.name() == "strict_64x64m1");',
-        'static_assert(strict_16x16w.name() == "strict_16x16w");',
-        f'static_assert({changed("strict_64x64k4", "tile.cluster_k = 2")}.name() == "strict_64x64k4c2");',
-        'static_assert(!(strict_64x64k4.name() == "strict_64x64k4c2"));',
+        'static_assert(strict_64x64k4c2.name().is("strict_64x64k4c2"));',
+        'static_assert(strict_64x64i2.name().is("strict_64x64i2"));',
+        'static_assert(strict_64x128k2p.name().is("strict_64x128k2p"));',
+        'static_assert(strict_64x32s8.name().is("strict_64x32s8"));',
+        'static_assert(strict_64x64m4.name().is("strict_64x64m4"));',
+        'static_assert(strict_64x64m1.name().is("strict_64x64m1"));',
+        'static_assert(strict_16x16w.name().is("strict_16x16w"));',
+        f'static_assert({changed("strict_64x64k4", "tile.cluster_k = 2")}.name().is("strict_64x64k4c2"));',
+        'static_assert(!(strict_64x64k4.name().is("strict_64x64k4c2")));',
     ]
     done = compiled("\n".join(lines), tmp_path)
     assert done.returncode == 0, done.stderr

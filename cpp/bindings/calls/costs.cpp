@@ -103,7 +103,7 @@ DeviceSpec spec_of_row(nb::handle row) {
   if (row.is_none()) return h200_spec();
   const auto number = [&](const char* key) { return nb::cast<double>(row[key]); };
   DeviceSpec spec = spec_of(hardware_of_row(row), int(number("sm_count")), int(number("clock_khz")));
-  set_name(spec, nb::cast<std::string>(row["name"]));
+  set_name(spec, nb::cast<std::string>(row["name"]).c_str());
   spec.l2_bytes = std::size_t(number("l2_cache"));
   if (has(row, "memory_bytes_per_us")) spec.bytes_per_us = number("memory_bytes_per_us");
   return pretended(spec, nb::cast<std::string>(row["compute_capability"])).spec;

@@ -186,7 +186,7 @@ nb::tuple expected_code_for_tests(const std::string& architectures, int compute_
 nb::dict pretended_for_tests(int compute_capability, const std::string& text) {
   const DeviceSpec& h200 = h200_spec();
   DeviceSpec real = spec_of(compute_capability, h200.multiprocessors, h200.clock_khz);
-  real.name = "GPU";
+  set_name(real, "GPU");
   const Pretended answer = pretended(real, text);
   nb::dict row;
   row["compute_capability"] = answer.spec.compute_capability;

@@ -7,9 +7,8 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
-#include <atomic>
 #include <climits>
+#include <cstdint>
 
 #include "core/context.h"
 
@@ -51,7 +50,8 @@ __device__ __forceinline__ void pdl_launch_next() {  // griddepcontrol.launch_de
 }
 
 // ---------------------------------------------------------------- launches
-// The answer to a yes-or-no question about each device, asked once; devices past the 64th are asked every time.
+// The answer to a yes-or-no question about each device, asked once; devices past the 64th are asked every time. With the
+// compiler's own atomics: nvcc would read <atomic> in every kernel file, once for each target.
 class DeviceAnswers {
  public:
   // ask(yes) returns an error, after which it is asked again.
@@ -60,18 +60,18 @@ class DeviceAnswers {
     int device = 0;
     if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
     const uint64_t bit = device < 64 ? uint64_t{1} << device : 0;
-    if (asked_.load(std::memory_order_acquire) & bit) {
-      yes = yes_.load(std::memory_order_relaxed) & bit;
+    if (__atomic_load_n(&asked_, __ATOMIC_ACQUIRE) & bit) {
+      yes = __atomic_load_n(&yes_, __ATOMIC_RELAXED) & bit;
       return cudaSuccess;
     }
     if (const cudaError_t error = ask(yes); error != cudaSuccess) return error;
-    if (yes) yes_.fetch_or(bit, std::memory_order_relaxed);
-    asked_.fetch_or(bit, std::memory_order_release);
+    if (yes) __atomic_fetch_or(&yes_, bit, __ATOMIC_RELAXED);
+    __atomic_fetch_or(&asked_, bit, __ATOMIC_RELEASE);
     return cudaSuccess;
   }
 
  private:
-  std::atomic<uint64_t> asked_{0}, yes_{0};
+  uint64_t asked_ = 0, yes_ = 0;
 };
 
 struct LaunchShape {
@@ -111,7 +111,8 @@ template <auto KERNEL, class... Args>
 void launch_kernel(const LaunchShape& shape, const Context& ctx, const Args&... args) {
   bool waits = false;
   const int limit = static_cast<int>(ctx.device->shared_per_block);
-  const int most = std::min(limit, shape.most_shared_bytes > 0 ? shape.most_shared_bytes : shape.shared_bytes);
+  const int wanted = shape.most_shared_bytes > 0 ? shape.most_shared_bytes : shape.shared_bytes;
+  const int most = wanted < limit ? wanted : limit;
   if (prepare_kernel<KERNEL>(waits, most) != cudaSuccess) return;
   cudaLaunchAttribute attributes[2] = {};
   unsigned count = 0;

@@ -147,8 +147,8 @@ inline bool c_tensor_map(CUtensorMap& map, const SgemmArgs& p) {
 template <class T, class Kernel>
 int resident_clusters(Kernel kernel, int sm_count) {
   if (T::CLUSTER == 1) return sm_count;
-  static std::atomic<uint64_t> known{0};  // multiprocessors, clusters
-  const uint64_t last = known.load(std::memory_order_relaxed);
+  static uint64_t known = 0;  // multiprocessors, clusters
+  const uint64_t last = __atomic_load_n(&known, __ATOMIC_RELAXED);
   if (last >> 32 == uint64_t(sm_count)) return int(last);
   cudaLaunchAttribute cluster{};
   cluster.id = cudaLaunchAttributeClusterDimension;
@@ -164,7 +164,7 @@ int resident_clusters(Kernel kernel, int sm_count) {
     static_cast<void>(cudaGetLastError());  // whether clusters fit is for the launch to say
     return sm_count / T::CLUSTER;
   }
-  known.store(uint64_t(sm_count) << 32 | uint64_t(clusters), std::memory_order_relaxed);
+  __atomic_store_n(&known, uint64_t(sm_count) << 32 | uint64_t(clusters), __ATOMIC_RELAXED);
   return clusters;
 }
 
