@@ -50,8 +50,8 @@ __device__ __forceinline__ void pdl_launch_next() {  // griddepcontrol.launch_de
 }
 
 // ---------------------------------------------------------------- launches
-// The answer to a yes-or-no question about each device, asked once; devices past the 64th are asked every time. With the
-// compiler's own atomics: nvcc would read <atomic> in every kernel file, once for each target.
+// The answer to a yes-or-no question about each device, asked once; devices past the 64th are asked every time.
+// With the compiler's own atomics: nvcc would read <atomic> in every kernel file, once for each target.
 class DeviceAnswers {
  public:
   // ask(yes) returns an error, after which it is asked again.
