@@ -1,0 +1,55 @@
+"""The bits of a CPU product are those of chains of 256 FMAs: from any kernel, tile, slice, layout and thread count."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+from support import fused
+from support.accuracy import assert_same_bits
+from support.operands import normal
+from support.rows import rows
+
+# The reference is one chain, a column a matrix-vector product: their orders are others.
+SAME_ORDER = [row for row in rows("sgemm", "cpu") if not row.values[0].name.endswith(("reference", "column"))]
+SHAPES = ((37, 50, 700), (3, 70, 513), (64, 33, 256), (20, 4, 1030), (16, 16, 257), (40, 34, 100))
+
+
+@pytest.mark.parametrize("row", SAME_ORDER)
+def test_chains_in_ascending_k(row, rng):
+    add = fused.rounded if row.needs == "baseline" else fused.fused
+    for m, n, k in SHAPES:
+        a, b = normal(rng, m, k), normal(rng, k, n)
+        for alpha in (1.0, -0.7):
+            want = fused.product(a, b, alpha, add)
+            context = f"{m}x{n}x{k}, alpha {alpha}"
+            for x in (a, np.asfortranarray(a)):
+                for y in (b, np.asfortranarray(b)):
+                    assert_same_bits(fl.sgemm(x, y, alpha=alpha, kernel=row.name), want, context)
+            part = fl.sgemm(a[1:3], b[:, 1:4], alpha=alpha, kernel=row.name)
+            assert_same_bits(part, want[1:3, 1:4], f"{context}, rows and columns alone")
+
+
+def test_what_dispatch_chooses(rng):
+    """On one and several threads; by columns alone a product is another sum."""
+    best = next(row for row in reversed(fl.kernels("sgemm")) if row.device == "cpu" and row.available)
+    add = fused.rounded if best.needs == "baseline" else fused.fused
+    a, b = normal(rng, 150, 600), normal(rng, 600, 130)
+    want = fused.product(a, b, add=add)
+    for threads in (1, 2, 3):
+        with fl.num_threads(threads):
+            assert_same_bits(fl.matmul(a, b, device="cpu"), want, f"{threads} threads")
+            assert_same_bits(fl.matmul(a[:5], b, device="cpu"), want[:5], f"{threads} threads, five rows")
+            assert_same_bits(fl.matmul(a, a.T, device="cpu"), fused.product(a, a.T, add=add), "symmetric")
+
+
+def test_the_oracle_rounds_once():
+    """Cases whose sum in float64 lies half way between two float32."""
+    one, tiny = np.float32(1), np.float32(2.0**-60)
+    half_way = np.float32(1 + 2.0**-23) * np.float32(2.0**-24)  # a little more than half a unit of 1
+    assert fused.fused(np.float32(2.0**-24), one, one) == one  # a tie, to even
+    assert fused.fused(half_way, one, one) == np.float32(1 + 2.0**-23)
+    x, y = np.float32(1 + 2.0**-12), np.float32(1 + 2.0**-12)  # 1 + 2^-11 + 2^-24: a tie of float32
+    assert fused.fused(x, y, tiny) == np.float32(1 + 2.0**-11 + 2.0**-23)
+    assert fused.fused(x, y, -tiny) == np.float32(1 + 2.0**-11)
