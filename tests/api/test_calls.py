@@ -248,6 +248,15 @@ def test_scalars_of_any_kind(rng):
         assert_product(fl.sgemm(a, b, c, alpha=alpha, beta=beta), a, b, c, float(alpha), float(beta))
 
 
+def test_a_matrix_times_its_own_transpose(rng):
+    for n, k in ((70, 300), (300, 70)):
+        a = normal(rng, n, k)
+        for x in (a, a.T):
+            got = fl.matmul(x, x.T, device="cpu")
+            assert (got == fl.matmul(x.copy(), x.T, device="cpu")).all() and (got == got.T).all()
+            np.testing.assert_allclose(got, x @ x.T, rtol=0, atol=1e-4 * x.shape[1])
+
+
 def test_refcounts_stay(rng):
     a, b, out = normal(rng, 8, 8), normal(rng, 8, 8), np.empty((8, 8), F32)
     x = normal(rng, 8)
