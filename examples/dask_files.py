@@ -93,7 +93,7 @@ def wrong_rows(a, b, c, n: int, panel: int = 512) -> int:
     got = np.stack([np.asarray(c[i : i + 1, :])[0] for i in rows])
     bound = n * UNIT / (1 - n * UNIT) * size
     error = np.abs(got - want)
-    print(f"rows {rows} against float64: largest error {(error / bound).max():.4f} of its bound")
+    print(f"rows {rows} against float64: largest error {(error / bound).max():.1e} of its bound")
     return int((~(error <= bound)).any(axis=1).sum())
 
 

@@ -44,6 +44,14 @@ def test_a_chain_is_cut_where_partial_sums_are_small():
     assert 16 <= sum("sum" in key[0] and key[-2] == 0 for key in gram if isinstance(key, tuple)) <= 128
 
 
+def test_a_link_has_no_more_inputs_than_fit_in_the_result():
+    """And one pair at least: all inputs of a task are in memory before it begins."""
+    for columns, tasks in ((20, 10), (2, 20), (8, 25)):
+        a = da.ones((20, 200), dtype="f4", chunks=(20, columns))
+        product = fld.matmul(a, a.T)
+        assert len(product.dask.layers[product.name]) == tasks
+
+
 class Counted:
     """Counts the arrays of sums that are alive."""
 
