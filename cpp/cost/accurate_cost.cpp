@@ -51,8 +51,7 @@ template <class Cost>
 double no_terms_us(const SgemmArgs& p, const DeviceSpec& device, const Cost& cost) {
   constexpr double fmas_per_output = 64;
   const double outputs = double(p.m) * double(p.n) * double(p.batch);
-  return cost.no_terms_us +
-         1e-6 * cost.no_terms_ps * (fmas_of(p) + fmas_per_output * outputs) / device.multiprocessors;
+  return cost.no_terms_us + 1e-6 * cost.no_terms_ps * (fmas_of(p) + fmas_per_output * outputs) / device.multiprocessors;
 }
 
 }  // namespace

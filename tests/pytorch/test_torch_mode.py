@@ -11,8 +11,8 @@ import threading
 import pytest
 
 import fastlinalg as fl
-from support.threads import in_threads
 from support.pytorch.mode import F32, close, everywhere, flt, is_outside, ours, theirs, torch
+from support.threads import in_threads
 
 functional = torch.nn.functional
 

@@ -268,7 +268,12 @@ __global__ void __launch_bounds__(T::THREADS, 1)
 template <ClusterSplitKTile TILE>
 ClusterSplitKPlan cluster_split_k_plan(const SgemmArgs& p, int multiprocessors) {
   const TileGrid grid(p.m, p.n, p.batch, TILE.BM, TILE.BN);
-  return {operand(p.a, p.a.rs, p.a.cs), operand(p.b, p.b.rs, p.b.cs), grid, warp_range(p.k, TILE), aligned16(p.c), 1.0f,
+  return {operand(p.a, p.a.rs, p.a.cs),
+          operand(p.b, p.b.rs, p.b.cs),
+          grid,
+          warp_range(p.k, TILE),
+          aligned16(p.c),
+          1.0f,
           int64_t{grid.blocks()} * TILE.cluster_k <= multiprocessors};
 }
 
