@@ -121,13 +121,15 @@ def write(
         benchmark = benchmarks[name]
         keys = list(itertools.product(*benchmark["params"]))
         chosen = {i for i, key in enumerate(keys) if key in rows}
-        result = _result([rows.get(key) for key in keys])
+        result = _result([rows.get(key) for key in keys], benchmark["unit"])
         new.add_result(benchmark, result, selected_idx=chosen)
     new.save(str(results))
     return file
 
 
-def _result(rows: Sequence[Samples | None]) -> BenchmarkResult:
-    values = [math.nan if row is None or not row.known else statistics.median(row.known) for row in rows]
+def _result(rows: Sequence[Samples | None], unit: str) -> BenchmarkResult:
+    """Of the rounds, the least time, as other load and a slower clock only lengthen it; of ratios the median."""
+    kept = statistics.median if unit == "ratio" else min
+    values = [math.nan if row is None or not row.known else kept(row.known) for row in rows]
     nothing = [None] * len(values)  # no scatter: asv would weigh commits by that of a few rounds
     return BenchmarkResult(values, nothing, nothing, 0, "", None)
