@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 from dataclasses import dataclass
@@ -179,6 +178,8 @@ _COMPANIONS = ("numpy", "torch", "cupy-cuda13x", "jax", "numba", "cuda-core", "d
 
 
 def _version_of(package: str) -> str | None:
+    import importlib.metadata  # here: it takes longer to import than all of this package
+
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
