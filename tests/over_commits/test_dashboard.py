@@ -95,7 +95,7 @@ def test_the_grid_and_the_list_have_every_kind(page, address):
     assert "Cubes.track_seconds" in titles and "Call.track_seconds" in titles
     page.goto(address + "index.html#/summarylist")
     page.wait_for_selector("#summarylist-body tbody tr, #summarylist-body tr")
-    page.get_by_role("link", name="cpu.Cubes.track_seconds(").first.wait_for()
+    page.get_by_role("link", name="cpu.Cubes.track_seconds").first.wait_for()
 
 
 def test_the_page_of_a_benchmark_has_points_of_all_machines(page, address):
