@@ -7,42 +7,27 @@
 // copied between the multiplications of the panel before, and A costs about as much as 9 columns.
 #pragma once
 
-#include "block_product.h"
-#include "runtime/thread_pool.h"
+#include "shared_groups.h"
 #include "triangle_product.h"
 
 namespace fl {
 namespace {
 
-// What the threads of a call share.
 template <class S>
-class SharedProducts {
+class SharedProducts : public SharedGroups<SharedProducts<S>, Cut> {
+  using Base = SharedGroups<SharedProducts<S>, Cut>;
+  friend Base;
+  using Base::buffers, Base::cut_, Base::p_;
   static constexpr CpuBlocking blocking = S::blocking;
 
  public:
   SharedProducts(const SgemmArgs& p, const Cut& cut, const PackLayout& layout, const Context& context)
-      : p_(p),
-        cut_(cut),
-        layout_(layout),
-        workspace_(static_cast<float*>(context.workspace)),
-        threads_(context.threads),
-        groups_(cut.groups * p.batch),
+      : Base(p, cut, layout, context),
         panels_{ceil_div(p.n, blocking.NR), cut.groups},
         strips_{p.m, ceil_div(p.m, blocking.MR)} {}
 
-  void run() {
-    if (!cut_.shared) {
-      auto task = [&](int64_t batch, int slot) { BlockProduct<S>(p_, batch, buffers(slot)).run({0, p_.m, 0, p_.n}); };
-      return parallel_for(p_.batch, threads_, task);
-    }
-    for (int64_t g = 0; g < groups_; ++g) *taken(g) = 0;
-    auto take_part = [&](int64_t index, int slot) {
-      for (int64_t i = 0; i < groups_; ++i) work_on((index * groups_ / threads_ + i) % groups_, slot);
-    };
-    parallel_for(threads_, threads_, take_part);
-  }
-
  private:
+  void whole(int64_t batch, int slot) { BlockProduct<S>(p_, batch, buffers(slot)).run({0, p_.m, 0, p_.n}); }
   void work_on(int64_t group, int slot) {
     const int64_t panel = panels_.begin(group % cut_.groups), j = panel * blocking.NR;
     const int64_t n = smaller(panels_.begin(group % cut_.groups + 1) * blocking.NR, p_.n) - j;
@@ -57,33 +42,16 @@ class SharedProducts {
   // Half of what would be each thread's share of the strips left. Not fewer than take about 10 us, and at first as many
   // as B is packed in the shadow of.
   Split::Part take(int64_t group, bool packed) {
-    const int64_t sharing = larger(1, threads_ / groups_);
+    const int64_t sharing = this->sharing();
     const int64_t shadow = sharing > 1 ? smaller(4, ceil_div(strips_.parts, sharing)) : 8;
     const int64_t worth = int64_t(6e5 / (double(blocking.MR) * double(cut_.columns) * double(p_.k)));
     const int64_t least = larger(cut_.keep && packed ? 1 : shadow, worth);
-    int64_t begin = __atomic_load_n(taken(group), __ATOMIC_RELAXED), size;
-    do {
+    return this->take_next(group, [&](int64_t begin) {
       const int64_t left = strips_.parts - begin;
-      if (left <= 0) return {0, 0};
-      size = smaller(left, larger(least, left / (2 * sharing)));
-    } while (
-        !__atomic_compare_exchange_n(taken(group), &begin, begin + size, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    return {begin, size};
-  }
-  // Not std::atomic: an inline function of the standard library that this instruction set is compiled for could
-  // replace everyone's.
-  int64_t* taken(int64_t group) const { return reinterpret_cast<int64_t*>(workspace_ + group * counter_floats); }
-  Buffers buffers(int slot) const {
-    float* const own = workspace_ + layout_.counters + slot * layout_.floats;
-    return {own, own + layout_.a_floats};
+      return smaller(left, larger(least, left / (2 * sharing)));
+    });
   }
 
-  const SgemmArgs& p_;
-  const Cut& cut_;
-  const PackLayout& layout_;
-  float* workspace_;
-  int threads_;
-  int64_t groups_;
   Split panels_, strips_;
 };
 

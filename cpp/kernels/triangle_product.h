@@ -9,7 +9,7 @@
 
 #include "block_product.h"
 #include "plan/triangle_cut.h"
-#include "runtime/thread_pool.h"
+#include "shared_groups.h"
 
 namespace fl {
 namespace {
@@ -128,31 +128,18 @@ class TriangleProduct : BlockProduct<S> {
   Mirror<S> mirror_;
 };
 
-// What the threads of a call share: how many rows of squares of each group are taken.
+// The parts that threads take of a group are rows of squares.
 template <class S>
-class SharedTriangles {
- public:
-  SharedTriangles(const SgemmArgs& p, const TriangleCut& cut, const PackLayout& layout, const Context& context)
-      : p_(p),
-        cut_(cut),
-        layout_(layout),
-        workspace_(static_cast<float*>(context.workspace)),
-        threads_(context.threads),
-        groups_(cut.groups * p.batch) {}
+class SharedTriangles : public SharedGroups<SharedTriangles<S>, TriangleCut> {
+  using Base = SharedGroups<SharedTriangles<S>, TriangleCut>;
+  friend Base;
+  using Base::cut_;
 
-  void run() {
-    if (!cut_.shared) {
-      auto task = [&](int64_t batch, int slot) { product(batch, slot).run(0, cut_.squares, 0, cut_.squares, false); };
-      return parallel_for(p_.batch, threads_, task);
-    }
-    for (int64_t g = 0; g < groups_; ++g) *taken(g) = 0;
-    auto take_part = [&](int64_t index, int slot) {
-      for (int64_t i = 0; i < groups_; ++i) work_on((index * groups_ / threads_ + i) % groups_, slot);
-    };
-    parallel_for(threads_, threads_, take_part);
-  }
+ public:
+  using Base::Base;
 
  private:
+  void whole(int64_t batch, int slot) { product(batch, slot).run(0, cut_.squares, 0, cut_.squares, false); }
   void work_on(int64_t group, int slot) {
     const int64_t left = cut_.begin(group % cut_.groups), right = cut_.begin(group % cut_.groups + 1);
     TriangleProduct<S> triangle = product(group / cut_.groups, slot);
@@ -165,28 +152,12 @@ class SharedTriangles {
   // Of `rows` rows of squares, from the lowest up. What a thread takes at once is up to half of what would be its share
   // of what is left: of a triangle, whose lowest rows are the longest, a quarter of its share of the rows.
   Split::Part take(int64_t group, int64_t rows) {
-    const int64_t sharing = larger(1, threads_ / groups_);
-    int64_t begin = __atomic_load_n(taken(group), __ATOMIC_RELAXED), size;
-    do {
-      if (begin >= rows) return {0, 0};
-      size = larger(1, (rows - begin) / (4 * sharing));
-    } while (
-        !__atomic_compare_exchange_n(taken(group), &begin, begin + size, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    return {begin, size};
+    return this->take_next(group, [&](int64_t begin) -> int64_t {
+      if (begin >= rows) return 0;
+      return larger(1, (rows - begin) / (4 * this->sharing()));
+    });
   }
-  // Not std::atomic, as in packed_sgemm.h.
-  int64_t* taken(int64_t group) const { return reinterpret_cast<int64_t*>(workspace_ + group * counter_floats); }
-  TriangleProduct<S> product(int64_t batch, int slot) const {
-    float* const own = workspace_ + layout_.counters + slot * layout_.floats;
-    return {p_, batch, {own, own + layout_.a_floats}, cut_};
-  }
-
-  const SgemmArgs& p_;
-  const TriangleCut& cut_;
-  const PackLayout& layout_;
-  float* workspace_;
-  int threads_;
-  int64_t groups_;
+  TriangleProduct<S> product(int64_t batch, int slot) const { return {this->p_, batch, this->buffers(slot), cut_}; }
 };
 
 template <class S>
