@@ -98,6 +98,8 @@ struct PipelinedTile {
   static constexpr int PRODUCER_THREADS = 128, MATH_THREADS = 256;
 
   constexpr int lane_cols() const { return 32 / lane_rows; }
+  // Whether a group comes to a stage that another one read in the last round.
+  constexpr bool groups_change_stages() const { return stages % k_groups != 0; }
   constexpr int group_threads() const { return 32 * warps_m * warps_n; }
   constexpr int math_threads() const { return group_threads() * k_groups; }
   constexpr int threads() const { return math_threads() + PRODUCER_THREADS; }
@@ -149,9 +151,11 @@ struct PipelinedTile {
     if (!persistent() && group_sums_bytes() + staging_bytes() > stages * stage_bytes()) return TileFault::reduction;
     if (stages < k_groups || stages < producers) return TileFault::stages;
     // A barrier's parity tells this round of the pipeline from the last one, not from the one before that. So whoever
-    // waits for a stage must know by what it did before that the last round has begun: a producer because it filled the
-    // stage itself then, a group because it read the stage then, or has since read one that the same producer filled
-    // later.
+    // waits at a barrier of a stage must know by what it did before that the last round has begun there. A producer and
+    // a group that always comes to the same stages filled it or read it then. A group that comes to others asks first
+    // whether the stage has been read in the last round, and may ask that because it has since read one that the same
+    // producer filled later, when that was done with the round before. It has to ask, as boxes do not arrive in the
+    // order in which they are fetched (tests/kernels/pipeline_rounds.cpp).
     if (stages % producers != 0 || (k_groups % producers != 0 && stages % k_groups != 0)) return TileFault::rounds;
     if (producers > 1 && persistent()) return TileFault::persistent;
     if (split_k && cluster_k > 1) return TileFault::split_twice;

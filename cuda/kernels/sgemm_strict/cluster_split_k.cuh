@@ -135,10 +135,6 @@ struct ClusterSplitKPlan {
   int64_t range;  // of k, for each of the K_GROUPS * CLUSTER_K warps; a multiple of BK
   bool c_by16;
   float one;  // as in pipelined.cuh: 1.0f, unknown to the compiler
-  // Whether the next kernel may start before this one ends. Where clusters come in several waves it may not: calls on
-  // host arrays with launches in a row of 512 x 2560 x 4096 by 64 x 64 tiles were seen to hang, or to end as a launch
-  // failure. This and blocks that ended before what they had sent had arrived (sum_ranges) are suspected, not proved.
-  bool one_wave;
 };
 
 // One warp's way along its range of k.
@@ -217,14 +213,10 @@ __device__ __forceinline__ void sum_ranges(const SgemmArgs& p, const ClusterSpli
     cluster.send(quad, own[i]);
   }
   cluster.wait();
-  __syncwarp();
-  ptx::cluster_arrive_relaxed();  // this block has received all that was sent to it
 #pragma unroll
   for (int i = 0; i < QUADS_EACH; ++i)
     if (const int quad = t + i * T::THREADS; quad < T::QUADS && cluster.owns(quad))
       put(quad, cluster.total(quad, own[i]));
-  __syncwarp();
-  ptx::cluster_wait();  // and so have the others: no block ends while its stores are on their way to another one
 }
 
 template <class T>
@@ -247,7 +239,7 @@ __global__ void __launch_bounds__(T::THREADS, 1)
   const typename T::Sum cluster{shared + T::INBOX, rank};
   if (warp == 0) cluster.prepare(t);
   ptx::cluster_arrive();
-  if (plan.one_wave) pdl_launch_next();
+  pdl_launch_next();
   pdl_wait();
 
 #pragma unroll 1
@@ -266,15 +258,13 @@ __global__ void __launch_bounds__(T::THREADS, 1)
 }
 
 template <ClusterSplitKTile TILE>
-ClusterSplitKPlan cluster_split_k_plan(const SgemmArgs& p, int multiprocessors) {
-  const TileGrid grid(p.m, p.n, p.batch, TILE.BM, TILE.BN);
+ClusterSplitKPlan cluster_split_k_plan(const SgemmArgs& p) {
   return {operand(p.a, p.a.rs, p.a.cs),
           operand(p.b, p.b.rs, p.b.cs),
-          grid,
+          TileGrid(p.m, p.n, p.batch, TILE.BM, TILE.BN),
           warp_range(p.k, TILE),
           aligned16(p.c),
-          1.0f,
-          int64_t{grid.blocks()} * TILE.cluster_k <= multiprocessors};
+          1.0f};
 }
 
 template <ClusterSplitKTile TILE, bool RUNS>

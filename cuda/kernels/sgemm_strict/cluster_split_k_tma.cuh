@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(T::THREADS, 1)
   if (t % 32 == 0) stages.prepare();
   __syncwarp();
   ptx::cluster_arrive();
-  if (plan.one_wave) pdl_launch_next();
+  pdl_launch_next();
   pdl_wait();
 
   if (t % 32 == 0)
@@ -153,7 +153,7 @@ void launch_tma_or_copies(const SgemmArgs& p, const ClusterSplitKPlan& plan, con
 
 template <ClusterSplitKTile TILE>
 void strict_cluster_split_k(const SgemmArgs& p, const Context& ctx) {
-  const ClusterSplitKPlan plan = cluster_split_k_plan<TILE>(p, ctx.sm_count);
+  const ClusterSplitKPlan plan = cluster_split_k_plan<TILE>(p);
   if (sums_in_runs(p, TILE)) launch_tma_or_copies<TILE, true>(p, plan, ctx);
   else launch_tma_or_copies<TILE, false>(p, plan, ctx);
 }

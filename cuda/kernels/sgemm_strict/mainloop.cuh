@@ -28,6 +28,7 @@ struct Pipelined {
   static constexpr int WARPS_N = TILE.warps_n, LANE_ROWS = TILE.lane_rows, LANE_COLS = TILE.lane_cols();
   static constexpr int K_GROUPS = TILE.k_groups, CLUSTER_K = TILE.cluster_k, STAGES = TILE.stages,
                        PRODUCERS = TILE.producers;
+  static constexpr bool GROUPS_CHANGE_STAGES = TILE.groups_change_stages();
   static constexpr int GROUP_THREADS = TILE.group_threads(), MATH_THREADS = TILE.math_threads(),
                        THREADS = TILE.threads(), PRODUCER_THREADS = TILE.PRODUCER_THREADS / PRODUCERS;
   static constexpr int THREAD_QUADS = TM * TN / 4, QUADS = BM * BN / 4;
@@ -84,8 +85,13 @@ struct PipelineState {
 
   // The multiplying warps.
   __device__ __forceinline__ void wait_full() const {
-    if constexpr (T::BY_REGISTERS) ptx::block_barrier_sync(number() + half(), HALF_THREADS);
-    else ptx::barrier_wait(full(), phase);
+    if constexpr (T::BY_REGISTERS) {
+      ptx::block_barrier_sync(number() + half(), HALF_THREADS);
+    } else {
+      // A group that has not read this stage in the last round does not know whether that round has begun.
+      if constexpr (T::GROUPS_CHANGE_STAGES) ptx::barrier_wait(empty(), phase ^ 1);
+      ptx::barrier_wait(full(), phase);
+    }
   }
   __device__ __forceinline__ void say_read() const {
     if constexpr (T::BY_REGISTERS) ptx::block_barrier_arrive(number() + 2 + half(), HALF_THREADS);

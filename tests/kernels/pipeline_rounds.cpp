@@ -1,0 +1,169 @@
+// A model of the pipeline of the strict kernels whose warps have roles (cuda/kernels/sgemm_strict/pipelined.cuh):
+// producers that fill stages, groups of warps that read them, and the barriers between them, whose waits know the parity
+// of a round alone. Random orders of what may happen next, in which what was copied arrives late. For every tile and
+// variant of the table it says whether a group ever read a stage that does not hold its step, or all waited for ever.
+// PIPELINED_TILES names them. With NEVER_ASK groups do not ask whether a stage was read in the last round.
+#include <cstdio>
+#include <deque>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "plan/strict_tiles.h"
+
+namespace {
+
+#ifdef NEVER_ASK
+constexpr bool ASKS = false;
+#else
+constexpr bool ASKS = true;
+#endif
+
+constexpr int LATE = 100, MOST_IDLE = 5000;  // turns
+
+struct Barrier {
+  int left = 1, bytes = 0;  // arrivals of this round that are missing, and boxes
+  unsigned round = 0;
+  bool passed(unsigned parity) const { return round % 2 != parity; }
+  void arrive() { --left, end_round(); }
+  void box_arrived() { --bytes, end_round(); }
+
+ private:
+  void end_round() {
+    if (left == 0 && bytes == 0) ++round, left = 1;
+  }
+};
+
+struct Stage {
+  Barrier full, empty;
+  int copied = -1, box = -1;  // whose step of A and of B lies here
+};
+
+struct Place {  // of a producer or a group in the pipeline
+  int step, stage;
+  unsigned phase;
+  void advance(int by, int stages) {
+    step += by, stage += by;
+    if (stage >= stages) stage -= stages, phase ^= 1;
+  }
+};
+
+struct Group {
+  Place at;
+  bool knows_round = false, reads = false;
+};
+
+struct Box {
+  int step, stage;
+  bool late;
+};
+
+class Pipeline {
+ public:
+  Pipeline(const fl::PipelinedTile& tile, int steps, unsigned seed)
+      : tile_(tile), steps_(steps), random_(seed), stages_(tile.stages), copies_(tile.producers) {
+    for (int p = 0; p < tile.producers; ++p) producers_.push_back({p, p, 1});
+    for (int g = 0; g < tile.k_groups; ++g) groups_.push_back({{g, g, 0}});
+  }
+
+  // What went wrong, or nothing.
+  const char* run() {
+    while (!done() && !wrong_) {
+      const auto turns = producers_.size() + groups_.size() + copies_.size() + boxes_.size();
+      one(static_cast<int>(random_() % turns));
+      if (++idle_ > MOST_IDLE) wrong_ = "all wait";
+    }
+    return wrong_;
+  }
+
+ private:
+  const fl::PipelinedTile tile_;
+  const int steps_;
+  std::mt19937 random_;
+  std::vector<Stage> stages_;
+  std::vector<Place> producers_;
+  std::vector<Group> groups_;
+  std::vector<std::deque<Place>> copies_;  // of a producer; they arrive in order
+  std::vector<Box> boxes_;                 // they arrive in any order
+  const char* wrong_ = nullptr;
+  int idle_ = 0;  // turns in which nothing happened
+
+  bool done() const {
+    for (const Group& group : groups_)
+      if (group.at.step < steps_) return false;
+    return true;
+  }
+
+  void one(int turn) {
+    const int producers = static_cast<int>(producers_.size()), groups = static_cast<int>(groups_.size());
+    if (turn < producers) return fill(producers_[turn], copies_[turn]);
+    if ((turn -= producers) < groups) return read(groups_[turn]);
+    if ((turn -= groups) < static_cast<int>(copies_.size())) return copy_arrives(copies_[turn]);
+    if ((turn -= static_cast<int>(copies_.size())) < static_cast<int>(boxes_.size())) box_arrives(turn);
+  }
+
+  void fill(Place& at, std::deque<Place>& copies) {
+    if (at.step >= steps_ || !stages_[at.stage].empty.passed(at.phase)) return;
+    if (tile_.tma) {
+      ++stages_[at.stage].full.bytes;
+      boxes_.push_back({at.step, at.stage, random_() % 4 == 0});
+    }
+    copies.push_back(at);
+    at.advance(tile_.producers, tile_.stages);
+    idle_ = 0;
+  }
+
+  void copy_arrives(std::deque<Place>& copies) {
+    if (copies.empty()) return;
+    Stage& stage = stages_[copies.front().stage];
+    stage.copied = copies.front().step;
+    stage.full.arrive();
+    copies.pop_front();
+    idle_ = 0;
+  }
+
+  void box_arrives(int number) {
+    const Box box = boxes_[number];
+    if (box.late && idle_ < LATE && random_() % 64 != 0) return;
+    stages_[box.stage].box = box.step;
+    stages_[box.stage].full.box_arrived();
+    boxes_.erase(boxes_.begin() + number);
+    idle_ = 0;
+  }
+
+  void read(Group& group) {
+    if (group.at.step >= steps_) return;
+    Stage& stage = stages_[group.at.stage];
+    const bool asks = ASKS && tile_.groups_change_stages();
+    if (!group.knows_round && asks && !stage.empty.passed(group.at.phase ^ 1)) return;
+    group.knows_round = true;
+    if (!group.reads && !stage.full.passed(group.at.phase)) return;
+    if (stage.copied != group.at.step || (tile_.tma && stage.box != group.at.step)) wrong_ = "reads another step";
+    group.reads = !group.reads;
+    idle_ = 0;
+    if (group.reads) return;
+    stage.empty.arrive();
+    group.knows_round = false;
+    group.at.advance(tile_.k_groups, tile_.stages);
+  }
+};
+
+void check(const char* variant, const fl::PipelinedTile& tile) {
+  const char* wrong = nullptr;
+  for (unsigned seed = 0; seed < 400 && !wrong; ++seed) wrong = Pipeline(tile, 60, seed).run();
+  std::printf("%dx%d k%d c%d, %d stages, %s: %s\n", tile.BM, tile.BN, tile.k_groups, tile.cluster_k, tile.stages,
+              variant, wrong ? wrong : "right");
+}
+
+void check_variants(const fl::PipelinedTile& tile) {
+  if (tile.level == fl::PipelinedFor::any) return;  // its barriers are others
+  check("copies", tile);
+  if (tile.tma_variant) check("boxes", tile.tma_tile());
+  if (tile.wide_stages > 0) check("wide boxes", tile.wide_tma_tile());
+}
+
+}  // namespace
+
+int main() {
+  for (const fl::PipelinedTile& tile : {PIPELINED_TILES}) check_variants(tile);
+}
