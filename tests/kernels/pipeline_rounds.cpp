@@ -1,8 +1,8 @@
 // A model of the pipeline of the strict kernels whose warps have roles (cuda/kernels/sgemm_strict/pipelined.cuh):
-// producers that fill stages, groups of warps that read them, and the barriers between them, whose waits know the parity
-// of a round alone. Random orders of what may happen next, in which what was copied arrives late. For every tile and
-// variant of the table it says whether a group ever read a stage that does not hold its step, or all waited for ever.
-// PIPELINED_TILES names them. With NEVER_ASK groups do not ask whether a stage was read in the last round.
+// producers that fill stages, groups of warps that read them, and the barriers between them, whose waits know the
+// parity of a round alone. Random orders of what may happen next, in which what was copied arrives late. For every tile
+// and variant it says whether a group ever read a stage that does not hold its step, or all waited for ever.
+// PIPELINED_TILES names the tiles. With NEVER_ASK groups do not ask whether a stage was read in the last round.
 #include <cstdio>
 #include <deque>
 #include <random>
