@@ -34,6 +34,21 @@ KernelState state_of(const Kernel<Args>& kernel) {
   return state;
 }
 
+const char* instruction_set() {
+  const char* found = "baseline";
+  for (const Needs needs : {Needs::avx2_fma, Needs::avx512f, Needs::neon})
+    if (available(needs)) found = needs_name(needs);
+  return found;
+}
+
+std::string missing_code() {
+  std::string text;
+  for (int i = 0; i < cuda::device_count(); ++i)
+    if (const std::string missing = code_missing_on(i); !missing.empty() && text.find(missing) == std::string::npos)
+      text += (text.empty() ? "" : "; ") + missing;
+  return text;
+}
+
 #define FL_INSTANTIATE(Args) template KernelState state_of(const Kernel<Args>&);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE

@@ -1,4 +1,4 @@
-// What users are told of a row of the kernel table, besides what stands in it.
+// What users are told of a row of the kernel table, besides what stands in it, and of the machine.
 #pragma once
 
 #include <string>
@@ -15,6 +15,10 @@ struct KernelState {
 };
 template <class Args>
 FL_EXPORT KernelState state_of(const Kernel<Args>& kernel);
+
+FL_EXPORT const char* instruction_set();  // that CPU kernels use: "avx512f", or "baseline"
+// Why devices cannot run all that their hardware could; "" if they can.
+FL_EXPORT std::string missing_code();
 
 constexpr const char* side_of(Needs needs) { return on_cuda(needs) ? "cuda" : "cpu"; }
 constexpr const char* terms_name(Terms terms) {

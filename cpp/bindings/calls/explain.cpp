@@ -1,4 +1,4 @@
-// fastlinalg.explain: which kernel a call would take, and why. The words are python/fastlinalg/_explain.py's.
+// fastlinalg.explain: which kernel a call would take, and why.
 #include "bindings/calls/inspect.h"
 
 #include <nanobind/stl/string.h>
@@ -8,7 +8,7 @@
 #include "bindings/calls/call.h"
 #include "bindings/calls/problems.h"
 #include "core/errors.h"
-#include "device/device.h"
+#include "run/explanation.h"
 
 namespace fl::py {
 namespace {
@@ -28,48 +28,25 @@ Array described(nb::handle given, const char* name, CallLocation& location) {
   return Array(static_cast<float*>(nullptr), shape);
 }
 
-nb::dict row_of(const Forecast& forecast) {
-  nb::dict row;
-  const Device device = forecast.device;
-  row["device"] = device_text(device);
-  row["kernel"] = forecast.kernel ? nb::object(nb::str(forecast.kernel)) : nb::none();
-  row["us"] = forecast.us;
-  row["triangle"] = forecast.triangle;
-  row["steps"] = forecast.steps;
-  nb::list others;
-  for (const NotTaken& other : forecast.others) others.append(nb::make_tuple(other.name, other.reason, other.us));
-  row["others"] = others;
-  return row;
-}
-
-// Where operands in host memory could be computed as well.
-std::optional<Device> other_device(const Forecast& forecast, const Options& options) {
-  if (options.call.device_memory || options.call.device.kind != Device::automatic || !options.call.kernel.empty() ||
-      !forecast.kernel)
-    return std::nullopt;
-  if (forecast.device.kind == Device::cuda) return Device{Device::cpu, 0};
-  return cuda::device_count() > 0 ? std::optional(Device{Device::cuda, 0}) : std::nullopt;
-}
-
 template <class Args>
-nb::dict explained(Problem<Args> problem, Options options) {
+nb::dict explained(Problem<Args> problem, const Options& options) {
   std::optional<Args> first;
   int64_t runs = 0;
   problem.for_each_run(Array(static_cast<float*>(nullptr), problem.shape), [&](const Args& args) {
     if (++runs == 1) first = args;
   });
+  const Explanation answer = explanation(*first, options.call, {.device = options.device, .runs = runs});
+  const Forecast& taken = answer.taken;
   nb::dict row;
   row["op"] = Operation<Args>::name;
-  row["call"] = describe(*first);
-  row["runs"] = runs;
-  row["on_device"] = options.call.device_memory;
-  const Forecast taken = forecast(*first, options);
-  row["taken"] = row_of(taken);
-  row["elsewhere"] = nb::none();
-  if (const std::optional<Device> device = other_device(taken, options)) {
-    options.call.device = *device;
-    row["elsewhere"] = row_of(forecast(*first, options));
-  }
+  row["device"] = device_text(taken.device);
+  row["kernel"] = taken.kernel ? nb::object(nb::str(taken.kernel)) : nb::none();
+  row["estimated_us"] = taken.us;
+  nb::dict others;
+  for (const NotTaken& other : taken.others)
+    others[other.name] = other.reason.empty() ? nb::object(nb::float_(other.us)) : nb::str(other.reason.c_str());
+  row["others"] = others;
+  row["text"] = answer.text;
   return row;
 }
 

@@ -84,20 +84,9 @@ nb::tuple operations() {
   return nb::tuple(names);
 }
 
-// Per device, as there may be several, that cannot run all that its hardware could.
-std::string missing_code() {
-  std::string text;
-  for (int i = 0; i < cuda::device_count(); ++i)
-    if (const std::string missing = code_missing_on(i); !missing.empty() && text.find(missing) == std::string::npos)
-      text += (text.empty() ? "" : "; ") + missing;
-  return text;
-}
-
 nb::dict info() {
   nb::dict cpu, gpu, all;
-  cpu["isa"] = "baseline";
-  for (const Needs needs : {Needs::avx2_fma, Needs::avx512f, Needs::neon})
-    if (available(needs)) cpu["isa"] = needs_name(needs);
+  cpu["isa"] = instruction_set();
   cpu["threads"] = num_threads();
   cpu["max_threads"] = max_threads();
   const bool found = cuda::device_count() > 0;
