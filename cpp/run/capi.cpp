@@ -27,33 +27,33 @@ void sgemm(const Check& check, int trans_a, int trans_b, int64_t m, int64_t n, i
 }
 
 void sgemv(const Check& check, int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,
-           const float* x, int64_t incx, float beta, float* y, int64_t incy, const fl_options* options) {
-  const SgemvArgs args = checked_sgemv(check, trans, m, n, alpha, a, lda, x, incx, beta, y, incy);
+           int64_t stride_a, const float* x, int64_t incx, int64_t stride_x, float beta, float* y, int64_t incy,
+           int64_t stride_y, int64_t batch, const fl_options* options) {
+  const SgemvArgs args =
+      checked_sgemv(check, trans, m, n, alpha, a, lda, stride_a, x, incx, stride_x, beta, y, incy, stride_y, batch);
   CallOptions call = parse(check, options).call;
   run_logged(args, call);
 }
 
-void transpose(const Check& check, int64_t m, int64_t n, const float* a, int64_t lda, float* b, int64_t ldb,
-               const fl_options* options) {
-  check.size("m", m);
-  check.size("n", n);
-  check.matrix("a", a, m, n, lda);
-  check.matrix("b", b, n, m, ldb);
+// The operand of a transpose in place, in memory of its own.
+std::vector<float> copied(TransposeArgs& args) {
+  const int64_t n = args.n, elements = args.m * n;
+  std::vector<float> copy(std::size_t(args.batch) * std::size_t(elements));
+  for (int64_t problem = 0; problem < args.batch; ++problem)
+    for (int64_t i = 0; i < args.m; ++i)
+      std::copy_n(args.a.data + problem * args.a.bs + i * args.a.rs, n, copy.data() + problem * elements + i * n);
+  args.a = {copy.data(), n, 1, elements};
+  return copy;
+}
+
+void transpose(const Check& check, int64_t m, int64_t n, const float* a, int64_t lda, int64_t stride_a, float* b,
+               int64_t ldb, int64_t stride_b, int64_t batch, const fl_options* options) {
+  TransposeArgs args = checked_transpose(check, m, n, a, lda, stride_a, b, ldb, stride_b, batch);
   CallOptions call = parse(check, options).call;
-  TransposeArgs args{.m = m, .n = n, .a = {a, lda, 1}, .b = {b, ldb, 1}};
+  const bool same = args.in_place;
+  args.in_place = same && (call.device_memory || transposes_in_place(args, call));
   std::vector<float> copy;
-  if (a == b && m > 0 && n > 0) {
-    if (m != n || lda != ldb)
-      check.refuse("a and b are the same memory, so the matrix must be square and lda equal ldb, got " +
-                   std::to_string(m) + " x " + std::to_string(n) + ", lda " + std::to_string(lda) + ", ldb " +
-                   std::to_string(ldb));
-    args.in_place = call.device_memory || transposes_in_place(args, call);
-    if (!args.in_place) {
-      copy.resize(std::size_t(m) * std::size_t(n));
-      for (int64_t i = 0; i < m; ++i) std::copy_n(a + i * lda, n, copy.data() + i * n);
-      args.a = {copy.data(), n, 1};
-    }
-  }
+  if (same && !args.in_place) copy = copied(args);
   run_logged(args, call);
 }
 
@@ -83,10 +83,27 @@ fl_status fl_sgemm_batched_strided(int trans_a, int trans_b, int64_t m, int64_t 
 
 fl_status fl_sgemv(int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda, const float* x,
                    int64_t incx, float beta, float* y, int64_t incy, const fl_options* options) {
-  return guarded([&] { fl::sgemv(Check("fl_sgemv"), trans, m, n, alpha, a, lda, x, incx, beta, y, incy, options); });
+  return guarded(
+      [&] { fl::sgemv(Check("fl_sgemv"), trans, m, n, alpha, a, lda, 0, x, incx, 0, beta, y, incy, 0, 1, options); });
+}
+
+fl_status fl_sgemv_batched_strided(int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,
+                                   int64_t stride_a, const float* x, int64_t incx, int64_t stride_x, float beta,
+                                   float* y, int64_t incy, int64_t stride_y, int64_t batch, const fl_options* options) {
+  return guarded([&] {
+    fl::sgemv(Check("fl_sgemv_batched_strided"), trans, m, n, alpha, a, lda, stride_a, x, incx, stride_x, beta, y, incy,
+              stride_y, batch, options);
+  });
 }
 
 fl_status fl_transpose(int64_t m, int64_t n, const float* a, int64_t lda, float* b, int64_t ldb,
                        const fl_options* options) {
-  return guarded([&] { fl::transpose(Check("fl_transpose"), m, n, a, lda, b, ldb, options); });
+  return guarded([&] { fl::transpose(Check("fl_transpose"), m, n, a, lda, 0, b, ldb, 0, 1, options); });
+}
+
+fl_status fl_transpose_batched_strided(int64_t m, int64_t n, const float* a, int64_t lda, int64_t stride_a, float* b,
+                                       int64_t ldb, int64_t stride_b, int64_t batch, const fl_options* options) {
+  return guarded([&] {
+    fl::transpose(Check("fl_transpose_batched_strided"), m, n, a, lda, stride_a, b, ldb, stride_b, batch, options);
+  });
 }

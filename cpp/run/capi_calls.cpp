@@ -50,7 +50,7 @@ SgemmArgs checked_sgemm(const Check& check, int trans_a, int trans_b, int64_t m,
   check.matrix("a", a, trans_a ? k : m, trans_a ? m : k, lda, batch, stride_a);
   check.matrix("b", b, trans_b ? n : k, trans_b ? k : n, ldb, batch, stride_b);
   check.matrix("c", c, m, n, ldc, batch, stride_c);
-  check.separate_results(m, n, ldc, batch, stride_c);
+  check.separate_results("c", m, n, ldc, batch, stride_c);
   return {.m = m,
           .n = n,
           .k = k,
@@ -64,21 +64,44 @@ SgemmArgs checked_sgemm(const Check& check, int trans_a, int trans_b, int64_t m,
 }
 
 SgemvArgs checked_sgemv(const Check& check, int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,
-                        const float* x, int64_t incx, float beta, float* y, int64_t incy) {
+                        int64_t stride_a, const float* x, int64_t incx, int64_t stride_x, float beta, float* y,
+                        int64_t incy, int64_t stride_y, int64_t batch) {
   check.flag("trans", trans);
   check.size("m", m);
   check.size("n", n);
+  check.size("batch", batch);
   const int64_t size_x = trans ? m : n, size_y = trans ? n : m;
-  check.matrix("a", a, m, n, lda);
-  check.vector("x", x, size_x, incx);
-  check.vector("y", y, size_y, incy);
+  check.matrix("a", a, m, n, lda, batch, stride_a);
+  check.vector("x", x, size_x, incx, batch, stride_x);
+  check.vector("y", y, size_y, incy, batch, stride_y);
+  check.separate_vectors("y", size_y, incy, batch, stride_y);
   return {.m = size_y,
           .n = size_x,
+          .batch = batch,
           .alpha = alpha,
           .beta = beta,
-          .a = operand(a, lda, trans),
-          .x = {first_element(x, size_x, incx), incx},
-          .y = {first_element(y, size_y, incy), incy}};
+          .a = operand(a, lda, trans, stride_a),
+          .x = {first_element(x, size_x, incx), incx, stride_x},
+          .y = {first_element(y, size_y, incy), incy, stride_y}};
+}
+
+TransposeArgs checked_transpose(const Check& check, int64_t m, int64_t n, const float* a, int64_t lda, int64_t stride_a,
+                                float* b, int64_t ldb, int64_t stride_b, int64_t batch) {
+  check.size("m", m);
+  check.size("n", n);
+  check.size("batch", batch);
+  check.matrix("a", a, m, n, lda, batch, stride_a);
+  check.matrix("b", b, n, m, ldb, batch, stride_b);
+  check.separate_results("b", n, m, ldb, batch, stride_b);
+  const bool empty = m == 0 || n == 0 || batch == 0;
+  const bool in_place = a && a == b && !empty;
+  if (in_place && (m != n || lda != ldb || (batch > 1 && stride_a != stride_b)))
+    check.refuse(
+        "a and b are the same memory, so the matrix must be square and lda equal ldb, got " + std::to_string(m) +
+        " x " + std::to_string(n) + ", lda " + std::to_string(lda) + ", ldb " + std::to_string(ldb) +
+        (batch > 1 ? ", and stride_a " + std::to_string(stride_a) + " equal stride_b, got " + std::to_string(stride_b)
+                   : ""));
+  return {.m = m, .n = n, .batch = batch, .a = {a, lda, 1, stride_a}, .b = {b, ldb, 1, stride_b}, .in_place = in_place};
 }
 
 }  // namespace fl

@@ -72,7 +72,40 @@ fl_kernel_info kernel_info(const Check& check, int index) {
   info.tma = traits.tma;
   info.measured_on = keep(joined(state.measured_on, ","));
   info.addend = traits.addend;
+  info.triangle = traits.triangle;
   return info;
+}
+
+fl_info library_info() {
+  const bool found = cuda::device_count() > 0;
+  return {sizeof(fl_info),
+          instruction_set(),
+          cuda::runtime_version() != 0,
+          cuda::built_architectures(),
+          found ? 0 : cuda::unavailable().code,
+          found ? "" : cuda::unavailable().message.c_str(),
+          keep(missing_code()),
+          cuda::driver_version(),
+          cuda::runtime_version()};
+}
+
+fl_device_info device_info(int device) {
+  cuda::require_device(device);
+  const cuda::DeviceInfo& found = cuda::device_info(device);
+  const DeviceSpec& spec = found.spec;
+  return {sizeof(fl_device_info),
+          spec.name,
+          spec.compute_capability,
+          found.compute_capability,
+          (found.pretended.empty() ? found.ignored : found.pretended).c_str(),
+          spec.multiprocessors,
+          spec.clock_khz,
+          int64_t(found.memory),
+          int64_t(spec.l2_bytes),
+          int64_t(spec.shared_per_block),
+          spec.bytes_per_us,
+          spec.peak_gflops(),
+          chip_name(nearest_measured(spec).chip)};
 }
 
 }  // namespace
@@ -95,6 +128,18 @@ fl_status fl_kernel_at(fl_op op, int index, fl_kernel_info* info) {
     fl_kernel_info found = FL_KERNEL_INFO_INIT;
     fl::with_op(check, op, [&]<class Args>() { found = fl::kernel_info<Args>(check, index); });
     fl::write_struct(check, "info", "FL_KERNEL_INFO_INIT", info, offsetof(fl_kernel_info, passed_over), found);
+  });
+}
+
+fl_status fl_get_info(fl_info* info) {
+  return guarded(
+      [&] { fl::write_struct(Check("fl_get_info"), "info", "FL_INFO_INIT", info, sizeof *info, fl::library_info()); });
+}
+
+fl_status fl_get_device_info(int device, fl_device_info* info) {
+  return guarded([&] {
+    fl::write_struct(Check("fl_get_device_info"), "info", "FL_DEVICE_INFO_INIT", info, sizeof *info,
+                     fl::device_info(device));
   });
 }
 

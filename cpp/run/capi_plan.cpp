@@ -138,6 +138,15 @@ void require(const Check& check, const fl_plan* plan) {
   if (!plan) check.refuse("plan is NULL");
 }
 
+void plan_sgemv(const Check& check, fl_plan** plan, int trans, int64_t m, int64_t n, float alpha, const float* a,
+                int64_t lda, int64_t stride_a, const float* x, int64_t incx, int64_t stride_x, float beta, float* y,
+                int64_t incy, int64_t stride_y, int64_t batch, const fl_options* options) {
+  clear(check, plan);
+  const SgemvArgs args =
+      checked_sgemv(check, trans, m, n, alpha, a, lda, stride_a, x, incx, stride_x, beta, y, incy, stride_y, batch);
+  *plan = new PlanOf<SgemvArgs>(args, parse(check, options).call);
+}
+
 }  // namespace
 }  // namespace fl
 
@@ -163,10 +172,18 @@ fl_status fl_plan_sgemm(fl_plan** plan, int trans_a, int trans_b, int64_t m, int
 fl_status fl_plan_sgemv(fl_plan** plan, int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,
                         const float* x, int64_t incx, float beta, float* y, int64_t incy, const fl_options* options) {
   return guarded([&] {
-    const Check check("fl_plan_sgemv");
-    fl::clear(check, plan);
-    const fl::SgemvArgs args = fl::checked_sgemv(check, trans, m, n, alpha, a, lda, x, incx, beta, y, incy);
-    *plan = new fl::PlanOf<fl::SgemvArgs>(args, fl::parse(check, options).call);
+    fl::plan_sgemv(Check("fl_plan_sgemv"), plan, trans, m, n, alpha, a, lda, 0, x, incx, 0, beta, y, incy, 0, 1,
+                   options);
+  });
+}
+
+fl_status fl_plan_sgemv_batched_strided(fl_plan** plan, int trans, int64_t m, int64_t n, float alpha, const float* a,
+                                        int64_t lda, int64_t stride_a, const float* x, int64_t incx, int64_t stride_x,
+                                        float beta, float* y, int64_t incy, int64_t stride_y, int64_t batch,
+                                        const fl_options* options) {
+  return guarded([&] {
+    fl::plan_sgemv(Check("fl_plan_sgemv_batched_strided"), plan, trans, m, n, alpha, a, lda, stride_a, x, incx,
+                   stride_x, beta, y, incy, stride_y, batch, options);
   });
 }
 

@@ -1,4 +1,4 @@
-/* The C interface: products, a transpose, a plan, the log, the kernel table, and an error. */
+/* The C interface: products, transposes, a plan, why a kernel is chosen, the log, the kernel table, and an error. */
 #include <fastlinalg/fastlinalg.h>
 #include <stdio.h>
 
@@ -42,6 +42,19 @@ static int list_kernels(void) {
   return 0;
 }
 
+/* Four matrices at once, and which kernel does it. */
+static int transpose_a_batch(void) {
+  float a[4 * 6], b[4 * 6];
+  fl_explanation why = FL_EXPLANATION_INIT;
+  int i;
+  for (i = 0; i < 4 * 6; ++i) a[i] = (float)i;
+  if (fl_transpose_batched_strided(2, 3, a, 3, 6, b, 2, 6, 4, NULL)) return failed("transpose of a batch");
+  if (b[6] != 6 || b[7] != 9 || b[22] != 20 || b[23] != 23) return failed("transpose of a batch: wrong result");
+  if (fl_explain_transpose(&why, 2, 3, a, 3, 6, b, 2, 6, 4, NULL)) return failed("explain");
+  printf("%s\n", why.text);
+  return 0;
+}
+
 int main(void) {
   const float a[2 * 3] = {1, 2, 3, 4, 5, 6}; /* 2 x 3 */
   float c[2 * 2], y[2], b[3 * 2];
@@ -60,7 +73,7 @@ int main(void) {
   if (fl_transpose(2, 3, a, 3, b, 2, NULL)) return failed("transpose");
   if (b[0] != 1 || b[1] != 4 || b[4] != 3 || b[5] != 6) return failed("transpose: wrong result");
 
-  if (execute_a_plan() || list_kernels()) return 1;
+  if (execute_a_plan() || transpose_a_batch() || list_kernels()) return 1;
   if (lines < 3) return failed("the log said too little");
   fl_set_log(NULL, NULL);
 

@@ -61,6 +61,20 @@ void time_products() {
   std::cout << n << " cubed by " << plan.kernel() << ": " << 2e-9 * double(n * n * n) / best << " GFLOP/s\n";
 }
 
+// What the batched calls give is what the single ones do, and an answer says which kernel that is.
+int transpose_batch() {
+  const std::int64_t m = 37, n = 53, batch = 5;
+  const std::vector<float> a = some_values(batch * m * n, 0.7f);
+  std::vector<float> together(a.size()), one_by_one(a.size());
+  fastlinalg::transpose_batched_strided(m, n, a.data(), n, m * n, together.data(), m, m * n, batch);
+  for (std::int64_t i = 0; i < batch; ++i)
+    fastlinalg::transpose(m, n, a.data() + i * m * n, n, one_by_one.data() + i * m * n, m);
+  const auto why = fastlinalg::explanation::of_sgemm(false, false, 1000, 2000, 500);
+  std::cout << why.text << '\n';
+  const bool known = fastlinalg::info().isa && !why.kernel.empty() && why.estimated_us > 0;
+  return known && together == one_by_one && one_by_one[1] == a[n] ? 0 : 1;
+}
+
 int refuse() {
   float value = 1;
   try {
@@ -80,7 +94,7 @@ int main() try {
   for (const fastlinalg::kernel& kernel : fastlinalg::kernels(FL_SGEMM))
     if (kernel.available) std::cout << "  sgemm " << kernel.name << ": " << kernel.blurb << '\n';
   time_products();
-  return multiply() | refuse();
+  return multiply() | transpose_batch() | refuse();
 } catch (const std::exception& error) {
   std::cerr << error.what() << '\n';
   return 1;

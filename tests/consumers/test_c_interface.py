@@ -75,6 +75,51 @@ class KernelInfo(FirstKernelInfo):
         ("tma", ctypes.c_int),
         ("measured_on", ctypes.c_char_p),
         ("addend", ctypes.c_int),
+        ("triangle", ctypes.c_int),
+    )
+
+
+class Explanation(Struct):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("kernel", ctypes.c_char_p),
+        ("device", ctypes.c_char_p),
+        ("estimated_us", ctypes.c_double),
+        ("steps", ctypes.c_int64),
+        ("triangle", ctypes.c_int),
+        ("text", ctypes.c_char_p),
+    )
+
+
+class Info(Struct):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("isa", ctypes.c_char_p),
+        ("cuda_built", ctypes.c_int),
+        ("architectures", ctypes.c_char_p),
+        ("cuda_error", ctypes.c_int),
+        ("cuda_message", ctypes.c_char_p),
+        ("missing_code", ctypes.c_char_p),
+        ("driver", ctypes.c_int),
+        ("runtime", ctypes.c_int),
+    )
+
+
+class DeviceInfo(Struct):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("name", ctypes.c_char_p),
+        ("compute_capability", ctypes.c_int),
+        ("hardware_capability", ctypes.c_int),
+        ("pretended", ctypes.c_char_p),
+        ("sm_count", ctypes.c_int),
+        ("clock_khz", ctypes.c_int),
+        ("memory", ctypes.c_int64),
+        ("l2_cache", ctypes.c_int64),
+        ("shared_per_block", ctypes.c_int64),
+        ("memory_bytes_per_us", ctypes.c_double),
+        ("peak_gflops", ctypes.c_double),
+        ("costs_from", ctypes.c_char_p),
     )
 
 
@@ -107,6 +152,12 @@ def library():
     lib.fl_sgemm_batched_strided.argtypes = types("ii lll f pll pll f pll l p")
     lib.fl_sgemv.argtypes = types("i ll f pl pl f pl p")
     lib.fl_transpose.argtypes = types("ll pl pl p")
+    lib.fl_sgemv_batched_strided.argtypes = types("i ll f pll pll f pll l p")
+    lib.fl_transpose_batched_strided.argtypes = types("ll pll pll l p")
+    lib.fl_plan_sgemv_batched_strided.argtypes = types("p i ll f pll pll f pll l p")
+    lib.fl_explain_sgemm.argtypes = types("p ii lll f pll pll f pll l p")
+    lib.fl_explain_sgemv.argtypes = types("p i ll f pll pll f pll l p")
+    lib.fl_explain_transpose.argtypes = types("p ll pll pll l p")
     lib.fl_load_tuning.argtypes = (ctypes.c_char_p,)
     lib.fl_plan_sgemm.argtypes = types("p ii lll f pll pll f pll l i p")
     lib.fl_plan_sgemv.argtypes = types("p i ll f pl pl f pl p")
@@ -206,6 +257,153 @@ def test_c_interface_transposes_in_place(library):
         assert b"a and b are the same memory, so the matrix must be square" in library.fl_last_error()
 
 
+def test_c_interface_transposes_in_place_in_batches(library):
+    """Two squares of 2 in rows of 3, 7 elements apart; what is between them stays."""
+    matrices = (ctypes.c_float * 14)(*range(14))
+    call = (matrices, 3, 7, matrices, 3, 7, 2, None)
+    assert library.fl_transpose_batched_strided(2, 2, *call) == 0
+    assert list(matrices) == [0, 3, 2, 1, 4, 5, 6, 7, 10, 9, 8, 11, 12, 13]
+    assert library.fl_transpose_batched_strided(2, 2, matrices, 3, 7, matrices, 3, 8, 2, None) == FL_INVALID_VALUE
+    assert b"stride_a 7 equal stride_b, got 8" in library.fl_last_error()
+
+
+def test_c_interface_transposes_batches(library, memory):
+    """Three matrices of 2 x 3, 8 elements apart, and one three times."""
+    results = (ctypes.c_float * 24)()
+    for stride in (8, 0):
+        assert library.fl_transpose_batched_strided(2, 3, memory, 3, stride, results, 2, 8, 3, None) == 0
+        for i in range(3):
+            first = i * stride
+            wanted = [first + offset for offset in (0, 3, 1, 4, 2, 5)]
+            assert list(results[8 * i : 8 * i + 6]) == wanted
+    for stride, batch in ((5, 3), (-8, 3), (8, -1)):
+        call = (2, 3, memory, 3, 8, results, 2, stride, batch, None)
+        assert library.fl_transpose_batched_strided(*call) == FL_INVALID_VALUE
+    assert library.fl_transpose_batched_strided(2, 3, memory, 3, 8, results, 2, 5, 3, None) == FL_INVALID_VALUE
+    assert b"fl_transpose_batched_strided: the 3 results of 3 x 2 would overlap with stride_b 5 and ldb 2" in (
+        library.fl_last_error()
+    )
+    assert library.fl_transpose_batched_strided(2, 3, None, 3, 8, None, 2, 8, 0, None) == 0
+
+
+def test_c_interface_multiplies_batches_by_vectors(library, memory):
+    """Two matrices of 2 x 3 times one vector, walked backwards; the results interleaved, as well as in turn."""
+    x = (ctypes.c_float * 3)(1, 10, 100)
+    products = [[sum(memory[8 * i + 3 * row + k] * x[2 - k] for k in range(3)) for row in range(2)] for i in range(2)]
+    for incy, stride, order in ((1, 2, (0, 1, 2, 3)), (2, 1, (0, 2, 1, 3)), (-1, 2, (1, 0, 3, 2))):
+        y = (ctypes.c_float * 4)()
+        call = (0, 2, 3, 1, memory, 3, 8, x, -1, 0, 0, y, incy, stride, 2, None)
+        assert library.fl_sgemv_batched_strided(*call) == 0
+        assert [y[i] for i in order] == products[0] + products[1]
+        made, again = ctypes.c_void_p(), list(y)
+        assert library.fl_plan_sgemv_batched_strided(ctypes.byref(made), *call) == 0
+        ctypes.memset(y, 0, 16)
+        assert library.fl_plan_execute(made, None) == 0 and list(y) == again
+        library.fl_plan_free(made)
+    refused = (0, 2, 3, 1, memory, 3, 8, x, -1, 0, 0, y, 1, 1, 2, None)
+    assert library.fl_sgemv_batched_strided(*refused) == FL_INVALID_VALUE
+    assert b"would overlap with stride_y 1 and incy 1" in library.fl_last_error()
+
+
+# ---------------------------------------------------------------- why
+def test_explanations_are_those_of_python(library):
+    sizes = (301, 203, 405)
+    m, n, k = sizes
+    answer, on_cpu = Explanation(), options(device=b"cpu")
+    assert (
+        library.fl_explain_sgemm(
+            ctypes.byref(answer), 0, 0, m, n, k, 1, None, k, 0, None, n, 0, 0, None, n, 0, 1, on_cpu
+        )
+        == 0
+    )
+    of_python = [(answer_of(answer), fl.explain((m, k), (k, n), device="cpu"))]
+    assert (
+        library.fl_explain_sgemv(ctypes.byref(answer), 1, m, n, 1, None, n, m * n, None, 1, m, 0, None, 1, n, 3, None)
+        == 0
+    )
+    of_python.append((answer_of(answer), fl.explain((3, m, n), (3, m, 1), trans_a=True)))
+    assert library.fl_explain_transpose(ctypes.byref(answer), m, n, None, n, m * n, None, m, m * n, 7, None) == 0
+    of_python.append((answer_of(answer), fl.explain((7, m, n))))
+    for i, (ours, theirs) in enumerate(of_python):
+        if i != 1:  # a product of matrices in Python
+            assert ours == (theirs.kernel, theirs.device, theirs.estimated_us, theirs.text)
+        assert ours[0] in {row.name for row in fl.kernels(("sgemm", "sgemv", "transpose")[i])}
+        assert ours[0] in ours[3]
+
+
+def answer_of(answer):
+    return answer.kernel.decode(), answer.device.decode(), answer.estimated_us, answer.text.decode()
+
+
+def test_an_explanation_goes_by_what_is_given(library, memory):
+    answer, a = Explanation(), (ctypes.c_float * (300 * 200))()
+
+    def explained(a, b, **fields):
+        call = (
+            ctypes.byref(answer),
+            0,
+            1,
+            300,
+            300,
+            200,
+            1,
+            a,
+            200,
+            0,
+            b,
+            200,
+            0,
+            0,
+            None,
+            300,
+            0,
+            1,
+            options(**fields),
+        )
+        return library.fl_explain_sgemm(*call)
+
+    assert explained(a, a, device=b"cpu") == 0 and answer.triangle == 1 and "symmetric" in answer.text.decode()
+    assert explained(None, None, device=b"cpu") == 0 and answer.triangle == 0
+    assert "because device='cpu' says so" in answer.text.decode()
+    assert explained(a, a, kernel=b"reference") == 0 and answer.kernel == b"reference" and answer.triangle == 0
+    assert "as asked for" in answer.text.decode()
+    assert explained(a, 4098) == FL_INVALID_VALUE and b"b is not aligned" in library.fl_last_error()
+    assert explained(a, a, kernel=b"nonsense") == FL_INVALID_VALUE
+    nothing = (ctypes.byref(answer), 0, 3, None, 3, 0, None, 1, 0, 1, None)
+    assert library.fl_explain_transpose(*nothing) == 0
+    assert answer.kernel == b"" and answer.device == b"" and b"nothing to compute" in answer.text
+    assert library.fl_explain_transpose(None, *nothing[1:]) == FL_INVALID_VALUE
+
+
+# ---------------------------------------------------------------- what there is
+def test_what_was_found_is_what_python_says(library):
+    info, of_python = Info(), fl.info()
+    assert library.fl_get_info(ctypes.byref(info)) == 0
+    cpu, cuda = of_python["cpu"], of_python["cuda"]
+    assert info.isa.decode() == cpu["isa"] and bool(info.cuda_built) == of_python["cuda_built"]
+    assert info.architectures.decode() == of_python["architectures"]
+    assert (info.cuda_error, info.driver, info.runtime) == (cuda["code"], cuda["driver"], cuda["runtime"])
+    assert (info.cuda_message.decode(), info.missing_code.decode()) == (cuda["message"], cuda["missing_code"])
+    assert (info.cuda_error == 0) == fl.cuda.is_available()
+
+
+def test_devices_are_those_of_python(library):
+    found = fl.devices()
+    for ordinal, device in enumerate(found):
+        info = DeviceInfo()
+        assert library.fl_get_device_info(ordinal, ctypes.byref(info)) == 0
+        for name in ("name", "pretended", "costs_from"):
+            assert getattr(info, name).decode() == device[name]
+        for name in ("compute_capability", "hardware_capability"):
+            capability = getattr(info, name)
+            assert f"{capability // 10}.{capability % 10}" == device[name]
+        for name in ("sm_count", "clock_khz", "memory", "l2_cache", "shared_per_block", "memory_bytes_per_us"):
+            assert getattr(info, name) == device[name]
+        assert info.peak_gflops == device["peak_gflops"]
+    for ordinal in (len(found), -1):
+        assert library.fl_get_device_info(ordinal, ctypes.byref(DeviceInfo())) == FL_CUDA_ERROR
+
+
 def test_c_interface_loads_a_table(library, tmp_path):
     path = tmp_path / "table.json"
     assert library.fl_load_tuning(str(path).encode()) == 0, "no file is no table"
@@ -251,7 +449,7 @@ def test_options_of_a_later_version(library, memory):
 
 def test_kernel_information_of_other_versions(library):
     room = (ctypes.c_char * 256)(*b"x" * 256)
-    for size, written in ((56, 56), (ctypes.sizeof(KernelInfo), ctypes.sizeof(KernelInfo)), (200, 200)):
+    for size, written in ((56, 56), (ctypes.sizeof(KernelInfo), ctypes.sizeof(KernelInfo)), (232, 232)):
         ctypes.memset(room, 0x78, 256)
         ctypes.memmove(room, ctypes.byref(ctypes.c_size_t(size)), 8)
         assert library.fl_kernel_at(0, 0, room) == 0
@@ -270,7 +468,7 @@ def test_traits_are_those_of_python(library, number, op):
         for name in ("name", "device", "needs", "reason", "blurb", "passed_over"):
             assert getattr(info, name).decode() == getattr(row, name)
         assert bool(info.available) == row.available
-        for name in ("strict", "ladder", "split_k", "cluster_k", "stream_k", "tma", "addend"):
+        for name in ("strict", "ladder", "split_k", "cluster_k", "stream_k", "tma", "addend", "triangle"):
             assert getattr(info, name) == getattr(row.traits, name), (row.name, name)
         assert (f"{info.tile_rows}x{info.tile_cols}" if info.tile_rows else "") == row.traits.tile
         assert info.terms.decode() == row.traits.terms

@@ -81,9 +81,21 @@ FL_API fl_status fl_sgemm_batched_strided(int trans_a, int trans_b, int64_t m, i
 FL_API fl_status fl_sgemv(int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda, const float* x,
                           int64_t incx, float beta, float* y, int64_t incy, const fl_options* options);
 
+/* The same for `batch` problems, with strides as those of fl_sgemm_batched_strided(): 0 uses one A or x for all. */
+FL_API fl_status fl_sgemv_batched_strided(int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,
+                                          int64_t stride_a, const float* x, int64_t incx, int64_t stride_x, float beta,
+                                          float* y, int64_t incy, int64_t stride_y, int64_t batch,
+                                          const fl_options* options);
+
 /* B[n,m] = transpose of A[m,n]. B must not overlap A, or be A: b == a and ldb == lda transpose a square in place. */
 FL_API fl_status fl_transpose(int64_t m, int64_t n, const float* a, int64_t lda, float* b, int64_t ldb,
                               const fl_options* options);
+
+/* The same for `batch` matrices that start stride_a and stride_b elements apart. In place if b == a and the leading
+ * dimensions and the strides are equal. */
+FL_API fl_status fl_transpose_batched_strided(int64_t m, int64_t n, const float* a, int64_t lda, int64_t stride_a,
+                                              float* b, int64_t ldb, int64_t stride_b, int64_t batch,
+                                              const fl_options* options);
 
 /* ---- plans: a call that is decided once and executed many times. The kernel, its workspace and, on a GPU, a CUDA
  * graph of the call are kept; results are those of the call itself. Threads may share a plan: they take turns. */
@@ -100,6 +112,10 @@ FL_API fl_status fl_plan_sgemm(fl_plan** plan, int trans_a, int trans_b, int64_t
 FL_API fl_status fl_plan_sgemv(fl_plan** plan, int trans, int64_t m, int64_t n, float alpha, const float* a,
                                int64_t lda, const float* x, int64_t incx, float beta, float* y, int64_t incy,
                                const fl_options* options);
+FL_API fl_status fl_plan_sgemv_batched_strided(fl_plan** plan, int trans, int64_t m, int64_t n, float alpha,
+                                               const float* a, int64_t lda, int64_t stride_a, const float* x,
+                                               int64_t incx, int64_t stride_x, float beta, float* y, int64_t incy,
+                                               int64_t stride_y, int64_t batch, const fl_options* options);
 /* Computes, on `stream` or, if that is NULL, where fl_options said. It returns when the call itself would. */
 FL_API fl_status fl_plan_execute(fl_plan* plan, void* stream);
 /* Other addresses for the operands, a, b and c or a, x and y; NULL leaves one as it is. A constant operand that is
@@ -116,6 +132,30 @@ typedef struct fl_plan_info {
 FL_API fl_status fl_plan_get_info(fl_plan* plan, fl_plan_info* info);
 /* NULL is allowed. Not while another thread uses the plan. */
 FL_API void fl_plan_free(fl_plan* plan);
+
+/* ---- why: which kernel such a call takes, where, in about what time, and what else was considered. Nothing is
+ * computed or read. Operands may be NULL, for any aligned memory that no two of them share. */
+typedef struct fl_explanation {
+  size_t struct_size; /* sizeof(fl_explanation) */
+  const char* kernel; /* its name; "" where nothing would be computed. It lives as long as the library */
+  const char* device; /* "cpu", "cuda:0", "cuda:0,cuda:2"; "" likewise. Valid until this thread asks again, as `text` */
+  double estimated_us; /* microseconds it is expected to take, copies of operands in host memory included */
+  int64_t steps;    /* of operands in host memory on a GPU: in so many parts, and `kernel` is of the largest; else 0 */
+  int triangle;     /* 1: the product is symmetric, and one triangle of it is computed and mirrored */
+  const char* text; /* all of it in sentences, lines of UTF-8 */
+} fl_explanation;
+#define FL_EXPLANATION_INIT {sizeof(fl_explanation), NULL, NULL, 0, 0, 0, NULL}
+FL_API fl_status fl_explain_sgemm(fl_explanation* explanation, int trans_a, int trans_b, int64_t m, int64_t n,
+                                  int64_t k, float alpha, const float* a, int64_t lda, int64_t stride_a, const float* b,
+                                  int64_t ldb, int64_t stride_b, float beta, const float* c, int64_t ldc,
+                                  int64_t stride_c, int64_t batch, const fl_options* options);
+FL_API fl_status fl_explain_sgemv(fl_explanation* explanation, int trans, int64_t m, int64_t n, float alpha,
+                                  const float* a, int64_t lda, int64_t stride_a, const float* x, int64_t incx,
+                                  int64_t stride_x, float beta, const float* y, int64_t incy, int64_t stride_y,
+                                  int64_t batch, const fl_options* options);
+FL_API fl_status fl_explain_transpose(fl_explanation* explanation, int64_t m, int64_t n, const float* a, int64_t lda,
+                                      int64_t stride_a, const float* b, int64_t ldb, int64_t stride_b, int64_t batch,
+                                      const fl_options* options);
 
 /* ---- what there is */
 typedef enum fl_op { FL_SGEMM = 0, FL_SGEMV = 1, FL_TRANSPOSE = 2 } fl_op;
@@ -138,9 +178,10 @@ typedef struct fl_kernel_info {
   int tma;                          /* 1: the tensor memory accelerator moves operands or results where it can */
   const char* measured_on;          /* the chips its cost was fitted to, "h200" or "zen4,zen5"; "" if there is none */
   int addend;                       /* 1: it reads what beta multiplies where it lies, 0: that is copied to C first */
+  int triangle;                     /* 1: of a symmetric product, A A^T, it computes one triangle and mirrors it */
 } fl_kernel_info;
 #define FL_KERNEL_INFO_INIT \
-  {sizeof(fl_kernel_info), NULL, NULL, NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0, 0, 0, NULL, 0}
+  {sizeof(fl_kernel_info), NULL, NULL, NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0, 0, 0, NULL, 0, 0}
 
 /* The number of kernels of one operation; -1 if there is no such operation. */
 FL_API int fl_kernel_count(fl_op op);
@@ -164,6 +205,40 @@ FL_API int fl_cuda_device_count(void);      /* 0 is a normal state; creates no C
 FL_API int fl_get_num_threads(void);        /* the most CPU threads a call uses */
 FL_API fl_status fl_set_num_threads(int n); /* n >= 1, for the whole process */
 FL_API int fl_max_threads(void);            /* what affinity and cgroup allow */
+
+/* What was built and what was found. All strings live as long as the library. */
+typedef struct fl_info {
+  size_t struct_size;        /* sizeof(fl_info) */
+  const char* isa;           /* the instruction set that CPU kernels use: "baseline", "avx2_fma", "avx512f", "neon" */
+  int cuda_built;            /* 1: the library has GPU kernels */
+  const char* architectures; /* the GPUs that it has code for, as CMake names them */
+  int cuda_error;            /* why there is no device: a cudaError_t, 0 if there is one */
+  const char* cuda_message;  /* in words, "" if there is one */
+  const char* missing_code;  /* why a device lacks kernels that its hardware could run; "" if it has them all */
+  int driver, runtime;       /* CUDA versions, 13000 is 13.0; 0: none */
+} fl_info;
+#define FL_INFO_INIT {sizeof(fl_info), NULL, 0, NULL, 0, NULL, NULL, 0, 0}
+FL_API fl_status fl_get_info(fl_info* info);
+
+/* A CUDA device. All strings live as long as the library. */
+typedef struct fl_device_info {
+  size_t struct_size;      /* sizeof(fl_device_info) */
+  const char* name;        /* as its driver says it */
+  int compute_capability;  /* 90 is 9.0; what calls go by, which FASTLINALG_COMPUTE_CAPABILITY may lower */
+  int hardware_capability; /* what it is */
+  const char* pretended;   /* that the variable is set, or why it is ignored; "" */
+  int sm_count;
+  int clock_khz;  /* the highest */
+  int64_t memory; /* bytes, as those below */
+  int64_t l2_cache;
+  int64_t shared_per_block;
+  double memory_bytes_per_us;
+  double peak_gflops;     /* of the float32 FMA pipes at the highest clock */
+  const char* costs_from; /* the measured chip whose costs are used, carried over if it is another */
+} fl_device_info;
+#define FL_DEVICE_INFO_INIT {sizeof(fl_device_info), NULL, 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0, NULL}
+/* 0 <= device < fl_cuda_device_count() */
+FL_API fl_status fl_get_device_info(int device, fl_device_info* info);
 
 /* ---- memory. `device` is the ordinal of a CUDA device. */
 typedef struct fl_memory_info {

@@ -59,7 +59,7 @@ struct traits {
   std::string terms;
   bool split_k, cluster_k, stream_k, tma;
   std::string measured_on;
-  bool addend;
+  bool addend, triangle;
 };
 
 struct kernel {
@@ -117,11 +117,73 @@ inline void sgemv(bool trans, std::int64_t m, std::int64_t n, float alpha, const
   detail::check(fl_sgemv(trans, m, n, alpha, a, lda, x, incx, beta, y, incy, &c_options));
 }
 
+inline void sgemv_batched_strided(bool trans, std::int64_t m, std::int64_t n, float alpha, const float* a,
+                                  std::int64_t lda, std::int64_t stride_a, const float* x, std::int64_t incx,
+                                  std::int64_t stride_x, float beta, float* y, std::int64_t incy, std::int64_t stride_y,
+                                  std::int64_t batch, const options& opts = {}) {
+  const fl_options c_options = detail::to_c(opts);
+  detail::check(fl_sgemv_batched_strided(trans, m, n, alpha, a, lda, stride_a, x, incx, stride_x, beta, y, incy,
+                                         stride_y, batch, &c_options));
+}
+
 inline void transpose(std::int64_t m, std::int64_t n, const float* a, std::int64_t lda, float* b, std::int64_t ldb,
                       const options& opts = {}) {
   const fl_options c_options = detail::to_c(opts);
   detail::check(fl_transpose(m, n, a, lda, b, ldb, &c_options));
 }
+
+inline void transpose_batched_strided(std::int64_t m, std::int64_t n, const float* a, std::int64_t lda,
+                                      std::int64_t stride_a, float* b, std::int64_t ldb, std::int64_t stride_b,
+                                      std::int64_t batch, const options& opts = {}) {
+  const fl_options c_options = detail::to_c(opts);
+  detail::check(fl_transpose_batched_strided(m, n, a, lda, stride_a, b, ldb, stride_b, batch, &c_options));
+}
+
+// Which kernel a call takes and why. Nothing is computed or read.
+struct explanation {
+  std::string kernel, device;  // empty where nothing would be computed
+  double estimated_us;
+  std::int64_t steps;
+  bool triangle;
+  std::string text;
+
+  static explanation of_sgemm(bool trans_a, bool trans_b, std::int64_t m, std::int64_t n, std::int64_t k,
+                              const options& opts = {}, std::int64_t batch = 1) {
+    fl_explanation found = FL_EXPLANATION_INIT;
+    const fl_options c_options = detail::to_c(opts);
+    const std::int64_t lda = trans_a ? m : k, ldb = trans_b ? k : n;
+    detail::check(fl_explain_sgemm(&found, trans_a, trans_b, m, n, k, 1.0f, nullptr, row(lda), m * k, nullptr, row(ldb),
+                                   k * n, 0.0f, nullptr, row(n), m * n, batch, &c_options));
+    return explanation(found);
+  }
+  static explanation of_sgemv(bool trans, std::int64_t m, std::int64_t n, const options& opts = {},
+                              std::int64_t batch = 1) {
+    fl_explanation found = FL_EXPLANATION_INIT;
+    const fl_options c_options = detail::to_c(opts);
+    const std::int64_t size_x = trans ? m : n, size_y = trans ? n : m;
+    detail::check(fl_explain_sgemv(&found, trans, m, n, 1.0f, nullptr, row(n), m * n, nullptr, 1, size_x, 0.0f, nullptr,
+                                   1, size_y, batch, &c_options));
+    return explanation(found);
+  }
+  static explanation of_transpose(std::int64_t m, std::int64_t n, const options& opts = {}, std::int64_t batch = 1) {
+    fl_explanation found = FL_EXPLANATION_INIT;
+    const fl_options c_options = detail::to_c(opts);
+    detail::check(
+        fl_explain_transpose(&found, m, n, nullptr, row(n), m * n, nullptr, row(m), m * n, batch, &c_options));
+    return explanation(found);
+  }
+  // Of a call with these strides and addresses there is fl_explain_sgemm() itself.
+  explicit explanation(const fl_explanation& from)
+      : kernel(from.kernel),
+        device(from.device),
+        estimated_us(from.estimated_us),
+        steps(from.steps),
+        triangle(from.triangle != 0),
+        text(from.text) {}
+
+ private:
+  static std::int64_t row(std::int64_t length) { return length > 0 ? length : 1; }
+};
 
 // A call that is decided once and executed many times; threads that share one take turns. Operands are those that it
 // was made for, or that reset_operands() has named since.
@@ -150,6 +212,16 @@ class plan {
     const fl_options c_options = detail::to_c(opts);
     fl_plan* made = nullptr;
     detail::check(fl_plan_sgemv(&made, trans, m, n, alpha, a, lda, x, incx, beta, y, incy, &c_options));
+    return plan(made);
+  }
+  static plan sgemv_batched_strided(bool trans, std::int64_t m, std::int64_t n, float alpha, const float* a,
+                                    std::int64_t lda, std::int64_t stride_a, const float* x, std::int64_t incx,
+                                    std::int64_t stride_x, float beta, float* y, std::int64_t incy,
+                                    std::int64_t stride_y, std::int64_t batch, const options& opts = {}) {
+    const fl_options c_options = detail::to_c(opts);
+    fl_plan* made = nullptr;
+    detail::check(fl_plan_sgemv_batched_strided(&made, trans, m, n, alpha, a, lda, stride_a, x, incx, stride_x, beta, y,
+                                                incy, stride_y, batch, &c_options));
     return plan(made);
   }
 
@@ -216,6 +288,19 @@ inline fl_memory_info memory_info(int device = 0) {
 inline void set_memory_limit(std::size_t bytes, int device = 0) { detail::check(fl_set_memory_limit(device, bytes)); }
 inline void trim(int device = 0) { detail::check(fl_trim(device)); }
 
+inline fl_info info() {
+  fl_info found = FL_INFO_INIT;
+  detail::check(fl_get_info(&found));
+  return found;
+}
+
+// The CUDA devices. None is a normal state, whose reason is info().cuda_message.
+inline std::vector<fl_device_info> devices() {
+  std::vector<fl_device_info> found(std::size_t(fl_cuda_device_count()), FL_DEVICE_INFO_INIT);
+  for (std::size_t i = 0; i < found.size(); ++i) detail::check(fl_get_device_info(int(i), &found[i]));
+  return found;
+}
+
 // Every kernel of one operation, also those that cannot run here.
 inline std::vector<kernel> kernels(fl_op op) {
   std::vector<kernel> rows;
@@ -226,7 +311,7 @@ inline std::vector<kernel> kernels(fl_op op) {
     detail::check(fl_kernel_at(op, i, &info));
     const traits what{info.strict != 0, info.ladder != 0,  info.tile_rows,      info.tile_cols,
                       info.terms,       info.split_k != 0, info.cluster_k != 0, info.stream_k != 0,
-                      info.tma != 0,    info.measured_on,  info.addend != 0};
+                      info.tma != 0,    info.measured_on,  info.addend != 0,    info.triangle != 0};
     rows.push_back(
         {info.name, info.device, info.needs, info.available != 0, info.reason, info.blurb, info.passed_over, what});
   }
