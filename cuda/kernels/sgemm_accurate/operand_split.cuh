@@ -469,9 +469,16 @@ struct LineSplitter {
   }
 };
 
+// Panels of another width than 64 columns are for tiles that no code but that of 9.0a has (persistent_product.cuh).
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+constexpr bool HAS_UNSWIZZLED = true;
+#else
+constexpr bool HAS_UNSWIZZLED = false;
+#endif
+
 // Calls split(type of LineSplitter, operand, flag of its low terms).
 template <class S, class Shape, bool UNSWIZZLED, class Split>
-__device__ __forceinline__ void by_operand(const SplitPlan& plan, unsigned group, Split&& split) {
+__device__ __forceinline__ void by_any_operand(const SplitPlan& plan, unsigned group, Split&& split) {
   const bool is_b = group >= plan.a_groups;
   const SplitOperand& x = is_b ? plan.b : plan.a;
   if (!is_b) {
@@ -482,6 +489,12 @@ __device__ __forceinline__ void by_operand(const SplitPlan& plan, unsigned group
       split(std::type_identity<LineSplitter<S, Shape, true, true, UNSWIZZLED>>{}, plan.b, RANGE_LOW_B);
     else split(std::type_identity<LineSplitter<S, Shape, true, false, UNSWIZZLED>>{}, plan.b, RANGE_LOW_B);
   }
+}
+
+template <class S, class Shape, bool UNSWIZZLED, class Split>
+__device__ __forceinline__ void by_operand(const SplitPlan& plan, unsigned group, Split&& split) {
+  if constexpr (UNSWIZZLED && !HAS_UNSWIZZLED) not_for_this_target();
+  else by_any_operand<S, Shape, UNSWIZZLED>(plan, group, split);
 }
 
 template <class Lines, bool LONG>
