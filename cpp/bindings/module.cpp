@@ -13,6 +13,7 @@
 #include "bindings/calls/products.h"
 #include "bindings/calls/tune.h"
 #include "bindings/operators/tensor_products.h"
+#include "bindings/operators/weights.h"
 #include "core/errors.h"
 
 namespace {
@@ -82,7 +83,7 @@ NB_MODULE(_core, m) {
   m.def("tensor_product", fl::py::tensor_product, arg("a"), arg("b"), arg("c").none(), arg("out").none(), arg("alpha"),
         arg("beta"), arg("precision"));
   m.def("tensor_product_if_faster", fl::py::tensor_product_if_faster, arg("a"), arg("b"), arg("c").none(),
-        arg("out").none(), arg("alpha"), arg("beta"), arg("precision"), arg("anywhere"));
+        arg("out").none(), arg("alpha"), arg("beta"), arg("precision"), arg("anywhere"), arg("weights").none());
   m.def("set_logger", fl::py::set_logger, arg("logger"));
   fl::py::bind_device_array(m);
   fl::py::bind_inspection(m);
@@ -91,4 +92,5 @@ NB_MODULE(_core, m) {
   fl::py::bind_matmul_plan(m);
   fl::py::bind_tuning(m);
   fl::py::bind_costs(m);
+  fl::py::bind_weights(m);
 }

@@ -126,6 +126,20 @@ class CapturedRun {
   std::unique_ptr<State> state_;
 };
 
+// The split of one operand that products of several calls share, on any streams: they wait for each other on the
+// device. The first run makes it. Not in a capture.
+class ConstantSplit {
+ public:
+  ConstantSplit(const PrepackedOperand& prepacked, Side side, int device);  // without memory yet
+  ~ConstantSplit();
+  // As run_on_device_operands().
+  void run(const Kernel<SgemmArgs>& kernel, const SgemmArgs& args, void* stream);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 // ---- streams and memory of device arrays. A stream is a cudaStream_t; 1 and 2 are the runtime's own names for the
 // legacy and the per-thread default stream.
 FL_EXPORT void* own_stream(int device);  // of calls that name none: they run in the order they were made

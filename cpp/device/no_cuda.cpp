@@ -57,6 +57,10 @@ void CapturedRun::run(const Kernel<Args>&, const Args&, void*) {
 }
 void CapturedRun::forget() {}
 void CapturedRun::forget_prepacked() {}
+struct ConstantSplit::State {};
+ConstantSplit::ConstantSplit(const PrepackedOperand&, Side, int) { refuse(); }
+ConstantSplit::~ConstantSplit() = default;
+void ConstantSplit::run(const Kernel<SgemmArgs>&, const SgemmArgs&, void*) {}
 void* own_stream(int) { refuse(); }
 bool capturing(int, void*) { refuse(); }
 bool order_after(int, void*, void*) { refuse(); }

@@ -21,6 +21,7 @@
 #include "dispatch/call_key.h"
 #include "plan/accurate_answer.h"
 #include "plan/accurate_plan.h"
+#include "run/constant_operands.h"
 #include "runtime/host_workspace.h"
 #include "runtime/threading.h"
 #include "transfer/device_shares.h"
@@ -218,6 +219,13 @@ void run_on_cpu(const Kernel<Args>& kernel, const Args& args, std::size_t worksp
   kernel.run(args, Context{.workspace = workspace.data(), .threads = threads});
 }
 
+template <class Args>
+Args with_constant_operand(Args args, const CallOptions& options) {
+  if constexpr (std::is_same_v<Args, SgemmArgs>)
+    if (options.constant_operand) options.constant_operand->replace_by_copy(args);
+  return args;
+}
+
 // The kernels that serve precision="accurate" alone decide on the device who computes. The log says it afterwards.
 template <class Args>
 bool answers_later(const Decision<Args>& decision, const CallOptions& options) {
@@ -239,7 +247,16 @@ void log_answer(const Decision<Args>& decision, const CallOptions& options, cons
 }
 
 template <class Args>
+bool run_on_constant_operand(const Decision<Args>& decision, const CallOptions& options) {
+  if constexpr (std::is_same_v<Args, SgemmArgs>)
+    return options.constant_operand && !decision.packed &&
+           options.constant_operand->run(*decision.kernel, decision.args, decision.device.ordinal, options.stream);
+  return false;
+}
+
+template <class Args>
 void run_on_device(const Decision<Args>& decision, const CallOptions& options) {
+  if (run_on_constant_operand(decision, options)) return;
   cuda::FirstWords left;
   cuda::FirstWords* const wanted = answers_later(decision, options) ? &left : nullptr;
   const int device = decision.device.ordinal;
@@ -276,7 +293,9 @@ void keep_short(const Decision<Args>& decision, const CallOptions& options) {
 
 template <class Args>
 bool run_short(const Args& args, const CallOptions& options) {
-  if (!options.kernel.empty() || options.device_memory || (options.log && options.log_choice)) return false;
+  if (!options.kernel.empty() || options.device_memory || options.constant_operand ||
+      (options.log && options.log_choice))
+    return false;
   Args plain = args;
   if (!normalise(plain)) return false;
   const ShortCall<Args>* const known = short_calls<Args>.find({plain, options.device, alone});
@@ -319,11 +338,27 @@ template <class Args>
 void execute(const Decision<Args>& decision, const CallOptions& options) {
   require_one_device(decision.device, options);
   if (decision.device.kind == Device::cpu)
-    run_on_cpu(*decision.kernel, decision.args, decision.kernel->workspace(decision.args), num_threads());
+    run_on_cpu(*decision.kernel, with_constant_operand(decision.args, options),
+               decision.kernel->workspace(decision.args), num_threads());
   else if (decision.panels)
     cuda::run_on_host_operands(*decision.panels, decision.args, decision.stored, decision.layout,
                                ordinals(decision.device), options.stream, options.log);
   else run_on_device(decision, options);
+}
+
+// What is kept of constant operands only saves time, so it makes room. False if there was nothing, or too little.
+template <class Args>
+static bool execute_without_constant_operands(const Decision<Args>& decision, CallOptions options) {
+  if (decision.device.kind != Device::cuda) return false;
+  const int device = decision.device.ordinal;
+  if (!std::exchange(options.constant_operand, nullptr) && constant_operand_bytes(device) == 0) return false;
+  drop_constant_operands(device);
+  try {
+    execute(decision, options);
+    return true;
+  } catch (const OutOfMemory&) {
+    return false;
+  }
 }
 
 template <class Args>
@@ -335,6 +370,7 @@ void decide_and_run(const Args& args, const CallOptions& options) {
   try {
     execute(decision, options);
   } catch (const OutOfMemory&) {
+    if (execute_without_constant_operands(decision, options)) return;
     if (!do_without_workspace(decision, options)) throw;
     execute(decision, options);
   }

@@ -17,6 +17,8 @@
 
 namespace fl {
 
+class ConstantOperand;  // run/constant_operands.h
+
 struct CallOptions {
   std::string_view kernel = {};  // empty: dispatch chooses
   Device device = {};
@@ -26,7 +28,8 @@ struct CallOptions {
   bool log_choice = true;                                        // false: only what is out of the ordinary
   // Operands in host memory that become float32 on their way to a GPU. A call that stays on the CPU takes none.
   StoredInputs stored = {};
-  std::optional<Side> constant = {};  // of a plan: the operand that has the same values in every execution
+  std::optional<Side> constant = {};            // of a plan: the operand that has the same values in every execution
+  ConstantOperand* constant_operand = nullptr;  // of a product: an operand whose split stays from call to call
 };
 
 // What is settled before anything is computed.

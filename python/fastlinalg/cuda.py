@@ -24,8 +24,9 @@ def memory_info(device: int = 0) -> dict[str, int]:
     -------
     dict
         ``used`` (live buffers of the library), ``reserved`` (held by its pool), ``limit`` (0 for none), ``free`` and
-        ``total`` (of the device), ``pinned`` (staging memory on the host), ``results`` (memory of freed results on the
-        host, kept for later ones; the system may take it back when it runs short).
+        ``total`` (of the device), ``pinned`` (staging memory on the host), ``splits`` (of ``used``: of weights that
+        `fastlinalg.torch.use` keeps), ``results`` (memory of freed results on the host, kept for later ones; the system
+        may take it back when it runs short).
 
     Raises
     ------
@@ -38,8 +39,8 @@ def memory_info(device: int = 0) -> dict[str, int]:
 def trim(device: int = 0) -> None:
     """Give the memory back that the library keeps for later calls: on the device, pinned, and of freed results.
 
-    Operands that live on until their calls are done (``docs/device_arrays.md``) go too, if they are, and the graphs of
-    calls that repeat.
+    Operands that live on until their calls are done (``docs/device_arrays.md``) go too, if they are, the graphs of
+    calls that repeat, and the splits of weights that `fastlinalg.torch.use` keeps.
     """
     _core.cuda_trim(device)
 

@@ -47,7 +47,13 @@ RUNS = {
         (1, 2),
     ),
     "shared splits": ("host/test_host_calls.py", "share and split and not bf16x6 and not mma", (1, 2, 3)),
-    "streams": ("simulated/caller_streams.py simulated/kept_splits.py simulated/repeated_calls.py", "", (1, 2, 3, 4)),
+    "operands that stay": ("device/test_operands_that_stay.py", "not bf16x6 and not mma and not 1500", (1, 2)),
+    "streams": (
+        "simulated/caller_streams.py simulated/kept_splits.py simulated/constant_operands.py "
+        "simulated/repeated_calls.py",
+        "",
+        (1, 2, 3, 4),
+    ),
 }
 
 

@@ -16,6 +16,7 @@
 #include "device/pretended.h"
 #include "dispatch/dispatch.h"
 #include "plan/accumulation_depth.h"
+#include "run/constant_operands.h"
 #include "run/kernel_state.h"
 #include "runtime/result_memory.h"
 #include "runtime/threading.h"
@@ -138,7 +139,8 @@ int to_ordinal(const char* function, nb::handle device) {
 }
 
 nb::dict memory_info(nb::handle device) {
-  const auto memory = cuda::memory_info(to_ordinal("memory_info", device));
+  const int ordinal = to_ordinal("memory_info", device);
+  const auto memory = cuda::memory_info(ordinal);
   nb::dict row;
   row["used"] = memory.used;
   row["reserved"] = memory.reserved;
@@ -146,6 +148,7 @@ nb::dict memory_info(nb::handle device) {
   row["free"] = memory.free;
   row["total"] = memory.total;
   row["pinned"] = memory.pinned;
+  row["splits"] = constant_operand_bytes(ordinal);
   row["results"] = kept_results().bytes;
   return row;
 }
@@ -155,6 +158,7 @@ void trim(nb::handle device) {
   drop_kept_operands();
   const GilReleased released;
   trim_result_memory();
+  drop_constant_operands(ordinal);
   cuda::trim(ordinal);
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "bindings/calls/compute.h"
+#include "bindings/operators/weights.h"
 #include "core/errors.h"
 #include "dispatch/dispatch.h"
 
@@ -144,7 +145,7 @@ nb::object tensor_product(nb::handle a_in, nb::handle b_in, nb::handle c, nb::ha
 }
 
 nb::object tensor_product_if_faster(nb::handle a_in, nb::handle b_in, nb::handle c, nb::handle out, nb::handle alpha,
-                                    nb::handle beta, std::string_view precision, bool anywhere) {
+                                    nb::handle beta, std::string_view precision, bool anywhere, nb::handle weights) {
   Scalars scalars;
   if (!read_scalar(alpha, scalars.alpha) || !read_scalar(beta, scalars.beta)) return nb::str("scalar");
   Operands seen{.a = {}, .b = {}, .c = {}, .out = {}, .has_c = !c.is_none(), .has_out = !out.is_none()};
@@ -159,6 +160,8 @@ nb::object tensor_product_if_faster(nb::handle a_in, nb::handle b_in, nb::handle
   const Array a(a_in, "a", Array::read, location), b(b_in, "b", Array::read, location);
   const bool asked_for_anyway = anywhere || options.precision == Precision::strict;
   if (!asked_for_anyway && !pays(a, b, scalars, options, location)) return nb::str("faster");
+  const std::shared_ptr<ConstantOperand> constant = constant_operand(weights, seen.a, seen.b);
+  options.call.constant_operand = constant.get();
   return product(a, b, c, out, scalars, options, location);
 }
 

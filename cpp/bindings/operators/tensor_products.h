@@ -16,8 +16,8 @@ nb::object tensor_product(nb::handle a, nb::handle b, nb::handle c, nb::handle o
 
 // The same if it is for fastlinalg: what torch's own operators would refuse or convert is not, nor what they would
 // compute faster. Otherwise a string that says why not, and nothing has happened. `anywhere`: on the CPU too, and
-// whatever the estimates say.
+// whatever the estimates say. `weights`: operands whose splits stay (weights.h), or None.
 nb::object tensor_product_if_faster(nb::handle a, nb::handle b, nb::handle c, nb::handle out, nb::handle alpha,
-                                    nb::handle beta, std::string_view precision, bool anywhere);
+                                    nb::handle beta, std::string_view precision, bool anywhere, nb::handle weights);
 
 }  // namespace fl::py

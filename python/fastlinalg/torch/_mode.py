@@ -18,7 +18,7 @@ import ctypes
 import logging
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from .. import _core
+from ._weights import Weights
 
 if TYPE_CHECKING:
     from ..typing import Precision
@@ -46,6 +47,7 @@ _NAME = "fastlinalg"
 _include = torch._C._dispatch_tls_set_dispatch_key_included
 _included = torch._C._dispatch_tls_is_dispatch_key_included
 _logger = logging.getLogger("fastlinalg")
+KEEP_BYTES = 2 << 30
 
 
 class Products:
@@ -61,11 +63,12 @@ class Products:
         "scalar", "no memory" (of a tensor without elements).
     """
 
-    def __init__(self, precision: Precision, *, _anywhere: bool = False) -> None:
+    def __init__(self, precision: Precision, weights: Weights | None = None, *, _anywhere: bool = False) -> None:
         if precision not in ("accurate", "strict"):
             raise ValueError(f"precision must be 'strict' or 'accurate', got {precision!r}")
         self.precision = precision
         self.calls: dict[tuple[str, str], int] = {}
+        self._weights = weights
         self._anywhere = _anywhere  # for tests: on the CPU too
 
     def __str__(self) -> str:
@@ -123,7 +126,8 @@ def _product(
         return _leave(keys, op, given, options)
     if keys.has(_python):
         return _leave_to_python(keys, op, given, options)
-    result = _core.tensor_product_if_faster(a, b, c, out, alpha, beta, products.precision, products._anywhere)
+    how = products.precision, products._anywhere, products._weights
+    result = _core.tensor_product_if_faster(a, b, c, out, alpha, beta, *how)
     why, calls = "", products.calls
     if type(result) is str:
         why = result
@@ -217,6 +221,8 @@ def _current() -> Products | None:
 
 def _set(products: Products | None) -> None:
     _kernels.register()
+    if products is not None and products._weights is not None:
+        products._weights.refresh()
     if not _takes_a_reference:
         _keep(products)
     torch._C._stash_obj_in_tls(_NAME, products)
@@ -243,6 +249,12 @@ class use(contextlib.ContextDecorator):
     ----------
     precision : {"accurate", "strict"}
         As for `fastlinalg.matmul`. With "strict" every product goes to fastlinalg, for its order of the sums.
+    keep_weights : Module or iterable of Tensor, optional
+        Tensors whose splits are kept from their second product on until they change, as long as the object that `use`
+        returns is there: make it once, and enter it as often as you like. ``docs/torch.md`` says which changes are
+        seen, and which are not.
+    keep_bytes : int
+        The most memory for them. What was used least recently goes first.
 
     Examples
     --------
@@ -253,9 +265,17 @@ class use(contextlib.ContextDecorator):
     {('mm', 'device'): 1}
     """
 
-    def __init__(self, precision: Precision = "accurate", *, _anywhere: bool = False) -> None:
-        self._make = lambda: Products(precision, _anywhere=_anywhere)
-        self._make()  # refuses a precision that there is not
+    def __init__(
+        self,
+        precision: Precision = "accurate",
+        *,
+        keep_weights: torch.nn.Module | Iterable[Tensor] | None = None,
+        keep_bytes: int = KEEP_BYTES,
+        _anywhere: bool = False,
+    ) -> None:
+        Products(precision)  # refuses a precision that there is not
+        weights = None if keep_weights is None else Weights(keep_weights, keep_bytes)
+        self._make = lambda: Products(precision, weights, _anywhere=_anywhere)
         self._entered: list[tuple[Products, Products | None]] = []
 
     def _recreate_cm(self) -> use:
@@ -277,20 +297,26 @@ class use(contextlib.ContextDecorator):
         _report(products)
 
 
-def enable(precision: Precision = "accurate") -> Products:
+def enable(
+    precision: Precision = "accurate",
+    *,
+    keep_weights: torch.nn.Module | Iterable[Tensor] | None = None,
+    keep_bytes: int = KEEP_BYTES,
+) -> Products:
     """Enter the mode of `use` for the rest of this thread, or until `disable` or the end of the block it is called in.
 
     Parameters
     ----------
-    precision : {"accurate", "strict"}
-        As for `use`.
+    precision, keep_weights, keep_bytes
+        As for `use`; what is kept goes with the mode and the object that is returned.
 
     Returns
     -------
     Products
         Which calls went where, from now on.
     """
-    products = Products(precision)
+    weights = None if keep_weights is None else Weights(keep_weights, keep_bytes)
+    products = Products(precision, weights)
     _set(products)
     return products
 

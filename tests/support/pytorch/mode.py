@@ -18,9 +18,9 @@ import fastlinalg.torch as flt  # noqa: E402  torch has to be there
 F32 = torch.float32
 
 
-def everywhere(precision="accurate"):
+def everywhere(precision="accurate", **options):
     """The mode, on CPU tensors too and whatever the estimates say."""
-    return flt.use(precision, _anywhere=True)
+    return flt.use(precision, _anywhere=True, **options)
 
 
 def is_outside() -> bool:

@@ -1,0 +1,217 @@
+"""Operands in device memory whose splits stay from call to call, as fastlinalg.torch keeps those of weights."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+from fastlinalg import _core
+from support.accuracy import assert_product, assert_same_bits
+from support.operands import normal
+from support.rows import rows
+from support.threads import in_threads
+
+F32 = np.float32
+put = fl.DeviceArray.from_numpy
+pytestmark = pytest.mark.gpu
+
+
+class Named(_core.Weights):
+    """Arrays that say by themselves when they have changed."""
+
+    def __init__(self, *arrays, limit=2**30):
+        super().__init__(limit)
+        self.stamps = [0] * len(arrays)
+        self.arrays = arrays
+        begins = [pointer(x) for x in arrays]
+        self.watch([(x, x + y.nbytes, i) for i, (x, y) in enumerate(zip(begins, arrays, strict=True))])
+
+    def _stamp(self, owner):
+        return self.stamps[owner]
+
+
+def pointer(x) -> int:
+    return x.__cuda_array_interface__["data"][0]
+
+
+def strides(x, trans=False) -> tuple[int, int]:
+    rs, cs = (size // 4 for size in x.strides)
+    return (cs, rs) if trans else (rs, cs)
+
+
+def product(named, a, b, kernel="fp16x2", trans_a=False, trans_b=False, column_order=False, stream=0):
+    """``a @ b`` in a new array; in column order that of the transposed result."""
+    m, k = a.shape[::-1] if trans_a else a.shape
+    n = b.shape[0] if trans_b else b.shape[1]
+    out = put(np.full((n, m) if column_order else (m, n), np.nan, F32))
+    views = (pointer(a), *strides(a, trans_a), pointer(b), *strides(b, trans_b), pointer(out))
+    _core.product_for_tests(named, kernel, m, n, k, *views, *strides(out, column_order), stream)
+    return out.numpy().T if column_order else out.numpy()
+
+
+def assign(array, values):
+    fl.transpose(put(np.ascontiguousarray(values.T)), out=array)
+
+
+SHAPES = [(256, 256, 256), (400, 130, 300), (700, 520, 1030), (900, 1000, 256), (321, 700, 1500)]
+
+
+@pytest.mark.parametrize("row", rows("sgemm", strict=False))
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_bits_are_those_of_a_call(row, shape, rng):
+    """One split serves products of any number of rows, and of other tiles."""
+    m, n, k = shape
+    a, b = normal(rng, m, k), put(normal(rng, k, n))
+    named = Named(b)
+    for some in (m, m // 2 + 1, 33, m):
+        x = put(a[:some])
+        want = fl.sgemm(x, b, kernel=row.name).numpy()
+        for _ in range(3):
+            assert_same_bits(product(named, x, b, row.name), want)
+    if k > 16:  # whatever is split at all
+        assert 0 < named.nbytes <= 8 * (k + 64) * (n + 64)
+
+
+def test_either_side_transposed_and_in_column_order(rng):
+    n = 300
+    host, other = normal(rng, n, n), normal(rng, n, n)
+    b, y = put(host), put(other)
+    named = Named(b)
+    for turn in range(4):
+        for trans in (False, True):
+            for trans_other in (False, True):
+                for column_order in (False, True):
+                    left, right = host.T if trans else host, other.T if trans_other else other
+                    flags = {"trans_a": trans, "trans_b": trans_other, "column_order": column_order}
+                    assert_product(product(named, b, y, **flags), left, right)
+                    flags = {"trans_a": trans_other, "trans_b": trans, "column_order": column_order}
+                    assert_product(product(named, y, b, **flags), right, left)
+        if turn == 1:
+            host = normal(rng, n, n)
+            assign(b, host)
+            named.stamps[0] += 1
+    assert_product(product(named, b, b), host, host)  # a weight times itself
+
+
+def test_the_stamp_says_when_it_changes(rng):
+    """Until then the old values count, which is how this test knows that they are kept."""
+    n = 256
+    a, host = normal(rng, n, n), normal(rng, n, n)
+    x, b = put(a), put(host)
+    named = Named(b)
+    for _ in range(3):
+        assert_product(product(named, x, b), a, host)
+        assert_product(product(named, x, b), a, host)
+        assert named.nbytes > 0
+        new = normal(rng, n, n)
+        assign(b, new)
+        assert_product(product(named, x, b), a, host)
+        named.stamps[0] += 1
+        host = new
+        assert_product(product(named, x, b), a, host)
+        assert named.nbytes == 0
+
+
+def test_memory(rng):
+    n = 256
+    arrays = [put(normal(rng, n, n)) for _ in range(4)]
+    x = put(normal(rng, n, n))
+    fl.cuda.trim()
+    gc.collect()
+    before = fl.cuda.memory_info()
+    assert before["splits"] == 0
+
+    def use(named, times=2):
+        for y in arrays * times:
+            want = fl.sgemm(x, y, kernel="fp16x2").numpy()
+            assert_same_bits(product(named, x, y), want)
+            info = fl.cuda.memory_info()
+            assert info["splits"] == named.nbytes == info["used"] - before["used"]
+
+    named = Named(*arrays)
+    use(named, 3)
+    one = named.nbytes // len(arrays)
+    assert 4 * n * n <= one <= 8 * n * n
+    fl.cuda.trim()
+    assert named.nbytes == fl.cuda.memory_info()["splits"] == 0
+    use(named)
+    del named
+    gc.collect()
+    assert fl.cuda.memory_info()["used"] == before["used"]
+    for limit, count in ((0, 0), (one - 1, 0), (one, 1), (3 * one + 5, 3)):
+        named = Named(*arrays, limit=limit)
+        use(named, 4)
+        assert named.nbytes == count * one
+        del named
+        gc.collect()
+
+
+def test_the_least_recently_used_goes_first(rng):
+    n = 256
+    arrays = [put(normal(rng, n, n)) for _ in range(3)]
+    hosts = [y.numpy() for y in arrays]
+    x = put(np.eye(n, dtype=F32))
+    named = Named(arrays[0])
+    for _ in range(2):
+        product(named, x, arrays[0])
+    named = Named(*arrays, limit=2 * named.nbytes)
+    for i in (0, 0, 1, 1, 0, 2, 2):
+        product(named, x, arrays[i])
+    for y in arrays:
+        assign(y, np.zeros((n, n), F32))
+    for i, is_kept in ((0, True), (2, True), (1, False)):
+        found = product(named, x, arrays[i])
+        assert_product(found, np.eye(n, dtype=F32), hosts[i] if is_kept else np.zeros((n, n), F32))
+
+
+def test_what_is_kept_makes_room_for_calls(rng):
+    """It only saves time."""
+    n = 512
+    x, y, z = (put(normal(rng, n, n)) for _ in range(3))
+    out = put(normal(rng, n, n))
+    want = fl.sgemm(x, y, kernel="fp16x2").numpy()
+    fl.cuda.trim()
+    named = Named(y, z)
+    used = fl.cuda.memory_info()["used"]
+    for _ in range(2):
+        product(named, x, y), product(named, x, z)
+    split = named.nbytes // 2
+    workspace = 2 * split + 2**19  # of both operands, and records
+    for room in (workspace, workspace + split // 2, workspace + split, workspace + 2 * split):
+        fl.cuda.set_memory_limit(used + 4 * n * n + room)
+        try:
+            for _ in range(3):
+                assert_same_bits(product(named, x, y), want)
+                fl.sgemm(x, z, kernel="fp16x2", out=out)
+                product(named, x, z)
+        finally:
+            fl.cuda.set_memory_limit(0)
+    fl.cuda.trim()
+    fl.cuda.set_memory_limit(used + 4 * n * n)
+    try:
+        assert_product(fl.matmul(x, y).numpy(), x.numpy(), y.numpy())  # strict: there is no room for a workspace
+    finally:
+        fl.cuda.set_memory_limit(0)
+
+
+def test_threads(rng):
+    n = 200
+    arrays = [put(normal(rng, n, n)) for _ in range(5)]
+    hosts = [y.numpy() for y in arrays]
+    x = normal(rng, n, n)
+    named = Named(*arrays, limit=3 * 5 * n * n)
+
+    def work(seed):
+        mine, own = put(x), np.random.default_rng(seed)
+        for _ in range(12):
+            i = own.integers(len(arrays))
+            assert_product(product(named, mine, arrays[i]), x, hosts[i])
+            if own.integers(4) == 0:
+                named.stamps[own.integers(len(arrays))] += 1  # nothing has changed, which nobody needs to know
+            if own.integers(8) == 0:
+                fl.cuda.trim()
+
+    in_threads(work, range(4))
