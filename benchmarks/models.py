@@ -3,7 +3,8 @@
 python benchmarks/models.py
 python benchmarks/models.py --cases transformer-1024 mlp-4096 --compile --json models.json
 
-A step is a forward and a backward pass and an update by SGD, or a forward pass where the case says so. The time is a
+A step is a forward and a backward pass and an update by SGD, or a forward pass where the case says so: those with kept
+splits of the weights too. The time is a
 median of steps between CUDA events, warm; the precisions take turns. Errors are those of the loss and of all gradients
 (norm of the difference over norm) against the same model in float64.
 """
@@ -30,6 +31,7 @@ import fastlinalg.torch
 from fastlinalg.bench import machine
 
 PRECISIONS = ("highest", "fastlinalg", "high")
+KEPT = "kept"  # fastlinalg, which keeps the splits of the weights
 SEED = 16
 
 
@@ -146,11 +148,11 @@ class Row:
 
 
 @contextlib.contextmanager
-def precision(name: str) -> Iterator[fastlinalg.torch.Products | None]:
+def precision(name: str, mode: fastlinalg.torch.use | None) -> Iterator[fastlinalg.torch.Products | None]:
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if name == "high" else "highest")
     try:
-        with fastlinalg.torch.use() if name == "fastlinalg" else contextlib.nullcontext() as products:
+        with mode or contextlib.nullcontext() as products:
             yield products
     finally:
         torch.set_float32_matmul_precision(before)
@@ -164,9 +166,12 @@ class Runner:
         self.call: Any = torch.compile(lambda *x: model(*x)) if compiled else model
         self.optimizer = torch.optim.SGD(model.parameters(), lr=0.0)  # so that every step computes the same
         self.products: fastlinalg.torch.Products | None = None
+        self.mode = None
+        if name in ("fastlinalg", KEPT):
+            self.mode = fastlinalg.torch.use(keep_weights=model if name == KEPT else None)
 
     def step(self) -> Tensor:
-        with precision(self.name) as self.products:
+        with precision(self.name, self.mode) as self.products:
             if not self.case.training:
                 with torch.no_grad():
                     return self.case.loss(self.call(*self.inputs))
@@ -209,7 +214,8 @@ def measure(case: Case, compiled: bool, steps: int, exact: bool) -> list[Row]:
     with torch.device("cuda"):
         model, inputs = case.model(), case.inputs()
     want = _float64(case, model, inputs) if exact else None
-    runners = [Runner(case, model, inputs, name, compiled) for name in PRECISIONS]
+    names = PRECISIONS if case.training else (*PRECISIONS, KEPT)
+    runners = [Runner(case, model, inputs, name, compiled) for name in names]
     rows = []
     for runner in runners:
         for _ in range(3):
@@ -255,8 +261,9 @@ def main() -> int | str:
     rows = []
     for case in (case for case in CASES if case.name in args.cases):
         for compiled in (False, True) if args.compile else (False,):
-            rows += measure(case, compiled, args.steps, not args.no_errors)
-            show(rows[-len(PRECISIONS) :])
+            new = measure(case, compiled, args.steps, not args.no_errors)
+            show(new)
+            rows += new
             torch.cuda.empty_cache()
     if args.json:
         head = {"commit": machine.commit(), "version": fl.__version__, "torch": torch.__version__}
