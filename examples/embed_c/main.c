@@ -1,6 +1,8 @@
 /* The C interface: products, transposes, a plan, why a kernel is chosen, the log, the kernel table, and an error. */
 #include <fastlinalg/fastlinalg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
 
 #if FL_VERSION_NUMBER < 100
 #error "this program needs fastlinalg 0.1"
@@ -55,6 +57,31 @@ static int transpose_a_batch(void) {
   return 0;
 }
 
+/* The best of some products, by the time of one thread. */
+static int time_products(void) {
+  const int64_t n = 1024;
+  float* const a = malloc((size_t)(n * n) * sizeof *a);
+  float* const c = malloc((size_t)(n * n) * sizeof *c);
+  const int before = fl_get_num_threads();
+  double best = 1e9;
+  int64_t i;
+  fl_options on_cpu = FL_OPTIONS_INIT;
+  on_cpu.device = "cpu";
+  if (!a || !c || fl_set_num_threads(1)) return failed("one thread");
+  for (i = 0; i < n * n; ++i) a[i] = (float)(i % 97) - 48;
+  for (i = 0; i < 10; ++i) {
+    const clock_t start = clock();
+    double seconds;
+    if (fl_sgemm(0, 0, n, n, n, 1.0f, a, n, a, n, 0.0f, c, n, &on_cpu)) return failed("sgemm");
+    seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+    if (seconds < best) best = seconds;
+  }
+  printf("%d cubed by one thread: %.1f GFLOP/s\n", (int)n, 2e-9 * (double)(n * n * n) / best);
+  free(a);
+  free(c);
+  return fl_set_num_threads(before) ? failed("threads") : 0;
+}
+
 int main(void) {
   const float a[2 * 3] = {1, 2, 3, 4, 5, 6}; /* 2 x 3 */
   float c[2 * 2], y[2], b[3 * 2];
@@ -73,7 +100,7 @@ int main(void) {
   if (fl_transpose(2, 3, a, 3, b, 2, NULL)) return failed("transpose");
   if (b[0] != 1 || b[1] != 4 || b[4] != 3 || b[5] != 6) return failed("transpose: wrong result");
 
-  if (execute_a_plan() || transpose_a_batch() || list_kernels()) return 1;
+  if (execute_a_plan() || transpose_a_batch() || list_kernels() || time_products()) return 1;
   if (lines < 3) return failed("the log said too little");
   fl_set_log(NULL, NULL);
 
