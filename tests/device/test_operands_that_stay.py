@@ -119,14 +119,14 @@ def test_memory(rng):
     n = 256
     arrays = [put(normal(rng, n, n)) for _ in range(4)]
     x = put(normal(rng, n, n))
+    wants = [fl.sgemm(x, y, kernel="fp16x2").numpy() for y in arrays]
     fl.cuda.trim()
     gc.collect()
     before = fl.cuda.memory_info()
     assert before["splits"] == 0
 
     def use(named, times=2):
-        for y in arrays * times:
-            want = fl.sgemm(x, y, kernel="fp16x2").numpy()
+        for y, want in list(zip(arrays, wants, strict=True)) * times:
             assert_same_bits(product(named, x, y), want)
             info = fl.cuda.memory_info()
             assert info["splits"] == named.nbytes == info["used"] - before["used"]
