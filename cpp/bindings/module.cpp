@@ -76,6 +76,8 @@ NB_MODULE(_core, m) {
         any("dtype"));
   m.def("sgemm", fl::py::sgemm, any("a"), any("b"), any("c"), any("alpha"), any("beta"), any("trans_a"), any("trans_b"),
         any("out"), any("kernel"), any("precision"), any("device"), any("stream"), any("dtype"));
+  m.def("ssyrk", fl::py::ssyrk, any("a"), any("c"), any("alpha"), any("beta"), any("trans"), any("uplo"), any("out"),
+        any("kernel"), any("precision"), any("device"), any("stream"), any("dtype"));
   m.def("sgemv", fl::py::sgemv, any("a"), any("x"), any("y"), any("alpha"), any("beta"), any("trans"), any("out"),
         any("kernel"), any("device"), any("stream"), any("dtype"));
   m.def("transpose", fl::py::transpose, any("a"), any("out"), any("kernel"), any("device"), any("stream"),

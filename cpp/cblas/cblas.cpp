@@ -1,5 +1,5 @@
 // The names of the CBLAS, on the C interface. Matrices of columns are those of rows transposed, so that a call becomes
-// one of fastlinalg.h; where the result is a triangle, a few.
+// one of fastlinalg.h.
 #include <fastlinalg/cblas.h>
 
 #include <algorithm>
@@ -58,53 +58,6 @@ class Check {
 };
 
 bool transposed(CBLAS_TRANSPOSE trans) { return trans == CblasTrans || trans == CblasConjTrans; }
-
-// ---------------------------------------------------------------- A A^T
-constexpr int64_t DIAGONAL_BLOCK = 64;
-
-struct Syrk {  // of rows; op(A) has n of them
-  bool lower, trans;
-  int64_t k;
-  float alpha;
-  const float* a;
-  int64_t lda;
-  float beta;
-  float* c;
-  int64_t ldc;
-
-  const float* row_of_a(int64_t i) const { return trans ? a + i : a + i * lda; }
-
-  fl_status product(int64_t row, int64_t rows, int64_t col, int64_t cols, float scale, float* to, int64_t ld) const {
-    return fl_sgemm(trans, !trans, rows, cols, k, alpha, row_of_a(row), lda, row_of_a(col), lda, scale, to, ld,
-                    nullptr);
-  }
-
-  // A square on the diagonal, whose other triangle must not be written.
-  fl_status diagonal_block(int64_t first, int64_t size) const {
-    float square[DIAGONAL_BLOCK * DIAGONAL_BLOCK];
-    const fl_status status = product(first, size, first, size, 0.0f, square, size);
-    if (status != FL_OK) return status;
-    for (int64_t i = 0; i < size; ++i) {
-      float* const row = c + (first + i) * ldc + first;
-      const float* const computed = square + i * size;
-      for (int64_t j = lower ? 0 : i; j < (lower ? i + 1 : size); ++j)
-        row[j] = beta == 0.0f ? computed[j] : computed[j] + beta * row[j];
-    }
-    return FL_OK;
-  }
-
-  // Two triangles of half the size, and the square between them, which is a product like any other.
-  fl_status triangle(int64_t first, int64_t size) const {
-    if (size <= DIAGONAL_BLOCK) return diagonal_block(first, size);
-    const int64_t half = (size / 2 + DIAGONAL_BLOCK - 1) / DIAGONAL_BLOCK * DIAGONAL_BLOCK, rest = size - half;
-    const int64_t second = first + half;
-    const fl_status status = lower ? product(second, rest, first, half, beta, c + second * ldc + first, ldc)
-                                   : product(first, half, second, rest, beta, c + first * ldc + second, ldc);
-    if (status != FL_OK) return status;
-    const fl_status above = triangle(first, half);
-    return above != FL_OK ? above : triangle(second, rest);
-  }
-};
 
 void scale_rows(int64_t rows, int64_t cols, float alpha, const float* a, int64_t lda, float* b, int64_t ldb) {
   for (int64_t i = 0; i < rows; ++i)
@@ -170,7 +123,8 @@ void cblas_ssyrk(CBLAS_LAYOUT layout, CBLAS_UPLO uplo, CBLAS_TRANSPOSE trans, in
   check.leading(11, "ldc", ldc, n);
   if (!check.ok() || n == 0 || ((alpha == 0.0f || k == 0) && beta == 1.0f)) return;
   const bool lower = rows == (uplo == CblasLower), ta = rows == transposed(trans);
-  check.done(Syrk{lower, ta, alpha == 0.0f ? 0 : k, alpha, a, lda, beta, c, ldc}.triangle(0, n));
+  // With alpha == 0 the operand is not looked at, and may be anything.
+  check.done(fl_ssyrk(lower ? FL_LOWER : FL_UPPER, ta, n, alpha == 0.0f ? 0 : k, alpha, a, lda, beta, c, ldc, nullptr));
 }
 
 void cblas_somatcopy(CBLAS_LAYOUT layout, CBLAS_TRANSPOSE trans, int rows, int cols, float alpha, const float* a,

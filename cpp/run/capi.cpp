@@ -6,6 +6,7 @@
 #include "run/capi_calls.h"
 #include "run/capi_errors.h"
 #include "run/capi_log.h"
+#include "run/triangle.h"
 
 namespace fl {
 namespace {
@@ -24,6 +25,20 @@ void sgemm(const Check& check, int trans_a, int trans_b, int64_t m, int64_t n, i
   Options parsed = parse(check, options);
   args.precision = parsed.precision;
   run_logged(args, parsed.call);
+}
+
+void ssyrk(const Check& check, fl_uplo uplo, int trans, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
+           float beta, float* c, int64_t ldc, const fl_options* options) {
+  if (uplo != FL_WHOLE && uplo != FL_LOWER && uplo != FL_UPPER)
+    check.refuse("uplo must be FL_WHOLE, FL_LOWER or FL_UPPER, got " + std::to_string(int(uplo)));
+  SgemmArgs args = checked_ssyrk(check, trans, n, k, alpha, a, lda, beta, c, ldc);
+  Options parsed = parse(check, options);
+  args.precision = parsed.precision;
+  if (uplo == FL_WHOLE) return run_logged(args, parsed.call);
+  if (parsed.call.device_memory)
+    check.refuse("uplo must be FL_WHOLE for operands in device memory; a triangle is for host memory so far");
+  const CallLog log(args, parsed.call);
+  run_triangle(args, uplo == FL_LOWER ? Triangle::lower : Triangle::upper, parsed.call);
 }
 
 void sgemv(const Check& check, int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,
@@ -79,6 +94,11 @@ fl_status fl_sgemm_batched_strided(int trans_a, int trans_b, int64_t m, int64_t 
     fl::sgemm(Check("fl_sgemm_batched_strided"), trans_a, trans_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b,
               beta, c, ldc, stride_c, batch, options);
   });
+}
+
+fl_status fl_ssyrk(fl_uplo uplo, int trans, int64_t n, int64_t k, float alpha, const float* a, int64_t lda, float beta,
+                   float* c, int64_t ldc, const fl_options* options) {
+  return guarded([&] { fl::ssyrk(Check("fl_ssyrk"), uplo, trans, n, k, alpha, a, lda, beta, c, ldc, options); });
 }
 
 fl_status fl_sgemv(int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda, const float* x,

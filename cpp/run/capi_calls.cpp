@@ -63,6 +63,24 @@ SgemmArgs checked_sgemm(const Check& check, int trans_a, int trans_b, int64_t m,
           .addend = {}};
 }
 
+SgemmArgs checked_ssyrk(const Check& check, int trans, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
+                        float beta, float* c, int64_t ldc) {
+  check.flag("trans", trans);
+  check.size("n", n);
+  check.size("k", k);
+  check.matrix("a", a, trans ? k : n, trans ? n : k, lda);
+  check.matrix("c", c, n, n, ldc);
+  return {.m = n,
+          .n = n,
+          .k = k,
+          .alpha = alpha,
+          .beta = beta,
+          .a = operand(a, lda, trans),
+          .b = operand(a, lda, !trans),
+          .c = {c, ldc, 1},
+          .addend = {}};
+}
+
 SgemvArgs checked_sgemv(const Check& check, int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,
                         int64_t stride_a, const float* x, int64_t incx, int64_t stride_x, float beta, float* y,
                         int64_t incy, int64_t stride_y, int64_t batch) {

@@ -23,6 +23,8 @@ T* first_element(T* data, int64_t size, int64_t inc) {
 SgemmArgs checked_sgemm(const Check& check, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha,
                         const float* a, int64_t lda, int64_t stride_a, const float* b, int64_t ldb, int64_t stride_b,
                         float beta, float* c, int64_t ldc, int64_t stride_c, int64_t batch);
+SgemmArgs checked_ssyrk(const Check& check, int trans, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
+                        float beta, float* c, int64_t ldc);
 SgemvArgs checked_sgemv(const Check& check, int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,
                         int64_t stride_a, const float* x, int64_t incx, int64_t stride_x, float beta, float* y,
                         int64_t incy, int64_t stride_y, int64_t batch);

@@ -4,7 +4,7 @@ import logging as _logging
 import sys as _sys
 
 from . import _core, cuda
-from ._api import matmul, sgemm, sgemv, transpose
+from ._api import matmul, sgemm, sgemv, ssyrk, transpose
 from ._core import CudaError, DeviceArray
 from ._explain import Explanation, explain
 from ._info import (
@@ -46,6 +46,7 @@ __all__ = [
     "sgemm",
     "sgemv",
     "show_versions",
+    "ssyrk",
     "transpose",
 ]
 

@@ -1,4 +1,4 @@
-"""The four products. Arguments are checked once, in the extension; here are signatures and documentation.
+"""The products. Arguments are checked once, in the extension; here are signatures and documentation.
 
 Types are in _api.pyi: they depend on each other, which takes overloads.
 """
@@ -138,6 +138,78 @@ def sgemm(
     J. J. Dongarra et al., "A set of level 3 basic linear algebra subprograms", ACM TOMS 16(1), 1990.
     """
     return _core.sgemm(a, b, c, alpha, beta, trans_a, trans_b, out, kernel, precision, device, stream, dtype)
+
+
+def ssyrk(
+    a,
+    c=None,
+    *,
+    alpha=1.0,
+    beta=0.0,
+    trans=False,
+    uplo=None,
+    out=None,
+    kernel=None,
+    precision="accurate",
+    device="auto",
+    stream=None,
+    dtype=None,
+):
+    """``alpha * a @ a.T + beta * c``, or with ``a.T @ a``: the SSYRK of the BLAS.
+
+    Parameters
+    ----------
+    a : array of float32
+        Matrices ``(..., n, k)``, or ``(..., k, n)`` with ``trans=True``.
+    c : array of float32, optional
+        The addend, ``(..., n, n)`` or what broadcasts to it. Required if ``beta != 0``; never read if ``beta == 0``. It
+        need not be symmetric, and is not changed unless it is `out` too.
+    alpha, beta : float
+        With ``alpha == 0`` `a` is not read.
+    trans : bool
+        False: ``a @ a.T``; True: ``a.T @ a``. The transpose is never formed.
+    uplo : {None, "L", "U"}
+        None: the whole result. "L" and "U": only the lower or the upper triangle, with the diagonal, is computed, and
+        read from `c`. In `out` the other one stays as it is; in a new array it is zero. Triangles are for arrays in
+        host memory so far.
+    out : array of float32, optional
+        Where to write the result; may be `c`, and may overlap any operand.
+    kernel : str, optional
+        A name from ``fastlinalg.kernels("sgemm")``. With `uplo` it computes the whole result, of which a triangle is
+        kept.
+    precision, device, stream, dtype
+        As for `matmul`.
+
+    Returns
+    -------
+    array of float32
+        `out`, or a new array of shape ``(..., n, n)``.
+
+    Raises
+    ------
+    ValueError
+        As for `sgemm`; also `uplo` for arrays in device memory.
+    TypeError, MemoryError, CudaError
+        As for `sgemm`.
+
+    Notes
+    -----
+    The CPU computes half of the products if ``beta == 0``, or with `uplo`. With the whole result and ``beta != 0`` it
+    computes all of them, as a GPU always does: with `uplo` into memory of its own, of which a triangle is kept.
+
+    References
+    ----------
+    J. J. Dongarra et al., "A set of level 3 basic linear algebra subprograms", ACM TOMS 16(1), 1990.
+
+    Examples
+    --------
+    >>> import numpy as np, fastlinalg as fl
+    >>> a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    >>> fl.ssyrk(a, uplo="L")
+    array([[ 5.,  0.],
+           [14., 50.]], dtype=float32)
+    """
+    return _core.ssyrk(a, c, alpha, beta, trans, uplo, out, kernel, precision, device, stream, dtype)
 
 
 def sgemv(

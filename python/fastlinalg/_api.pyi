@@ -1,8 +1,8 @@
-"""Types of the four products. What they do is in _api.py; that names and defaults agree is tested."""
+"""Types of the products. What they do is in _api.py; that names and defaults agree is tested."""
 
 from typing import TypeVar, overload
 
-from .typing import Device, DeviceArrayLike, Float32, Float32Array, Precision, RealArray, Stream
+from .typing import Device, DeviceArrayLike, Float32, Float32Array, Precision, RealArray, Stream, Uplo
 
 _DeviceArray = TypeVar("_DeviceArray", bound=DeviceArrayLike)  # of a library whose own arrays are the result
 
@@ -86,6 +86,54 @@ def sgemm(
     beta: float = 0.0,
     trans_a: bool = False,
     trans_b: bool = False,
+    out: _DeviceArray | None = None,
+    kernel: str | None = None,
+    precision: Precision = "accurate",
+    device: Device = "auto",
+    stream: Stream | None = None,
+    dtype: Float32 | None = None,
+) -> _DeviceArray: ...
+@overload
+def ssyrk(
+    a: Float32Array,
+    c: Float32Array | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    trans: bool = False,
+    uplo: Uplo | None = None,
+    out: Float32Array | None = None,
+    kernel: str | None = None,
+    precision: Precision = "accurate",
+    device: Device = "auto",
+    stream: Stream | None = None,
+    dtype: Float32 | None = None,
+) -> Float32Array: ...
+@overload
+def ssyrk(
+    a: RealArray,
+    c: RealArray | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    trans: bool = False,
+    uplo: Uplo | None = None,
+    out: Float32Array | None = None,
+    kernel: str | None = None,
+    precision: Precision = "accurate",
+    device: Device = "auto",
+    stream: Stream | None = None,
+    dtype: Float32,
+) -> Float32Array: ...
+@overload
+def ssyrk(
+    a: _DeviceArray,
+    c: DeviceArrayLike | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    trans: bool = False,
+    uplo: Uplo | None = None,
     out: _DeviceArray | None = None,
     kernel: str | None = None,
     precision: Precision = "accurate",

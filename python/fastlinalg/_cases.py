@@ -139,9 +139,11 @@ def cases(op: str, *, quick: bool = False, seed: int = 0) -> Iterator[Case]:
         return _transpose_cases(rng, shapes)
     if op == "sgemm":
         return _sgemm_cases(rng, shapes)
+    if op == "ssyrk":
+        return _ssyrk_cases(rng, shapes)
     if op == "sgemv":
         return _sgemv_cases(rng, shapes)
-    raise ValueError(f"op must be one of {', '.join(OPERATIONS)}, got {op!r}")
+    raise ValueError(f"op must be one of {', '.join((*OPERATIONS, 'ssyrk'))}, got {op!r}")
 
 
 def _normal(rng: np.random.Generator, *shape: int) -> Array:
@@ -201,6 +203,29 @@ def _sgemm_cases(rng: np.random.Generator, shapes: tuple[tuple[int, int, int], .
     yield Case("sgemm", "batch 2x3", (_normal(rng, 2, 1, 9, 12), _normal(rng, 3, 12, 8)))
     yield from _exact_products(rng)
     yield from _special_products(rng)
+
+
+def _ssyrk_cases(rng: np.random.Generator, shapes: tuple[tuple[int, int, int], ...]) -> Iterator[Case]:
+    def options(trans: bool, uplo: str | None, alpha: float = 1.0, beta: float = 0.0) -> Options:
+        return {"trans": trans, "uplo": uplo, "alpha": alpha, "beta": beta}
+
+    ways = list(itertools.product((False, True), (None, "L", "U")))
+    for i, (n, _, k) in enumerate((*shapes, (300, 300, 70), (140, 140, 600))):
+        trans, uplo = ways[i % 6]
+        turn, alpha, beta = TURNS[i // 6 % 4]
+        a, c = _normal(rng, *((k, n) if trans else (n, k))), _normal(rng, n, n)
+        label = f"{n}x{k} {turn} {'nt'[trans]} uplo={uplo}"
+        yield Case("ssyrk", label, (a, c), options(trans, uplo, alpha, beta))
+    for trans, uplo in ways:
+        a, c = _normal(rng, 37, 37), _normal(rng, 37, 37)
+        for alpha, beta in SCALARS:
+            label = f"37x37 {'nt'[trans]} uplo={uplo} alpha={alpha:.3g} beta={beta:.3g}"
+            yield Case("ssyrk", label, (a, c), options(trans, uplo, alpha, beta))
+        for layout in LAYOUTS:
+            moved = relayout(a, layout), relayout(c, layout)
+            yield Case("ssyrk", f"{layout} uplo={uplo}", moved, options(trans, uplo, 0.5, 1.0))
+        stack = _normal(rng, 3, 20, 20)
+        yield Case("ssyrk", f"batch uplo={uplo}", (stack, c[:20, :20]), options(trans, uplo, 1.0, 2.0))
 
 
 def _exact_products(rng: np.random.Generator) -> Iterator[Case]:

@@ -78,15 +78,26 @@ def expected_result(op: str, operands: tuple[Any, ...], options: Options) -> Exp
     if op == "transpose":
         value = np.asarray(operands[0], np.float64).swapaxes(-1, -2)
         return Expected(value, np.zeros(value.shape))
-    a, b, c = (*operands, None)[:3]
+    a, b, c = (*operands, None, None)[:3]
     scalars = {name: options[name] for name in ("alpha", "beta") if name in options}
     if op == "sgemm":
         a = a.swapaxes(-1, -2) if options.get("trans_a") else a
         b = b.swapaxes(-1, -2) if options.get("trans_b") else b
         return expected_product(a, b, c, **scalars)
     a = a.swapaxes(-1, -2) if options.get("trans") else a
+    if op == "ssyrk":
+        return _expected_triangle(expected_product(a, a.swapaxes(-1, -2), operands[1], **scalars), options.get("uplo"))
     column = expected_product(a, b[..., None], None if c is None else c[..., None], **scalars)
     return Expected(column.value[..., 0], column.bound[..., 0])
+
+
+def _expected_triangle(whole: Expected, uplo: str | None) -> Expected:
+    """Beside the triangle there are zeros: what a new result has there."""
+    if uplo is None:
+        return whole
+    n = whole.value.shape[-1]
+    kept = np.tri(n, dtype=bool) if uplo == "L" else np.tri(n, dtype=bool).T
+    return Expected(np.where(kept, whole.value, 0.0), np.where(kept, whole.bound, 0.0))
 
 
 def error_units(result: Array, expected: Expected) -> float:

@@ -23,6 +23,7 @@ __all__ = [
     "SupportsCudaArrayInterface",
     "SupportsCudaStream",
     "SupportsDLPack",
+    "Uplo",
 ]
 
 
@@ -57,3 +58,4 @@ Float32: TypeAlias = type[np.float32] | np.dtype[np.float32] | Literal["float32"
 Device: TypeAlias = str | list[str] | tuple[str, ...]
 Precision: TypeAlias = Literal["strict", "accurate"]
 Stream: TypeAlias = int | SupportsCudaStream
+Uplo: TypeAlias = Literal["L", "U"]

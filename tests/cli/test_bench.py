@@ -103,6 +103,20 @@ def test_bench_against_strict(tmp_path):
     assert all(row["error"]["ok"] for row in rows)
 
 
+def test_bench_of_a_matrix_times_its_own_transpose(tmp_path):
+    line = (
+        "bench sgemm --quick --device cpu --shapes 40x40x20:AAT,33x33x50*2:ATA --repeats 2 --kernels dispatch,reference"
+    )
+    text = command(f"{line} --against numpy,strict --json o.json", cwd=tmp_path).stdout
+    assert "40x40x20 AAT" in text and "33x33x50*2 ATA" in text
+    rows = json.loads((tmp_path / "o.json").read_text())["rows"]
+    assert {row["trans"] for row in rows} == {"NT", "TN"}
+    assert all(row["own"] and row["error"]["ok"] for row in rows)
+    command("report o.json -o o.html", cwd=tmp_path)
+    assert "40x40x20 AAT" in (tmp_path / "o.html").read_text()
+    assert ":AAT or :ATA behind squares" in command("bench sgemm --shapes 40x41x20:AAT", cwd=tmp_path, status=2).stderr
+
+
 HOST_MODES = {(result, pause) for result in ("fresh", "reused", "out") for pause in (0.0, 2.0)}
 
 

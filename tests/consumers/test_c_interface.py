@@ -150,6 +150,7 @@ def library():
     lib.fl_last_error.restype = lib.fl_version.restype = ctypes.c_char_p
     lib.fl_sgemm.argtypes = types("ii lll f pl pl f pl p")
     lib.fl_sgemm_batched_strided.argtypes = types("ii lll f pll pll f pll l p")
+    lib.fl_ssyrk.argtypes = types("ii ll f pl f pl p")
     lib.fl_sgemv.argtypes = types("i ll f pl pl f pl p")
     lib.fl_transpose.argtypes = types("ll pl pl p")
     lib.fl_sgemv_batched_strided.argtypes = types("i ll f pll pll f pll l p")
@@ -224,6 +225,7 @@ def test_c_interface_accepts_nothing_to_do(library, memory):
     assert library.fl_sgemm(*gemm_arguments(memory, m=0, a=None, c=None)) == 0
     assert library.fl_sgemm(*gemm_arguments(memory, n=0, b=None, c=None)) == 0
     assert library.fl_sgemm(*gemm_arguments(memory, m=0, n=0, k=0, a=None, b=None, c=None)) == 0
+    assert library.fl_ssyrk(1, 0, 0, 5, 1, None, 5, 0, None, 1, None) == 0
     assert library.fl_sgemv(0, 0, 5, 1, None, 5, memory, 1, 0, None, 1, None) == 0
     assert library.fl_transpose(0, 5, None, 5, None, 1, None) == 0
 
@@ -237,6 +239,30 @@ def test_c_interface_batches(library, memory):
     assert library.fl_sgemm_batched_strided(*call, 1, 3, None) == FL_INVALID_VALUE
     assert b"would overlap with stride_c 1" in library.fl_last_error()
     assert library.fl_sgemm_batched_strided(*call, -2, 3, None) == FL_INVALID_VALUE
+
+
+@pytest.mark.parametrize("trans", [0, 1])
+def test_c_interface_multiplies_by_the_transpose(library, memory, trans):
+    """[[0, 1], [2, 3], [4, 5]], or as it is stored by columns, in rows of 4."""
+    stored = (ctypes.c_float * 12)(*((0, 2, 4, 9, 1, 3, 5, 9) if trans else (0, 1, 9, 9, 2, 3, 9, 9, 4, 5, 9, 9)))
+    whole = [1, 3, 5, -7, 3, 13, 23, -7, 5, 23, 41, -7]
+    triangles = {0: range(12), 1: (0, 4, 5, 8, 9, 10), 2: (0, 1, 2, 5, 6, 10)}
+    for uplo, written in triangles.items():
+        result = (ctypes.c_float * 12)(*([-7] * 12))
+        assert library.fl_ssyrk(uplo, trans, 3, 2, 1, stored, 4, 0, result, 4, None) == 0
+        assert list(result) == [whole[i] if i in written else -7 for i in range(12)]
+        assert library.fl_ssyrk(uplo, trans, 3, 2, 2, stored, 4, -1, result, 4, None) == 0
+        assert [list(result)[i] for i in written if i % 4 < 3] == [whole[i] for i in written if i % 4 < 3]
+    for call, message in (
+        ((3, 0, 3, 2, 1, stored, 4, 0, result, 4), b"fl_ssyrk: uplo must be FL_WHOLE, FL_LOWER or FL_UPPER, got 3"),
+        ((1, 2, 3, 2, 1, stored, 4, 0, result, 4), b"fl_ssyrk: trans must be 0 or 1, got 2"),
+        ((1, 0, -3, 2, 1, stored, 4, 0, result, 4), b"fl_ssyrk: n must be at least 0"),
+        ((1, 0, 3, 5, 1, stored, 4, 0, result, 4), b"fl_ssyrk: lda must be at least 5"),
+        ((1, 0, 3, 2, 1, stored, 4, 0, result, 2), b"fl_ssyrk: ldc must be at least 3"),
+        ((1, 0, 3, 2, 1, None, 4, 0, result, 4), b"fl_ssyrk: a is NULL"),
+    ):
+        assert library.fl_ssyrk(*call, None) == FL_INVALID_VALUE
+        assert message in library.fl_last_error()
 
 
 def test_c_interface_walks_vectors_backwards(library, memory):

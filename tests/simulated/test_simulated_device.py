@@ -20,6 +20,7 @@ RUNS = {
     "threads": ("host/test_host_calls.py", "(same_bits and strict) or input_may_change", (2,)),
     "calls": ("host/test_host_calls.py", "test_layouts or empty_sum or (shapes_and_orders and 513)", (3,)),
     "conversion": ("host/test_conversion.py", "", (1,)),
+    "triangles": ("host/test_triangles.py", "", (1, 2)),
     "callers": ("host/test_callers.py", "", (1, 2)),
     "tiles": (
         "host/test_tiles.py",

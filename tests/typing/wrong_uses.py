@@ -30,6 +30,7 @@ def operands(a: F4, d: F8, z: npt.NDArray[np.complex64], x: Tensor) -> None:
     fl.matmul(a, None)  # wrong
     fl.matmul(a, 2.0)  # wrong
     fl.sgemm(a, a, d, beta=1.0)  # wrong
+    fl.ssyrk(d)  # wrong
     fl.sgemv(d, a)  # wrong
     fl.transpose(d)  # wrong
     fl.matmul(a, x)  # wrong: in different places
@@ -53,6 +54,7 @@ def options(a: F4) -> None:
     fl.matmul(a, a, stream="default")  # wrong
     fl.sgemm(a, a, alpha="2")  # wrong
     fl.sgemm(a, a, trans_a="T")  # wrong
+    fl.ssyrk(a, uplo="lower")  # wrong
     fl.sgemv(a, a, kernel=3)  # wrong
     fl.Matmul(a, a, constant="c")  # wrong
     fl.matmul(a, a, colour=1)  # wrong

@@ -105,6 +105,10 @@ void Target::preload(const Array& c) {
   copy(array(), c);
 }
 
+void Target::load_out() {
+  if (staged_) copy_into(temporary_.object(), out_.object());
+}
+
 nb::object Target::finish() {
   if (staged_) {
     if (out_.is_numpy()) copy_into(out_.object(), temporary_.object());
@@ -126,6 +130,17 @@ void call(const Args& args, const Options& options) {
   if (call.device.kind == Device::cpu && !worth_releasing(args)) return decide_and_run(args, call);
   const GilReleased released;
   decide_and_run(args, call);
+}
+
+void call_triangle(const SgemmArgs& args, Triangle part, const Options& options) {
+  before_any_call(options);
+  CallOptions call = options.call;
+  const auto log = log_for(args);
+  if (has_logger()) call.log = &log;
+  call.log_choice = wants_log(args);
+  if (call.device.kind == Device::cpu && !worth_releasing(args)) return run_triangle(args, part, call);
+  const GilReleased released;
+  run_triangle(args, part, call);
 }
 
 template <class Args>

@@ -8,6 +8,7 @@
 #include "bindings/calls/options.h"
 #include "run/plan.h"
 #include "run/run.h"
+#include "run/triangle.h"
 
 namespace fl::py {
 
@@ -23,7 +24,10 @@ class Target {
   bool overlaps(const Array& x) const { return out_.overlaps(x); }
   bool leaves_alone(const Array& x) const;  // whether x can be read while the result is written
   void preload(const Array& c);             // the values that beta multiplies
-  nb::object finish();                      // `out` or the new array, complete
+  void load_out();                          // what `out` has beside that
+  bool is(const Array& c) const { return out_.same_view(c); }
+  bool fresh() const { return fresh_; }
+  nb::object finish();  // `out` or the new array, complete
 
   // Another call may write the same array: it begins in its own place. Not if the staging output is device memory,
   // which belongs to the order of one call's stream.
@@ -65,6 +69,8 @@ Forecast forecast(const Args& args, const Options& options);
 // Runs with the GIL released, reporting the choice of kernel to the logger for each new shape.
 template <class Args>
 void call(const Args& args, const Options& options);
+// One triangle of it.
+void call_triangle(const SgemmArgs& args, Triangle part, const Options& options);
 // The same in two steps.
 template <class Args>
 Plan<Args> make_plan(const Args& args, const Options& options);

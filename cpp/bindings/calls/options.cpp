@@ -58,6 +58,16 @@ OtherTypes parse_dtype(const char* function, nb::handle dtype) {
   return OtherTypes::convert;
 }
 
+std::optional<Triangle> parse_uplo(const char* function, nb::handle uplo) {
+  if (uplo.is_none()) return std::nullopt;
+  constexpr const char* wanted = "None, 'L' or 'U'";
+  if (!nb::isinstance<nb::str>(uplo)) refuse(function, "uplo", wanted, uplo);
+  const std::string_view letter = utf8_of(uplo);
+  if (letter == "L") return Triangle::lower;
+  if (letter == "U") return Triangle::upper;
+  throw InvalidValue(std::string(function) + ": uplo must be " + wanted + ", got " + text(nb::repr(uplo)));
+}
+
 bool parse_flag(const char* function, const char* name, nb::handle flag) {
   if (flag.ptr() == Py_True) return true;
   if (flag.ptr() == Py_False) return false;

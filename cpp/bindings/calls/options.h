@@ -3,11 +3,13 @@
 
 #include <nanobind/nanobind.h>
 
+#include <optional>
 #include <string_view>
 
 #include "bindings/arrays/call_location.h"
 #include "core/problem.h"
 #include "run/run.h"
+#include "run/triangle.h"
 
 namespace fl::py {
 
@@ -24,6 +26,7 @@ Options parse_options(const char* function, nb::handle kernel, nb::handle precis
                       nb::handle stream);
 OtherTypes parse_dtype(const char* function, nb::handle dtype);  // None, or what names float32
 Precision parse_precision(std::string_view text);
+std::optional<Triangle> parse_uplo(const char* function, nb::handle uplo);   // None is the whole
 bool parse_flag(const char* function, const char* name, nb::handle flag);    // True or False, NumPy's too
 float to_float32(const char* function, const char* name, nb::handle value);  // what is finite has to stay so
 int64_t to_integer(const char* function, const char* name, nb::handle value);

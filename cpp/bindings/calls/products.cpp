@@ -1,4 +1,4 @@
-// matmul, sgemm, sgemv and transpose on Python objects: check the operands, make the problem, run it.
+// matmul, sgemm, ssyrk, sgemv and transpose on Python objects: check the operands, make the problem, run it.
 #include "bindings/calls/products.h"
 
 #include "bindings/calls/compute.h"
@@ -19,6 +19,32 @@ nb::object dot(const char* function, Array& a, Array& b, nb::handle out, Options
 bool onto_itself(TransposeArgs args, const Options& options) {
   args.b = {const_cast<float*>(args.a.data), args.a.rs, args.a.cs};
   return transposes_in_place(args, options.call);
+}
+
+// Of a product with its own transpose. What the target has in the other triangle stays, in a new one it is zero.
+nb::object compute_triangle(Problem<SgemmArgs> problem, Triangle part, nb::handle addend, nb::handle out,
+                            const Array& a, const Options& options, CallLocation& location) {
+  Target target(problem.function, out, problem.shape, {&a}, location);
+  const float beta = problem.args.beta;
+  Array c = checked_addend(problem.function, {addend, "c"}, beta, problem.shape, location);
+  if (location.on_device())
+    throw InvalidValue(std::string(problem.function) + ": uplo='" + (part == Triangle::lower ? "L" : "U") +
+                       "' is for operands in host memory so far, and these are in device memory; uplo=None computes" +
+                       " the whole result there");
+  target.load_out();
+  if (beta != 0.0f && !target.is(c)) {
+    if (!target.leaves_alone(c)) {
+      Array copy(empty(problem.shape), "c", Array::write);
+      copy_into(copy.object(), c.object());
+      c = std::move(copy);
+    }
+    set_addend(problem, c);
+  }
+  problem.for_each_run(target.array(), [&](const SgemmArgs& args) {
+    if (target.fresh()) clear_beside(args, part);
+    call_triangle(args, part, options);
+  });
+  return target.finish();
 }
 
 }  // namespace
@@ -55,6 +81,24 @@ nb::object sgemm(nb::handle a_in, nb::handle b_in, nb::handle c, nb::handle alph
   const bool of_a = parse_flag(function, "trans_a", trans_a), of_b = parse_flag(function, "trans_b", trans_b);
   return compute_converted([&] { return gemm_problem(function, a, b, scale, scale_c, of_a, of_b, options.precision); },
                            {c, "c"}, out, Inputs{&a, &b}, options, location);
+}
+
+nb::object ssyrk(nb::handle a_in, nb::handle c, nb::handle alpha, nb::handle beta, nb::handle trans, nb::handle uplo,
+                 nb::handle out, nb::handle kernel, nb::handle precision, nb::handle device, nb::handle stream,
+                 nb::handle dtype) {
+  constexpr const char* function = "ssyrk";
+  Options options = parse_options(function, kernel, precision, device, stream);
+  CallLocation location(options.device, options.call.stream, parse_dtype(function, dtype));
+  Array a(a_in, "a", Array::read, location);
+  require_dims(function, "a", a, 2);
+  const float scale = to_float32(function, "alpha", alpha), scale_c = to_float32(function, "beta", beta);
+  const bool of_a = parse_flag(function, "trans", trans);
+  const std::optional<Triangle> part = parse_uplo(function, uplo);
+  const auto make = [&] { return gemm_problem(function, a, a, scale, scale_c, of_a, !of_a, options.precision); };
+  if (!part) return compute_converted(make, {c, "c"}, out, Inputs{&a, &a}, options, location);
+  Problem<SgemmArgs> problem = make();
+  if (convert(problem, Inputs{&a, &a}, options)) problem = make();
+  return compute_triangle(std::move(problem), *part, c, out, a, options, location);
 }
 
 nb::object sgemv(nb::handle a_in, nb::handle x_in, nb::handle y, nb::handle alpha, nb::handle beta, nb::handle trans,

@@ -53,7 +53,7 @@ typedef enum fl_precision {
 typedef struct fl_options {
   size_t struct_size;     /* sizeof(fl_options) */
   const char* kernel;     /* a name from fl_kernel_at(); NULL: the fastest for this call */
-  fl_precision precision; /* matters on a GPU; the CPU meets both. fl_sgemm only */
+  fl_precision precision; /* matters on a GPU; the CPU meets both. Not of fl_sgemv */
   const char* device;     /* "auto", "cpu", "cuda", "cuda:1"; NULL: "auto", the faster one, transfers included. Host
                              memory: also "cuda:all" or "cuda:0,cuda:2", GPUs of one kind that share the call */
   void* stream;           /* cudaStream_t. NULL: one of the library's own, or the default stream if device_memory */
@@ -74,6 +74,12 @@ FL_API fl_status fl_sgemm_batched_strided(int trans_a, int trans_b, int64_t m, i
                                           const float* a, int64_t lda, int64_t stride_a, const float* b, int64_t ldb,
                                           int64_t stride_b, float beta, float* c, int64_t ldc, int64_t stride_c,
                                           int64_t batch, const fl_options* options);
+
+/* C[n,n] = alpha * op(A)[n,k] op(A)^T + beta * C: A is stored as n x k, or as k x n if trans == 1. With FL_LOWER and
+ * FL_UPPER only that triangle of C, with the diagonal, is read and written; they are for host memory so far. */
+typedef enum fl_uplo { FL_WHOLE = 0, FL_LOWER = 1, FL_UPPER = 2 } fl_uplo;
+FL_API fl_status fl_ssyrk(fl_uplo uplo, int trans, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
+                          float beta, float* c, int64_t ldc, const fl_options* options);
 
 /* y = alpha * op(A) x + beta * y for a stored A[m,n]: y has m elements, x has n, or the other way round if trans == 1.
  * Increments are not 0; as in the BLAS a negative one walks the vector from its end, the pointer still being to the

@@ -50,6 +50,7 @@ struct options {
   bool device_memory = false;   // pointers are memory of `device`; the call returns once it is queued on `stream`
 };
 
+enum class uplo { whole = FL_WHOLE, lower = FL_LOWER, upper = FL_UPPER };
 enum class operand { none = FL_NO_OPERAND, a = FL_OPERAND_A, b = FL_OPERAND_B };
 
 // What a kernel is, besides what it computes: the fields of fl_kernel_info.
@@ -108,6 +109,12 @@ inline void sgemm_batched_strided(bool trans_a, bool trans_b, std::int64_t m, st
   const fl_options c_options = detail::to_c(opts);
   detail::check(fl_sgemm_batched_strided(trans_a, trans_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c,
                                          ldc, stride_c, batch, &c_options));
+}
+
+inline void ssyrk(uplo part, bool trans, std::int64_t n, std::int64_t k, float alpha, const float* a, std::int64_t lda,
+                  float beta, float* c, std::int64_t ldc, const options& opts = {}) {
+  const fl_options c_options = detail::to_c(opts);
+  detail::check(fl_ssyrk(static_cast<fl_uplo>(part), trans, n, k, alpha, a, lda, beta, c, ldc, &c_options));
 }
 
 inline void sgemv(bool trans, std::int64_t m, std::int64_t n, float alpha, const float* a, std::int64_t lda,

@@ -24,6 +24,7 @@ JSON files (``--json``) hold one object::
         shape         {"m", "n", "k"}; k is null but for sgemm
         trans         "NN", "NT", "TN" or "TT" for sgemm, "N" or "T" for sgemv, null for transpose
         batch         how many such problems one call solves
+        own           true where B is A: a matrix times its own transpose, by ssyrk
         layout        "row-major"; for host "C", "F" or "strided"
         row_pads      {"a", "out"}: floats between the rows
         offsets       {"a", "b", "out"}: floats from an aligned address to the first element

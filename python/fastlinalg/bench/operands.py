@@ -79,7 +79,8 @@ class Operands:
         pads, offsets = problem.pads, problem.offsets
         self.problem = problem
         self.placed_a = Placed(problem.a_shape(), pads[0], offsets[0], rng)
-        self.placed_b = Placed(problem.b_shape(), 0, offsets[1], rng) if problem.b_shape() else None
+        other = Placed(problem.b_shape(), 0, offsets[1], rng) if problem.b_shape() and not problem.own else None
+        self.placed_b = self.placed_a if problem.own else other
         self.a = self.placed_a.array
         self.b = self.placed_b.array if self.placed_b else None
         self.rows = self._choose_rows(rng)

@@ -9,6 +9,8 @@ import numpy as np
 
 from .._info import OPERATIONS
 
+OWN = {"AAT": "NT", "ATA": "TN"}  # a matrix and its own transpose: what is transposed
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -24,6 +26,8 @@ class Problem:
         How many floats lie between the rows of the first operand and of the result.
     offsets : three int
         How many floats behind an aligned address the two operands and the result begin.
+    own : bool
+        B is A itself, and one of them is transposed: ``A @ A.T`` by ``fl.ssyrk``. Its flops are those of the product.
     layout : str
         "C"; of host also "F", and "strided": every second row and column.
     """
@@ -36,6 +40,7 @@ class Problem:
     trans_a: bool = False
     trans_b: bool = False
     batch: int = 1
+    own: bool = False
     pads: tuple[int, int] = (0, 0)
     offsets: tuple[int, int, int] = (0, 0, 0)
     layout: str = "C"
@@ -51,7 +56,7 @@ class Problem:
         text += f" {self.layout}" if self.layout != "C" else ""
         text += f"*{self.batch}" if self.batch > 1 else ""
         if self.op == "sgemv" or self.trans_a or self.trans_b:
-            text += f" {self.transposition}"
+            text += f" {('ATA' if self.trans_a else 'AAT') if self.own else self.transposition}"
         if any(self.pads):
             text += f" rows+{self.pads[0]}" + (f",{self.pads[1]}" if self.op == "transpose" else "")
         return text + (f" at {','.join(map(str, self.offsets))}" if any(self.offsets) else "")
@@ -175,7 +180,8 @@ def parse_host(text: str) -> list[Problem]:
 def parse(op: str, text: str) -> list[Problem]:
     """Problems from ``1024,4096x4096x512``: for sgemm M=N (with K=1024) or MxNxK, for the others MxN.
 
-    A product may go on with ``*BATCH`` and ``:TN``, the transposition of what is stored: ``64x64x64*4096:NT``.
+    A product may go on with ``*BATCH`` and ``:TN``, the transposition of what is stored: ``64x64x64*4096:NT``; or with
+    ``:AAT`` or ``:ATA``, a matrix and its own transpose.
 
     Raises
     ------
@@ -195,15 +201,18 @@ def _parse_one(op: str, item: str) -> list[Problem]:
         sizes, count = [], 0
     if op == "sgemm" and len(sizes) == 1:
         sizes = [sizes[0], sizes[0], FOUNDING_K]
-    transposition = (letters or "NN").upper()
+    own = letters.upper() in OWN and len(sizes) == 3 and sizes[0] == sizes[1]
+    transposition = OWN[letters.upper()] if own else (letters or "NN").upper()
     right = len(sizes) == (3 if op == "sgemm" else 2) and min([*sizes, count]) >= 1
     if not right or transposition not in ("NN", "NT", "TN", "TT"):
-        wanted = "M or MxNxK, with *BATCH and :NN, :NT, :TN or :TT behind it," if op == "sgemm" else "MxN,"
+        behind = "with *BATCH and :NN, :NT, :TN or :TT behind it, or :AAT or :ATA behind squares,"
+        wanted = f"M or MxNxK, {behind}" if op == "sgemm" else "MxN,"
         raise ValueError(f"--shapes for {op} takes {wanted} sizes of at least 1, separated by commas; got {item!r}")
     m, n, *k = sizes
     if op != "sgemm":
         return _orientations(op, m, n)
-    return [Problem(op, m, n, k[0], trans_a=transposition[0] == "T", trans_b=transposition[1] == "T", batch=count)]
+    trans_a, trans_b = (letter == "T" for letter in transposition)
+    return [Problem(op, m, n, k[0], trans_a=trans_a, trans_b=trans_b, batch=count, own=own)]
 
 
 LARGEST = {"sgemm": 8192, "sgemv": 131072, "transpose": 131072}

@@ -72,6 +72,7 @@ def _problem(row: dict[str, Any]) -> Problem:
         trans_a=op == "sgemm" and trans[0] == "T",
         trans_b=op == "sgemm" and trans[-1] == "T",
         batch=row.get("batch", 1),
+        own=row.get("own", False),
         pads=(pads["a"], pads["out"]),
         offsets=(offsets["a"], offsets["b"], offsets["out"]),
         layout=row["layout"] if op == "host" else "C",

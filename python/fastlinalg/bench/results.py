@@ -68,6 +68,7 @@ class Row:
             "shape": {"m": problem.m, "n": problem.n, "k": problem.k if problem.product else None},
             "trans": problem.transposition,
             "batch": problem.batch,
+            "own": problem.own,
             "layout": "row-major",
             "row_pads": {"a": problem.pads[0], "out": problem.pads[1]},
             "offsets": dict(zip(("a", "b", "out"), problem.offsets, strict=True)),

@@ -41,8 +41,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--shapes",
         metavar="S,S",
-        help="sgemm: M (for MxMx1024) or MxNxK, with *BATCH and :TN; sgemv, transpose: MxN; "
-        "host: M (a cube) or MxNxK, with :F or :strided",
+        help="sgemm: M (for MxMx1024) or MxNxK, with *BATCH and :TN, or :AAT for A times its transpose; "
+        "sgemv, transpose: MxN; host: M (a cube) or MxNxK, with :F or :strided",
     )
     parser.add_argument(
         "--random",

@@ -1,0 +1,54 @@
+"""``fl.ssyrk`` through the GPU: triangles of host arrays, whole results of any arrays, and what is refused."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import fastlinalg as fl
+from support.accuracy import assert_product, assert_same_bits
+from support.operands import normal
+
+pytestmark = pytest.mark.gpu
+F32 = np.float32
+
+
+def kept(n, uplo):
+    triangle = np.tri(n, dtype=bool)
+    return np.ones((n, n), bool) if uplo is None else triangle if uplo == "L" else triangle.T
+
+
+@pytest.mark.parametrize("uplo", [None, "L", "U"])
+def test_host_arrays(rng, uplo):
+    for shape in ((1, 1), (40, 20), (513, 70), (3, 90, 33)):
+        a, n = normal(rng, *shape), shape[-2]
+        c = np.where(kept(n, uplo), normal(rng, *shape[:-1], n), F32(np.nan))
+        for order, beta, trans in product("CF", (0.0, -0.5), (False, True)):
+            options = {"alpha": 1.5, "beta": beta, "precision": "strict", "device": "cuda"}
+            stored = np.array(a.swapaxes(-1, -2) if trans else a, order=order)
+            out = np.array(c, order=order)
+            fl.ssyrk(stored, c, trans=trans, uplo=uplo, out=out, **options)
+            op = stored.swapaxes(-1, -2) if trans else stored
+            inside = np.where(kept(n, uplo), c, F32(0))
+            want = fl.sgemm(op, op.swapaxes(-1, -2), inside, **options)
+            assert_same_bits(out, np.where(kept(n, uplo), want, c), f"{shape} {order} beta {beta} trans {trans}")
+            assert_product(want, op, op.swapaxes(-1, -2), inside, 1.5, beta)
+    numbers = np.arange(12, dtype=np.float64).reshape(3, 4)
+    got = fl.ssyrk(numbers, uplo=uplo, dtype=np.float32, device="cuda")
+    assert_same_bits(got, np.where(kept(3, uplo), numbers @ numbers.T, 0).astype(F32))
+
+
+def test_arrays_in_device_memory(rng):
+    a, c = normal(rng, 60, 40), normal(rng, 60, 60)
+    x, y = fl.DeviceArray.from_numpy(a), fl.DeviceArray.from_numpy(c)
+    assert_product(fl.ssyrk(x, precision="strict").numpy(), a, a.T)
+    assert_product(fl.ssyrk(x, y, alpha=2, beta=0.5, out=y).numpy(), a, a.T, c, 2.0, 0.5)
+    before = y.numpy()
+    for uplo, out in product("LU", (None, y)):
+        with pytest.raises(ValueError, match=f"uplo='{uplo}' is for operands in host memory so far"):
+            fl.ssyrk(x, uplo=uplo, out=out)
+    assert_same_bits(y.numpy(), before)
+    with pytest.raises(ValueError, match="host memory"):
+        fl.ssyrk(a, uplo="L", out=y)
