@@ -49,9 +49,10 @@ class _Product(_BesideCublas):
         device.demand_memory(elements)
         s.demand_precision(precision)
         a, b = device.put(s.random(*count, m, k)), device.put(s.random(*count, k, n))
-        out = device.put(s.empty(*count, m, n))
-        self.ours = lambda stream: fl.matmul(a, b, out, precision=precision, stream=stream)
-        self.ladder = lambda stream: fl.sgemm(a, b, out=out, kernel=LADDER["sgemm"], stream=stream)
+        lib = device.library()
+        out = lib.matmul(a, b, precision=precision)
+        self.ours = lambda stream: lib.matmul(a, b, out, precision=precision, stream=stream)
+        self.ladder = lambda stream: lib.sgemm(a, b, out=out, kernel=LADDER["sgemm"], stream=stream)
         self.theirs = lambda peer: peer.product(*map(peer.view, (a, b, out)))
 
 
@@ -113,13 +114,15 @@ class Syrk(_BesideCublas):
         m, k = s.sizes(shape)
         device.demand_memory(m * m + m * k)
         s.demand_precision(precision)
-        a, out = device.put(s.random(m, k)), device.put(s.empty(m, m))
+        lib = device.library()
+        a = device.put(s.random(m, k))
+        out = lib.sgemm(a, a, trans_b=True)
         options = {"trans_b": True, "out": out}
         self.ours = {
-            "matmul": lambda stream: fl.sgemm(a, a, precision=precision, stream=stream, **options),
+            "matmul": lambda stream: lib.sgemm(a, a, precision=precision, stream=stream, **options),
             "ssyrk": lambda stream: fl.ssyrk(a, out=out, precision=precision, stream=stream),
         }[call]
-        self.ladder = lambda stream: fl.sgemm(a, a, kernel=LADDER["sgemm"], stream=stream, **options)
+        self.ladder = lambda stream: lib.sgemm(a, a, kernel=LADDER["sgemm"], stream=stream, **options)
 
         def theirs(peer):
             view = peer.view(a)
@@ -144,9 +147,10 @@ class Vectors(_BesideCublas):
         device.demand_memory(m * n)
         trans = product == "A^T x"
         a, x = device.put(s.random(m, n)), device.put(s.random(m if trans else n))
-        out = device.put(s.empty(n if trans else m))
-        self.ours = lambda stream: fl.sgemv(a, x, trans=trans, out=out, stream=stream)
-        self.ladder = lambda stream: fl.sgemv(a, x, trans=trans, out=out, kernel=LADDER["sgemv"], stream=stream)
+        lib = device.library()
+        out = lib.sgemv(a, x, trans=trans)
+        self.ours = lambda stream: lib.sgemv(a, x, trans=trans, out=out, stream=stream)
+        self.ladder = lambda stream: lib.sgemv(a, x, trans=trans, out=out, kernel=LADDER["sgemv"], stream=stream)
 
         def theirs(peer):
             view = peer.view(a)
@@ -165,9 +169,11 @@ class Transposes(_Gpu):
     def prepare(self, shape):
         m, n = s.sizes(shape)
         device.demand_memory(2 * m * n)
-        a, out = device.put(s.random(m, n)), device.put(s.empty(n, m))
-        self.ours = lambda stream: fl.transpose(a, out, stream=stream)
-        self.ladder = lambda stream: fl.transpose(a, out, kernel=LADDER["transpose"], stream=stream)
+        lib = device.library()
+        a = device.put(s.random(m, n))
+        out = lib.transpose(a)
+        self.ours = lambda stream: lib.transpose(a, out, stream=stream)
+        self.ladder = lambda stream: lib.transpose(a, out, kernel=LADDER["transpose"], stream=stream)
         self.theirs = lambda peer: peer.copy(peer.view(a), peer.view(out).reshape(m, n))
 
     def track_ratio_to_copy(self, *_):
@@ -185,6 +191,7 @@ class Call(_Gpu):
     quick = {"track_host_seconds": [("matmul out",), ("plan execute",)]}
 
     def prepare(self, call):
+        device.demand_arrays()
         a, out = device.put(s.random(32, 32)), device.put(s.empty(32, 32))
         self.last = out
         self.ours = lambda stream: fl.matmul(a, a, out, stream=stream)

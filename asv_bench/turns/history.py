@@ -5,13 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import platform
 import statistics
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import asv.benchmark
 from asv.benchmarks import Benchmarks
@@ -21,14 +19,11 @@ from asv.results import Results
 from asv.runner import BenchmarkResult
 
 from .builds import git
-from .cases import FOLDER, Case
+from .cases import FOLDER
+from .record import Measured
 from .rounds import Build, Samples
 
 CONFIG = FOLDER / "asv.conf.json"
-VERSIONS = (
-    "import json, sys, numpy\n"
-    "print(json.dumps(['.'.join(map(str, sys.version_info[:2])), '.'.join(numpy.__version__.split('.')[:2])]))"
-)
 
 
 def config() -> Config:
@@ -37,41 +32,6 @@ def config() -> Config:
     for name in ("benchmark_dir", "results_dir", "html_dir", "env_dir"):
         setattr(found, name, str(FOLDER / getattr(found, name)))
     return found
-
-
-def machine(name: str, build: Build) -> dict[str, str]:
-    """What asv writes of a machine, with clocks, and its GPU and driver; "none" where there is no GPU."""
-    code = (
-        "import json, fastlinalg as fl\ninfo = fl.info()['cuda']\n"
-        "gpu = fl.devices()[0] if fl.cuda.is_available() else {}\n"
-        "name = f\"{gpu['name']}, {gpu.get('clock_khz', 0) // 1000} MHz\" if gpu else 'none'\n"
-        "print(json.dumps([name, str(info.get('driver') or 'none') if gpu else 'none']))"
-    )
-    gpu, driver = _ask(build, code)
-    found = Machine.get_defaults()
-    system = f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}"
-    memory = f"{round(int(found['ram']) / 2**30)} GiB"
-    cpu = found["cpu"] + _cpu_details()
-    return found | {"machine": name, "cpu": cpu, "gpu": gpu, "driver": driver, "ram": memory, "os": system}
-
-
-def _cpu_details() -> str:
-    """Family, model and clock, where Linux says them: the names of virtual machines' CPUs say little."""
-    try:
-        lines = [line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().splitlines() if ":" in line]
-    except OSError:
-        return ""
-    facts = {name.strip(): value.strip() for name, value in lines}
-    if not {"cpu family", "model", "cpu MHz"} <= set(facts):
-        return ""
-    return f", family {facts['cpu family']} model {facts['model']}, {float(facts['cpu MHz']):.0f} MHz"
-
-
-def _ask(build: Build, code: str) -> Any:
-    done = subprocess.run(
-        [build.python, "-c", code], env=build.environment(), cwd="/", capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout)
 
 
 def write_machine(info: Mapping[str, str], results: Path) -> None:
@@ -98,16 +58,9 @@ def write_benchmarks(build: Build, results: Path) -> Benchmarks:
     return benchmarks
 
 
-def write(
-    commit: str,
-    build: Build,
-    samples: Mapping[Case, Samples],
-    benchmarks: Benchmarks,
-    info: Mapping[str, str],
-    results: Path,
-) -> Path:
+def write(measured: Measured, benchmarks: Benchmarks, info: Mapping[str, str], results: Path) -> Path:
     """The result file of one commit. Cases that are measured replace old figures, and the others stay."""
-    python, numpy = _ask(build, VERSIONS)
+    commit, python, numpy = measured.commit, measured.python, measured.numpy
     date = 1000 * int(git("show", "-s", "--format=%ct", commit))
     params = {**info, "python": python, "numpy": numpy}
     new = Results(params, {"numpy": numpy}, commit, date, python, f"py{python}-numpy{numpy}", {})
@@ -115,7 +68,7 @@ def write(
     if file.exists():
         new = Results.load(str(file))
     by_name: dict[str, dict[tuple[str, ...], Samples]] = {}
-    for case, found in samples.items():
+    for case, found in measured.samples.items():
         by_name.setdefault(case.name, {})[tuple(map(repr, case.params))] = found
     for name, rows in by_name.items():
         benchmark = benchmarks[name]

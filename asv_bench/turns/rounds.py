@@ -105,13 +105,15 @@ def take_turns(
     progress: Progress,
     after: Callable[[Table, int], bool] = lambda table, done: True,
     passes: int = 1,
+    each: Callable[[Table], None] = lambda table: None,
 ) -> Table:
     """Samples of each build; with two of them the order is A B B A A B B A.
 
     With several `passes` a process measures all cases again and again, and the least is the sample: a machine that is
     slow for a second, as virtual ones are, is slow for one of them.
 
-    `after` gets the samples so far and the number of rounds behind them; its False is the end.
+    `after` gets the samples so far and the number of rounds behind them; its False is the end. `each` gets them after
+    every process, so that what ends early leaves something.
     """
     table: Table = [{case: Samples() for case in cases} for _ in builds]
     order = list(range(len(builds)))
@@ -121,6 +123,7 @@ def take_turns(
             answers = ask(builds[which], [*cases] * passes)
             for i, case in enumerate(cases):
                 table[which][case].add(min(answers[i :: len(cases)], key=lambda one: one.get("value", math.inf)))
+            each(table)
         if not after(table, number + 1):
             break
     return table

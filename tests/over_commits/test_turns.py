@@ -117,8 +117,8 @@ def test_results_of_builds_by_turns_are_results_of_asv(base, tmp_path):
     options = ("--machine", "here", "--rounds", 1, "--results", results, "--json", tmp_path / "samples.json")
     status, said = run("asv_wheels", *options, "--bench", "Size|" + ONE_CALL, f"{commit}={base}")
     assert status == 0 and "round 1 of 1" in said, said
-    samples = json.loads((tmp_path / "samples.json").read_text())
-    assert [len(row["values"]) for row in samples] == [1, 1, 1] and samples[0]["commit"] == commit
+    (kept,) = json.loads((tmp_path / "samples.json").read_text())["builds"]
+    assert [len(row["values"]) for row in kept["cases"]] == [1, 1, 1] and kept["commit"] == commit
     (file,) = (results / "here").glob(f"{commit[:8]}-*.json")
     found = Results.load(str(file))
     assert found.commit_hash == commit and found.params["machine"] == "here"
@@ -130,6 +130,35 @@ def test_results_of_builds_by_turns_are_results_of_asv(base, tmp_path):
     params = found.get_result_params("calls.Call.track_seconds")
     values = Results.load(str(file)).get_result_value("calls.Call.track_seconds", params)
     assert sum(value is not None and value > 0 for value in values) == 2  # the first is still there
+
+
+@pytest.mark.skipif(importlib.util.find_spec("asv") is None, reason="needs asv")
+@pytest.mark.skipif(not IN_GIT, reason="needs the repository")
+def test_what_was_measured_elsewhere_is_added(base, tmp_path):
+    """Where it is measured there is neither asv nor the repository: the commit is given whole, and is not looked up."""
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    commit, file, results = head.stdout.strip(), tmp_path / "samples.json", tmp_path / "results"
+    elsewhere = tmp_path / "checkout"
+    for part in ("asv_bench/turns", "asv_bench/benchmarks", "tools/asv_wheels"):
+        source, target = ROOT / part, elsewhere / part
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
+    program = (
+        "import runpy, sys\nfor name in ('asv', 'scipy'): sys.modules[name] = None\n"
+        "sys.argv = sys.argv[1:]\nrunpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    options = ["--machine", "there", "--rounds", "2", "--bench", ONE_CALL, "--measure-only", str(file)]
+    command = [sys.executable, "-c", program, str(elsewhere / "tools" / "asv_wheels"), *options, f"{commit}={base}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not (elsewhere / "asv_bench" / "results").exists()
+    status, said = run("asv_wheels", "--add", file, "--results", results)
+    assert status == 0, said
+    assert json.loads((results / "there" / "machine.json").read_text())["cpu"]
+    (added,) = (results / "there").glob(f"{commit[:8]}-*.json")
+    (kept,) = json.loads(file.read_text())["builds"]
+    values = json.loads(added.read_text())["results"]["calls.Call.track_seconds"][0]
+    assert min(kept["cases"][0]["values"]) in values
 
 
 @pytest.mark.skipif(importlib.util.find_spec("asv") is None, reason="needs asv")
