@@ -14,6 +14,7 @@
 #include "bindings/calls/tune.h"
 #include "bindings/operators/tensor_products.h"
 #include "bindings/operators/weights.h"
+#include "bindings/sharded/matmul.h"
 #include "core/errors.h"
 
 namespace {
@@ -72,7 +73,7 @@ NB_MODULE(_core, m) {
 
   // Any object for every argument: what is wrong with it is said in the library's words.
   const auto any = [](const char* name) { return arg(name).none(); };
-  m.def("matmul", fl::py::matmul, any("a"), any("b"), any("out"), any("precision"), any("device"), any("stream"),
+  m.def("matmul", fl::py::matmul_of_any, any("a"), any("b"), any("out"), any("precision"), any("device"), any("stream"),
         any("dtype"));
   m.def("sgemm", fl::py::sgemm, any("a"), any("b"), any("c"), any("alpha"), any("beta"), any("trans_a"), any("trans_b"),
         any("out"), any("kernel"), any("precision"), any("device"), any("stream"), any("dtype"));

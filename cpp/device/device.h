@@ -172,6 +172,20 @@ FL_EXPORT std::shared_ptr<void> allocate(int device, std::size_t bytes, void* st
 // Copies between host and device in the order of own_stream(device), and returns when the copy is there.
 FL_EXPORT void copy(int device, void* to, const void* from, std::size_t bytes);
 
+// A stream of one device.
+struct DeviceStream {
+  int device;
+  void* stream;
+};
+
+// As order_after(), of streams on different devices. Neither may be captured.
+FL_EXPORT void order_across(const DeviceStream& later, const DeviceStream& earlier);
+
+// Copies between the memory of two devices on the stream `to`, after what is on `from`, where what comes next waits for
+// the copy. Straight from one to the other where they can reach each other's memory, else through host memory.
+FL_EXPORT void copy_across(const DeviceStream& to, void* target, const DeviceStream& from, const void* source,
+                           std::size_t bytes);
+
 // The device whose memory `data` points into, or -1 if that is none.
 FL_EXPORT int device_of(const void* data);
 

@@ -69,6 +69,8 @@ StreamEvent::~StreamEvent() = default;
 bool StreamEvent::passed() const { return true; }
 std::shared_ptr<void> allocate(int, std::size_t, void*) { refuse(); }
 void copy(int, void*, const void*, std::size_t) { refuse(); }
+void order_across(const DeviceStream&, const DeviceStream&) { refuse(); }
+void copy_across(const DeviceStream&, void*, const DeviceStream&, const void*, std::size_t) { refuse(); }
 int device_of(const void*) { return -1; }
 DeviceBuffer::DeviceBuffer(std::size_t, int) { refuse(); }
 DeviceBuffer::~DeviceBuffer() = default;

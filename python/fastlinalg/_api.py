@@ -25,10 +25,11 @@ def matmul(
         Matrices ``(..., m, k)`` and ``(..., k, n)``. Leading dimensions broadcast. A 1-D `a` counts as a row and a 1-D
         `b` as a column, and that dimension is removed from the result. Any strides are accepted; C order, F order and
         row slices are not copied. Arrays of NumPy, or of any library with DLPack or ``__cuda_array_interface__``, in
-        host memory or all on one CUDA device.
+        host memory or all on one CUDA device. Or on several: a list of device arrays is the matrix of their rows, one
+        array below the other, those of `a` on a device each.
     out : array of float32, optional
         Where to write the result, of shape ``(..., m, n)``; it is returned. It may overlap `a` and `b`: the result is
-        then as if they had been copied first.
+        then as if they had been copied first. A list if `a` is one.
     precision : {"accurate", "strict"}
         On a GPU. "strict" is the plain float32 product: FMA in ascending k, bitwise repeatable. "accurate" may use
         tensor cores if each element stays within ``k * 2**-24 * (|a| @ |b|)`` of the true product. The CPU meets both.
@@ -36,7 +37,7 @@ def matmul(
         "auto" takes the faster for operands in host memory, the CPU or one GPU, transfers included; "cpu"; "cuda";
         "cuda:1". "cuda:all" and lists as ``["cuda:0", "cuda:2"]`` spread a call on operands in host memory over GPUs of
         one kind, with the bits that one of them gives. The environment variable ``FASTLINALG_DEVICE`` replaces "auto".
-        Device arrays are computed where they are.
+        Device arrays are computed where they are, and for lists of them `device` may name these devices.
     stream : int or object with ``__cuda_stream__``, optional
         CUDA stream to use on a GPU; 0 and 1 are the legacy default stream, 2 the per-thread one. Without it device
         arrays are computed on the stream that is current in their library. A call on device arrays only queues work,
@@ -51,7 +52,8 @@ def matmul(
     -------
     array of float32
         `out`, or a new array of the library of the first operand, a `DeviceArray` if that cannot make one; a
-        ``numpy.float32`` for two 1-D NumPy operands without `out`.
+        ``numpy.float32`` for two 1-D NumPy operands without `out`; for a list `a` a list of such arrays, each on the
+        device of its rows.
 
     Raises
     ------

@@ -1,5 +1,6 @@
 """Types of the products. What they do is in _api.py; that names and defaults agree is tested."""
 
+from collections.abc import Sequence
 from typing import TypeVar, overload
 
 from .typing import Device, DeviceArrayLike, Float32, Float32Array, Precision, RealArray, Stream, Uplo
@@ -34,6 +35,30 @@ def matmul(
 def matmul(
     a: _DeviceArray,
     b: DeviceArrayLike,
+    /,
+    out: _DeviceArray | None = None,
+    *,
+    precision: Precision = "accurate",
+    device: Device = "auto",
+    stream: Stream | None = None,
+    dtype: Float32 | None = None,
+) -> _DeviceArray: ...
+@overload
+def matmul(
+    a: list[_DeviceArray] | tuple[_DeviceArray, ...],
+    b: DeviceArrayLike | Sequence[DeviceArrayLike],
+    /,
+    out: list[_DeviceArray] | None = None,
+    *,
+    precision: Precision = "accurate",
+    device: Device = "auto",
+    stream: Stream | None = None,
+    dtype: Float32 | None = None,
+) -> list[_DeviceArray]: ...
+@overload
+def matmul(
+    a: _DeviceArray,
+    b: Sequence[DeviceArrayLike],
     /,
     out: _DeviceArray | None = None,
     *,

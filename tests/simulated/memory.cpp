@@ -10,6 +10,8 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "scheduler.h"
 
@@ -84,6 +86,7 @@ struct Rectangle {
   char* to;
   const char* from;
   std::size_t to_pitch, from_pitch, width, lines;
+  bool by_driver = false;  // which reaches the memory of every device
 
   static std::size_t extent(std::size_t pitch, std::size_t width, std::size_t lines) {
     return (lines - 1) * pitch + width;
@@ -100,7 +103,7 @@ struct Rectangle {
 
 void check(const Rectangle& copy, bool check_to, bool check_from) {
   if (check_to) check_device_access(copy.to, copy.to_bytes(), "the target of a copy", true);
-  if (check_from) check_device_access(copy.from, copy.from_bytes(), "the source of a copy", true);
+  if (check_from && !copy.by_driver) check_device_access(copy.from, copy.from_bytes(), "the source of a copy", true);
 }
 
 cudaError_t copy(Rectangle copy, cudaMemcpyKind kind, cudaStream_t handle) {
@@ -252,12 +255,33 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   attributes->type = on_device(data)           ? cudaMemoryTypeDevice
                      : inside(pinned, data, 1) ? cudaMemoryTypeHost
                                                : cudaMemoryTypeUnregistered;
+  if (const Range* const range = around(live, data, 1)) attributes->device = range->device;
   return cudaSuccess;
 }
 
 // ---------------------------------------------------------------- copies
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   return copy({static_cast<char*>(to), static_cast<const char*>(from), bytes, bytes, bytes, 1}, kind, stream);
+}
+
+// Through memory of the host where the devices cannot reach each other's.
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, size_t bytes,
+                                cudaStream_t stream) {
+  const char *const target = static_cast<const char*>(to), *const source = static_cast<const char*>(from);
+  {
+    const Lock lock(mutex);
+    const Range *const there = around(live, target, bytes), *const here = around(live, source, bytes);
+    if (!there || !here || there->device != to_device || here->device != from_device)
+      wrong("a copy between devices names others than those that the memory is on");
+  }
+  return copy({static_cast<char*>(to), source, bytes, bytes, bytes, 1, true}, cudaMemcpyDeviceToDevice, stream);
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  const Lock lock(mutex);
+  static std::set<std::pair<int, int>> enabled;
+  const bool fresh = enabled.insert({current_device(), peer}).second;
+  return fresh ? cudaSuccess : status(cudaErrorPeerAccessAlreadyEnabled);
 }
 
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,

@@ -28,6 +28,7 @@ LAYERS = (
     "cpp/run",
     "cpp/bindings/arrays",
     "cpp/bindings/calls",
+    "cpp/bindings/sharded",
     "cpp/bindings/operators",
     "cpp/bindings",
     "cpp/cblas",

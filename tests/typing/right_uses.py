@@ -60,6 +60,9 @@ def with_consent(a: npt.NDArray[np.float64], b: npt.NDArray[np.int8], c: npt.NDA
 
 def device_arrays(x: Tensor, y: OnDevice, z: fl.DeviceArray, stream: CudaStream) -> None:
     assert_type(fl.matmul(x, x, stream=stream), Tensor)
+    assert_type(fl.matmul([x, x], [y, z]), list[Tensor])
+    assert_type(fl.matmul((z, z), x, [z, z], device=["cuda:0", "cuda:1"]), list[fl.DeviceArray])
+    assert_type(fl.matmul(z, [x, x]), fl.DeviceArray)
     assert_type(fl.matmul(x, z, out=x), Tensor)
     assert_type(fl.sgemm(y, y, y, beta=1.0, dtype=np.float32), OnDevice)
     assert_type(fl.ssyrk(x, z, beta=1.0), Tensor)
