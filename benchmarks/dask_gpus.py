@@ -1,0 +1,125 @@
+"""A product on all GPUs of this machine by Dask, one worker each, beside device="cuda:all" and one GPU, in one run.
+
+    python benchmarks/dask_gpus.py [--sizes 16384,32768] [--rounds 3] [--workers N] [--side CHUNK]
+    python benchmarks/dask_gpus.py --device cpu --workers 2 --sizes 1000       (the same program on the CPU)
+
+Seconds, the least of the rounds after one that is not counted. The calls without Dask write into one array. By Dask in
+two ways, neither of which counts the making of operands, and whose result stays where it is computed:
+
+- "chunks": operands are chunks in the workers' memory, made there, half of the rows of each on each of two workers. A
+  worker needs all of B, so Dask sends it what the others have: serialised, by TCP, and stored once more.
+- "mapped": operands are .npy files in shared memory (--folder), which tasks map by name, some rows of the result each.
+  Nothing goes between workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+from distributed import Client, wait
+
+import fastlinalg as fl
+import fastlinalg.dask as fld
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
+from dask_gpus import gpu_cluster, random_matrix
+
+ROWS_CHECKED = 4
+
+
+def least(call: Callable[[], object], rounds: int) -> float:
+    found = []
+    for _ in range(rounds + 1):
+        begin = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - begin)
+    return min(found[1:])
+
+
+def shared(folder: Path, n: int) -> list[np.memmap]:
+    """Two matrices in files, normal numbers in tiles."""
+    found = []
+    for seed in (1, 2):
+        tile = np.random.default_rng(seed).standard_normal((min(n, 1024), n), dtype=np.float32)
+        x = np.lib.format.open_memmap(folder / f"{seed}.npy", mode="w+", dtype=np.float32, shape=(n, n))
+        for row in range(0, n, len(tile)):
+            x[row : row + len(tile)] = tile[: n - row]
+        x.flush()
+        found.append(np.lib.format.open_memmap(folder / f"{seed}.npy", mode="r"))
+    return found
+
+
+def check(got: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    want = a.astype(np.float64) @ b
+    error = np.linalg.norm(got - want) / np.linalg.norm(want)
+    assert error < 1e-5, f"relative error of rows {error:.1e}"
+
+
+def by_dask(client: Client, make: Callable[[float], da.Array], rounds: int) -> float:
+    """Dask computes nothing twice that it still has, so each time has another alpha, and gives back the last result."""
+    count = iter(range(10**6))
+
+    def once() -> None:
+        wait(client.persist(make(1.0 + 2.0**-20 * next(count))))
+
+    return least(once, rounds)
+
+
+def measure(client: Client, n: int, side: int, folder: Path, args: argparse.Namespace) -> None:
+    a, b = shared(folder, n)
+    out, rows = np.empty((n, n), np.float32), slice(0, ROWS_CHECKED)
+    whole = {"one": args.device, "all": "cuda:all"} if args.device == "cuda" else {"one": args.device}
+    times = {}
+    for name, device in whole.items():
+        times[name] = least(lambda device=device: fl.matmul(a, b, out, device=device), args.rounds)
+        check(out[rows], a[rows], b)
+    cuts = fld.Chunks(a=(side, n), b=(n, n), c=(side, n))
+    make = {"mapped": lambda alpha: fld.matmul(a, b, chunks=cuts, alpha=alpha, device=args.device)}
+    check(client.compute(make["mapped"](1.0)[rows]).result(), a[rows], b)
+    x, y = client.persist([random_matrix(n, side, seed) for seed in (1, 2)])
+    wait([x, y])
+    make["chunks"] = lambda alpha: fld.matmul(x, y, alpha=alpha, device=args.device)
+    got, left, right = client.gather(client.compute([make["chunks"](1.0)[rows], x[rows], y]))
+    check(got, left, right)
+    del right
+    for name in make:
+        times[name] = by_dask(client, make[name], args.rounds)
+    best = times.get("all", times["one"])
+    print(f"{n}, chunks of {side}")
+    for name, seconds in times.items():
+        print(f"  {name:7} {seconds:8.4f} s, {2e-12 * n**3 / seconds:7.2f} TFLOP/s, {seconds / best:5.2f} times")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="16384,32768")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--workers", type=int, help="by default the number of GPUs")
+    parser.add_argument("--side", type=int, help="of chunks; by default n over the number of workers")
+    parser.add_argument("--folder", type=Path, default=Path("/dev/shm"), help="for the files, which are removed")
+    args = parser.parse_args()
+    workers = args.workers or len(fl.devices())
+    if not workers:
+        print("no CUDA device here; --device cpu --workers 2 runs the program on the CPU")
+        return 0
+    with (
+        gpu_cluster(workers, args.device) as cluster,
+        Client(cluster) as client,
+        tempfile.TemporaryDirectory(dir=args.folder) as folder,
+    ):
+        client.wait_for_workers(workers)
+        for n in map(int, args.sizes.split(",")):
+            measure(client, n, args.side or -(-n // workers), Path(folder), args)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
