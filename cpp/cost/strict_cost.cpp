@@ -104,6 +104,12 @@ double interleaved_factor(const SgemmArgs& p, const CopyCost& copy) {
   return 1.0 + share(p.a, p.a.cs != 1) + share(p.b, p.b.cs == 1);
 }
 
+// What the copies of an operand of a mixed tile add to a k. `across` of its rows or columns are contiguous, or k is.
+double mixed_copies_ps(const ConstMatrix& x, bool contiguous, int64_t across, int tile, const MixedCost& cost) {
+  if (contiguous && aligned16(x) && across % 4 == 0) return 0.0;
+  return (contiguous ? cost.by4_ps : cost.turned_ps) * tile;
+}
+
 double slice_copies(const SgemmArgs& p, bool async, const SliceCost& cost) {
   const double turned_a = async ? cost.turned_a : cost.turned_a_by_registers,
                turned_b = async ? cost.turned_b : cost.turned_b_by_registers,
@@ -149,6 +155,7 @@ double cost_us(const SgemmArgs& p, const InterleavedTile& tile, const DeviceSpec
   const double most = double(ceil_div(tiles_of(p, tile) * splits, int64_t{device.multiprocessors}));
   const double k = double(ceil_div(p.k, splits));
   const double us = 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns)) + 1e-6 * cost.block_k_ps * k +
+                    1e-3 * cost.round_ns * std::ceil(most / tile.blocks) +
                     most * (1e-3 * cost.tile_ns + 1e-6 * cost.k_ps * k * interleaved_factor(p, copy)) +
                     1e-9 * cost.output_fs * written(p, splits, copy) +
                     (splits > 1 ? reduction_us(p, splits, device, copy) + copy.interleaved_reduction_us : 0.0);
@@ -174,10 +181,13 @@ double cost_us(const SgemmArgs& call, const MixedTile& tile, const DeviceSpec& d
   const SgemmArgs p = turned(call, tile);
   const int splits = split_k_plan(call, tile).splits;
   const double most = double(ceil_div(tiles_of(p, tile) * splits, int64_t{device.multiprocessors}));
-  const double k = double(mixed_range(p.k, splits));
-  return 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns)) + 1e-6 * cost.block_k_ps * k +
-         1e-9 * cost.output_fs * written(p, splits, copy) + (splits > 1 ? reduction_us(p, splits, device, copy) : 0.0) +
-         most * (1e-3 * cost.tile_ns + 1e-6 * cost.k_ps * k * copy_factor(p, tile.BM, tile.BN, false, copy));
+  const double k = splits > 1 ? double(mixed_range(p.k, splits)) : double(p.k), rounds = std::ceil(most / tile.blocks);
+  const bool tail = (splits > 1 ? mixed_range(p.k, splits) : p.k) % tile.BK != 0;
+  const double k_ps = cost.k_ps + mixed_copies_ps(p.a, p.a.cs != 1, p.m, tile.BM, cost) +
+                      mixed_copies_ps(p.b, p.b.cs == 1, p.n, tile.BN, cost);
+  return 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns) + rounds * cost.round_ns + tail * cost.tail_ns) +
+         1e-6 * cost.block_k_ps * k + 1e-9 * cost.output_fs * written(p, splits, copy) +
+         (splits > 1 ? reduction_us(p, splits, device, copy) : 0.0) + most * (1e-3 * cost.tile_ns + 1e-6 * k_ps * k);
 }
 
 double cost_us(const SgemmArgs& p, const WarpTile& tile, const DeviceSpec& device, const WarpTileCost& cost) {

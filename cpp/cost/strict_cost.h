@@ -23,8 +23,9 @@ double cost_us(const SgemmArgs& p, const ClusterSplitKTile& tile, const DeviceSp
 ClusterSplitKCost coefficients_of(const ClusterSplitKTile&);
 
 // What passes in any case: start_ns and block_k_ps for each k. What the multiprocessor with the most tiles spends on
-// each: tile_ns and k_ps, more where operands are not aligned or transposed. output_fs for each output.
-FL_COEFFICIENTS(InterleavedCost, start_ns, tile_ns, block_k_ps, k_ps, output_fs, no_pdl_ns);
+// each: tile_ns and k_ps, more where operands are not aligned or transposed; and on all that are there at a time:
+// round_ns. output_fs for each output.
+FL_COEFFICIENTS(InterleavedCost, start_ns, tile_ns, block_k_ps, k_ps, round_ns, output_fs, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const InterleavedTile& tile, const DeviceSpec& device, const InterleavedCost& cost);
 InterleavedCost coefficients_of(const InterleavedTile&);
 
@@ -36,8 +37,11 @@ FL_COEFFICIENTS(SliceCost, start_ns, tile_ns, block_k_ps, k_ps, turned_a, turned
 double cost_us(const SgemmArgs& p, const SliceTile& tile, const DeviceSpec& device, const SliceCost& cost);
 SliceCost coefficients_of(const SliceTile&);
 
-// The same as for interleaved ones; k_ps longer by what copies of 4 bytes take.
-FL_COEFFICIENTS(MixedCost, start_ns, tile_ns, block_k_ps, k_ps, output_fs, no_pdl_ns);
+// The same as for interleaved ones, but that k_ps is longer for each float that comes by a copy of 4 bytes of its own,
+// by by4_ps along a line of the operand, by turned_ps across. tail_ns passes where the ranges of k are not whole steps:
+// their last copies are not spread.
+FL_COEFFICIENTS(MixedCost, start_ns, tile_ns, block_k_ps, k_ps, by4_ps, turned_ps, round_ns, tail_ns, output_fs,
+                no_pdl_ns);
 double cost_us(const SgemmArgs& p, const MixedTile& tile, const DeviceSpec& device, const MixedCost& cost);
 MixedCost coefficients_of(const MixedTile&);
 
