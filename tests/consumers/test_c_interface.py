@@ -265,6 +265,13 @@ def test_c_interface_multiplies_by_the_transpose(library, memory, trans):
         assert message in library.fl_last_error()
 
 
+def test_c_interface_has_no_triangles_in_device_memory(library, memory):
+    before = list(memory)
+    assert library.fl_ssyrk(1, 0, 2, 2, 1, memory, 2, 0, memory, 2, options(device_memory=1)) == FL_INVALID_VALUE
+    assert b"uplo must be FL_WHOLE for operands in device memory" in library.fl_last_error()
+    assert list(memory) == before
+
+
 def test_c_interface_walks_vectors_backwards(library, memory):
     """[[0, 1, 2], [3, 4, 5]] @ [100, 10, 1], the last element of the result first."""
     x, y = (ctypes.c_float * 3)(1, 10, 100), (ctypes.c_float * 4)()
