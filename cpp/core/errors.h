@@ -1,4 +1,4 @@
-// The library's exceptions. Each maps to one Python type and one C status code (capi.cpp, bindings/module.cpp).
+// The library's exceptions. Each maps to one Python type and one C status code (capi/errors.cpp, bindings/module.cpp).
 #pragma once
 
 #include <stdexcept>

@@ -26,6 +26,7 @@ LAYERS = (
     "cuda/pipeline",
     "cpp/dispatch",
     "cpp/run",
+    "cpp/capi",
     "cpp/bindings/arrays",
     "cpp/bindings/calls",
     "cpp/bindings/sharded",
@@ -54,7 +55,7 @@ def may_include(folder: str, other: str) -> bool:
     if is_kernel(folder):
         return other in SEEN_BY_KERNELS or (other == "cuda/kernels/common" and folder.startswith("cuda/"))
     if other == "cpp/include":
-        return folder in ("cpp/run", "cpp/cblas")
+        return folder in ("cpp/run", "cpp/capi", "cpp/cblas")
     return not is_kernel(other) and LAYERS.index(other) < LAYERS.index(folder)
 
 

@@ -1,7 +1,7 @@
 // The C interface: memory and streams of devices.
+#include "capi/errors.h"
+#include "capi/struct.h"
 #include "device/device.h"
-#include "run/capi_errors.h"
-#include "run/capi_struct.h"
 #include "runtime/result_memory.h"
 
 struct fl_buffer {

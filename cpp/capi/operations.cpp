@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "run/capi_calls.h"
-#include "run/capi_errors.h"
-#include "run/capi_log.h"
+#include "capi/calls.h"
+#include "capi/errors.h"
+#include "capi/log.h"
 #include "run/triangle.h"
 
 namespace fl {

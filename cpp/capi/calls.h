@@ -1,9 +1,9 @@
 // The calls of the C interface as checked problems.
 #pragma once
 
+#include "capi/check.h"
 #include "core/problem.h"
 #include "fastlinalg/fastlinalg.h"
-#include "run/capi_check.h"
 #include "run/run.h"
 
 namespace fl {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "run/capi_check.h"
+#include "capi/check.h"
 
 namespace fl {
 

@@ -1,9 +1,9 @@
 // The C interface: which kernel a call takes and why.
 #include <string>
 
-#include "run/capi_calls.h"
-#include "run/capi_errors.h"
-#include "run/capi_struct.h"
+#include "capi/calls.h"
+#include "capi/errors.h"
+#include "capi/struct.h"
 #include "run/explanation.h"
 
 namespace fl {

@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 
-#include "run/capi_calls.h"
-#include "run/capi_errors.h"
-#include "run/capi_log.h"
-#include "run/capi_struct.h"
+#include "capi/calls.h"
+#include "capi/errors.h"
+#include "capi/log.h"
+#include "capi/struct.h"
 #include "run/plan.h"
 #include "runtime/fork.h"
 

@@ -1,8 +1,8 @@
-#include "run/capi_calls.h"
+#include "capi/calls.h"
 
 #include <string>
 
-#include "run/capi_struct.h"
+#include "capi/struct.h"
 
 namespace fl {
 namespace {

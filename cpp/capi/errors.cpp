@@ -1,4 +1,4 @@
-#include "run/capi_errors.h"
+#include "capi/errors.h"
 
 #include <cstdio>
 #include <new>

@@ -3,13 +3,13 @@
 #include <set>
 #include <string>
 
+#include "capi/errors.h"
+#include "capi/struct.h"
 #include "core/joined.h"
 #include "core/operations.h"
 #include "device/device.h"
 #include "device/hardware.h"
 #include "dispatch/tuning_file.h"
-#include "run/capi_errors.h"
-#include "run/capi_struct.h"
 #include "run/kernel_state.h"
 #include "runtime/fork.h"
 #include "runtime/threading.h"

@@ -1,9 +1,9 @@
-#include "run/capi_log.h"
+#include "capi/log.h"
 
 #include <atomic>
 
+#include "capi/errors.h"
 #include "fastlinalg/fastlinalg.h"
-#include "run/capi_errors.h"
 #include "run/ignored_settings.h"
 #include "runtime/said_lines.h"
 
