@@ -35,7 +35,7 @@ RUNS = {
         "",
         (1, 2),
     ),
-    "repeats": ("device/test_repeated_calls.py", "", (1, 2)),
+    "repeats": ("device/test_repeated_calls.py", "not many_strict_calls", (1, 2)),
     "the C interface": ("consumers/test_c_interface.py", "device_memory or memory_limit", (1, 2)),
     "fork": ("process/test_fork.py", "child_of_fork", (1,)),
     "tuning": ("dispatch/test_tuning.py cli/test_tune.py", "", (1,)),
