@@ -1,7 +1,7 @@
 """Whether a project that embeds the library gets the speed of the wheel: each example from wheel, prefix and source.
 
     python -m venv env && env/bin/pip install fastlinalg-*.whl cmake ninja nanobind scikit-build-core
-    env/bin/python benchmarks/embedding.py --json benchmarks/results/zen4-embedding.json
+    env/bin/python benchmarks/embedding.py --json benchmarks/results/embedding/zen4.json
 
 builds `examples/embed_cmake`, `embed_c` and `python_extension` and a program of a CBLAS in all ways that they have, and
 runs them and `fl.matmul` by turns, with a thread each: 1024 cubed, the best of all, by the processor's time but for

@@ -13,6 +13,14 @@
 namespace fl {
 namespace {
 
+// 'cuda:0', and "cuda:0,cuda:2" as the list that it stands for: ['cuda:0', 'cuda:2'].
+std::string quoted(std::string_view device) {
+  std::string text = "'";
+  for (const char c : device) text += c == ',' ? std::string("', '") : std::string(1, c);
+  text += "'";
+  return device.find(',') == device.npos ? text : "[" + text + "]";
+}
+
 std::string number(const char* format, double value, const char* unit) {
   char text[64];
   std::snprintf(text, sizeof text, format, value);
@@ -42,7 +50,7 @@ std::optional<Device> other_device(const Forecast& taken, const CallOptions& opt
 template <class Args>
 std::string place(const Args& args, const CallOptions& options, const AsWritten& written, const Forecast& taken) {
   const std::string where = "on " + place_name(taken.device);
-  if (written.device != "auto") return where + ", because device='" + std::string(written.device) + "' says so";
+  if (written.device != "auto") return where + ", because device=" + quoted(written.device) + " says so";
   if (!options.kernel.empty()) return where + ", where the kernel that was asked for runs";
   if (options.device_memory) return where + ", where its operands are";
   const char* const environment = std::getenv("FASTLINALG_DEVICE");
