@@ -57,6 +57,24 @@ void before_any_call(const Options& options) {
   if (options.call.device.kind != Device::cpu && first_time(on_device)) warn_of_ignored_device_settings();
 }
 
+// run(options of the call, which report the choice of kernel).
+template <class Args, class Run>
+auto with_log(const Args& args, const Options& options, Run&& run) {
+  before_any_call(options);
+  CallOptions call = options.call;
+  const auto log = log_for(args);
+  if (has_logger()) call.log = &log;
+  call.log_choice = wants_log(args);
+  return run(call);
+}
+
+template <class Args, class Run>
+void release_if_worth_it(const Args& args, Device device, Run&& run) {
+  if (device.kind == Device::cpu && !worth_releasing(args)) return run();
+  const GilReleased released;
+  run();
+}
+
 }  // namespace
 
 Target::Target(const char* function, nb::handle out, const Shape& shape, std::initializer_list<const Array*> inputs,
@@ -121,33 +139,23 @@ nb::object Target::finish() {
 
 template <class Args>
 void call(const Args& args, const Options& options) {
-  before_any_call(options);
-  CallOptions call = options.call;
-  const auto log = log_for(args);
-  if (has_logger()) call.log = &log;
-  call.log_choice = wants_log(args);
-  if (run_short(args, call)) return;
-  if (call.device.kind == Device::cpu && !worth_releasing(args)) return decide_and_run(args, call);
-  const GilReleased released;
-  decide_and_run(args, call);
+  with_log(args, options, [&](const CallOptions& call) {
+    if (run_short(args, call)) return;
+    release_if_worth_it(args, call.device, [&] { decide_and_run(args, call); });
+  });
 }
 
 void call_triangle(const SgemmArgs& args, Triangle part, const Options& options) {
-  before_any_call(options);
-  CallOptions call = options.call;
-  const auto log = log_for(args);
-  if (has_logger()) call.log = &log;
-  call.log_choice = wants_log(args);
-  if (call.device.kind == Device::cpu && !worth_releasing(args)) return run_triangle(args, part, call);
-  const GilReleased released;
-  run_triangle(args, part, call);
+  with_log(args, options, [&](const CallOptions& call) {
+    release_if_worth_it(args, call.device, [&] { run_triangle(args, part, call); });
+  });
 }
 
 template <class Args>
-Forecast forecast(const Args& args, const Options& options) {
+Explanation explanation(const Args& args, const Options& options, int64_t runs) {
   before_any_call(options);
   const GilReleased released;
-  return fl::forecast(args, options.call);
+  return fl::explanation(args, options.call, {.device = options.device, .runs = runs});
 }
 
 template <class Args>
@@ -159,27 +167,22 @@ Device device_of(const Args& args, const Options& options) {
 
 template <class Args>
 Plan<Args> make_plan(const Args& args, const Options& options) {
-  before_any_call(options);
-  CallOptions call = options.call;
-  const auto log = log_for(args);
-  if (has_logger()) call.log = &log;
-  call.log_choice = wants_log(args);
-  const GilReleased released;
-  return Plan<Args>(args, call);
+  return with_log(args, options, [&](const CallOptions& call) {
+    const GilReleased released;
+    return Plan<Args>(args, call);
+  });
 }
 
 template <class Args>
 void call(Plan<Args>& plan, void* stream) {
-  if (plan.device().kind == Device::cpu && !worth_releasing(plan.args())) return plan.execute(stream);
-  const GilReleased released;
-  plan.execute(stream);
+  release_if_worth_it(plan.args(), plan.device(), [&] { plan.execute(stream); });
 }
 
-#define FL_INSTANTIATE(Args)                                  \
-  template void call(const Args&, const Options&);            \
-  template Device device_of(const Args&, const Options&);     \
-  template Forecast forecast(const Args&, const Options&);    \
-  template Plan<Args> make_plan(const Args&, const Options&); \
+#define FL_INSTANTIATE(Args)                                              \
+  template void call(const Args&, const Options&);                        \
+  template Device device_of(const Args&, const Options&);                 \
+  template Explanation explanation(const Args&, const Options&, int64_t); \
+  template Plan<Args> make_plan(const Args&, const Options&);             \
   template void call(Plan<Args>&, void*);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE

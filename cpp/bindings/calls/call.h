@@ -6,6 +6,7 @@
 #include "bindings/arrays/array.h"
 #include "bindings/arrays/call_location.h"
 #include "bindings/calls/options.h"
+#include "run/explanation.h"
 #include "run/plan.h"
 #include "run/run.h"
 #include "run/triangle.h"
@@ -62,9 +63,9 @@ inline void set_location(CallOptions& options, const CallLocation& location) {
 // Where it would run. Nothing is computed.
 template <class Args>
 Device device_of(const Args& args, const Options& options);
-// And by which kernel, and why.
+// And by which kernel, and why. `runs`: as in AsWritten.
 template <class Args>
-Forecast forecast(const Args& args, const Options& options);
+Explanation explanation(const Args& args, const Options& options, int64_t runs);
 
 // Runs with the GIL released, reporting the choice of kernel to the logger for each new shape.
 template <class Args>

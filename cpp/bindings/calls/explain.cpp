@@ -8,7 +8,6 @@
 #include "bindings/calls/call.h"
 #include "bindings/calls/problems.h"
 #include "core/errors.h"
-#include "run/explanation.h"
 
 namespace fl::py {
 namespace {
@@ -35,7 +34,7 @@ nb::dict explained(Problem<Args> problem, const Options& options) {
   problem.for_each_run(Array(static_cast<float*>(nullptr), problem.shape), [&](const Args& args) {
     if (++runs == 1) first = args;
   });
-  const Explanation answer = explanation(*first, options.call, {.device = options.device, .runs = runs});
+  const Explanation answer = explanation(*first, options, runs);
   const Forecast& taken = answer.taken;
   nb::dict row;
   row["op"] = Operation<Args>::name;
