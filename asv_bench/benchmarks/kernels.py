@@ -21,9 +21,9 @@ GPU_SGEMM = [
     "strict_32x96k8", "strict_64x64k4", "strict_64x128k4", "strict_96x192k2", "strict_128x256", "strict_192x192",
     "strict_128x128", "strict_128x192p", "strict_128x128p", "strict_64x128k2p", "strict_128x192r",
     "strict_128x128r", "strict_64x64k4p", "strict_32x64k8p", "strict_32x32s8", "strict_64x32s8", "strict_64x16m4",
-    "strict_64x48m4", "strict_64x64m4", "strict_96x64m2", "strict_64x128m2", "strict_64x64m1", "strict_64x128m1",
-    "strict_64x32w", "strict_32x32w", "strict_16x16w", "strict_short_k", "strict_32x32i4", "strict_32x64i4",
-    "strict_64x64i2", "strict_64x128i2", "strict_element", "strict_tall_skinny", "strict_column",
+    "strict_64x32m4", "strict_64x48m4", "strict_64x64m4", "strict_96x64m2", "strict_64x128m2", "strict_64x64m1",
+    "strict_64x128m1", "strict_64x32w", "strict_32x32w", "strict_16x16w", "strict_short_k", "strict_32x32i4",
+    "strict_32x64i4", "strict_64x64i2", "strict_64x128i2", "strict_element", "strict_tall_skinny", "strict_column",
     "strict_column_no_clusters", "fp16x2", "bf16x6", "fp16x2_mma", "fp16x2_mma_k8", "bf16x6_mma",
 ]  # fmt: skip
 GPU_SGEMV = [

@@ -337,7 +337,7 @@ struct MixedTile {
   constexpr int shared_bytes() const {
     return pipeline_bytes() > k_groups * sums_bytes() ? pipeline_bytes() : k_groups * sums_bytes();
   }
-  constexpr bool tall() const { return BN <= 16; }  // for few columns, and turned round for few rows
+  constexpr bool tall() const { return BN <= 32; }  // for few columns, and turned round for few rows
 
   constexpr TileFault fault() const {
     if (BM % (8 * TM) != 0 || BN % (4 * TN) != 0) return TileFault::cover;
@@ -357,6 +357,8 @@ struct MixedTile {
 // clang-format off
 inline constexpr MixedTile strict_64x16m4{
     .BM = 64, .BN = 16, .BK = 32, .TM = 8, .TN = 4, .k_groups = 4, .stages = 3, .blocks = 4};
+inline constexpr MixedTile strict_64x32m4{
+    .BM = 64, .BN = 32, .BK = 32, .TM = 8, .TN = 8, .k_groups = 4, .stages = 3, .blocks = 4, .one_buffer = true};
 inline constexpr MixedTile strict_64x48m4{
     .BM = 64, .BN = 48, .BK = 32, .TM = 8, .TN = 12, .k_groups = 4, .stages = 3, .blocks = 3, .one_buffer = true};
 inline constexpr MixedTile strict_64x64m4{

@@ -3,6 +3,7 @@
 //
 //   row        tile       groups   thread tile   stages   shared memory   blocks on a multiprocessor
 //   64x16m4    64 x 16      4         8 x 4      3 of 32 k     33 KiB              4
+//   64x32m4    64 x 32      4         8 x 8      3 of 32       39 KiB              4
 //   64x48m4    64 x 48      4         8 x 12     3 of 32       53 KiB              3
 //   64x64m4    64 x 64      4         8 x 8      3 of 32       68 KiB              2
 //   96x64m2    96 x 64      2        12 x 8      3 of 32       63 KiB              3
@@ -343,6 +344,7 @@ void strict_mixed(const SgemmArgs& call, const Context& ctx) {
 }  // namespace
 
 void sgemm_strict_64x16m4(const SgemmArgs& p, const Context& ctx) { strict_mixed<strict_64x16m4>(p, ctx); }
+void sgemm_strict_64x32m4(const SgemmArgs& p, const Context& ctx) { strict_mixed<strict_64x32m4>(p, ctx); }
 void sgemm_strict_64x48m4(const SgemmArgs& p, const Context& ctx) { strict_mixed<strict_64x48m4>(p, ctx); }
 void sgemm_strict_64x64m4(const SgemmArgs& p, const Context& ctx) { strict_mixed<strict_64x64m4>(p, ctx); }
 void sgemm_strict_96x64m2(const SgemmArgs& p, const Context& ctx) { strict_mixed<strict_96x64m2>(p, ctx); }
