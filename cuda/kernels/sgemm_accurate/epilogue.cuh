@@ -58,9 +58,10 @@ __device__ __forceinline__ float scale_wide(float x, int e) {
 // How C is written, known when the kernel is compiled: what one kernel has of code counts, because each block runs the
 // part that stores only once per tile and fetches it anew (a quarter of the samples at 2048 with all in one kernel).
 //   tma        the tensor memory accelerator stores boxes; C is aligned, and there is no addend
+//   tma_row    the same with one row that is added to each, from registers: no box is read back
 //   tma_blend  the same with an addend, by 16 bytes
 //   direct     ordinary stores for any C, and any addend
-enum class Store { tma, tma_blend, direct };
+enum class Store { tma, tma_row, tma_blend, direct };
 
 // Of one warp, which has two boxes and uses them alternately.
 template <Store STORE>
@@ -81,6 +82,10 @@ struct StagedEpilogue {
   // rows, 64 apart. The rest of the tile is on its way to L2 then.
   template <int WAVES, int COLS>
   __device__ __forceinline__ void begin_tile(int row0, int col0) {
+    if constexpr (STORE == Store::tma_row) {
+      const int col = col0 + threadIdx.x % 32 * 32;
+      if (threadIdx.x % 32 < COLS / 32 && col < out.n) ptx::prefetch_l1(out.addend.data + col);
+    }
     if (!reads()) return;
     if (out.addend.rs != 0)
       for (int line = threadIdx.x % 32; line < 16 * WAVES * COLS / 32; line += 32) {
@@ -127,8 +132,12 @@ struct StagedEpilogue {
         }
         // Rows next to each other store their halves in opposite order: no bank conflicts.
         const bool odd = r % 2;
-        const uint32_t row = at + (r + half * 8) * 128, first = row + ((q + 4 * odd ^ r) << 4);
-        const float4 low{x[0], x[1], x[2], x[3]}, high{x[4], x[5], x[6], x[7]};
+        const uint32_t line = at + (r + half * 8) * 128, first = line + ((q + 4 * odd ^ r) << 4);
+        float4 low{x[0], x[1], x[2], x[3]}, high{x[4], x[5], x[6], x[7]};
+        if constexpr (STORE == Store::tma_row) {
+          const int col = col0 + band * 32 + q * 4;
+          low = added(low, of_row(col)), high = added(high, of_row(col + 16));
+        }
         store_part(first, odd ? high : low);
         store_part(first ^ 64, odd ? low : high);
       }
@@ -182,13 +191,23 @@ struct StagedEpilogue {
     ptx::commit_copies();
   }
 
+  // Four numbers of the added row, zeros beyond the last column. Both halves of a box ask, the second time the L1:
+  // registers for eight numbers are not to be had.
+  __device__ __forceinline__ float4 of_row(int col) const {
+    float4 x{0.0f, 0.0f, 0.0f, 0.0f};
+    if (col < out.n)
+      asm volatile("ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];"
+                   : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+                   : "l"(out.addend.data + col));
+    return x;
+  }
+  __device__ __forceinline__ float4 added(float4 x, float4 old) const {
+    return {fmaf(out.beta, old.x, x.x), fmaf(out.beta, old.y, x.y), fmaf(out.beta, old.z, x.z),
+            fmaf(out.beta, old.w, x.w)};
+  }
+
   __device__ __forceinline__ void store_part(uint32_t to, float4 x) const {
-    if (reads()) {
-      const float4 old = ptx::load4(to);
-      x = {fmaf(out.beta, old.x, x.x), fmaf(out.beta, old.y, x.y), fmaf(out.beta, old.z, x.z),
-           fmaf(out.beta, old.w, x.w)};
-    }
-    ptx::store4(to, x);
+    ptx::store4(to, reads() ? added(x, ptx::load4(to)) : x);
   }
 
   static __device__ __forceinline__ uint32_t place_in_box(int r, int col) {

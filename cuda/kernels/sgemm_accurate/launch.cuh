@@ -209,6 +209,7 @@ bool launch_product(const SgemmArgs& p, const ProductOperands& at, const RangeBo
   CUtensorMap map{};
   if (!c_tensor_map(map, p) || (p.beta != 0.0f && !product.product.out.addend.by16))
     launch_tiles<T, Store::direct>(product, map, ctx);
+  else if (p.beta != 0.0f && p.addend.data && p.addend.rs == 0) launch_tiles<T, Store::tma_row>(product, map, ctx);
   else if (p.beta != 0.0f) launch_tiles<T, Store::tma_blend>(product, map, ctx);
   else launch_tiles<T, Store::tma>(product, map, ctx);
   return falls_back;

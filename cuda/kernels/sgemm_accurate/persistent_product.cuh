@@ -88,7 +88,7 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
     const TileCorner<int> corner = rasterize<T>(plan, tile, rank);
     // The stages are free for boxes then: a warp need not wait for one. In ping-pong and with two waves, the other
     // warpgroup may still be in the last step, but is done with the stage of the one before.
-    if (STORE == Store::tma && !more) {
+    if ((STORE == Store::tma || STORE == Store::tma_row) && !more) {
       constexpr bool ONE_FREE = T::PING_PONG && W > 1;
       constexpr int LEFT = W == 1 ? BANDS : BANDS * 5 / 4;
       static_assert(LEFT * T::WARPGROUPS * 4 * BOX_BYTES <= (ONE_FREE ? 1 : T::STAGES) * T::STAGE_BYTES,
