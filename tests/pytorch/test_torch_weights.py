@@ -141,7 +141,7 @@ CHANGES = {
     "mask": _ungraded(lambda w: w.masked_fill_(w > 0, 5)),
     "index": _ungraded(lambda w: w.index_copy_(0, torch.arange(3).to(w.device), torch.ones(3, K).to(w.device))),
     "detached": lambda w: w.detach().mul_(2),
-    "product into it": _ungraded(lambda w: torch.mm(torch.ones_like(w), torch.ones(K, K).to(w.device), out=w)),
+    "product into it": _ungraded(lambda w: torch.mm(torch.ones_like(w), torch.full((K, K), 1 / K).to(w.device), out=w)),
     "addmm_": _ungraded(lambda w: w.addmm_(torch.ones(N, 4).to(w.device), torch.ones(4, K).to(w.device))),
     "init": lambda w: nn.init.kaiming_uniform_(w),
     "foreach": _ungraded(lambda w: torch._foreach_mul_([w], 2.0)),
