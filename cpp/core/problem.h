@@ -46,7 +46,7 @@ struct FL_EXPORT SgemmArgs {
   ConstMatrix addend;
   Precision precision = Precision::accurate;
   // B is A transposed, the same memory with its strides swapped, and beta is 0: C is symmetric. normalise() finds it;
-  // what cuts a call up forgets it. CPU rows that pack compute one triangle of C then, GPU rows take no notice.
+  // what cuts a call up forgets it. Rows with Traits::triangle compute one triangle of C then, others take no notice.
   bool symmetric = false;
   bool operator==(const SgemmArgs&) const = default;
 };

@@ -17,30 +17,38 @@ namespace {
 double fmas_of(const SgemmArgs& p) { return double(p.m) * double(p.n) * double(p.k) * double(p.batch); }
 
 // Lines that leave multiprocessors idle take as long as the pieces of one line, one after the other; those that are
-// split in segments as long as the pieces of a segment, one more for the scale, and a second launch.
+// split in segments as long as the pieces of a segment, one more for the scale, and a second launch. `lines` of k.
 template <class Cost>
-double split_us(const SgemmArgs& p, const Cost& cost) {
-  const double numbers = (double(p.m) + double(p.n)) * double(p.k);
+double split_us(const SgemmArgs& p, int64_t groups, double lines, const Cost& cost) {
+  const double numbers = lines * double(p.k);
   if (p.k <= RangeBound::ONE_PIECE) return std::max(1e-9 * cost.split_fs * numbers, cost.small_split_us);
   const int64_t pieces = ceil_div(p.k, SPLIT_PIECE);
-  const int segments = split_segments(ceil_div(p.m, SPLIT_LINES) + ceil_div(p.n, SPLIT_LINES), p.k);
+  const int segments = split_segments(groups, p.k);
   const double one_line = segments > 1 ? cost.piece_us * double(ceil_div(pieces, segments) + 1) + cost.segments_us
                                        : cost.piece_us * double(pieces);
   return std::max(1e-9 * (segments > 1 ? cost.split_fs : cost.split_in_pieces_fs) * numbers, one_line);
 }
 
+// Of both operands.
+template <class Cost>
+double split_us(const SgemmArgs& p, const Cost& cost) {
+  return split_us(p, ceil_div(p.m, SPLIT_LINES) + ceil_div(p.n, SPLIT_LINES), double(p.m) + double(p.n), cost);
+}
+
 // As fp16x2; bf16x6 has six products for three and tiles half as large.
 double fp16x2_us(const SgemmArgs& p, const DeviceSpec& device, const WgmmaCost& cost) {
   const double k = double(p.k), batch = double(p.batch);
-  const double split = split_us(p, cost);
+  const bool triangle = computes_triangle(p);
+  const double split = triangle ? split_us(p, ceil_div(p.m, SPLIT_LINES), double(p.m), cost) : split_us(p, cost);
   const double launches = has_bf16x6_fallback(p) ? cost.launches_with_fallback_us : cost.launches_us;
   const auto product_us = [&](double rounds_area) { return 1e-6 * cost.product_tensor_ps * rounds_area * k; };
   if (const AccurateSplitK split_k = accurate_split_k(p.m, p.n, p.k); split_k.count > 1)
     return (split + launches + cost.split_k_us + split_k.ends + product_us(split_k.rounds_area)) * batch;
-  const AccurateTileChoice choice = choose_accurate_tile(p.m, p.n, p.k, device.multiprocessors);
+  const AccurateTileChoice choice = triangle ? choose_triangle_tile(p.n, p.k, device.multiprocessors)
+                                             : choose_accurate_tile(p.m, p.n, p.k, device.multiprocessors);
   const double area = choice.rounds_area * double(device.multiprocessors);
   const bool adds = p.beta != 0.0f, by_tma = allows_tma_store(p) && (!adds || allows_vectors(addend_of(p)));
-  const double store_us = 1e-9 * area * ((adds ? cost.beta_fs : 0) + (by_tma ? 0 : cost.direct_store_fs));
+  const double store_us = 1e-9 * area * ((adds ? cost.beta_fs : 0) + (by_tma || triangle ? 0 : cost.direct_store_fs));
   const double product = product_us(choice.rounds_area);
   return (split + launches + choice.ends + product - cost.hidden * std::min(product, cost.most_hidden_us) + store_us) *
          batch;

@@ -299,6 +299,34 @@ constexpr AccurateSplitK mma_split_k(MmaProduct product, int64_t m, int64_t n, i
   return accurate_detail::fastest_split_k(m, n, k, us, accurate_detail::PLAN_MMA_OPERATIONS_PER_US, 1);
 }
 
+// ---------------------------------------------------------------- a matrix times its own transpose
+// One triangle of the tiles of C, mirrored, and one split pass for both operands. The lower triangle has the bits of
+// products with their k in one part, the upper one has not: so where this is done depends on the call alone.
+inline constexpr AccurateTile triangle_tiles[] = {AccurateTile::tall_256x128, AccurateTile::even_128x128};
+
+// The fastest tile for n rows by estimate. Clusters of tall ones are squares.
+constexpr AccurateTileChoice choose_triangle_tile(int64_t n, int64_t k, int64_t multiprocessors) {
+  AccurateTileChoice best{};
+  double least = 0;
+  for (const auto& t : accurate_detail::tile_rates) {
+    if (std::ranges::find(triangle_tiles, t.tile) == std::end(triangle_tiles)) continue;
+    const int64_t side = ceil_div(n, t.rows),
+                  rounds = ceil_div(side * (side + 1) / 2 * (t.rows / t.cols), multiprocessors);
+    const double area = double(rounds) * t.rows * t.cols / t.rate;
+    const double time = area * 2 * double(k) / PLAN_OPERATIONS_PER_US + t.ends;
+    if (least == 0 || time < least) least = time, best = {t.tile, TERM_BLOCK, area, t.ends};
+  }
+  return best;
+}
+
+// Where it is faster. Products of few tiles are not: there a triangle has fewer tiles than there are multiprocessors.
+constexpr bool computes_triangle(const SgemmArgs& p) {
+  if (!p.symmetric || !terms_fit(p.k) || accurate_split_k(p.m, p.n, p.k).count > 1) return false;
+  const AccurateTileChoice whole = choose_accurate_tile(p.m, p.n, p.k, PLAN_MULTIPROCESSORS);
+  return whole.k_parts == 1 &&
+         choose_triangle_tile(p.n, p.k, PLAN_MULTIPROCESSORS).rounds_area <= 0.95 * whole.rounds_area;
+}
+
 // ---------------------------------------------------------------- the workspace
 // Statuses, records of segments, the terms of A and B, sums of split-K. What fp16x2 rejects goes to bf16x6 in the same
 // place; only the statuses, one for each, outlive that.

@@ -188,9 +188,12 @@ bool swaps_operands(const Args&) {
   return false;
 }
 
+// Of rows that compute one triangle the accurate ones do where it is faster, and the strict ones where k is not cut.
 template <class Args>
-bool is_symmetric(const Args& args) {
-  if constexpr (std::is_same_v<Args, SgemmArgs>) return args.symmetric;
+bool takes_triangle(const Kernel<Args>& kernel, const Args& args) {
+  if constexpr (std::is_same_v<Args, SgemmArgs>)
+    if (args.symmetric && kernel.traits.triangle)
+      return kernel.traits.strict ? !kernel.depth || kernel.depth(args) >= args.k : computes_triangle(args);
   return false;
 }
 
@@ -398,7 +401,7 @@ Forecast forecast(const Args& args, const CallOptions& options) {
   } else {
     result.us = estimate_us(*decision.kernel, seen, decision.device);
   }
-  result.triangle = is_symmetric(seen) && decision.kernel->traits.triangle;
+  result.triangle = takes_triangle(*decision.kernel, seen);
   result.others = not_taken(seen, decision.device, *decision.kernel);
   return result;
 }

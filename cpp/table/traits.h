@@ -59,7 +59,8 @@ constexpr Traits split_terms(Terms terms, bool wgmma, bool splits_k, bool bf16x6
           .terms = terms,
           .wgmma = wgmma,
           .bf16x6_behind = bf16x6_behind,
-          .addend = true};
+          .addend = true,
+          .triangle = wgmma};
 }
 
 }  // namespace fl

@@ -71,7 +71,8 @@ def matmul(
     Notes
     -----
     On the CPU a product of a matrix and its own transpose, ``a @ a.T`` or ``a.T @ a``, takes about half of the time:
-    one triangle is computed and mirrored. It has the bits of the product with a copy of `a`, and is symmetric.
+    one triangle is computed and mirrored. It has the bits of the product with a copy of `a`, and is symmetric. So do
+    large ones in the memory of an H100 or H200, which are symmetric too (``fl.explain`` says where).
 
     Examples
     --------

@@ -45,4 +45,23 @@ __device__ __forceinline__ TileCorner<Int> banded_tile(Int tile, Int tile_rows, 
   return {first + in_band % rows, in_band / rows};
 }
 
+// Of rows with 1, 2, 3, ... places the one that place n lies in.
+__device__ __forceinline__ unsigned triangle_row(unsigned n) {
+  const float x = 8.0f * static_cast<float>(n) + 1.0f;
+  auto row = static_cast<unsigned>((x * rsqrtf(x) - 1.0f) * 0.5f);  // or one beside it
+  while (row * (row + 1) / 2 > n) --row;
+  while ((row + 1) * (row + 2) / 2 <= n) ++row;
+  return row;
+}
+
+// Of the tiles on and below the diagonal of tile_rows x tile_rows the one with this number: as banded_tile, and at the
+// end of a band its part of the diagonal, row by row.
+__device__ __forceinline__ TileCorner<int> lower_tile(int tile, int tile_rows, int band) {
+  const int first = static_cast<int>(triangle_row(tile)) / band * band, rows = min(band, tile_rows - first);
+  const int in_band = tile - first * (first + 1) / 2, beside = in_band - first * rows;
+  if (beside < 0) return {first + in_band % rows, in_band / rows};
+  const auto row = static_cast<int>(triangle_row(beside));
+  return {first + row, first + beside - row * (row + 1) / 2};
+}
+
 }  // namespace fl

@@ -61,7 +61,8 @@ __device__ __forceinline__ float scale_wide(float x, int e) {
 //   tma_row    the same with one row that is added to each, from registers: no box is read back
 //   tma_blend  the same with an addend, by 16 bytes
 //   direct     ordinary stores for any C, and any addend
-enum class Store { tma, tma_row, tma_blend, direct };
+//   mirrored   ordinary stores of the lower triangle of a symmetric C, and of its mirror image
+enum class Store { tma, tma_row, tma_blend, direct, mirrored };
 
 // Of one warp, which has two boxes and uses them alternately.
 template <Store STORE>

@@ -132,6 +132,17 @@ extern template void launch_split<Fp16Terms>(const SgemmArgs&, const ProductOper
 extern template void launch_split<Bf16Terms>(const SgemmArgs&, const ProductOperands&, const RangeBound&,
                                              const unsigned*, const Context&);
 
+// Where B is A transposed: one pass, whose terms serve as both.
+template <class S>
+ProductOperands launch_shared_split(const SgemmArgs& p, const RangeBound& bound, const unsigned* previous,
+                                    const Context& ctx) {
+  ProductOperands at(p, AccuratePlan(p, S::KIND), S::KIND, ctx);
+  at.b.ready = true;
+  launch_split<S>(p, at, bound, previous, ctx);
+  at.b = at.a;
+  return at;
+}
+
 // Boxes of 16 x 32 floats; false if the driver cannot be asked or they do not fit C.
 inline bool c_tensor_map(CUtensorMap& map, const SgemmArgs& p) {
   const auto encode = tensor_map_encoder();
@@ -177,7 +188,8 @@ void launch_tiles(PersistentPlan both, const CUtensorMap& map, const Context& ct
   plan.tile_rows = int(ceil_div(plan.out.m, T::BM));
   plan.tile_cols = int(ceil_div(plan.out.n, T::BN * T::CLUSTER));
   plan.band = plan.out.n >= 8192 && plan.k_blocks <= 32 ? 11 : 8;
-  const int64_t tiles = int64_t{plan.tile_rows} * plan.tile_cols, clusters = resident_clusters<T>(kernel, ctx.sm_count);
+  const int64_t rows = plan.tile_rows, tiles = T::TRIANGLE ? rows * (rows + 1) / 2 : rows * plan.tile_cols;
+  const int64_t clusters = resident_clusters<T>(kernel, ctx.sm_count);
   const auto blocks = static_cast<unsigned>((tiles < clusters ? tiles : clusters) * T::CLUSTER);
   launch_kernel<kernel>({blocks, T::THREADS, T::SHARED_BYTES, T::CLUSTER}, ctx, both, map);
 }
@@ -207,12 +219,18 @@ bool launch_product(const SgemmArgs& p, const ProductOperands& at, const RangeBo
   const bool falls_back = last && T::FALLS_BACK;
   const PersistentPlan product{product_plan(p, at, bound, previous, status), Fallback(p, falls_back)};
   CUtensorMap map{};
-  if (!c_tensor_map(map, p) || (p.beta != 0.0f && !product.product.out.addend.by16))
+  if constexpr (T::TRIANGLE) launch_tiles<T, Store::mirrored>(product, map, ctx);
+  else if (!c_tensor_map(map, p) || (p.beta != 0.0f && !product.product.out.addend.by16))
     launch_tiles<T, Store::direct>(product, map, ctx);
   else if (p.beta != 0.0f && p.addend.data && p.addend.rs == 0) launch_tiles<T, Store::tma_row>(product, map, ctx);
   else if (p.beta != 0.0f) launch_tiles<T, Store::tma_blend>(product, map, ctx);
   else launch_tiles<T, Store::tma>(product, map, ctx);
   return falls_back;
+}
+
+// Whether one triangle is computed. Prepacked operands are those of whole products.
+inline bool launches_triangle(const SgemmArgs& p, const Context& ctx) {
+  return computes_triangle(p) && !(ctx.prepacked && (ctx.prepacked->a.memory || ctx.prepacked->b.memory));
 }
 
 // One tile for each cluster.

@@ -17,6 +17,7 @@
 #pragma once
 
 #include "core/device_spec.h"
+#include "cuda/kernels/sgemm_accurate/mirrored_epilogue.cuh"
 #include "cuda/kernels/sgemm_accurate/pipeline.cuh"
 
 namespace fl {
@@ -44,6 +45,18 @@ struct PersistentPlan {
   Fallback fallback;  // if the terms are rejected
 };
 
+template <class T>
+__device__ __forceinline__ int tile_count(const ProductPlan& plan) {
+  return T::TRIANGLE ? plan.tile_rows * (plan.tile_rows + 1) / 2 : plan.tile_rows * plan.tile_cols;
+}
+
+template <Store STORE>
+__device__ __forceinline__ auto epilogue_of_warp(const ProductPlan& plan, const CUtensorMap* map, uint32_t boxes,
+                                                 bool wide) {
+  if constexpr (STORE == Store::mirrored) return MirroredEpilogue(plan.out, wide);
+  else return StagedEpilogue<STORE>{plan.out, map, boxes, wide};
+}
+
 // The producer. It starts before it is known whether the product will be computed: the first copies take as long as the
 // range check.
 template <class T>
@@ -51,7 +64,7 @@ __device__ __forceinline__ void produce_tiles(const ProductPlan& plan, const Sta
                                               const RangeShared& range) {
   PipelineState<T> at;
   int filled = 0;
-  for (int tile = blockIdx.x / T::CLUSTER; tile < plan.tile_rows * plan.tile_cols; tile += gridDim.x / T::CLUSTER) {
+  for (int tile = blockIdx.x / T::CLUSTER; tile < tile_count<T>(plan); tile += gridDim.x / T::CLUSTER) {
     TileProducer<T> source(plan, tile, rank);
     for (int step = 0; step < plan.k_blocks; ++step, ++filled, at.next()) {
       if (filled == T::STAGES) {
@@ -71,7 +84,7 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
   const int warp = threadIdx.x / 32 - 4;
   float acc[W][ACC] = {}, sum[ACC];
   const StageOperands<T> operands(stages, group);
-  StagedEpilogue<STORE> epilogue{plan.out, map, staging + warp * 2 * BOX_BYTES, (status & STATUS_WIDE) != 0};
+  auto epilogue = epilogue_of_warp<STORE>(plan, map, staging + warp * 2 * BOX_BYTES, (status & STATUS_WIDE) != 0);
   const TruncationCompensation<typename T::S> compensation(status);
   auto first_row = [&](const TileCorner<int>& corner) { return corner.row * T::BM + group * W * 64 + warp % 4 * 16; };
   auto store = [&](int w, int from, int to, const TileCorner<int>& corner) __attribute__((always_inline)) {
@@ -84,18 +97,19 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
   // Once more after the last tile, for its rows. What is multiplied then goes nowhere: the code that stores is large
   // and slow where it is new, so that a second copy costs more, and a product under a condition is not overlapped.
   for (int tile = blockIdx.x / T::CLUSTER;; tile += gridDim.x / T::CLUSTER) {
-    const bool more = tile < plan.tile_rows * plan.tile_cols;
+    const bool more = tile < tile_count<T>(plan);
     const TileCorner<int> corner = rasterize<T>(plan, tile, rank);
     // The stages are free for boxes then: a warp need not wait for one. In ping-pong and with two waves, the other
     // warpgroup may still be in the last step, but is done with the stage of the one before.
-    if ((STORE == Store::tma || STORE == Store::tma_row) && !more) {
-      constexpr bool ONE_FREE = T::PING_PONG && W > 1;
-      constexpr int LEFT = W == 1 ? BANDS : BANDS * 5 / 4;
-      static_assert(LEFT * T::WARPGROUPS * 4 * BOX_BYTES <= (ONE_FREE ? 1 : T::STAGES) * T::STAGE_BYTES,
-                    "the boxes of the last stores do not fit the stages that are free");
-      if (!ONE_FREE) ptx::named_barrier_sync(7, T::CONSUMER_THREADS);
-      epilogue.use_fresh_boxes(stages.tiles + (ONE_FREE ? at.stage * T::STAGE_BYTES : 0) + warp * LEFT * BOX_BYTES);
-    }
+    if constexpr (STORE == Store::tma || STORE == Store::tma_row)
+      if (!more) {
+        constexpr bool ONE_FREE = T::PING_PONG && W > 1;
+        constexpr int LEFT = W == 1 ? BANDS : BANDS * 5 / 4;
+        static_assert(LEFT * T::WARPGROUPS * 4 * BOX_BYTES <= (ONE_FREE ? 1 : T::STAGES) * T::STAGE_BYTES,
+                      "the boxes of the last stores do not fit the stages that are free");
+        if (!ONE_FREE) ptx::named_barrier_sync(7, T::CONSUMER_THREADS);
+        epilogue.use_fresh_boxes(stages.tiles + (ONE_FREE ? at.stage * T::STAGE_BYTES : 0) + warp * LEFT * BOX_BYTES);
+      }
     for (int step = 0; step < plan.k_blocks; ++step, at.next()) {
       if (more) ptx::barrier_wait(stages.full + 8 * at.stage, at.parity);
 #pragma unroll

@@ -19,7 +19,8 @@ struct ProductPlan {
 // The tile of a block, in tiles of a block: those of clusters, in bands of rows.
 template <class T>
 __device__ __forceinline__ TileCorner<int> rasterize(const ProductPlan& plan, int tile, int rank) {
-  const auto corner = banded_tile(tile, plan.tile_rows, plan.tile_cols, plan.band);
+  const auto corner = T::TRIANGLE ? lower_tile(tile, plan.tile_rows, plan.band)
+                                  : banded_tile(tile, plan.tile_rows, plan.tile_cols, plan.band);
   return {corner.row, corner.col * T::CLUSTER + rank};
 }
 
@@ -47,6 +48,17 @@ struct StageShape {
   static constexpr int A_CHUNKS = BM / 64, B_CHUNKS = UNSWIZZLED ? 1 : BN / 64;
   static constexpr int A_BYTES = BLOCK_BYTES<S>, B_TERM_BYTES = (UNSWIZZLED ? BN : 64) * TERM_ROW_BYTES;  // of a chunk
   static constexpr int B_BYTES = S::COUNT * B_TERM_BYTES, STAGE_BYTES = A_CHUNKS * A_BYTES + B_CHUNKS * B_BYTES;
+  static constexpr bool TRIANGLE = false;
+};
+
+// The same tile where B is A transposed: those on and below the diagonal of C are computed. The terms of A serve as B,
+// too; its blocks lie in a stage term by term, so that the lines of a term follow one another.
+template <class Tile>
+struct TriangleTile : Tile {
+  static constexpr bool TRIANGLE = true;
+  static_assert(Tile::BM == Tile::BN * Tile::CLUSTER,
+                "the tiles of clusters are squares, so that they meet the diagonal");
+  static_assert(!Tile::UNSWIZZLED, "the terms of A have panels of 64 lines");
 };
 
 // The producer: what the copying thread reads of a tile.
@@ -74,21 +86,34 @@ struct TileProducer {
       else if (c % 2 == rank) ptx::bulk_copy_to(to, from, T::A_BYTES, full, 3);
     }
 #pragma unroll
-    for (int c = 0; c < T::B_CHUNKS; ++c, to += T::B_BYTES)
-      ptx::bulk_copy(to, b + std::size_t{blocks * T::B_BYTES} * c, T::B_BYTES, full);
+    for (int c = 0; c < T::B_CHUNKS; ++c, to += T::TRIANGLE ? TERM_BYTES : T::B_BYTES) {
+      const char* from = b + std::size_t{blocks * T::B_BYTES} * c;
+      if constexpr (T::TRIANGLE) copy_terms(to, from, full);
+      else ptx::bulk_copy(to, from, T::B_BYTES, full);
+    }
     a += T::A_BYTES, b += T::B_BYTES;
+  }
+
+ private:
+  static __device__ __forceinline__ void copy_terms(uint32_t to, const char* from, uint32_t full) {
+#pragma unroll
+    for (int term = 0; term < T::S::COUNT; ++term)
+      ptx::bulk_copy(to + term * T::B_CHUNKS * TERM_BYTES, from + term * TERM_BYTES, TERM_BYTES, full);
   }
 };
 
 // The consumer: what a warpgroup multiplies of a stage.
 template <class T>
 struct StageOperands {
-  static constexpr int B_STEP = T::UNSWIZZLED ? 256 : 2048;  // bytes between 16 k and the next
+  // Bytes between 16 k and the next, and between the terms.
+  static constexpr int B_STEP = T::TRIANGLE ? 32 : T::UNSWIZZLED ? 256 : 2048;
+  static constexpr int B_TERM = T::TRIANGLE ? T::B_CHUNKS * TERM_BYTES : T::B_TERM_BYTES;
   uint64_t a, b;
   __device__ __forceinline__ StageOperands(const Stages& stages, int group)
       : a(ptx::swizzled_tile(stages.tiles + group * T::W * T::A_BYTES, 16, 1024)),
-        b(T::UNSWIZZLED ? ptx::plain_tile(stages.tiles + T::A_CHUNKS * T::A_BYTES, 128, 1024)
-                        : ptx::swizzled_tile(stages.tiles + T::A_CHUNKS * T::A_BYTES, T::B_BYTES, 1024)) {}
+        b(T::UNSWIZZLED
+              ? ptx::plain_tile(stages.tiles + T::A_CHUNKS * T::A_BYTES, 128, 1024)
+              : ptx::swizzled_tile(stages.tiles + T::A_CHUNKS * T::A_BYTES, T::TRIANGLE ? 16 : T::B_BYTES, 1024)) {}
 
   __device__ __forceinline__ void multiply(float (&sum)[T::BN / 2], int stage, int w) const {
     using S = typename T::S;
@@ -96,11 +121,11 @@ struct StageOperands {
     for (int product = 0; product < S::PRODUCTS; ++product) {
       const uint64_t at_a =
           a + (uint32_t(stage * T::STAGE_BYTES + w * T::A_BYTES + S::a_term(product) * TERM_BYTES) >> 4);
-      const uint64_t at_b = b + (uint32_t(stage * T::STAGE_BYTES + S::b_term(product) * T::B_TERM_BYTES) >> 4);
+      const uint64_t at_b = b + (uint32_t(stage * T::STAGE_BYTES + S::b_term(product) * B_TERM) >> 4);
 #pragma unroll
       for (int step = 0; step < 4; ++step)
-        ptx::wgmma<S::KIND == Terms::bf16x6>(sum, at_a + step * 2, at_b + step * (B_STEP >> 4),
-                                             product == 0 && step == 0 ? 0 : 1);
+        ptx::wgmma<S::KIND == Terms::bf16x6, T::TRIANGLE>(sum, at_a + step * 2, at_b + step * (B_STEP >> 4),
+                                                          product == 0 && step == 0 ? 0 : 1);
     }
   }
 };
@@ -131,7 +156,8 @@ __device__ __forceinline__ unsigned check_range(const ProductPlan& plan, const S
                                                 int ahead) {
   reduce_range_words<128, T::THREADS>(plan.check, range);
   ptx::named_barrier_sync(7, T::CONSUMER_THREADS);
-  const unsigned status = status_of(plan.check, range);
+  unsigned status = status_of(plan.check, range);
+  if (T::TRIANGLE && range.flags & RANGE_LOW_A) status |= STATUS_COMPENSATE;  // A's words are B's as well
   if (threadIdx.x == 128) {
     if (blockIdx.x == 0) *plan.check.status = status;
     range.status = status;

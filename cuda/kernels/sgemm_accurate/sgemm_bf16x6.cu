@@ -29,15 +29,21 @@ bool small_is_faster(const SgemmArgs& p, int sm_count) {
 void launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* status, const Context& ctx) {
   Context own = ctx;
   if (previous) own.prepacked = nullptr;  // they are of two fp16 terms
+  // Two parts of k decide bits, so where there are such does not depend on the device.
+  const bool single = ceil_div(p.m, Single::BM) * ceil_div(p.n, Single::BN) <= PLAN_MULTIPROCESSORS;
+  const RangeBound bound(Terms::bf16x6, p.k);
+  if (!single && launches_triangle(p, own)) {
+    const ProductOperands at = launch_shared_split<Bf16Terms>(p, bound, previous, own);
+    static_assert(TriangleTile<Square>::FALLS_BACK);
+    launch_product<TriangleTile<Square>>(p, at, bound, previous, status, true, ctx);
+    return;
+  }
   const AccurateSplitK split_k = accurate_split_k(p.m, p.n, p.k);
   const ProductOperands at(p, AccuratePlan(p, Terms::bf16x6, TERM_BLOCK, split_k), Terms::bf16x6, own);
-  const RangeBound bound(Terms::bf16x6, p.k);
   launch_split<Bf16Terms>(p, at, bound, previous, ctx);
   if (split_k.count > 1) return launch_split_k<Bf16Terms>(p, at, split_k, bound, previous, status, true, ctx);
-  // Two parts of k decide bits, so where there are such does not depend on the device.
   bool falls_back = false;
-  if (ceil_div(p.m, Single::BM) * ceil_div(p.n, Single::BN) <= PLAN_MULTIPROCESSORS)
-    falls_back = launch_single<Single>(p, at, bound, previous, status, !previous, ctx);
+  if (single) falls_back = launch_single<Single>(p, at, bound, previous, status, !previous, ctx);
   else if (small_is_faster(p, ctx.sm_count))
     falls_back = launch_product<Small>(p, at, bound, previous, status, true, ctx);
   else falls_back = launch_product<Square>(p, at, bound, previous, status, true, ctx);

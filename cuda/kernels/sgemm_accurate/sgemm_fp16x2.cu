@@ -54,36 +54,46 @@ AccurateTileChoice tile_for(const SgemmArgs& p, const AccurateSplitK& split_k, c
   return choice;
 }
 
-void multiply_one(const SgemmArgs& p, const Context& ctx) {
+// Both return whether the float32 fallback is inside if these terms have no other: `last`.
+bool launch_triangle(const SgemmArgs& p, const RangeBound& bound, unsigned* status, bool last, const Context& ctx) {
+  const ProductOperands at = launch_shared_split<Fp16Terms>(p, bound, nullptr, ctx);
+  if (choose_triangle_tile(p.n, p.k, ctx.sm_count).tile == AccurateTile::tall_256x128)
+    return launch_product<TriangleTile<Tall>>(p, at, bound, nullptr, status, last, ctx);
+  return launch_product<TriangleTile<Even>>(p, at, bound, nullptr, status, last, ctx);
+}
+
+bool launch_whole(const SgemmArgs& p, const RangeBound& bound, unsigned* status, bool last, const Context& ctx) {
   const AccurateSplitK split_k = accurate_split_k(p.m, p.n, p.k);
   const AccurateTileChoice choice = tile_for(p, split_k, ctx);
   const ProductOperands at(p, AccuratePlan(p, Terms::fp16x2, choice.b_panel, split_k), Terms::fp16x2, ctx);
-  const RangeBound bound(Terms::fp16x2, p.k);
-  unsigned* const statuses = at.statuses;
-  const bool bf16x6 = has_bf16x6_fallback(p);
-  bool with_fallback = false;
   launch_split<Fp16Terms>(p, at, bound, nullptr, ctx);
   const auto product = [&](auto tile) {
-    return launch_product<decltype(tile)>(p, at, bound, nullptr, statuses, !bf16x6, ctx);
+    return launch_product<decltype(tile)>(p, at, bound, nullptr, status, last, ctx);
   };
   const auto single = [&](auto tile) {
-    return launch_single<decltype(tile)>(p, at, bound, nullptr, statuses, !bf16x6, ctx);
+    return launch_single<decltype(tile)>(p, at, bound, nullptr, status, last, ctx);
   };
   switch (choice.tile) {
-    case AccurateTile::tall_256x128: with_fallback = product(Tall{}); break;
-    case AccurateTile::middle_192x128: with_fallback = product(Middle{}); break;
-    case AccurateTile::middle_192x96: with_fallback = product(Wide{}); break;
-    case AccurateTile::even_128x128: with_fallback = product(Even{}); break;
-    case AccurateTile::small_128x64: with_fallback = product(Small{}); break;
-    case AccurateTile::single_128x64: with_fallback = single(Flat{}); break;
-    case AccurateTile::single_64x96: with_fallback = single(Broad{}); break;
-    case AccurateTile::single_64x64: with_fallback = single(Square{}); break;
-    case AccurateTile::single_64x64_by_2: with_fallback = single(SquareBy2{}); break;
-    case AccurateTile::split_k_128x128:
-      launch_split_k<Fp16Terms>(p, at, split_k, bound, nullptr, statuses, !bf16x6, ctx);
-      with_fallback = true;
-      break;
+    case AccurateTile::tall_256x128: return product(Tall{});
+    case AccurateTile::middle_192x128: return product(Middle{});
+    case AccurateTile::middle_192x96: return product(Wide{});
+    case AccurateTile::even_128x128: return product(Even{});
+    case AccurateTile::small_128x64: return product(Small{});
+    case AccurateTile::single_128x64: return single(Flat{});
+    case AccurateTile::single_64x96: return single(Broad{});
+    case AccurateTile::single_64x64: return single(Square{});
+    case AccurateTile::single_64x64_by_2: return single(SquareBy2{});
+    case AccurateTile::split_k_128x128: launch_split_k<Fp16Terms>(p, at, split_k, bound, nullptr, status, last, ctx);
   }
+  return true;
+}
+
+void multiply_one(const SgemmArgs& p, const Context& ctx) {
+  const RangeBound bound(Terms::fp16x2, p.k);
+  auto* const statuses = static_cast<unsigned*>(ctx.workspace);
+  const bool bf16x6 = has_bf16x6_fallback(p);
+  const auto launch = launches_triangle(p, ctx) ? launch_triangle : launch_whole;
+  const bool with_fallback = launch(p, bound, statuses, !bf16x6, ctx);
   if (bf16x6) launch_bf16x6(p, statuses, statuses + 1, ctx);  // in the workspace: prepacked operands stay
   else if (!with_fallback) launch_float32_fallback(p, statuses, ctx);
 }

@@ -1,0 +1,92 @@
+// The tiles of a symmetric product, and where their sums go, without a GPU: the code of the kernels on tensor cores,
+// with one thread after the other. C is what the sums of one triangle make it, and nothing beside
+// it is written.
+#include <cstdint>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "stand_ins.h"
+
+#include "cuda/kernels/common/rasterize.cuh"
+#include "cuda/kernels/sgemm_accurate/mirrored_epilogue.cuh"
+
+namespace fl {
+namespace {
+
+bool failed = false;
+void expect(bool holds, const std::string& what) {
+  if (holds || failed) return;
+  failed = true;
+  std::printf("%s\n", what.c_str());
+}
+
+void every_lower_tile_once(int rows, int band) {
+  std::vector<int> times(size_t(rows * rows));
+  for (int tile = 0; tile < rows * (rows + 1) / 2; ++tile) {
+    const TileCorner<int> at = lower_tile(tile, rows, band);
+    const bool inside = at.col >= 0 && at.col <= at.row && at.row < rows;
+    expect(inside, "no tile of the triangle: " + std::to_string(tile) + " of " + std::to_string(rows));
+    if (inside) ++times[size_t(at.row * rows + at.col)];
+  }
+  for (int row = 0; row < rows; ++row)
+    for (int col = 0; col <= row; ++col)
+      expect(times[size_t(row * rows + col)] == 1, "a tile is missing, or there twice, of " + std::to_string(rows));
+}
+
+float sum_of(int row, int col) { return float(row * 1000 + col + 1); }
+int exponent_of(int line) { return line % 5 - 2; }
+
+// What a warp stores of 16 rows by 128 columns, in two parts.
+void store_rows(const AccurateEpilogue& out, bool wide, int row0, int col0) {
+  const MirroredEpilogue epilogue(out, wide);
+  for (int lane = 0; lane < 32; ++lane) {
+    threadIdx.x = lane;
+    float acc[64];
+    for (int i = 0; i < 64; ++i)
+      acc[i] = sum_of(row0 + lane / 4 + i / 2 % 2 * 8, col0 + i / 4 * 8 + lane % 4 * 2 + i % 2);
+    epilogue.store(acc, 0, 3, row0, col0, false);
+    epilogue.store(acc, 3, 4, row0, col0, false);
+    for (const float x : acc) expect(x == 0.0f, "sums that are stored are not zeroed");
+  }
+}
+
+void a_symmetric_result(int n, int ldc, int shift, bool wide) {
+  const int tiles = (n + 127) / 128, margin = 64;
+  std::vector<int> exponents(size_t(tiles * 128));
+  for (size_t i = 0; i < exponents.size(); ++i) exponents[i] = exponent_of(int(i));
+  const float untouched = -12345.0f;
+  std::vector<float> memory(size_t(ldc * n + 2 * margin), untouched);
+  AccurateEpilogue out{exponents.data(), exponents.data(), memory.data() + margin + shift, ldc};
+  out.m = out.n = n, out.alpha = 3.0f;
+  for (int tile = 0; tile < tiles * (tiles + 1) / 2; ++tile) {
+    const TileCorner<int> at = lower_tile(tile, tiles, 8);
+    for (int row = 0; row < 128; row += 16) store_rows(out, wide, at.row * 128 + row, at.col * 128);
+  }
+  const std::string call = std::to_string(n) + ", ldc " + std::to_string(ldc) + ": ";
+  std::vector<float> want(memory.size(), untouched);
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j) {
+      const int row = i > j ? i : j, col = i > j ? j : i, e = exponent_of(row) + exponent_of(col);
+      want[size_t(margin + shift + i * ldc + j)] = sum_of(row, col) * power_of_two(-e) * 3.0f;
+    }
+  expect(memory == want, call + "another result, or one beside it");
+}
+
+}  // namespace
+}  // namespace fl
+
+int main() {
+  for (const int band : {8, 11})
+    for (int rows = 1; rows < 70; ++rows) fl::every_lower_tile_once(rows, band);
+  for (const unsigned row : {1u, 2u, 1000u, 4095u, 46340u, 65534u}) {
+    const unsigned first = row * (row + 1) / 2;
+    fl::expect(fl::triangle_row(first) == row && fl::triangle_row(first - 1) == row - 1, "the row of a place");
+  }
+  for (const int n : {1, 7, 128, 129, 200, 256, 391})
+    for (const int more : {0, 1, 6})
+      for (const int shift : {0, 1}) fl::a_symmetric_result(n, n + more, shift, more == 6);
+  if (!fl::failed) std::printf("all right\n");
+  return fl::failed;
+}
