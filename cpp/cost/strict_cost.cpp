@@ -85,7 +85,7 @@ double pipelined_us(const SgemmArgs& p, const PipelinedTile& tile, const DeviceS
   const double k_ps = tma ? cost.tma * cost.k_ps : cost.k_ps;
   const int64_t room = blocks_at_a_time(tile.cluster_k, device, copy);
   const bool stream_k = may_stream_k && stream_k_pays(p, tile, room);
-  const double blocks = blocks_of(p, tile);
+  const double blocks = double(computed_tiles(p, tile)) * tile.cluster_k;
   const double waves = stream_k ? blocks / double(room) : waves_of(blocks, room);
   return 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns)) + (stream_k ? copy.stream_k_us : 0.0) +
          waves * wave_us(p, tile, step, cost.tile_ns, k_ps, false, copy);
@@ -135,7 +135,8 @@ double cost_us(const SgemmArgs& p, const PipelinedTile& tile, const DeviceSpec& 
   const int splits = split_k_plan(p, tile).splits;
   SgemmArgs part = p;
   part.k = ceil_div(p.k, splits), part.batch = p.batch * splits;
-  const bool full = tiles_of(part, tile) > device.multiprocessors / 2;
+  part.symmetric = computes_triangle(p, tile);
+  const bool full = computed_tiles(part, tile) > device.multiprocessors / 2;
   return pipelined_us(part, tile, device, cost, copy, tile.stream_k && splits == 1) +
          1e-9 * cost.output_fs * written(p, splits, copy) + (full ? 1e-3 * cost.full_ns : 0.0) +
          (splits > 1 ? reduction_us(p, splits, device, copy) : 0.0);

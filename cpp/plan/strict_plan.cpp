@@ -154,8 +154,17 @@ SplitKPlan split_k_plan(const SgemmArgs& call, const MixedTile& tile) {
   return plan;
 }
 
+bool computes_triangle(const SgemmArgs& p, const PipelinedTile& tile) {
+  return tile.triangle && p.symmetric && split_k_plan(p, tile).splits == 1;
+}
+
+int64_t computed_tiles(const SgemmArgs& p, const PipelinedTile& tile) {
+  if (!computes_triangle(p, tile)) return tiles_of(p, tile);
+  return lower_tiles(ceil_div(p.m, tile.BM), tile.BN / tile.BM) * p.batch;
+}
+
 bool stream_k_pays(const SgemmArgs& p, const PipelinedTile& tile, int64_t blocks) {
-  const int64_t tiles = tiles_of(p, tile), rest = tiles % blocks, steps = ceil_div(p.k, STEP);
+  const int64_t tiles = computed_tiles(p, tile), rest = tiles % blocks, steps = ceil_div(p.k, STEP);
   if (blocks > most_blocks(tile) || tiles < blocks || rest == 0 || steps > 1 << 20) return false;
   // More than a step has to be saved by each block, so that its share is less than two tiles; and more than 1 %, since
   // the blocks then read A and B at different times.
@@ -172,7 +181,7 @@ std::size_t stream_k_bytes(const SgemmArgs& p, const PipelinedTile& tile) {
   } else {
     // Where it pays depends on the device, and what a call takes must not: room where a tile takes so long that it may.
     if (double(ceil_div(p.k, STEP)) * step_us(tile) <= STREAM_K_US) return 0;
-    blocks = std::min(tiles_of(p, tile), most_blocks(tile));
+    blocks = std::min(computed_tiles(p, tile), most_blocks(tile));
   }
   const int warps = tile.math_threads() / 32;
   return std::size_t(blocks) * (std::size_t(tile.tile_bytes()) + std::size_t(warps) * sizeof(unsigned));

@@ -33,6 +33,15 @@ constexpr int64_t mixed_range(int64_t k, int splits) {
 }
 SgemmArgs turned(const SgemmArgs& p, const MixedTile& tile);
 
+// A matrix times its own transpose: whether only those tiles are computed that meet the diagonal or lie below it, and
+// how many those are of `rows` rows of tiles, `wide` times as wide as high. No bits depend on it.
+bool computes_triangle(const SgemmArgs& p, const PipelinedTile& tile);
+constexpr int64_t lower_tiles(int64_t rows, int64_t wide) {
+  const int64_t squares = rows / wide, rest = rows % wide;
+  return wide * (squares * (squares + 1) / 2) + rest * (squares + 1);
+}
+int64_t computed_tiles(const SgemmArgs& p, const PipelinedTile& tile);
+
 // Stream-K: whether the tiles of a last wave that `blocks` do not fill are shared out evenly (stream_k.cuh). No
 // bits depend on it.
 bool stream_k_pays(const SgemmArgs& p, const PipelinedTile& tile, int64_t blocks);

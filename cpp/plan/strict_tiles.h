@@ -44,6 +44,7 @@ enum class TileFault {
   split_twice,
   stream_k,
   tma,
+  triangle,
   level
 };
 
@@ -91,6 +92,7 @@ struct PipelinedTile {
   bool stream_k = false;     // the tiles of a last wave that is not full may be shared out evenly
   bool tma_variant = false;  // there is a kernel for full tiles alone, to which B comes by TMA
   int wide_stages = 0;       // of one more TMA variant, half as high and twice as wide; 0: there is none
+  bool triangle = false;     // there are kernels for a matrix times its own transpose, for tiles below the diagonal
   int lane_rows = 8;         // of a warp's 32 lanes, how many stand one below the other
   bool tma = false;          // this is a TMA variant
   PipelinedFor level = PipelinedFor::hopper;
@@ -131,7 +133,7 @@ struct PipelinedTile {
   // The variants for full tiles.
   constexpr PipelinedTile tma_tile() const {
     PipelinedTile tile = *this;
-    tile.tma = true, tile.tma_variant = false, tile.wide_stages = 0;
+    tile.tma = true, tile.tma_variant = false, tile.wide_stages = 0, tile.triangle = false;
     return tile;
   }
   // Half as much of A is there to be transposed, by copies of 4 bytes, and what the copying warps issue is lost for the
@@ -161,6 +163,7 @@ struct PipelinedTile {
     if (split_k && cluster_k > 1) return TileFault::split_twice;
     if (stream_k && !persistent()) return TileFault::stream_k;
     if ((tma || tma_variant) && (producers > 1 || level != PipelinedFor::hopper)) return TileFault::tma;
+    if (triangle && (!persistent() || BN % BM != 0)) return TileFault::triangle;
     if (level != PipelinedFor::hopper && cluster_k > 1) return TileFault::level;
     // Without barriers in shared memory a stage takes four of the 16 that a block has.
     if (level == PipelinedFor::any && (k_groups > 1 || 4 * stages > 15)) return TileFault::level;
@@ -177,13 +180,13 @@ struct PipelinedTile {
 // As many rows and columns as the registers of a multiprocessor allow; one block on each.
 inline constexpr PipelinedTile strict_128x256{
     .BM = 128, .BN = 256, .BK = 32, .TM = 8, .TN = 16, .warps_m = 2, .warps_n = 4,
-    .stages = 4, .stream_k = true, .tma_variant = true};
+    .stages = 4, .stream_k = true, .tma_variant = true, .triangle = true};
 inline constexpr PipelinedTile strict_192x192{
     .BM = 192, .BN = 192, .BK = 32, .TM = 12, .TN = 12, .warps_m = 2, .warps_n = 4,
-    .stages = 4};
+    .stages = 4, .triangle = true};
 inline constexpr PipelinedTile strict_128x128{
     .BM = 128, .BN = 128, .BK = 32, .TM = 8, .TN = 8, .warps_m = 2, .warps_n = 4,
-    .stages = 6, .split_k = true, .stream_k = true};
+    .stages = 6, .split_k = true, .stream_k = true, .triangle = true};
 
 // Small enough to give every multiprocessor one from 500 to 1500 rows and columns.
 inline constexpr PipelinedTile strict_64x64k4c2{
@@ -484,6 +487,7 @@ consteval bool must_be_sound() {
   static_assert(fault != TileFault::stream_k, "stream-K shares out the tiles of a persistent kernel");
   static_assert(fault != TileFault::level, "before Hopper there are no clusters, and before 8.0 no groups along k");
   static_assert(fault != TileFault::tma, "TMA needs whole swizzles in a stage, and one producer that sees all stages");
+  static_assert(fault != TileFault::triangle, "squares on the diagonal are whole tiles of a persistent kernel");
   return fault == TileFault::none;
 }
 

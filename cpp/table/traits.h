@@ -28,7 +28,8 @@ constexpr Traits traits_of(const PipelinedTile& tile) {
           .split_k = tile.split_k,
           .cluster_k = tile.cluster_k > 1,
           .stream_k = tile.stream_k,
-          .tma = tile.tma_variant};
+          .tma = tile.tma_variant,
+          .triangle = tile.triangle};
 }
 constexpr Traits traits_of(const ClusterSplitKTile& tile) {
   return {.tile_rows = tile.BM, .tile_cols = tile.BN, .cluster_k = true, .tma = true};

@@ -1,5 +1,5 @@
-// The tiles of a symmetric product, and where their sums go, without a GPU: the code of the kernels on tensor cores,
-// with one thread after the other. C is what the sums of one triangle make it, and nothing beside
+// The tiles of a symmetric product, and where their sums go, without a GPU: the code of the kernels on tensor cores and
+// of the strict ones, with one thread after the other. C is what the sums of one triangle make it, and nothing beside
 // it is written.
 #include <cstdint>
 #include <cstdio>
@@ -11,6 +11,8 @@
 
 #include "cuda/kernels/common/rasterize.cuh"
 #include "cuda/kernels/sgemm_accurate/mirrored_epilogue.cuh"
+#include "cuda/kernels/sgemm_strict/tile_epilogue.cuh"
+#include "plan/strict_plan.h"
 
 namespace fl {
 namespace {
@@ -74,6 +76,72 @@ void a_symmetric_result(int n, int ldc, int shift, bool wide) {
   expect(memory == want, call + "another result, or one beside it");
 }
 
+// ---------------------------------------------------------------- strict
+// As mainloop.cuh's Pipelined. C16: by fours.
+template <const PipelinedTile& TILE, bool ALIGNED>
+struct Strict {
+  static constexpr bool C16 = ALIGNED, TMA = false;
+  static constexpr int BM = TILE.BM, BN = TILE.BN, TM = TILE.TM, TN = TILE.TN, WARPS_N = TILE.warps_n,
+                       LANE_ROWS = TILE.lane_rows, LANE_COLS = TILE.lane_cols(), THREADS = TILE.math_threads();
+};
+
+template <class T>
+struct Sums {
+  float acc[T::TM][T::TN];
+  struct {
+    unsigned shared = 0;
+  } pipeline;
+  float4 quad(int q) const {
+    const float* four = &acc[q / (T::TN / 4)][q % (T::TN / 4) * 4];
+    return {four[0], four[1], four[2], four[3]};
+  }
+};
+
+// As consume() of pipelined.cuh. A number of its own for each place, even of those that are symmetric by themselves.
+template <class T>
+void store_tile(const SgemmArgs& p, const Tile& tile, std::vector<int>& times) {
+  const std::vector<float> before(p.c.data, p.c.data + p.m * p.c.rs);
+  for (int t = 0; t < T::THREADS; ++t) {
+    threadIdx.x = t;
+    Sums<T> sums;
+    for (int q = 0; q < T::TM * T::TN / 4; ++q) {
+      const QuadPlace<T> place(t / 32, lane_of<T>(t % 32), q);
+      for (int j = 0; j < 4; ++j)
+        sums.acc[q / (T::TN / 4)][q % (T::TN / 4) * 4 + j] =
+            sum_of(int(tile.row) * T::BM + place.row, int(tile.col) * T::BN + place.col + j);
+    }
+    if constexpr (T::C16) store<T>(p, sums, corner(p, 0, tile.row * T::BM, tile.col * T::BN));
+    if (!on_diagonal<T>(tile)) store_mirrored<T>(p, sums, corner(p, 0, tile.col * T::BN, tile.row * T::BM));
+  }
+  for (size_t i = 0; i < before.size(); ++i) times[i] += p.c.data[i] != before[i];
+}
+
+template <const PipelinedTile& TILE, bool ALIGNED>
+void a_strict_result(int n, int ldc) {
+  using T = Strict<TILE, ALIGNED>;
+  constexpr unsigned HIGH = T::BN / T::BM;
+  const float untouched = -12345.0f;
+  std::vector<float> c(size_t(n * ldc), untouched);
+  std::vector<int> times(c.size());
+  SgemmArgs p;
+  p.m = p.n = n, p.c = {c.data(), ldc, 1, 0}, p.alpha = 3.0f;
+  const auto tiles = unsigned(lower_tiles(ceil_div(n, T::BM), HIGH));
+  for (unsigned tile = 0; tile < tiles; ++tile) {
+    const TileCorner<unsigned> at = lower_tile_by_rows(tile, HIGH);
+    expect(at.row < unsigned(ceil_div(n, T::BM)) && at.col * T::BN <= (at.row + 1) * T::BM, "no tile of the triangle");
+    store_tile<T>(p, {0, at.row, at.col}, times);
+  }
+  const std::string call = "strict " + std::to_string(n) + ", ldc " + std::to_string(ldc) + ": ";
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < ldc; ++j) {
+      const bool square = i / T::BN == j / T::BN, mirrored = j < n && i / T::BN < j / T::BN;
+      const bool written = j < n && (mirrored || ALIGNED);
+      const float want = written ? 3.0f * (mirrored ? sum_of(j, i) : sum_of(i, j)) : untouched;
+      expect(c[size_t(i * ldc + j)] == want, call + "another result" + (square ? " on the diagonal" : ""));
+      expect(times[size_t(i * ldc + j)] == written, call + "written by two tiles");
+    }
+}
+
 }  // namespace
 }  // namespace fl
 
@@ -87,6 +155,13 @@ int main() {
   for (const int n : {1, 7, 128, 129, 200, 256, 391})
     for (const int more : {0, 1, 6})
       for (const int shift : {0, 1}) fl::a_symmetric_result(n, n + more, shift, more == 6);
+  for (const int n : {1, 130, 256, 300, 513, 600}) {
+    fl::a_strict_result<fl::strict_128x256, true>(n, n + 3);
+    fl::a_strict_result<fl::strict_128x256, false>(n, n);
+    fl::a_strict_result<fl::strict_192x192, true>(n, n);
+    fl::a_strict_result<fl::strict_128x128, true>(n, n + 1);
+    fl::a_strict_result<fl::strict_128x128, false>(n, n + 2);
+  }
   if (!fl::failed) std::printf("all right\n");
   return fl::failed;
 }

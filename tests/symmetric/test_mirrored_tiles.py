@@ -15,6 +15,8 @@ from support.source_tree import ROOT
 HERE = Path(__file__).parent
 KERNELS = "cuda/kernels"
 TILES, EPILOGUE = "common/rasterize.cuh", "sgemm_accurate/mirrored_epilogue.cuh"
+STRICT, PLAN = "sgemm_strict/tile_epilogue.cuh", "plan/strict_plan.h"
+OTHERS = ("common/epilogue.cuh", "common/float4.cuh")
 
 # What these headers name of CUDA, and of other headers that they include.
 STAND_INS = r"""
@@ -27,6 +29,7 @@ STAND_INS = r"""
 #define __forceinline__ inline
 using std::min;
 struct float2 { float x, y; };
+struct float4 { float x, y, z, w; };
 struct int2 { int x, y; };
 template <class T> T __ldg(const T* from) { return *from; }
 inline struct { int x; } threadIdx;
@@ -43,15 +46,31 @@ struct AccurateEpilogue {
 };
 inline float power_of_two(int e) { return std::ldexp(1.0f, e); }
 inline float scale_wide(float x, int e) { return std::ldexp(x, e); }
+inline unsigned thread_again() { return threadIdx.x; }
+namespace ptx {  // by what is not called here
+template <class... A> float load1(A...);
+template <class... A> float4 load4(A...);
+template <class... A> uint32_t address_in(A...);
+template <class... A> void store4(A...);
+template <class... A> void store4_cluster(A...);
+template <class... A> void store4_counted(A...);
+template <class... A> void barrier_init(A...);
+template <class... A> void barrier_expect(A...);
+template <class... A> void barrier_wait_for_cluster(A...);
+void barrier_init_fence();
+void cluster_arrive();
+void cluster_wait();
+template <int, int> void named_barrier();
+}  // namespace ptx
 }  // namespace fl
 """
 
 
 def verdict(folder: Path, name: str = "", right: str = "", wrong: str = ""):
     """Compiles and runs mirrored_tiles.cpp, with `wrong` for `right` in the header `name`."""
-    for header in (TILES, EPILOGUE):
-        source = Path(KERNELS) / header
-        place = folder / source
+    for header in (TILES, EPILOGUE, STRICT, PLAN, *OTHERS):
+        source = Path("cpp" if header == PLAN else KERNELS) / header
+        place = folder / (header if header == PLAN else source)
         place.parent.mkdir(parents=True, exist_ok=True)
         text = (ROOT / source).read_text()
         if header == name:
@@ -59,8 +78,9 @@ def verdict(folder: Path, name: str = "", right: str = "", wrong: str = ""):
             text = text.replace(right, wrong)
         place.write_text(text)
     (folder / "stand_ins.h").write_text(STAND_INS)
-    for empty in ("cuda_runtime.h", f"{KERNELS}/sgemm_accurate/epilogue.cuh"):
+    for empty in ("cuda_runtime.h", f"{KERNELS}/sgemm_accurate/epilogue.cuh", f"{KERNELS}/common/ptx_cluster.cuh"):
         (folder / empty).write_text("")
+    (folder / KERNELS / "common/tiles.cuh").write_text('#include "cuda/kernels/common/epilogue.cuh"\n')
     program = folder / "mirrored_tiles"
     includes = (f"-I{folder}", f"-I{ROOT / 'cpp'}")
     build(program, ROOT / "cuda", "-O1", "-w", *includes, HERE / "mirrored_tiles.cpp", seconds=60)
@@ -82,6 +102,12 @@ FAULTS = {
     "rows that do not exist": (EPILOGUE, "row >= out.m || col > row", "col > row"),
     "the columns of the next row": (EPILOGUE, "if (col < row) mirror[out.ldc]", "if (col <= row) mirror[out.ldc]"),
     "the scale of the other half": (EPILOGUE, "result(y[0], down[1] + across.x)", "result(y[0], down[0] + across.x)"),
+    "a strict tile missing": (TILES, "in_row % (square + 1)};", "in_row % (square + 1) / 2 * 2};"),
+    "a tile of the last square missing": (PLAN, "+ rest * (squares + 1);", "+ rest * squares;"),
+    "strict tiles mirrored beside their place": (STRICT, "c + i * T::LANE_ROWS;", "c + i * T::LANE_ROWS + 1;"),
+    "strict tiles mirrored in other fours": (STRICT, "place.col + j / 4 * T::LANE_COLS * 4 + j % 4;", "place.col + j;"),
+    "strict rows that do not exist": (STRICT, "row < at.rows ? at.cols - place.row - i * T::LANE_ROWS : 0", "4"),
+    "on the diagonal too": (STRICT, "return tile.row * T::BM / T::BN == tile.col;", "return tile.row == tile.col;"),
     "a band lost": (EPILOGUE, "if (col0 + j * 8 < row0 + 16)", "if (col0 + j * 8 < row0)"),
 }
 

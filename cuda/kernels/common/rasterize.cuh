@@ -64,4 +64,10 @@ __device__ __forceinline__ TileCorner<int> lower_tile(int tile, int tile_rows, i
   return {first + row, first + beside - row * (row + 1) / 2};
 }
 
+// The same row by row, where `high` tiles one below the other are a square. How many there are is lower_tiles().
+__device__ __forceinline__ TileCorner<unsigned> lower_tile_by_rows(unsigned tile, unsigned high) {
+  const unsigned square = triangle_row(tile / high), in_row = tile - high * (square * (square + 1) / 2);
+  return {high * square + in_row / (square + 1), in_row % (square + 1)};
+}
+
 }  // namespace fl

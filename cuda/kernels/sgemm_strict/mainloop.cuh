@@ -14,9 +14,12 @@ namespace fl {
 // compiler's choice of registers in it, here by up to 2 % of the time.
 // TMA: all tiles and steps are full, A lies with k contiguous, B and C with n in aligned rows, and there is one batch.
 // B arrives in boxes then. Half as long a kernel: see TileCopy.
-template <PipelinedTile TILE, bool ALIGNED = true, bool STREAM = false>
+// TRIANGLE: B is A transposed. Of squares of BN x BN, those on the diagonal of C and below it are computed, and the
+// latter are mirrored. What is on the diagonal is symmetric as it is: the same products are added in the same order.
+template <PipelinedTile TILE, bool ALIGNED = true, bool STREAM = false, bool LOWER = false>
 struct Pipelined {
-  static_assert(must_be_sound<TILE>());
+  static_assert(must_be_sound<TILE>() && (TILE.triangle || !LOWER));
+  static constexpr bool TRIANGLE = LOWER;
   static constexpr bool C16 = ALIGNED, STREAM_K = STREAM, TMA = TILE.tma, SPLIT_K = TILE.split_k,
                         PERSISTENT = TILE.persistent();
   static constexpr PipelinedFor LEVEL = TILE.level;
@@ -64,6 +67,15 @@ struct PipelinedPlan {
   int64_t split_stride;  // from the sums of one to those of the next
   StreamK stream_k;
 };
+
+// Row by row: operands come fast enough in any order.
+template <class T>
+__device__ __forceinline__ Tile rasterize_triangle(const PipelinedPlan& plan, unsigned tile) {
+  constexpr unsigned HIGH = T::BN / T::BM;
+  const unsigned per_batch = lower_tiles(plan.tile_rows, HIGH);
+  const auto corner = lower_tile_by_rows(tile % per_batch, HIGH);
+  return {tile / per_batch, corner.row, corner.col};
+}
 
 __device__ __forceinline__ Tile rasterize(const PipelinedPlan& plan, unsigned tile) {
   const unsigned per_batch = plan.tile_rows * plan.tile_cols;
@@ -125,7 +137,7 @@ struct Steps {
   template <class T>
   static __device__ __forceinline__ Steps of(const PipelinedPlan& plan, int rank, unsigned block) {
     if constexpr (T::CLUSTER_K > 1) return part(plan.steps, rank, T::CLUSTER_K);
-    else if constexpr (T::SPLIT_K) return part(plan.steps, block % plan.splits, plan.splits);
+    else if constexpr (T::SPLIT_K && !T::TRIANGLE) return part(plan.steps, block % plan.splits, plan.splits);
     else return {0, plan.steps};
   }
 
@@ -139,7 +151,8 @@ struct Steps {
 // The tile that a number of the grid stands for.
 template <class T>
 __device__ __forceinline__ Tile tile_of(const PipelinedPlan& plan, unsigned block) {
-  return rasterize(plan, T::SPLIT_K ? block / plan.splits : block);
+  if constexpr (T::TRIANGLE) return rasterize_triangle<T>(plan, block);
+  else return rasterize(plan, T::SPLIT_K ? block / plan.splits : block);
 }
 
 // A warp's sums. Its fragments have one buffer: those of the next k are loaded one by one as soon as the last FMA that

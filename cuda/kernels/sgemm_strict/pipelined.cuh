@@ -123,9 +123,11 @@ __device__ __forceinline__ void consume(const SgemmArgs& p, const PipelinedPlan&
     }
     const Tile tile = tile_of<T>(plan, unit.tile);
     Corner at = corner(p, tile.batch, tile.row * T::BM, tile.col * T::BN);
-    if constexpr (T::SPLIT_K) at.c += unit.tile % plan.splits * plan.split_stride;
+    if constexpr (T::SPLIT_K && !T::TRIANGLE) at.c += unit.tile % plan.splits * plan.split_stride;
     if constexpr (T::PERSISTENT) store<T>(p, math, at);
     else sum_and_store<T>(p, plan, math, at, rank, t);
+    if constexpr (T::TRIANGLE)
+      if (!on_diagonal<T>(tile)) store_mirrored<T>(p, math, corner(p, tile.batch, tile.col * T::BN, tile.row * T::BM));
   }
 }
 
@@ -196,7 +198,8 @@ template <class T>
 void count_tiles(const SgemmArgs& p, PipelinedPlan& plan) {
   plan.tile_rows = static_cast<unsigned>(ceil_div(p.m, T::BM));
   plan.tile_cols = static_cast<unsigned>(ceil_div(p.n, T::BN));
-  plan.tiles = plan.tile_rows * plan.tile_cols * static_cast<unsigned>(p.batch) * plan.splits;
+  const unsigned each = T::TRIANGLE ? lower_tiles(plan.tile_rows, T::BN / T::BM) : plan.tile_rows * plan.tile_cols;
+  plan.tiles = each * static_cast<unsigned>(p.batch) * plan.splits;
 }
 
 template <class T>
@@ -242,8 +245,21 @@ bool launch_tma(const SgemmArgs& part, PipelinedPlan plan, const Context& ctx) {
 }
 
 template <PipelinedTile TILE, bool ALIGNED>
+void launch_triangle(const SgemmArgs& p, PipelinedPlan plan, const Context& ctx) {
+  using T = Pipelined<TILE, ALIGNED, false, true>;
+  count_tiles<T>(p, plan);
+  const unsigned blocks = min(plan.tiles, static_cast<unsigned>(ctx.sm_count));
+  if constexpr (TILE.stream_k)
+    if (schedule_stream_k<T>(p, TILE, plan, blocks, ctx))
+      return launch_pipelined<Pipelined<TILE, ALIGNED, true, true>>(p, plan, blocks, ctx);
+  launch_pipelined<T>(p, plan, blocks, ctx);
+}
+
+template <PipelinedTile TILE, bool ALIGNED>
 void launch_pipelined(const SgemmArgs& part, PipelinedPlan plan, const Context& ctx) {
   using T = Pipelined<TILE, ALIGNED>;
+  if constexpr (TILE.triangle)
+    if (computes_triangle(part, TILE)) return launch_triangle<TILE, ALIGNED>(part, plan, ctx);
   unsigned blocks = plan.tiles * T::CLUSTER_K;
   if constexpr (T::PERSISTENT) blocks = min(plan.tiles, static_cast<unsigned>(ctx.sm_count));
   if constexpr (TILE.stream_k) {

@@ -185,6 +185,38 @@ __device__ __forceinline__ void store(const SgemmArgs& p, const Math& math, cons
   }
 }
 
+// Of the tiles of a triangle: those of a square on the diagonal. The others are mirrored to where no tile is computed.
+template <class T>
+__device__ __forceinline__ bool on_diagonal(const Tile& tile) {
+  return tile.row * T::BM / T::BN == tile.col;
+}
+
+// Stores a warp's sums mirrored: what lies there of C has `at` for its corner. A lane's fours of rows are fours
+// of a row then, and eight lanes have whole lines.
+template <class T, class Math>
+__device__ __forceinline__ void store_mirrored(const SgemmArgs& p, const Math& math, const Corner& at) {
+  const int t = static_cast<int>(thread_again());
+  const QuadPlace<T> place(t / 32, lane_of<T>(t % 32), 0);
+#pragma unroll
+  for (int j = 0; j < T::TN; ++j) {
+    const int row = place.col + j / 4 * T::LANE_COLS * 4 + j % 4;
+    float* const c = at.c + row * p.c.rs + place.row;
+#pragma unroll
+    for (int i = 0; i < T::TM; i += 4) {
+      const int exist = row < at.rows ? at.cols - place.row - i * T::LANE_ROWS : 0;
+      const float sums[4] = {math.acc[i][j], math.acc[i + 1][j], math.acc[i + 2][j], math.acc[i + 3][j]};
+      float* const four = c + i * T::LANE_ROWS;
+      if constexpr (T::C16) {
+        epilogue(p).store4(four, sums, exist);
+      } else {
+#pragma unroll
+        for (int r = 0; r < 4; ++r)
+          if (r < exist) epilogue(p).store(four + r, sums[r]);
+      }
+    }
+  }
+}
+
 // Adds the groups' parts in shared memory, then the blocks' in their inboxes, and stores. The quads of a lane's place
 // in a group go to the groups in turn; several sums of a thread are under way at a time, and each place in C follows
 // from the thread's first one. One by one, with the place worked out anew, 96 x 192 took 3 % of its time for this.
