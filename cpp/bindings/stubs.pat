@@ -65,7 +65,7 @@ _core.__prefix__:
     def \1(*args: Any) -> list[dict[str, Any]]: ...
 
 # For the tests.
-^_core\.(kept_results|expected_code|panel_plan|sgemm_rules|sgemm_tiles|sgemv_tiles|transpose_tiles)$:
+^_core\.(kept_results|expected_code|(symmetric_)?panel_plan|sgemm_rules|sgemm_tiles|sgemv_tiles|transpose_tiles)$:
     def \1(*args: Any, **options: Any) -> tuple[Any, ...]: ...
 
 ^_core\.device_shares$:

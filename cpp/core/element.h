@@ -30,6 +30,7 @@ struct Stored {
   Element element = Element::float32;
   const float* origin = nullptr;
   bool converted() const { return element != Element::float32; }
+  bool operator==(const Stored&) const = default;
 };
 
 using StoredInputs = std::array<Stored, 2>;  // of A and of what it is multiplied by

@@ -21,6 +21,13 @@ bool constant_moves(const Args&, const Args&, Side) {
   return false;
 }
 
+// A plan for operands in host memory loads both, or the one that both are.
+bool same_symmetry(const SgemmArgs& before, const SgemmArgs& now) { return before.symmetric == now.symmetric; }
+template <class Args>
+bool same_symmetry(const Args&, const Args&) {
+  return true;
+}
+
 }  // namespace
 
 template <class Args>
@@ -106,12 +113,14 @@ void Plan<Args>::rebind(const Args& args) {
   given_ = args;
   if (!decision_.kernel) return;
   if (captured_run_) captured_run_->forget();
-  decision_.args = args;
+  const Args before = std::exchange(decision_.args, args);
   normalise(decision_.args);
   if (decision_.packed) decision_.layout = *cuda::packed_layout(decision_.args);  // the addresses of what is not copied
   // A kernel may cut its work by the alignment of its operands, and then need more room than before.
   const Args& seen = seen_by_kernel(decision_, options_);
-  if (decision_.kernel->legal(seen) == nullptr && decision_.kernel->workspace(seen) <= workspace_bytes_) return;
+  if (same_symmetry(before, decision_.args) && decision_.kernel->legal(seen) == nullptr &&
+      decision_.kernel->workspace(seen) <= workspace_bytes_)
+    return;
   const ThreadCount threads;
   prepare();
 }

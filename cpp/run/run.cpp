@@ -102,6 +102,17 @@ void require_one_device(Device device, const CallOptions& options) {
                      (options.device_memory ? "operands in device memory are" : "a stream is") + " on one device");
 }
 
+// Both operands of a symmetric product are one on a device, if they are the same numbers. Devices that share a product
+// out compute all of it.
+SgemmArgs as_shared(SgemmArgs args, Device device, const StoredInputs& stored) {
+  args.symmetric = args.symmetric && !device.set && stored[0] == stored[1];
+  return args;
+}
+template <class Args>
+const Args& as_shared(const Args& args, Device, const StoredInputs&) {
+  return args;
+}
+
 template <class Args>
 Decision<Args> placed(const Args& args, Device device, const CallOptions& options) {
   Decision<Args> decision{.args = args, .layout = {}, .device = device};
@@ -110,7 +121,7 @@ Decision<Args> placed(const Args& args, Device device, const CallOptions& option
   if (device.set)
     for (const int each : ordinals(device)) require_code(each);
   if (!options.device_memory) {
-    decision.layout = cuda::device_layout(args);
+    decision.layout = cuda::device_layout(as_shared(args, device, options.stored));
   } else if (const std::optional<Args> layout = cuda::packed_layout(args)) {
     decision.layout = *layout;
     decision.packed = true;
@@ -195,6 +206,12 @@ bool takes_triangle(const Kernel<Args>& kernel, const Args& args) {
     if (args.symmetric && kernel.traits.triangle)
       return kernel.traits.strict ? !kernel.depth || kernel.depth(args) >= args.k : computes_triangle(args);
   return false;
+}
+
+// Whether a call by panels computes the blocks of one triangle.
+template <class Args>
+bool mirrors(const Decision<Args>& decision) {
+  return decision.panels && std::ranges::any_of(decision.panels->steps, &PanelStep<Args>::mirrored);
 }
 
 // Only precision="accurate" allows another kernel: the strict ones have to give the same bits every time.
@@ -401,7 +418,7 @@ Forecast forecast(const Args& args, const CallOptions& options) {
   } else {
     result.us = estimate_us(*decision.kernel, seen, decision.device);
   }
-  result.triangle = takes_triangle(*decision.kernel, seen);
+  result.triangle = takes_triangle(*decision.kernel, seen) || mirrors(decision);
   result.others = not_taken(seen, decision.device, *decision.kernel);
   return result;
 }

@@ -13,6 +13,8 @@ namespace {
 // events. More cuts have to gain something.
 constexpr HostLink nominal{10, 40e3};
 constexpr double step_us = 6, worthwhile = 0.98;
+// Of the device's own memory, which a mirror image is read from and written to.
+constexpr double device_bytes_per_us = 2e6;
 // Panels begin where the tiles of most kernels do, and where every 16-byte access stays aligned.
 constexpr int64_t unit = 128;
 constexpr int64_t most_cuts = 64;
@@ -115,6 +117,26 @@ PanelPlan<SgemmArgs> rectangle(const SgemmArgs& p, int64_t row_cuts, int64_t col
   return plan;
 }
 
+// A matrix times its own transpose: of C the square on the diagonal of each panel of rows of A, and the block beside
+// that, which is mirrored. The square comes first: it leaves the panel prepacked as columns for those below.
+PanelPlan<SgemmArgs> lower_triangle(const SgemmArgs& p, int64_t cuts, Kernels<SgemmArgs>& kernels) {
+  PanelPlan<SgemmArgs> plan;
+  for (int64_t problem = 0; problem < p.batch; ++problem)
+    for (const auto& [row, count] : panels(p.m, cuts)) {
+      if (problem == 0 || p.a.bs != 0) {
+        const int64_t line = count < p.m && p.a.rs == 1 ? count : 0;
+        plan.loads.push_back({OperandRole::a, {p.a.bs ? problem : 0, 1, row, count, 0, p.k}, line});
+      }
+      plan.steps.push_back(kernels.step({problem, 1, row, count, row, count}, plan.loads.size()));
+      plan.steps.back().line = count < p.n ? count : 0;
+      if (row == 0) continue;
+      plan.steps.push_back(kernels.step({problem, 1, row, count, 0, row}, plan.loads.size()));
+      plan.steps.back().line = row;
+      plan.steps.back().mirrored = true;
+    }
+  return plan;
+}
+
 // The matrices of a call that go in, with whether all problems share them, and the result.
 struct Whole {
   PanelLoad load;
@@ -128,6 +150,7 @@ WholeCall whole(const SgemmArgs& p) {
   WholeCall call{{{{OperandRole::a, {0, 1, 0, p.m, 0, p.k}}, p.a.bs == 0},
                   {{OperandRole::b, {0, 1, 0, p.k, 0, p.n}}, p.b.bs == 0}},
                  {0, 1, 0, p.m, 0, p.n}};
+  if (p.symmetric) call.inputs.pop_back();
   if (p.beta != 0.0f) call.inputs.push_back({{OperandRole::c, call.result}, p.batch == 1});
   return call;
 }
@@ -168,7 +191,8 @@ PanelPlan<Args> groups(const Args& p, Kernels<Args>& kernels) {
 }
 
 double problem_bytes(const SgemmArgs& p) {
-  return 4.0 * (double(p.m) * double(p.k) + double(p.k) * double(p.n) + double(p.m) * double(p.n));
+  const double b = p.symmetric ? 0 : double(p.k) * double(p.n);
+  return 4.0 * (double(p.m) * double(p.k) + b + double(p.m) * double(p.n));
 }
 
 }  // namespace
@@ -199,7 +223,9 @@ TransposeArgs sub_problem(const TransposeArgs& p, const Part& t) {
   return sub;
 }
 SgemmArgs sub_problem(const SgemmArgs& p, const Block& b) {
-  return sub_problem(p, Part{b.problem, b.problems, b.row, b.rows, b.col, b.cols, 0, p.k});
+  SgemmArgs sub = sub_problem(p, Part{b.problem, b.problems, b.row, b.rows, b.col, b.cols, 0, p.k});
+  sub.symmetric = p.symmetric && b.rows == p.m && b.cols == p.n;
+  return sub;
 }
 SgemvArgs sub_problem(const SgemvArgs& p, const Block& b) {
   return sub_problem(p, Part{b.problem, b.problems, b.col, b.cols, 0, 0, 0, p.n});
@@ -215,18 +241,23 @@ template <>
 PanelPlan<SgemmArgs> plan_panels(const SgemmArgs& p, const KernelFor<SgemmArgs>& kernel_for) {
   Kernels<SgemmArgs> kernels(p, kernel_for);
   if (p.batch > 1 && problem_bytes(p) < double(large_problem_bytes)) return groups(p, kernels);
-  PanelPlan<SgemmArgs> best = p.batch > 1 ? rectangle(p, 1, 1, kernels) : groups(p, kernels);
+  PanelPlan<SgemmArgs> best = p.batch == 1  ? groups(p, kernels)
+                              : p.symmetric ? lower_triangle(p, 1, kernels)
+                                            : rectangle(p, 1, 1, kernels);
   if (problem_bytes(p) < double(smallest_cut_bytes)) return best;
   double best_us = estimate_us(best, nominal);
   const auto consider = [&](int64_t row_cuts, int64_t col_cuts) {
     if (!worth_cutting(p.m, row_cuts) || !worth_cutting(p.n, col_cuts)) return;
-    PanelPlan<SgemmArgs> plan = rectangle(p, row_cuts, col_cuts, kernels);
+    PanelPlan<SgemmArgs> plan =
+        p.symmetric ? lower_triangle(p, row_cuts, kernels) : rectangle(p, row_cuts, col_cuts, kernels);
     const double us = estimate_us(plan, nominal);
     if (us < worthwhile * best_us) best = std::move(plan), best_us = us;
   };
   for (int64_t cuts = 2; cuts <= most_cuts; cuts *= 2) {
-    consider(cuts, 1);
-    consider(1, cuts);
+    if (!p.symmetric) {
+      consider(cuts, 1);
+      consider(1, cuts);
+    }
     consider(cuts, cuts);
   }
   return best;
@@ -260,7 +291,12 @@ double estimate_us(const PanelPlan<Args>& plan, const HostLink& link) {
     for (; load < step.loads; ++load)
       in += bytes_on_link(plan.loads[load].block, plan.loads[load].line) / link.bytes_per_us;
     product = std::max(product, in) + step.us + step_us;
+    if (step.mirrored) product += 2 * bytes(step.block) / device_bytes_per_us;
     out = std::max(out, product) + bytes_on_link(step.block, step.line) / link.bytes_per_us;
+    if (step.mirrored) {
+      const Block image = mirror_image(step.block);
+      out += bytes_on_link(image, image.cols) / link.bytes_per_us;
+    }
   }
   return link.call_us + out;
 }

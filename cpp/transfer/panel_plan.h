@@ -22,6 +22,10 @@ struct Block {
   int64_t elements() const { return problems * rows * cols; }
 };
 
+constexpr Block mirror_image(const Block& block) {
+  return {block.problem, block.problems, block.col, block.cols, block.row, block.rows};
+}
+
 enum class OperandRole { a, b, c };  // of a SgemvArgs: the matrix, x, y; of a TransposeArgs: a, none, b
 
 struct PanelLoad {
@@ -37,6 +41,7 @@ struct PanelStep {
   const Kernel<Args>* kernel = nullptr;  // computes sub_problem(call, block)
   double us = 0;                         // its cost
   int64_t line = 0;                      // as of a load
+  bool mirrored = false;                 // of a symmetric result: mirror_image(block) is made of it, and stored too
 };
 
 // The kernel for a sub-problem, and what it is expected to take on a device.
@@ -76,7 +81,8 @@ SgemmArgs sub_problem(const SgemmArgs& p, const Block& block);
 SgemvArgs sub_problem(const SgemvArgs& p, const Block& block);
 TransposeArgs sub_problem(const TransposeArgs& p, const Block& block);
 
-// `layout` has the strides that the operands get on the device.
+// `layout` has the strides that the operands get on the device. Of a symmetric product B has the memory of A, so only A
+// is loaded.
 template <class Args>
 FL_EXPORT PanelPlan<Args> plan_panels(const Args& layout, const KernelFor<Args>& kernel_for);
 

@@ -49,6 +49,7 @@ SgemmArgs device_layout(const SgemmArgs& host) {
   SgemmArgs layout = host;
   layout.a = input_view(host.a, host.m, host.k);
   layout.b = input_view(host.b, host.k, host.n);
+  if (host.symmetric) layout.b = {nullptr, layout.a.cs, layout.a.rs, layout.a.bs};
   layout.c = row_major_view<float>(host.m, host.n, host.batch > 1);
   return layout;
 }
@@ -71,9 +72,12 @@ TransposeArgs device_layout(const TransposeArgs& host) {
 }
 
 Operands operands(const SgemmArgs& host, SgemmArgs& layout) {
-  return {{{{lines(host.a, layout.a, host.m, host.k, host.batch), &layout.a.data, !row_major(layout.a)},
-            {lines(host.b, layout.b, host.k, host.n, host.batch), &layout.b.data, !row_major(layout.b)}}},
-          {lines(host.c, layout.c, host.m, host.n, host.batch), &layout.c.data, host.beta != 0.0f}};
+  const Input a{lines(host.a, layout.a, host.m, host.k, host.batch), &layout.a.data, !row_major(layout.a),
+                layout.symmetric ? &layout.b.data : nullptr};
+  Input b;
+  if (!layout.symmetric)
+    b = {lines(host.b, layout.b, host.k, host.n, host.batch), &layout.b.data, !row_major(layout.b)};
+  return {{a, b}, {lines(host.c, layout.c, host.m, host.n, host.batch), &layout.c.data, host.beta != 0.0f}};
 }
 
 Operands operands(const SgemvArgs& host, SgemvArgs& layout) {

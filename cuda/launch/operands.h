@@ -12,6 +12,7 @@ struct Input {
   Lines<const float> host;
   const float** device = nullptr;  // the pointer in the device arguments
   bool by_columns = false;         // its lines are the columns of the matrix
+  const float** also = nullptr;    // of another operand that has the same memory
 };
 struct Output {
   Lines<float> host;
@@ -19,7 +20,7 @@ struct Output {
   bool read = false;  // beta != 0: goes to the device too
 };
 struct Operands {
-  std::array<Input, 2> inputs;  // the second is empty for a transpose
+  std::array<Input, 2> inputs;  // the second is empty for a transpose, and for a symmetric product
   Output output;
 };
 

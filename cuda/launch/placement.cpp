@@ -26,6 +26,7 @@ std::size_t device_bytes(const Operands& operands) {
 char* place(const Operands& operands, char* memory) {
   for (const Input& input : operands.inputs) {
     if (input.device) *input.device = reinterpret_cast<const float*>(memory);
+    if (input.also) *input.also = *input.device;
     memory += aligned(device_bytes(input.host));
   }
   *operands.output.device = reinterpret_cast<float*>(memory);

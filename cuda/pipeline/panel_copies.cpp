@@ -124,7 +124,10 @@ void cut_up(const PanelPlan<Args>& plan, const Operands& operands, const Lines<c
     add_loads(step.loads);
     const std::size_t number = copies.steps++;
     (copies.loads.empty() ? copies.ready_steps : copies.loads.back().steps) = copies.steps;
-    if (store) add_stores(step.block, number, operands, with_padding, pinned_output, sizes, copies);
+    if (!store) continue;
+    add_stores(step.block, number, operands, with_padding, pinned_output, sizes, copies);
+    if (step.mirrored)
+      add_stores(mirror_image(step.block), number, operands, with_padding, pinned_output, sizes, copies);
   }
   add_loads(plan.loads.size());  // what is passed on alone
 }

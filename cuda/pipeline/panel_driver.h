@@ -33,6 +33,7 @@ struct DeviceStep {
   std::size_t after_stores = 0;            // what it overwrites has left with the first so many stores
   PrepackedOperands prepacked = {};        // of its operands, that steps share
   std::vector<std::size_t> received = {};  // by device of the call: so many of its copies have been passed on, or more
+  TransposeArgs mirror = {};               // of its result, where there is one
 };
 
 // What one device does of a call.
@@ -194,6 +195,8 @@ class PanelDriver {
       wait_for_stores(streams_.compute, step.after_stores, stores_before_compute_);
       wait_for_others(step);
       launch_kernel(*step.kernel, step.args, device_, work_.workspace, streams_.compute, &step.prepacked);
+      if (step.mirror.a.data)
+        launch_kernel(find<TransposeArgs>("tiled"), step.mirror, device_, nullptr, streams_.compute);
       FL_CUDA(cudaEventRecord(step_done(queued_), streams_.compute));
       trace("queued", queued_);
     }

@@ -14,16 +14,29 @@
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/memory_pool.h"
+#include "runtime/thread_pool.h"
+#include "runtime/threading.h"
 
 namespace fl::cuda {
 namespace {
+
+TransposeArgs mirror_of(const SgemmArgs& args, const PanelStep<SgemmArgs>& step) {
+  if (!step.mirrored) return {};
+  const Block &block = step.block, image = mirror_image(block);
+  const Matrix from = sub_problem(args, block).c, to = sub_problem(args, image).c;
+  return {.m = block.rows, .n = block.cols, .a = {from.data, from.rs, from.cs, from.bs}, .b = to};
+}
+template <class Args>
+TransposeArgs mirror_of(const Args&, const PanelStep<Args>&) {
+  return {};
+}
 
 template <class Args>
 std::vector<DeviceStep<Args>> device_steps(const PanelPlan<Args>& plan, const Args& args, PrepackedSteps& prepacked) {
   std::vector<DeviceStep<Args>> steps;
   steps.reserve(plan.steps.size());
   for (const PanelStep<Args>& step : plan.steps)
-    steps.push_back({sub_problem(args, step.block), step.kernel, 0, prepacked.next(step)});
+    steps.push_back({sub_problem(args, step.block), step.kernel, 0, prepacked.next(step), {}, mirror_of(args, step)});
   return steps;
 }
 
@@ -46,9 +59,31 @@ std::size_t bytes_in(const PanelPlan<Args>& plan) {
 template <class Args>
 std::size_t bytes_out(const PanelPlan<Args>& plan) {
   std::size_t bytes = 0;
-  for (const PanelStep<Args>& step : plan.steps) bytes += bytes_of(step.block);
+  for (const PanelStep<Args>& step : plan.steps) bytes += bytes_of(step.block) * (step.mirrored ? 2 : 1);
   return bytes;
 }
+
+// A square on the diagonal of a symmetric result has been computed whole. Where its products are not those of plain
+// float32, the two triangles have different bits: one of them is mirrored in the caller's memory.
+void mirror_squares(const PanelPlan<SgemmArgs>& plan, const SgemmArgs& host, const SgemmArgs& layout) {
+  if (!layout.symmetric) return;
+  constexpr int64_t tile = 32;
+  for (const PanelStep<SgemmArgs>& step : plan.steps) {
+    const Block& block = step.block;
+    if (step.mirrored || block.rows == host.m || step.kernel->traits.strict) continue;
+    const Matrix c = sub_problem(host, block).c;
+    auto mirror_rows = [&](int64_t index, int) {
+      const int64_t end = std::min(block.rows, (index + 1) * tile);
+      for (int64_t j0 = 0; j0 < end; j0 += tile)
+        for (int64_t i = index * tile; i < end; ++i)
+          for (int64_t j = j0; j < std::min(i, j0 + tile); ++j)
+            c.data[j * c.rs + i * c.cs] = c.data[i * c.rs + j * c.cs];
+    };
+    parallel_for(ceil_div(block.rows, tile), num_threads(), mirror_rows);
+  }
+}
+template <class Args>
+void mirror_squares(const PanelPlan<Args>&, const Args&, const Args&) {}
 
 // What a plan takes on one device: memory for all operands of the call, whichever parts of them it uses.
 template <class Args>
@@ -118,6 +153,7 @@ void run_pipeline(const PanelPlan<Args>& plan, const Args& host, const StoredInp
   const AllowDuringCapture allow;
   const PlanOnDevice<Args> on_device(plan, host, stored, layout, device, stream);
   carry_out<Args>({on_device.part()}, on_device.output());
+  mirror_squares(plan, host, layout);
 }
 
 // In the order of their numbers: two such calls that wait for pinned memory do not wait for each other.

@@ -241,8 +241,19 @@ nb::tuple panel_plan(int64_t m, int64_t n, int64_t k, int64_t batch, bool one_a,
   return nb::make_tuple(loads, steps);
 }
 
-// The same shared out between devices: for each its loads as (operand, block, devices that it is passed on to) and its
-// steps as (loads, block, loads of each device that it waits for).
+// The same of a matrix times its own transpose: steps also say whether their block is mirrored.
+nb::tuple symmetric_panel_plan(int64_t n, int64_t k, int64_t batch, const std::string& kernel) {
+  SgemmArgs layout = product_layout(n, n, k, batch, false, false, 0.0f);
+  layout.symmetric = true;
+  const auto plan = plan_panels<SgemmArgs>(layout, always(find<SgemmArgs>(kernel)));
+  nb::list loads, steps;
+  for (const PanelLoad& load : plan.loads) loads.append(nb::make_tuple(int(load.operand), block(load.block)));
+  for (const auto& step : plan.steps) steps.append(nb::make_tuple(step.loads, block(step.block), step.mirrored));
+  return nb::make_tuple(loads, steps);
+}
+
+// The same of a product shared out between devices: for each its loads as (operand, block, devices that it is passed on
+// to) and its steps as (loads, block, loads of each device that it waits for).
 nb::list device_shares(int64_t m, int64_t n, int64_t k, int64_t batch, int devices, bool passes_on, bool one_a,
                        bool one_b, float beta, const std::string& kernel) {
   const SgemmArgs layout = product_layout(m, n, k, batch, one_a, one_b, beta);
@@ -331,6 +342,8 @@ void bind_inspection(nb::module_& m) {
   m.def("cuda_set_memory_limit", set_memory_limit, nb::arg("bytes").none(), nb::arg("device").none());
   m.def("panel_plan", panel_plan, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch") = 1,
         nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,
+        nb::arg("kernel") = "double_buffered");
+  m.def("symmetric_panel_plan", symmetric_panel_plan, nb::arg("n"), nb::arg("k"), nb::arg("batch") = 1,
         nb::arg("kernel") = "double_buffered");
   m.def("device_shares", device_shares, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch"), nb::arg("devices"),
         nb::arg("passes_on") = true, nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,
