@@ -119,9 +119,9 @@ def test_the_same_bits_again(row, rng):
     n, k = 2600, 700
     (a,) = on_device(normal(rng, n, k))
     options = {"kernel": row.name, "precision": best_precision(row)}
-    first = fl.matmul(a, Transposed(a), **options).numpy()
+    first = fl.sgemm(a, Transposed(a), **options).numpy()
     for _ in range(20):
-        assert_same_bits(fl.matmul(a, Transposed(a), **options).numpy(), first)
+        assert_same_bits(fl.sgemm(a, Transposed(a), **options).numpy(), first)
     assert_same_bits(first, first.T)
 
 
@@ -130,8 +130,8 @@ def test_out_may_be_the_operand(row, rng):
     values = normal(rng, 1800, 1800)
     options = {"kernel": row.name, "precision": best_precision(row)}
     (a,) = on_device(values)
-    want = fl.matmul(a, Transposed(a), **options).numpy()
-    fl.matmul(a, Transposed(a), out=a, **options)
+    want = fl.sgemm(a, Transposed(a), **options).numpy()
+    fl.sgemm(a, Transposed(a), out=a, **options)
     assert_same_bits(a.numpy(), want)
 
 
@@ -139,7 +139,7 @@ def test_out_may_be_the_operand(row, rng):
 def test_plans_and_graphs_follow_their_operands(row, rng):
     a, b = on_device(normal(rng, 1800, 300), normal(rng, 1800, 300))
     options = {"kernel": row.name, "precision": best_precision(row)}
-    own, other = fl.matmul(a, Transposed(a), **options).numpy(), fl.matmul(a, Transposed(b), **options).numpy()
+    own, other = fl.sgemm(a, Transposed(a), **options).numpy(), fl.sgemm(a, Transposed(b), **options).numpy()
     with fl.Matmul(a, Transposed(a), **options) as plan:
         for _ in range(3):
             assert_same_bits(plan.execute().numpy(), own)
