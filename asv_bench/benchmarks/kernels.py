@@ -9,9 +9,9 @@ from . import device, timing
 from . import support as s
 
 CPU_SGEMM = [
-    "reference", "portable", "portable_small", "portable_column", "avx2_6x16", "avx2_small", "avx2_rows", "avx2_column",
-    "avx512_14x32", "avx512_small", "avx512_rows", "avx512_column", "neon_8x12", "neon_small", "neon_rows",
-    "neon_column",
+    "reference", "portable", "portable_small", "portable_column", "portable_fused", "avx2_6x16", "avx2_small",
+    "avx2_rows", "avx2_column", "avx512_14x32", "avx512_small", "avx512_rows", "avx512_column", "neon_8x12",
+    "neon_small", "neon_rows", "neon_column",
 ]  # fmt: skip
 CPU_VECTORS = ["reference", "portable", "avx2", "avx512", "neon"]  # of SGEMV and of transposes
 GPU_SGEMM = [

@@ -1,5 +1,6 @@
 #include "capi/calls.h"
 
+#include <optional>
 #include <string>
 
 #include "capi/struct.h"
@@ -12,18 +13,29 @@ ConstMatrix operand(const float* data, int64_t ld, bool transposed, int64_t stri
   return transposed ? ConstMatrix{data, 1, ld, stride} : ConstMatrix{data, ld, 1, stride};
 }
 
+std::optional<Precision> precision_of(fl_precision given) {
+  switch (given) {
+    case FL_ACCURATE: return Precision::accurate;
+    case FL_STRICT: return Precision::strict;
+    case FL_REPRODUCIBLE: return Precision::reproducible;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Options parse(const Check& check, const fl_options* given) {
   fl_options options = FL_OPTIONS_INIT;
   if (given) options = read_struct(check, "options", "FL_OPTIONS_INIT", *given, sizeof options, options);
-  if (options.precision != FL_ACCURATE && options.precision != FL_STRICT)
-    check.refuse("precision must be FL_ACCURATE or FL_STRICT, got " + std::to_string(int(options.precision)));
+  const std::optional<Precision> precision = precision_of(options.precision);
+  if (!precision)
+    check.refuse("precision must be FL_ACCURATE, FL_STRICT or FL_REPRODUCIBLE, got " +
+                 std::to_string(int(options.precision)));
   if (options.kernel && !*options.kernel) check.refuse("kernel must be a name or NULL, got \"\"");
   check.flag("device_memory", options.device_memory);
 
   Options parsed;
-  parsed.precision = options.precision == FL_STRICT ? Precision::strict : Precision::accurate;
+  parsed.precision = *precision;
   CallOptions& call = parsed.call;
   if (options.kernel) call.kernel = options.kernel;
   if (options.device) call.device = parse_device(options.device);

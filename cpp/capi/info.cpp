@@ -73,6 +73,7 @@ fl_kernel_info kernel_info(const Check& check, int index) {
   info.measured_on = keep(joined(state.measured_on, ","));
   info.addend = traits.addend;
   info.triangle = traits.triangle;
+  info.reproducible = traits.reproducible;
   return info;
 }
 

@@ -32,7 +32,8 @@ using Matrix = MatrixView<float>;
 using ConstVector = VectorView<const float>;
 using Vector = VectorView<float>;
 
-enum class Precision { strict, accurate };
+// reproducible: the order of the sums is that of docs/reproducible.md, in any kernel on any device.
+enum class Precision { strict, accurate, reproducible };
 
 // C[m,n] = alpha * A[m,k] @ B[k,n] + beta * addend, for each of `batch` problems.
 // beta == 0 never reads the addend; the caller has already turned alpha == 0 into k == 0, so A and B are not read then.

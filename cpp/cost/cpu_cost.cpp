@@ -10,6 +10,9 @@ namespace {
 
 double with_threads(double us) { return us <= alone_us ? us : alone_us + (us - alone_us) / double(num_threads()); }
 
+// To matrix-vector products, which have no part in precision="reproducible".
+bool leaves_one_column(const SgemmArgs& p) { return p.n == 1 && p.precision != Precision::reproducible; }
+
 // A panel that is not full takes the time of a whole or half one.
 double filled_columns(int64_t n, const CpuBlocking& blocking) {
   return double(ceil_div(n, blocking.NR / 2) * (blocking.NR / 2));
@@ -55,7 +58,7 @@ double packed_us(const SgemmArgs& p, const CpuBlocking& blocking, const PackedCo
   double us =
       (2.0 * m * columns * k + cost.pack_a * m * k + cost.pack_b * n * k) / cost.flops_per_us + cost.tile_us * tiles;
   us *= double(p.batch);
-  return cost.start_us + with_threads(us) + (p.n == 1 ? cost.one_column_us : 0.0);
+  return cost.start_us + with_threads(us) + (leaves_one_column(p) ? cost.one_column_us : 0.0);
 }
 
 double small_us(const SgemmArgs& p, const CpuBlocking& blocking, const SmallCost& cost) {
@@ -73,7 +76,7 @@ double small_us(const SgemmArgs& p, const CpuBlocking& blocking, const SmallCost
   if (a_bytes > 1e6) us += panels * a_bytes / cost.a_again_bytes_per_us;
   if (c_bytes > 4e6 && panels > 8) us += c_bytes / cost.c_bytes_per_us;
   us *= double(p.batch);
-  return cost.start_us + with_threads(us) + (p.n == 1 ? cost.one_column_us : 0.0);
+  return cost.start_us + with_threads(us) + (leaves_one_column(p) ? cost.one_column_us : 0.0);
 }
 
 double rows_us(const SgemmArgs& p, const DeviceSpec&, const RowsCost& cost) {
@@ -86,7 +89,7 @@ double rows_us(const SgemmArgs& p, const DeviceSpec&, const RowsCost& cost) {
                                         : cost.each_row * double(together);
   const double us =
       (bytes * slower * (rows > 4 ? cost.again : 1.0) / cost.bytes_per_us + cost.again_us) * double(ceil_div(rows, 4));
-  return cost.start_us + with_threads(us * double(p.batch)) + (p.n == 1 ? cost.one_column_us : 0.0);
+  return cost.start_us + with_threads(us * double(p.batch)) + (leaves_one_column(p) ? cost.one_column_us : 0.0);
 }
 
 double gemv_us(const SgemvArgs& p, const DeviceSpec&, const GemvCost& cost) {

@@ -23,7 +23,8 @@ std::size_t transpose_workspace(const TransposeArgs& p);
 
 // A product with one column is always a matrix-vector product, whose sums have an order of their own: were the choice
 // to depend on the number of rows, a slice of A would give other bits than the whole. So other kernels take
-// one_column_us more then, and those for columns where there are several.
+// one_column_us more then, and those for columns where there are several. Unless precision="reproducible" asks for the
+// same order everywhere.
 
 // A triple loop.
 FL_COEFFICIENTS(LoopCost, start_us, flops_per_us);

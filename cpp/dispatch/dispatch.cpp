@@ -33,6 +33,28 @@ const char* passed_over_by_rules(const Kernel<Args>& row, Device device) {
   return on_cuda(row.needs) ? passed_over_on(row.needs, row.traits, device.ordinal) : nullptr;
 }
 
+// Whether the row serves a call of that precision: nullptr, or what is wrong, as the end of "this kernel needs ...".
+template <class Args>
+const char* lacks_precision(const Kernel<Args>& row, const Args& args) {
+  if constexpr (requires { args.precision; })
+    if (args.precision == Precision::reproducible && !row.traits.reproducible)
+      return "another precision than 'reproducible', whose order of sums it does not keep";
+  return nullptr;
+}
+template <class Args>
+const char* refuses(const Kernel<Args>& row, const Args& args) {
+  const char* const lacks = lacks_precision(row, args);
+  return lacks ? lacks : row.legal(args);
+}
+
+// Rows that keep the order of docs/reproducible.md and take longer for it are for those who ask for it.
+template <class Args>
+bool is_for_others(const Kernel<Args>& row, const Args& args) {
+  if constexpr (requires { args.precision; })
+    return row.traits.only_reproducible && args.precision != Precision::reproducible;
+  return false;
+}
+
 // Why a row that was asked for by name cannot answer.
 template <class Args>
 void require(const Kernel<Args>& row, const Args& args, Device device) {
@@ -43,7 +65,7 @@ void require(const Kernel<Args>& row, const Args& args, Device device) {
   if (!usable(row.needs, device))
     throw InvalidValue(prefix + "needs " + needs_name(row.needs) + ": " +
                        (on_cuda(row.needs) ? why_not_on(row.needs, device.ordinal) : why_not(row.needs)));
-  if (const char* lacks = row.legal(args))
+  if (const char* lacks = refuses(row, args))
     throw InvalidValue(prefix + "needs " + lacks + "; leave kernel=None to let fastlinalg choose");
 }
 
@@ -65,7 +87,7 @@ const Kernel<Args>* cheapest(const Args& args, Device device, const Curves* tune
   const DeviceSpec& spec = spec_of(device);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (tuned && (*tuned)[i].empty()) continue;
-    if (!usable(rows[i].needs, device) || rows[i].legal(args)) continue;
+    if (!usable(rows[i].needs, device) || refuses(rows[i], args) || is_for_others(rows[i], args)) continue;
     if (!tuned && passed_over_by_rules(rows[i], device)) continue;
     const double us = rows[i].cost(args, spec), cost = tuned ? (*tuned)[i].corrected(us) : us;
     const bool is_short = short_enough(rows[i], args, limit);
@@ -130,7 +152,7 @@ const Kernel<Args>& choose(const Args& args, Device device, std::string_view nam
 template <class Args>
 bool serves(const Args& args, Device device, std::string_view name) {
   for (const auto& row : kernels<Args>())
-    if ((name.empty() || name == row.name) && usable(row.needs, device) && !row.legal(args)) return true;
+    if ((name.empty() || name == row.name) && usable(row.needs, device) && !refuses(row, args)) return true;
   return false;
 }
 
@@ -159,7 +181,8 @@ std::vector<NotTaken> not_taken(const Args& args, Device device, const Kernel<Ar
     NotTaken other{.name = row.name, .reason = {}};
     if (!usable(row.needs, device)) other.reason = std::string("needs ") + needs_name(row.needs);
     else if (const char* why = passed_over(row, device)) other.reason = why;
-    else if (const char* lacks = row.legal(args)) other.reason = std::string("needs ") + lacks;
+    else if (const char* lacks = refuses(row, args)) other.reason = std::string("needs ") + lacks;
+    else if (is_for_others(row, args)) other.reason = "there for precision='reproducible'";
     else if (!short_enough(row, args, limit))
       other.reason = "sums of " + std::to_string(row.depth(args)) + " additions in a row";
     else other.us = estimate_us(row, args, device);

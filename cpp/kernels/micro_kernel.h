@@ -12,10 +12,12 @@
 
 #include <utility>
 
+#include "plan/reproducible_plan.h"
+
 namespace fl {
 namespace {
 
-constexpr int64_t chain_length = 256;
+constexpr int64_t chain_length = REPRODUCIBLE_BLOCK;
 
 struct Tile {
   int64_t k = 0;

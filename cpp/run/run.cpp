@@ -214,8 +214,12 @@ bool mirrors(const Decision<Args>& decision) {
   return decision.panels && std::ranges::any_of(decision.panels->steps, &PanelStep<Args>::mirrored);
 }
 
-// Only precision="accurate" allows another kernel: the strict ones have to give the same bits every time.
-bool make_strict(SgemmArgs& p) { return std::exchange(p.precision, Precision::strict) != Precision::strict; }
+// Only precision="accurate" allows another kernel: the others have to give the same bits every time.
+bool make_strict(SgemmArgs& p) {
+  if (p.precision != Precision::accurate) return false;
+  p.precision = Precision::strict;
+  return true;
+}
 template <class Args>
 bool make_strict(Args&) {
   return false;

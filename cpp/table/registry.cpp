@@ -16,6 +16,7 @@
 #include "plan/accumulation_depth.h"
 #include "plan/accurate_plan.h"
 #include "plan/gemv_cuda_plan.h"
+#include "plan/reproducible_plan.h"
 #include "plan/strict_plan.h"
 #include "plan/tall_skinny_plan.h"
 
@@ -54,8 +55,8 @@ constexpr bool fits(Needs needs) {
 #endif
 
 // 4. What was measured of each row, as coefficients of its model.
-#define SGEMM(name, needs, legal, cost, workspace, blurb) \
-  struct sgemm_##name##_row;                              \
+#define SGEMM(name, needs, legal, cost, workspace, traits, blurb) \
+  struct sgemm_##name##_row;                                      \
   using sgemm_##name##_cost = Model<cost>::Coefficients;
 #define SGEMV(name, needs, legal, cost, workspace, blurb) \
   struct sgemv_##name##_row;                              \
@@ -64,7 +65,7 @@ constexpr bool fits(Needs needs) {
   struct transpose_##name##_row;                              \
   using transpose_##name##_cost = Model<cost>::Coefficients;
 #define CUDA_SGEMM(name, needs, legal, cost, depth, workspace, traits, blurb) \
-  SGEMM(name, needs, legal, cost, workspace, blurb)
+  SGEMM(name, needs, legal, cost, workspace, traits, blurb)
 #define CUDA_SGEMV(name, needs, legal, cost, workspace, traits, blurb) SGEMV(name, needs, legal, cost, workspace, blurb)
 #define CUDA_TRANSPOSE(name, needs, legal, cost, workspace, traits, blurb) \
   TRANSPOSE(name, needs, legal, cost, workspace, blurb)
@@ -80,10 +81,8 @@ namespace {
   {#name, Needs::needs, legal,  cost_on<op##_##name##_row, cost>,   workspace, blurb, \
    fn,    depth,        traits, cost_model<op##_##name##_row, cost>},
 constexpr Kernel<SgemmArgs> sgemm_rows[] = {
-#define SGEMM(name, needs, legal, cost, workspace, blurb) \
-  FL_ROW(sgemm, name, needs, legal, cost, workspace, blurb, sgemm_##name, nullptr, plain)
-#define PACKED_SGEMM(name, needs, blocking, blurb) \
-  FL_ROW(sgemm, name, needs, any, packed_us<blocking>, packed_workspace<blocking>, blurb, sgemm_##name, nullptr, packed)
+#define SGEMM(name, needs, legal, cost, workspace, traits, blurb) \
+  FL_ROW(sgemm, name, needs, legal, cost, workspace, blurb, sgemm_##name, nullptr, traits)
 #define CUDA_SGEMM(name, needs, legal, cost, depth, workspace, traits, blurb) \
   FL_ROW(sgemm, name, needs, legal, cost, workspace, blurb, FL_CUDA_FN(sgemm_##name), depth, traits)
 #include "table/kernels.def"

@@ -20,6 +20,8 @@ struct Traits {
   bool bf16x6_behind = false;        // what two terms cannot hold goes to three, in large products
   bool addend = false;               // what beta multiplies is read where it lies; else it is copied to C first
   bool triangle = false;             // of a symmetric product (SgemmArgs::symmetric) one triangle is computed
+  bool reproducible = false;         // sums in the order of docs/reproducible.md
+  bool only_reproducible = false;    // dispatch takes it for nothing else
 };
 
 constexpr Traits traits_of(const PipelinedTile& tile) {
@@ -52,6 +54,9 @@ constexpr Traits traits_of(const LadderTile& tile) {
 constexpr Traits plain{};
 constexpr Traits ladder{.ladder = true};
 constexpr Traits packed{.triangle = true};
+constexpr Traits in_blocks{.reproducible = true};
+constexpr Traits only_in_blocks{.reproducible = true, .only_reproducible = true};
+constexpr Traits packed_in_blocks{.triangle = true, .reproducible = true};
 constexpr Traits splits_k{.split_k = true};
 constexpr Traits split_terms(Terms terms, bool wgmma, bool splits_k, bool bf16x6_behind) {
   return {.strict = false,

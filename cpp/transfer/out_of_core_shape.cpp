@@ -5,6 +5,7 @@
 
 #include "core/operations.h"
 #include "cost/rules.h"
+#include "plan/reproducible_plan.h"
 
 namespace fl {
 namespace {
@@ -52,6 +53,16 @@ int64_t size_of_part(int64_t total, int64_t parts) {
   return std::min(total, ceil_div(size, unit) * unit);
 }
 
+// Of the sums. Where their order is promised, parts begin where its blocks do.
+int64_t depth_of_part(const SgemmArgs& p, int64_t total, int64_t parts) {
+  if (p.precision != Precision::reproducible) return size_of_part(total, parts);
+  return std::min(total, ceil_div(ceil_div(total, parts), REPRODUCIBLE_BLOCK) * REPRODUCIBLE_BLOCK);
+}
+template <class Args>
+int64_t depth_of_part(const Args&, int64_t total, int64_t parts) {
+  return size_of_part(total, parts);
+}
+
 // 1, 2, 3, 4, 6, 8, 12, ...
 std::vector<int64_t> cut_counts(int64_t total) {
   std::vector<int64_t> counts{1};
@@ -89,7 +100,7 @@ class Planner {
     for (const int64_t depth_cuts : cut_counts(cut_depth(layout_) ? extent_.depth : 1)) {
       OutOfCoreShape shape{.rows = size_of_part(extent_.rows, row_cuts),
                            .cols = size_of_part(extent_.cols, col_cuts),
-                           .depths = size_of_part(extent_.depth, depth_cuts)};
+                           .depths = depth_of_part(layout_, extent_.depth, depth_cuts)};
       if (consider(shape)) return;
     }
   }

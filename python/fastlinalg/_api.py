@@ -30,9 +30,12 @@ def matmul(
     out : array of float32, optional
         Where to write the result, of shape ``(..., m, n)``; it is returned. It may overlap `a` and `b`: the result is
         then as if they had been copied first. A list if `a` is one.
-    precision : {"accurate", "strict"}
+    precision : {"accurate", "strict", "reproducible"}
         On a GPU. "strict" is the plain float32 product: FMA in ascending k, bitwise repeatable. "accurate" may use
         tensor cores if each element stays within ``k * 2**-24 * (|a| @ |b|)`` of the true product. The CPU meets both.
+        "reproducible": the bits of an element depend on its row of `a`, its column of `b`, alpha, beta and k alone, and
+        are the same on every CPU and GPU, for any shape, slice, batch, layout and number of threads
+        (``docs/reproducible.md``).
     device : str or list of str
         "auto" takes the faster for operands in host memory, the CPU or one GPU, transfers included; "cpu"; "cuda";
         "cuda:1". "cuda:all" and lists as ``["cuda:0", "cuda:2"]`` spread a call on operands in host memory over GPUs of

@@ -44,6 +44,8 @@ class Traits:
         Whether it reads what beta multiplies where it lies; else that is copied to the result first.
     triangle : bool
         Whether it computes one triangle of a product that is symmetric, ``a @ a.T``, and mirrors it.
+    reproducible : bool
+        Whether it serves ``precision="reproducible"`` too.
     measured_on : tuple of str
         The chips whose measurements its cost was fitted to, "h200" or the CPU "zen4"; none of a kernel for a CPU that
         nobody has measured.
@@ -59,6 +61,7 @@ class Traits:
     tma: bool
     addend: bool
     triangle: bool
+    reproducible: bool
     measured_on: tuple[str, ...]
 
 

@@ -56,6 +56,6 @@ RealArray: TypeAlias = npt.NDArray[np.floating[Any] | np.integer[Any] | np.bool_
 DeviceArrayLike: TypeAlias = SupportsDLPack | SupportsCudaArrayInterface
 Float32: TypeAlias = type[np.float32] | np.dtype[np.float32] | Literal["float32", "f4"]
 Device: TypeAlias = str | list[str] | tuple[str, ...]
-Precision: TypeAlias = Literal["strict", "accurate"]
+Precision: TypeAlias = Literal["strict", "accurate", "reproducible"]
 Stream: TypeAlias = int | SupportsCudaStream
 Uplo: TypeAlias = Literal["L", "U"]

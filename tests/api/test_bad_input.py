@@ -143,7 +143,7 @@ WRONG_KINDS = {
     "alpha": (lambda: fl.sgemm(ones(2, 2), ones(2, 2), alpha="1"), "sgemm: alpha must be a real number, got '1'"),
     "beta": (lambda: fl.sgemm(ones(2, 2), ones(2, 2), beta=None), "sgemm: beta must be a real number, got None"),
     "complex alpha": (lambda: fl.sgemv(ones(2, 2), ones(2), alpha=1j), "sgemv: alpha must be a real number, got 1j"),
-    "precision": (lambda: fl.matmul(ones(2, 2), ones(2, 2), precision=None), "'strict' or 'accurate', got None"),
+    "precision": (lambda: fl.matmul(ones(2, 2), ones(2, 2), precision=None), "or 'reproducible', got None"),
     "device": (lambda: fl.matmul(ones(2, 2), ones(2, 2), device=0), "a list as ['cuda:0', 'cuda:2'], got 0"),
     "device of a plan": (lambda: fl.Matmul(ones(2, 2), ones(2, 2), device=None), "['cuda:0', 'cuda:2'], got None"),
     "alpha of a plan": (lambda: fl.Matmul(ones(2, 2), ones(2, 2), alpha="1"), "alpha must be a real number"),
@@ -252,9 +252,9 @@ def test_unknown_device(device):
 
 def test_unknown_precision():
     for call in (fl.matmul, fl.sgemm):
-        with pytest.raises(ValueError, match="'strict' or 'accurate', got 'fast'"):
+        with pytest.raises(ValueError, match="'strict', 'accurate' or 'reproducible', got 'fast'"):
             call(ones(2, 2), ones(2, 2), precision="fast")
-        with pytest.raises(ValueError, match="'strict' or 'accurate'"):
+        with pytest.raises(ValueError, match="'strict', 'accurate' or 'reproducible'"):
             call(ones(2, 2), ones(2, 2), precision="strict\0")
         with pytest.raises(ValueError, match="'cuda:N'"):
             call(ones(2, 2), ones(2, 2), device="cpu\0")

@@ -207,7 +207,7 @@ def gemm_arguments(memory, **changes):
         ({"options": options(kernel=b"")}, "kernel must be a name or NULL"),
         ({"options": options(kernel=b"nonsense"), "m": 0}, "unknown sgemm kernel 'nonsense'"),
         ({"options": options(device=b"tpu")}, "got 'tpu'"),
-        ({"options": options(precision=7)}, "precision must be FL_ACCURATE or FL_STRICT, got 7"),
+        ({"options": options(precision=7)}, "precision must be FL_ACCURATE, FL_STRICT or FL_REPRODUCIBLE, got 7"),
         ({"options": options(struct_size=0)}, "start from FL_OPTIONS_INIT"),
         ({"options": options(device=b"cpu", device_memory=1)}, "device_memory needs a CUDA device"),
     ],

@@ -105,6 +105,21 @@ def test_one_chunk_has_the_bits_of_the_plain_call(rng):
     assert len(product.dask.layers[product.name]) == 1
 
 
+def test_reproducible_products_have_the_bits_of_one_call(rng):
+    a, b = normal(rng, 50, 1200), normal(rng, 1200, 40)
+    want = fl.sgemm(a, b, alpha=0.3, precision="reproducible")
+    left = da.from_array(a, ((20, 30), (512, 256, 256, 176)))
+    for right in (da.from_array(b, ((512, 688), 40)), b):
+        got = fld.matmul(left, right, alpha=0.3, precision="reproducible").compute()
+        assert_same_bits(got, want)
+    with pytest.raises(ValueError, match="multiples of 256 along k, got sizes \\(500, 700\\)"):
+        fld.matmul(da.from_array(a, (50, ((500, 700)))), b, precision="reproducible")
+    with pytest.raises(ValueError, match="split_k must be 1, got 2"):
+        fld.matmul(left, b, precision="reproducible", split_k=2)
+    with pytest.raises(ValueError, match="is for two matrices"):
+        fld.matmul(left, b[:, 0], precision="reproducible")
+
+
 def test_other_types_with_consent(rng):
     a, b = rng.integers(-50, 50, (20, 30)), rng.standard_normal((30, 10))
     product = fld.matmul(da.from_array(a, 7), b, dtype=np.float32)

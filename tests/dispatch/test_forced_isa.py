@@ -17,7 +17,13 @@ import fastlinalg as fl
 from support.patience import patient
 from support.source_tree import ROOT, TESTS
 
-FILES = ("api/test_calls.py", "api/test_properties.py", "kernels/test_exact.py", "process/test_threads.py")
+FILES = (
+    "api/test_calls.py",
+    "api/test_properties.py",
+    "kernels/test_exact.py",
+    "process/test_threads.py",
+    "reproducible/test_reproducible.py",
+)
 LEVELS = {"baseline": ("avx2_fma", "neon"), "avx2": ("avx512f",)}  # the first that each forbids
 
 

@@ -358,7 +358,7 @@ def test_exceptions_end_it(normal):
     with pytest.raises(ZeroDivisionError), everywhere():
         normal(5, 5) @ normal(5, 5)
         raise ZeroDivisionError
-    with pytest.raises(ValueError, match="'strict' or 'accurate', got 'fast'"):
+    with pytest.raises(ValueError, match="'strict', 'accurate' or 'reproducible', got 'fast'"):
         flt.use("fast")
     with everywhere() as products:
         with pytest.raises(RuntimeError):

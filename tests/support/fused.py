@@ -1,6 +1,7 @@
 """The order of the sums of the CPU kernels in NumPy: chains over ascending k, begun anew every `CHAIN` and then added.
 
-This is what `cpp/kernels/micro_kernel.h` says of every kernel of SGEMM but the reference and those for one column.
+This is what `cpp/kernels/micro_kernel.h` says of every kernel of SGEMM but the reference and those for one column, and
+with FMAs the order of `docs/reproducible.md`.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def plans(a: npt.NDArray[np.float32], x: Tensor) -> None:
 def about(a: npt.NDArray[np.float64], x: Tensor) -> None:
     assert_type(fl.explain(a, a).others, dict[str, float | str])
     fl.explain((3, 4), (4, 5))
-    fl.explain(x, precision="strict")
+    fl.explain(x, precision="reproducible")
     assert_type(fl.kernels("sgemm")[0].traits.tile, str)
     assert_type(fl.get_num_threads(), int)
     assert_type(fl.show_versions(), None)

@@ -63,9 +63,13 @@ nb::dict explain(nb::handle a_in, nb::handle b_in, nb::handle trans_a, nb::handl
   Array b = described(b_in, "b", location);
   require_dims(function, "b", b, 1);
   set_location(options.call, location);
-  if (a.ndim() == 1 && b.ndim() == 1) return explained(dot_problem(function, a, b), options);
-  if (b.ndim() == 1) return explained(gemv_problem(function, a, b, 1.0f, 0.0f, of_a), options);
-  if (a.ndim() == 1) return explained(gemv_problem(function, b, a, 1.0f, 0.0f, !of_b), options);
+  const auto with_vector = [&](Problem<SgemvArgs> problem) {
+    return options.precision == Precision::reproducible ? explained(column_problem(std::move(problem)), options)
+                                                        : explained(std::move(problem), options);
+  };
+  if (a.ndim() == 1 && b.ndim() == 1) return with_vector(dot_problem(function, a, b));
+  if (b.ndim() == 1) return with_vector(gemv_problem(function, a, b, 1.0f, 0.0f, of_a));
+  if (a.ndim() == 1) return with_vector(gemv_problem(function, b, a, 1.0f, 0.0f, !of_b));
   return explained(gemm_problem(function, a, b, 1.0f, 0.0f, of_a, of_b, options.precision), options);
 }
 

@@ -46,6 +46,7 @@ nb::dict traits_row(const Kernel<Args>& kernel, const KernelState& state) {
   row["tma"] = traits.tma;
   row["addend"] = traits.addend;
   row["triangle"] = traits.triangle;
+  row["reproducible"] = traits.reproducible;
   nb::list chips;
   for (const char* chip : state.measured_on) chips.append(chip);
   row["measured_on"] = nb::tuple(chips);

@@ -157,11 +157,15 @@ void MatmulPlan::with_problem(const Array& a, const Array& b, Visit&& visit) con
   const bool row = a.ndim() == 1, column = b.ndim() == 1;
   if (!row && !column)
     return visit(gemm_problem(function, a, b, alpha_, beta_, trans_a_, trans_b_, options_.precision));
-  if (!row) return visit(gemv_problem(function, a, b, alpha_, beta_, trans_a_));
-  if (!column) return visit(gemv_problem(function, b, a, alpha_, beta_, !trans_b_));
+  const auto with_vector = [&](Problem<SgemvArgs> problem) {
+    if (options_.precision == Precision::reproducible) visit(column_problem(std::move(problem)));
+    else visit(std::move(problem));
+  };
+  if (!row) return with_vector(gemv_problem(function, a, b, alpha_, beta_, trans_a_));
+  if (!column) return with_vector(gemv_problem(function, b, a, alpha_, beta_, !trans_b_));
   auto problem = dot_problem(function, a, b);
   problem.args.alpha = alpha_, problem.args.beta = beta_;
-  visit(std::move(problem));
+  with_vector(std::move(problem));
 }
 
 // In a child of fork, after a method that was running in another thread of the parent: the plans are made anew.

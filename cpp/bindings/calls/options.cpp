@@ -11,7 +11,7 @@ namespace fl::py {
 
 namespace {
 
-constexpr const char* precision_values = "precision must be 'strict' or 'accurate'";
+constexpr const char* precision_values = "precision must be 'strict', 'accurate' or 'reproducible'";
 
 std::string_view utf8_of(nb::handle str) {  // alive as long as that
   Py_ssize_t size = 0;
@@ -49,6 +49,7 @@ nb::object joined(nb::handle devices) {
 Precision parse_precision(std::string_view text) {
   if (text == "accurate") return Precision::accurate;
   if (text == "strict") return Precision::strict;
+  if (text == "reproducible") return Precision::reproducible;
   throw InvalidValue(std::string(precision_values) + ", got '" + std::string(text) + "'");
 }
 

@@ -18,6 +18,14 @@ struct MatrixDims {
   }
 };
 
+int64_t last_stride(const Array& x) { return x.ndim() == 0 ? 1 : x.stride(x.ndim() - 1); }  // a dot product has none
+
+Matrix view_of(const Array& x, bool column) {
+  if (column) return {x.data(), last_stride(x), 1};
+  const MatrixDims dims(x, false);
+  return {x.data(), dims.rs, dims.cs};
+}
+
 [[noreturn]] void mismatch(const char* function, const Array& a, const char* a_what, int64_t a_size, const Array& b,
                            const char* b_what, int64_t b_size) {
   throw InvalidValue(std::string(function) + ": operands with shapes " + to_string(a.shape()) + " and " +
@@ -106,23 +114,32 @@ Problem<TransposeArgs> transpose_problem(const char* function, const Array& a) {
   return problem;
 }
 
+Problem<SgemmArgs> column_problem(Problem<SgemvArgs> problem) {
+  const SgemvArgs& p = problem.args;
+  return {.function = problem.function,
+          .args = {.m = p.m,
+                   .n = 1,
+                   .k = p.n,
+                   .alpha = p.alpha,
+                   .beta = p.beta,
+                   .a = p.a,
+                   .b = {p.x.data, p.x.inc, 1},
+                   .precision = Precision::reproducible},
+          .batch = std::move(problem.batch),
+          .shape = std::move(problem.shape),
+          .column = true};
+}
+
 void set_addend(Problem<SgemmArgs>& problem, const Array& addend) {
-  const MatrixDims dims(addend, false);
-  problem.args.addend = {addend.data(), dims.rs, dims.cs};
+  const Matrix view = view_of(addend, problem.column);
+  problem.args.addend = {view.data, view.rs, view.cs};
   problem.batch.add(addend);
 }
 
-void set_result(SgemmArgs& args, const Array& result) {
-  const MatrixDims dims(result, false);
-  args.c = {result.data(), dims.rs, dims.cs};
+void set_result(Problem<SgemmArgs>& problem, const Array& result) { problem.args.c = view_of(result, problem.column); }
+void set_result(Problem<SgemvArgs>& problem, const Array& result) {
+  problem.args.y = {result.data(), last_stride(result)};
 }
-void set_result(SgemvArgs& args, const Array& result) {
-  const int last = result.ndim() - 1;  // a dot product has none
-  args.y = {result.data(), last < 0 ? 1 : result.stride(last)};
-}
-void set_result(TransposeArgs& args, const Array& result) {
-  const MatrixDims dims(result, false);
-  args.b = {result.data(), dims.rs, dims.cs};
-}
+void set_result(Problem<TransposeArgs>& problem, const Array& result) { problem.args.b = view_of(result, false); }
 
 }  // namespace fl::py

@@ -14,7 +14,8 @@ struct Problem {
   const char* function;  // for messages
   Args args;             // the first problem of the batch; views of the operands, not of the result
   Batch batch;
-  Shape shape;  // of the result
+  Shape shape;          // of the result
+  bool column = false;  // the result of a product of matrices has one column, and no dimension for it
 
   // Calls run(args) for as few problem structs as describe the batch. `result` has the problem's shape. Once only.
   template <class Run>
@@ -38,14 +39,16 @@ Problem<SgemmArgs> gemm_problem(const char* function, const Array& a, const Arra
 Problem<SgemvArgs> gemv_problem(const char* function, const Array& a, const Array& x, float alpha, float beta,
                                 bool trans);
 Problem<SgemvArgs> dot_problem(const char* function, const Array& a, const Array& b);
+// The same as a product of matrices, whose order of sums precision="reproducible" promises.
+Problem<SgemmArgs> column_problem(Problem<SgemvArgs> problem);
 Problem<TransposeArgs> transpose_problem(const char* function, const Array& a);
 
 // An addend of the result's shape that is not loaded into the result. To be set before the result is.
 void set_addend(Problem<SgemmArgs>& problem, const Array& addend);
 // The result's view, for the first problem of the batch.
-void set_result(SgemmArgs& args, const Array& result);
-void set_result(SgemvArgs& args, const Array& result);
-void set_result(TransposeArgs& args, const Array& result);
+void set_result(Problem<SgemmArgs>& problem, const Array& result);
+void set_result(Problem<SgemvArgs>& problem, const Array& result);
+void set_result(Problem<TransposeArgs>& problem, const Array& result);
 
 // Moves a problem to its place in the batch: one offset and one batch stride for each of for_each_operand.
 template <class Args>
@@ -56,7 +59,7 @@ void move_operands(Args& args, const int64_t* offsets, const int64_t* strides) {
 template <class Args>
 template <class Run>
 void Problem<Args>::for_each_run(const Array& result, Run&& run) {
-  set_result(args, result);
+  set_result(*this, result);
   batch.add(result);
   batch.for_each_run([&](int64_t count, const int64_t* offsets, const int64_t* strides) {
     Args at = args;

@@ -9,9 +9,16 @@ namespace {
 
 using Inputs = std::array<Array*, 2>;  // in the order of the problem's views
 
+// Of two vectors, or of a matrix and one. make() gives the problem of `inputs`.
+template <class Make>
+nb::object product_with_vector(Make make, nb::handle out, Inputs inputs, Options& options, CallLocation& location) {
+  if (options.precision != Precision::reproducible) return compute_converted(make, {}, out, inputs, options, location);
+  return compute_converted([&] { return column_problem(make()); }, {}, out, inputs, options, location);
+}
+
 nb::object dot(const char* function, Array& a, Array& b, nb::handle out, Options& options, CallLocation& location) {
   nb::object result =
-      compute_converted([&] { return dot_problem(function, a, b); }, {}, out, Inputs{&a, &b}, options, location);
+      product_with_vector([&] { return dot_problem(function, a, b); }, out, {&a, &b}, options, location);
   return out.is_none() && location.library().kind == Library::numpy ? nb::object(result[nb::make_tuple()])
                                                                     : result;  // a scalar, as NumPy returns one
 }
@@ -59,11 +66,11 @@ nb::object matmul(nb::handle a_in, nb::handle b_in, nb::handle out, nb::handle p
   require_dims(function, "b", b, 1);
   if (a.ndim() == 1 && b.ndim() == 1) return dot(function, a, b, out, options, location);
   if (b.ndim() == 1)
-    return compute_converted([&] { return gemv_problem(function, a, b, 1.0f, 0.0f, false); }, {}, out, Inputs{&a, &b},
-                             options, location);
+    return product_with_vector([&] { return gemv_problem(function, a, b, 1.0f, 0.0f, false); }, out, {&a, &b}, options,
+                               location);
   if (a.ndim() == 1)
-    return compute_converted([&] { return gemv_problem(function, b, a, 1.0f, 0.0f, true); }, {}, out, Inputs{&b, &a},
-                             options, location);
+    return product_with_vector([&] { return gemv_problem(function, b, a, 1.0f, 0.0f, true); }, out, {&b, &a}, options,
+                               location);
   return compute_converted([&] { return gemm_problem(function, a, b, 1.0f, 0.0f, false, false, options.precision); },
                            {}, out, Inputs{&a, &b}, options, location);
 }

@@ -24,8 +24,12 @@ bool multiplies_vector(int b_dims) { return b_dims == 1; }
 nb::object product(const Array& a, const Array& b, nb::handle c, nb::handle out, Scalars s, Options& options,
                    CallLocation& location) {
   const Addend addend{nb::borrow(c), "c"};
-  if (multiplies_vector(b.ndim()))
-    return compute(gemv_problem(function, a, b, s.alpha, s.beta, false), addend, out, {&a, &b}, options, location);
+  if (multiplies_vector(b.ndim())) {
+    auto problem = gemv_problem(function, a, b, s.alpha, s.beta, false);
+    if (options.precision == Precision::reproducible)
+      return compute(column_problem(std::move(problem)), addend, out, {&a, &b}, options, location);
+    return compute(std::move(problem), addend, out, {&a, &b}, options, location);
+  }
   return compute(gemm_problem(function, a, b, s.alpha, s.beta, false, false, options.precision), addend, out, {&a, &b},
                  options, location);
 }
@@ -158,7 +162,7 @@ nb::object tensor_product_if_faster(nb::handle a_in, nb::handle b_in, nb::handle
   options.precision = parse_precision(precision);
   CallLocation location(CallLocation::Operator{});
   const Array a(a_in, "a", Array::read, location), b(b_in, "b", Array::read, location);
-  const bool asked_for_anyway = anywhere || options.precision == Precision::strict;
+  const bool asked_for_anyway = anywhere || options.precision != Precision::accurate;
   if (!asked_for_anyway && !pays(a, b, scalars, options, location)) return nb::str("faster");
   const std::shared_ptr<ConstantOperand> constant = constant_operand(weights, seen.a, seen.b);
   options.call.constant_operand = constant.get();

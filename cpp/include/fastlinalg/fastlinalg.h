@@ -45,15 +45,16 @@ FL_API const char* fl_last_error(void);
 FL_API int fl_last_cuda_error(void);
 
 typedef enum fl_precision {
-  FL_ACCURATE = 0, /* each element within k * 2^-24 * (|A||B|) of the true product; may use tensor cores */
-  FL_STRICT = 1    /* float32 FMA in ascending k, bitwise repeatable for a shape and a device */
+  FL_ACCURATE = 0,    /* each element within k * 2^-24 * (|A||B|) of the true product; may use tensor cores */
+  FL_STRICT = 1,      /* float32 FMA in ascending k, bitwise repeatable for a shape and a device */
+  FL_REPRODUCIBLE = 2 /* the bits of an element depend on its row of A, its column of B, alpha, beta and k alone */
 } fl_precision;
 
 /* Start from FL_OPTIONS_INIT: struct_size lets later versions add fields at the end. A NULL fl_options* means that. */
 typedef struct fl_options {
   size_t struct_size;     /* sizeof(fl_options) */
   const char* kernel;     /* a name from fl_kernel_at(); NULL: the fastest for this call */
-  fl_precision precision; /* matters on a GPU; the CPU meets both. Not of fl_sgemv */
+  fl_precision precision; /* FL_STRICT matters on a GPU alone. Not of fl_sgemv */
   const char* device;     /* "auto", "cpu", "cuda", "cuda:1"; NULL: "auto", the faster one, transfers included. Host
                              memory: also "cuda:all" or "cuda:0,cuda:2", GPUs of one kind that share the call */
   void* stream;           /* cudaStream_t. NULL: one of the library's own, or the default stream if device_memory */
@@ -185,9 +186,10 @@ typedef struct fl_kernel_info {
   const char* measured_on;          /* the chips its cost was fitted to, "h200" or "zen4,zen5"; "" if there is none */
   int addend;                       /* 1: it reads what beta multiplies where it lies, 0: that is copied to C first */
   int triangle;                     /* 1: of a symmetric product, A A^T, it computes one triangle and mirrors it */
+  int reproducible;                 /* 1: it serves FL_REPRODUCIBLE too */
 } fl_kernel_info;
 #define FL_KERNEL_INFO_INIT \
-  {sizeof(fl_kernel_info), NULL, NULL, NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0, 0, 0, NULL, 0, 0}
+  {sizeof(fl_kernel_info), NULL, NULL, NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0, 0, 0, NULL, 0, 0, 0}
 
 /* The number of kernels of one operation; -1 if there is no such operation. */
 FL_API int fl_kernel_count(fl_op op);

@@ -40,7 +40,7 @@ class out_of_memory : public std::bad_alloc {
   std::runtime_error message_;  // unlike std::string it copies without throwing
 };
 
-enum class precision { accurate = FL_ACCURATE, strict = FL_STRICT };
+enum class precision { accurate = FL_ACCURATE, strict = FL_STRICT, reproducible = FL_REPRODUCIBLE };
 
 struct options {
   std::string kernel = {};  // empty: the fastest for this call
@@ -60,7 +60,7 @@ struct traits {
   std::string terms;
   bool split_k, cluster_k, stream_k, tma;
   std::string measured_on;
-  bool addend, triangle;
+  bool addend, triangle, reproducible;
 };
 
 struct kernel {
@@ -316,9 +316,9 @@ inline std::vector<kernel> kernels(fl_op op) {
   for (int i = 0; i < count; ++i) {
     fl_kernel_info info = FL_KERNEL_INFO_INIT;
     detail::check(fl_kernel_at(op, i, &info));
-    const traits what{info.strict != 0, info.ladder != 0,  info.tile_rows,      info.tile_cols,
-                      info.terms,       info.split_k != 0, info.cluster_k != 0, info.stream_k != 0,
-                      info.tma != 0,    info.measured_on,  info.addend != 0,    info.triangle != 0};
+    const traits what{info.strict != 0,  info.ladder != 0,    info.tile_rows,        info.tile_cols, info.terms,
+                      info.split_k != 0, info.cluster_k != 0, info.stream_k != 0,    info.tma != 0,  info.measured_on,
+                      info.addend != 0,  info.triangle != 0,  info.reproducible != 0};
     rows.push_back(
         {info.name, info.device, info.needs, info.available != 0, info.reason, info.blurb, info.passed_over, what});
   }

@@ -92,7 +92,8 @@ class UnknownKernel(ValueError):
 def kernel_names(op: str, device: str, wanted: Sequence[str] | None, precision: str = "accurate") -> list[str]:
     """The kernels of one operation to run on one kind of device, in the order of the kernel table."""
     rows = {kernel.name: kernel for kernel in fl.kernels(op) if kernel.device == device}
-    serving = [kernel for kernel in rows.values() if kernel.strict or precision != STRICT]
+    any_row = op != "sgemm" or precision == "accurate"
+    serving = [kernel for kernel in rows.values() if any_row or getattr(kernel.traits, precision)]
     usable = [kernel.name for kernel in serving if kernel.available] + [DISPATCH]
     for name in wanted or ():
         if name in rows and not rows[name].available:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     Job = tuple[Settings | HostSettings, list[Problem]]
 
+PRECISIONS = ("accurate", "strict", "reproducible")
 QUICK = {"repeats": 7, "budget_s": 0.2, "limit_s": 1.0}
 FULL = {"repeats": 15, "budget_s": 0.5, "limit_s": 5.0}
 
@@ -51,9 +52,7 @@ def add_parser(subparsers: Any) -> None:
         help="N shapes drawn log-uniformly, with random transpositions, rows"
         " apart and unaligned operands; --seed draws others",
     )
-    parser.add_argument(
-        "--precision", choices=("accurate", "strict"), help="of sgemm (default: accurate) and host (default: both)"
-    )
+    parser.add_argument("--precision", choices=PRECISIONS, help=f"of sgemm ({PRECISIONS[0]}) and host (the first two)")
     parser.add_argument(
         "--device", choices=("cpu", "cuda"), help="default: cuda if there is one; host: what the library chooses"
     )
@@ -169,7 +168,7 @@ def _host_settings(args: argparse.Namespace) -> HostSettings:
 
     names = [name for name in args.against if args.op == "host" or name in HOST_PEERS]
     on_gpu = args.device != "cpu" and fl.cuda.is_available()
-    precisions = [args.precision] if args.precision else ["accurate", "strict"]
+    precisions = [args.precision] if args.precision else PRECISIONS[:2]
     peers, devices = load(names, on_gpu), _devices(args.devices)
     return HostSettings(args.device or "auto", precisions, peers, *_plan(args), args.seed, args.callers, devices)
 

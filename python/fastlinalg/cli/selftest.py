@@ -150,6 +150,8 @@ def _subjects(op: str, device: str) -> list[tuple[str, str | None, str]]:
     ]
     if rows:
         subjects.append(("(dispatch)", None, "strict"))
+    if any(row.traits.reproducible for row in rows):
+        subjects.append(("(dispatch, reproducible)", None, "reproducible"))
     if not all(row.strict for row in rows):
         subjects.append(("(dispatch, accurate)", None, "accurate"))
     return subjects

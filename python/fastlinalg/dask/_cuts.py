@@ -11,13 +11,17 @@ from ._operands import Dimension, Operand
 BATCH_BYTES = 2**27  # of matrices in one chunk, where nothing else says how many
 
 
-def cut_alike(a: Operand, b: Operand, sizes: Chunks | None) -> None:
-    """Cut operands that are not cut, as the other one or in these sizes, and the smaller of two Dask arrays anew."""
+def cut_alike(a: Operand, b: Operand, sizes: Chunks | None, unit: int) -> None:
+    """Cut operands that are not cut, as the other one or in these sizes, and the smaller of two Dask arrays anew.
+
+    `unit`: of what is summed, where these sizes decide.
+    """
     if a.chunks is None or b.chunks is None:
         m, n = (1 if x.free is None else x.shape[x.free] for x in (a, b))
         sizes = sizes or suggest_chunks(m, n, a.shape[a.summed])
-        _cut_new(a, b, free=sizes.c[0], summed=sizes.a[1])
-        _cut_new(b, a, free=sizes.c[1], summed=sizes.a[1])
+        summed = -(-sizes.a[1] // unit) * unit
+        _cut_new(a, b, free=sizes.c[0], summed=summed)
+        _cut_new(b, a, free=sizes.c[1], summed=summed)
     for x_axis, y_axis in _shared(a, b):
         _agree(a, x_axis, b, y_axis)
 

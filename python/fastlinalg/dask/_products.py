@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -13,13 +13,15 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 import fastlinalg as fl
-from fastlinalg.typing import Device, Float32
+from fastlinalg.typing import Device, Float32, Precision
 
 from ._chunks import Chunks
 from ._cuts import batch_chunks, cut_alike, free_chunks
 from ._graph import Graph
 from ._operands import Operand, operand
 from ._tasks import Call, transposed
+
+REPRODUCIBLE_BLOCK = 256  # of k: docs/reproducible.md
 
 
 def matmul(
@@ -28,7 +30,7 @@ def matmul(
     /,
     *,
     alpha: float = 1.0,
-    precision: Literal["strict", "accurate"] = "accurate",
+    precision: Precision = "accurate",
     device: Device = "auto",
     dtype: Float32 | None = None,
     chunks: Chunks | None = None,
@@ -47,7 +49,8 @@ def matmul(
     alpha : float
         Factor of the product.
     precision, device, dtype
-        As for `fastlinalg.matmul`, of the calls on the workers. "cuda" is each worker's own GPU.
+        As for `fastlinalg.matmul`, of the calls on the workers. "cuda" is each worker's own GPU. "reproducible" needs
+        chunks that begin at multiples of 256 along k, and a `split_k` of 1, which is its default then.
     chunks : Chunks, optional
         For operands that are not Dask arrays: where to cut what the chunks of the other one do not decide. By default
         what `suggest_chunks` says for the current client or this process.
@@ -66,7 +69,7 @@ def matmul(
     ------
     ValueError
         Shapes that do not match, chunks of unknown sizes, 0-d operands, an unknown `precision` or `device`, a `split_k`
-        less than 1.
+        less than 1, chunks or a `split_k` that "reproducible" does not allow.
     TypeError
         Operands that are no such arrays or not float32, if `dtype` is no consent to convert them; two plain NumPy
         arrays, which are for `fastlinalg.matmul`.
@@ -95,6 +98,8 @@ def matmul(
     fl.matmul(left.meta(), right.meta(), precision=precision, device=here, dtype=dtype)
     if len(left.shape) > 1 and len(right.shape) > 1:
         return _product("matmul", Call("sgemm", options), left, right, chunks, split_k)
+    if precision == "reproducible":
+        raise ValueError("matmul: precision='reproducible' is for two matrices; a vector is one with one row or column")
     del options["precision"]  # a product with a vector is as "strict" has it
     if len(left.shape) > 1:
         return _product("matmul", Call("sgemv", options), left, right, chunks, split_k)
@@ -246,13 +251,29 @@ def _check_split(split_k: Any) -> None:
         raise ValueError(f"split_k must be at least 1, got {split_k}")
 
 
+def _check_blocks(a: Operand, split_k: int | None) -> int:
+    """The order of sums of "reproducible" goes on by beta=1 from one block of k to the next, and in no other way."""
+    if split_k not in (None, 1):
+        raise ValueError(f"matmul: precision='reproducible' is one chain of sums: split_k must be 1, got {split_k}")
+    sizes = [size for size in a.sizes[a.summed] if size]
+    if any(size % REPRODUCIBLE_BLOCK for size in sizes[:-1]):
+        raise ValueError(
+            f"matmul: precision='reproducible' needs chunks that begin at multiples of {REPRODUCIBLE_BLOCK} along k, "
+            f"got sizes {tuple(sizes)}; rechunk the operands"
+        )
+    return 1
+
+
 # ---------------------------------------------------------------- the graph
 def _product(function: str, call: Call, a: Operand, b: Operand, sizes: Chunks | None, split_k: int | None) -> da.Array:
     _check_split(split_k)
     batch = _check_shapes(function, a, b)
     meta = _check_call(call, a, b)
     token = tokenize(a.array, b.array, call, sizes, split_k)
-    cut_alike(a, b, sizes)
+    in_blocks = call.options.get("precision") == "reproducible"
+    cut_alike(a, b, sizes, unit=REPRODUCIBLE_BLOCK if in_blocks else 1)
+    if in_blocks:
+        split_k = _check_blocks(a, split_k)
     chunks = (*batch_chunks(batch, a, b), *free_chunks(a, b))
     graph = Graph(f"fastlinalg-{function}", token, call, a, b)
     graph.outputs(chunks, split_k)

@@ -30,7 +30,7 @@ def matmul(a: Tensor, b: Tensor, *, precision: Precision = "accurate") -> Tensor
     a, b : Tensor of float32
         Matrices ``(..., m, k)`` and ``(..., k, n)``, on the CPU or on one CUDA device. Leading dimensions broadcast. A
         1-D `a` counts as a row and a 1-D `b` as a column, and that dimension is removed from the result.
-    precision : {"accurate", "strict"}
+    precision : {"accurate", "strict", "reproducible"}
         As for `fastlinalg.matmul`; the backward pass uses it too.
 
     Returns
@@ -82,7 +82,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, precision: 
         ``(n, k)``.
     bias : Tensor of float32, optional
         ``(n,)``.
-    precision : {"accurate", "strict"}
+    precision : {"accurate", "strict", "reproducible"}
         As for `fastlinalg.matmul`; the backward pass uses it too.
 
     Returns

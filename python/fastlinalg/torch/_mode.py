@@ -64,8 +64,8 @@ class Products:
     """
 
     def __init__(self, precision: Precision, weights: Weights | None = None, *, _anywhere: bool = False) -> None:
-        if precision not in ("accurate", "strict"):
-            raise ValueError(f"precision must be 'strict' or 'accurate', got {precision!r}")
+        if precision not in ("accurate", "strict", "reproducible"):
+            raise ValueError(f"precision must be 'strict', 'accurate' or 'reproducible', got {precision!r}")
         self.precision = precision
         self.calls: dict[tuple[str, str], int] = {}
         self._weights = weights
@@ -247,8 +247,9 @@ class use(contextlib.ContextDecorator):
 
     Parameters
     ----------
-    precision : {"accurate", "strict"}
-        As for `fastlinalg.matmul`. With "strict" every product goes to fastlinalg, for its order of the sums.
+    precision : {"accurate", "strict", "reproducible"}
+        As for `fastlinalg.matmul`. With "strict" and "reproducible" every product goes to fastlinalg, for its order of
+        the sums.
     keep_weights : Module or iterable of Tensor, optional
         Tensors whose splits are kept from their second product on until they change, as long as the object that `use`
         returns is there: make it once, and enter it as often as you like. ``docs/torch.md`` says which changes are

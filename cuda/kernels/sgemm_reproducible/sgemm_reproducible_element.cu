@@ -1,0 +1,58 @@
+// precision="reproducible" by the smallest kernel there is, a thread to an output: for products as short as a launch.
+// The loop over a block of k is that of sgemm_strict_element.cu.
+#include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/rasterize.cuh"
+#include "cuda/kernels/sgemm_reproducible/order.cuh"
+
+namespace fl {
+namespace {
+
+constexpr int THREADS = 128, AT_A_TIME = 8;
+
+// fma(a[k], b[k], sum) for `count` values of k, at most AT_A_TIME, whose loads are under way together.
+__device__ __forceinline__ float add_products(float sum, const float* a, int64_t a_stride, const float* b,
+                                              int64_t b_stride, int count) {
+  float a_frag[AT_A_TIME] = {}, b_frag[AT_A_TIME] = {};
+#pragma unroll
+  for (int u = 0; u < AT_A_TIME; ++u)
+    if (u < count) a_frag[u] = __ldg(a + u * a_stride), b_frag[u] = __ldg(b + u * b_stride);
+#pragma unroll
+  for (int u = 0; u < AT_A_TIME; ++u)
+    if (u < count) sum = fmaf(a_frag[u], b_frag[u], sum);
+  return sum;
+}
+
+__global__ void __launch_bounds__(THREADS)
+    reproducible_element_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ TileGrid grid) {
+  const Tile tile = grid.tile(blockIdx.x);
+  const int64_t output = tile.col * THREADS + threadIdx.x;
+  if (output >= p.m * p.n) return;
+  const int64_t i = output / p.n, j = output - i * p.n;
+  const float* a = p.a.data + tile.batch * p.a.bs + i * p.a.rs;
+  const float* b = p.b.data + tile.batch * p.b.bs + j * p.b.cs;
+  float* const c = p.c.data + tile.batch * p.c.bs + i * p.c.rs + j * p.c.cs;
+  pdl_wait();
+  const BlockOrder order{p.alpha, p.beta};
+  float result = p.k == 0 ? order.without_terms(c) : 0.0f;
+  for (int64_t first = 0; first < p.k; first += REPRODUCIBLE_BLOCK) {
+    const int64_t end = min(p.k, first + REPRODUCIBLE_BLOCK);
+    float sum = 0.0f;
+    int64_t k = first;
+#pragma unroll 1
+    for (; k + AT_A_TIME <= end; k += AT_A_TIME)
+      sum = add_products(sum, a + k * p.a.cs, p.a.cs, b + k * p.b.rs, p.b.rs, AT_A_TIME);
+    sum = add_products(sum, a + k * p.a.cs, p.a.cs, b + k * p.b.rs, p.b.rs, static_cast<int>(end - k));
+    result = first == 0 ? order.first(sum, c) : order.next(sum, result);
+  }
+  pdl_launch_next();
+  *c = result;
+}
+
+}  // namespace
+
+void sgemm_reproducible_element(const SgemmArgs& p, const Context& ctx) {
+  const TileGrid grid(1, p.m * p.n, p.batch, 1, THREADS);
+  launch_kernel<reproducible_element_kernel>({grid.blocks(), THREADS}, ctx, p, grid);
+}
+
+}  // namespace fl
