@@ -130,6 +130,10 @@ CopyCost copy_cost(const DeviceSpec& device) { return carried_over(h200_strict_c
 
 }  // namespace
 
+double slab_addition_us(const SgemmArgs& p, int slabs, const DeviceSpec& device) {
+  return reduction_us(p, slabs, device, copy_cost(device));
+}
+
 double cost_us(const SgemmArgs& p, const PipelinedTile& tile, const DeviceSpec& device, const PipelinedCost& cost) {
   const CopyCost copy = copy_cost(device);
   const int splits = split_k_plan(p, tile).splits;

@@ -64,6 +64,9 @@ FL_COEFFICIENTS(CopyCost, transposed, unaligned_by_fma, most_unaligned, unaligne
                 reduction_us, interleaved_reduction_us, reduction_fs, interleaved_long_us, interleaved_long,
                 room_of_clusters_of_four, reduction_no_pdl_us, reduction_split_ns);
 
+// Of the kernel that adds so many sums of each output of a product.
+double slab_addition_us(const SgemmArgs& p, int slabs, const DeviceSpec& device);
+
 // The few tiles: few_start_us and few_k_ps along k, few_output_k_ps for each output and k of a multiprocessor.
 // `turned`: for each operand that is not the way it is read.
 FL_COEFFICIENTS(ShortKCost, start_us, k_ps, output_k_ps, few_start_us, few_k_ps, few_output_k_ps, output_fs,

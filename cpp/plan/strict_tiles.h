@@ -9,6 +9,7 @@
 #include <initializer_list>
 
 #include "core/device_spec.h"
+#include "plan/reproducible_plan.h"
 
 namespace fl {
 
@@ -43,6 +44,7 @@ enum class TileFault {
   persistent,
   split_twice,
   stream_k,
+  in_blocks,
   tma,
   triangle,
   level
@@ -51,7 +53,7 @@ enum class TileFault {
 // The name that the grammar in table/kernels.def gives a tile.
 class TileName {
  public:
-  constexpr TileName(int BM, int BN) { text("strict_").number(BM).text("x").number(BN); }
+  constexpr TileName(int BM, int BN, const char* family = "strict_") { text(family).number(BM).text("x").number(BN); }
   // A letter and how many share k there, if more than one does.
   constexpr TileName& shared(const char* letter, int by) { return by > 1 ? text(letter).number(by) : *this; }
   constexpr TileName& text(const char* more) {
@@ -96,6 +98,7 @@ struct PipelinedTile {
   int lane_rows = 8;         // of a warp's 32 lanes, how many stand one below the other
   bool tma = false;          // this is a TMA variant
   PipelinedFor level = PipelinedFor::hopper;
+  bool in_blocks = false;  // the sum of each block of k goes to C by itself: precision="reproducible"
 
   static constexpr int PRODUCER_THREADS = 128, MATH_THREADS = 256;
 
@@ -130,6 +133,12 @@ struct PipelinedTile {
                                           : capability(75).shared_per_block;
   }
 
+  // For precision="reproducible", whose order leaves nothing of k to other blocks of the grid.
+  constexpr PipelinedTile for_blocks() const {
+    PipelinedTile tile = *this;
+    tile.in_blocks = true, tile.split_k = false, tile.stream_k = false, tile.triangle = false;
+    return tile;
+  }
   // The variants for full tiles.
   constexpr PipelinedTile tma_tile() const {
     PipelinedTile tile = *this;
@@ -162,6 +171,8 @@ struct PipelinedTile {
     if (producers > 1 && persistent()) return TileFault::persistent;
     if (split_k && cluster_k > 1) return TileFault::split_twice;
     if (stream_k && !persistent()) return TileFault::stream_k;
+    if (in_blocks && (!persistent() || split_k || stream_k || REPRODUCIBLE_BLOCK % BK != 0))
+      return TileFault::in_blocks;
     if ((tma || tma_variant) && (producers > 1 || level != PipelinedFor::hopper)) return TileFault::tma;
     if (triangle && (!persistent() || BN % BM != 0)) return TileFault::triangle;
     if (level != PipelinedFor::hopper && cluster_k > 1) return TileFault::level;
@@ -172,7 +183,8 @@ struct PipelinedTile {
   }
   constexpr TileName name() const {
     const char* const suffix = level == PipelinedFor::hopper ? "" : level == PipelinedFor::sm_80 ? "p" : "r";
-    return TileName(BM, BN).shared("k", k_groups).shared("c", cluster_k).text(suffix);
+    const char* const family = in_blocks ? "reproducible_" : "strict_";
+    return TileName(BM, BN, family).shared("k", k_groups).shared("c", cluster_k).text(suffix);
   }
 };
 
@@ -239,6 +251,19 @@ inline constexpr PipelinedTile strict_128x192r{
 inline constexpr PipelinedTile strict_128x128r{
     .BM = 128, .BN = 128, .BK = 16, .TM = 8, .TN = 8, .warps_m = 2, .warps_n = 4,
     .stages = 3, .split_k = true, .stream_k = true, .level = PipelinedFor::any};
+
+// precision="reproducible", sgemm_reproducible_large.cu. Steps of 24 do not divide its blocks of k.
+inline constexpr PipelinedTile reproducible_128x256 = strict_128x256.for_blocks();
+inline constexpr PipelinedTile reproducible_192x192 = strict_192x192.for_blocks();
+inline constexpr PipelinedTile reproducible_128x128 = strict_128x128.for_blocks();
+inline constexpr PipelinedTile reproducible_128x192p = [] {
+  PipelinedTile tile = strict_128x192p.for_blocks();
+  tile.BK = 32, tile.stages = 2;
+  return tile;
+}();
+inline constexpr PipelinedTile reproducible_128x128p = strict_128x128p.for_blocks();
+inline constexpr PipelinedTile reproducible_128x192r = strict_128x192r.for_blocks();
+inline constexpr PipelinedTile reproducible_128x128r = strict_128x128r.for_blocks();
 // clang-format on
 
 // ---------------------------------------------------------------- a range of k for each warp (cluster_split_k.cuh)
@@ -485,6 +510,7 @@ consteval bool must_be_sound() {
   static_assert(fault != TileFault::persistent, "a persistent kernel has one producer");
   static_assert(fault != TileFault::split_twice, "k is split over the grid or over a cluster, not both");
   static_assert(fault != TileFault::stream_k, "stream-K shares out the tiles of a persistent kernel");
+  static_assert(fault != TileFault::in_blocks, "a persistent block has all of k, in whole steps of each block of it");
   static_assert(fault != TileFault::level, "before Hopper there are no clusters, and before 8.0 no groups along k");
   static_assert(fault != TileFault::tma, "TMA needs whole swizzles in a stage, and one producer that sees all stages");
   static_assert(fault != TileFault::triangle, "squares on the diagonal are whole tiles of a persistent kernel");

@@ -9,6 +9,7 @@
 #include "cost/cpu_cost.h"
 #include "cost/gemv_cuda_cost.h"
 #include "cost/ladder_cost.h"
+#include "cost/reproducible_cost.h"
 #include "cost/rules.h"
 #include "cost/strict_cost.h"
 #include "cost/tall_skinny_cost.h"
@@ -45,6 +46,7 @@ constexpr bool fits(Needs needs) {
   static_assert(must_be_sound<tile>());                                                                          \
   static_assert(fits<tile>(Needs::needs), "not every device with what the row needs has as much shared memory"); \
   static_assert(tile.name().is(#tile), "the name says what the tile is, by the grammar in kernels.def");
+#define REPRODUCIBLE_SGEMM STRICT_SGEMM
 #include "table/kernels.def"
 
 // 3. GPU rows stay in the table of a CPU-only build, without a function, so that users see why they are not there.

@@ -31,7 +31,9 @@ constexpr Traits traits_of(const PipelinedTile& tile) {
           .cluster_k = tile.cluster_k > 1,
           .stream_k = tile.stream_k,
           .tma = tile.tma_variant,
-          .triangle = tile.triangle};
+          .triangle = tile.triangle,
+          .reproducible = tile.in_blocks,
+          .only_reproducible = tile.in_blocks};
 }
 constexpr Traits traits_of(const ClusterSplitKTile& tile) {
   return {.tile_rows = tile.BM, .tile_cols = tile.BN, .cluster_k = true, .tma = true};

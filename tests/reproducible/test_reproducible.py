@@ -48,6 +48,21 @@ def test_recorded_bits_by_each_kernel(row):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("row", [row for row in PROMISED if row.values[0].device == "cuda"])
+@pytest.mark.parametrize("shape", [(2309, 2333, 600, 1), (2304, 3072, 512, 1), (300, 260, 700, 47), (20, 30, 9000, 40)])
+def test_many_tiles(row, shape, rng):
+    """More tiles than multiprocessors, more slabs than there is room for at a time, and more problems than blocks."""
+    m, n, k, batch = shape
+    a, b, c = normal(rng, batch, m, k), normal(rng, batch, k, n), normal(rng, batch, m, n)
+    for scalars in ({}, {"alpha": 0.3, "beta": -0.7}):
+        old = c if scalars else None
+        want = fl.sgemm(a, b, old, **scalars, precision="reproducible", device="cpu")
+        got = fl.sgemm(*(None if x is None else fl.DeviceArray.from_numpy(x) for x in (a, b, old)), **scalars,
+                       kernel=row.name, precision="reproducible")  # fmt: skip
+        assert_same_bits(got.numpy(), want, str(scalars))
+
+
+@pytest.mark.gpu
 def test_recorded_bits_on_a_gpu():
     """As dispatch chooses, on device arrays and through the host pipeline."""
     assert reproducible.differing(lambda at: at.run(fl.DeviceArray.from_numpy)) == []

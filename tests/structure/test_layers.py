@@ -36,6 +36,7 @@ LAYERS = (
 )
 # Kernels stand beside that list: each family sees what they have in common, and the first three layers.
 SEEN_BY_KERNELS = ("cpp/core", "cpp/runtime", "cpp/plan")
+BUILT_ON = {"cuda/kernels/sgemm_reproducible": "cuda/kernels/sgemm_strict"}  # kernels made of another family's
 MOST_FILES_OF_A_FOLDER = 25
 
 
@@ -50,7 +51,7 @@ def is_kernel(folder: str) -> bool:
 
 
 def may_include(folder: str, other: str) -> bool:
-    if folder == other:
+    if folder == other or BUILT_ON.get(folder) == other:
         return True
     if is_kernel(folder):
         return other in SEEN_BY_KERNELS or (other == "cuda/kernels/common" and folder.startswith("cuda/"))

@@ -15,7 +15,8 @@ from support.source_tree import KERNEL_FILES, ROOT, label, needs_source_tree
 pytestmark = needs_source_tree
 
 # Rows of the ladder need any GPU: their second column is a tile.
-ROW = re.compile(r"^(PACKED_|CUDA_|STRICT_|LADDER_)?(SGEMM|SGEMV|TRANSPOSE)\(\s*(\w+)\s*,\s*(\w+)\s*,", re.MULTILINE)
+KINDS = "PACKED_|CUDA_|STRICT_|LADDER_|REPRODUCIBLE_|SLABS_"
+ROW = re.compile(rf"^({KINDS})?(SGEMM|SGEMV|TRANSPOSE)\(\s*(\w+)\s*,\s*(\w+)\s*,", re.MULTILINE)
 DEFINITION = re.compile(
     r"^void (sgemm|sgemv|transpose)_(\w+)\(const \w+& ?\w*, const Context& ?\w*\)\s*\{", re.MULTILINE
 )

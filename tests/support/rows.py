@@ -26,6 +26,7 @@ FULL_TILES = {
     "strict_96x192k2": (96, 192, 32),
     "strict_128x256": (128, 256, 32),
     "strict_192x192": (192, 192, 32),
+    "reproducible_128x256": (128, 256, 32),
 }
 # Every warp of a cluster has a slice of k, which an accurate product adds up in runs.
 CLUSTER_SPLIT_K = ("strict_32x32k8c4", "strict_32x32k8c2", "strict_48x32k8c4", "strict_48x48k8c2")

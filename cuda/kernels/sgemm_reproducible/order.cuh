@@ -1,20 +1,47 @@
-// What becomes of the sums of blocks of k where precision="reproducible" gives their order (docs/reproducible.md).
+// How the sums of blocks of k become C where precision="reproducible" gives their order (docs/reproducible.md).
 #pragma once
 
 #include "core/problem.h"
+#include "cuda/kernels/common/float4.cuh"
 #include "plan/reproducible_plan.h"
 
 namespace fl {
 
-struct BlockOrder {
-  float alpha, beta;
+// The call as kernels compute it that add an empty sum, +0, to what there is: times -0 that changes nothing, not even
+// the sign of a zero.
+inline SgemmArgs with_empty_sum(SgemmArgs p) {
+  if (p.k == 0 && p.beta != 0.0f) p.alpha = -0.0f;
+  return p;
+}
 
-  // C is read where beta is not 0, and nowhere else.
-  __device__ __forceinline__ float first(float sum, const float* c) const {
-    return beta == 0.0f ? alpha * sum : fmaf(alpha, sum, beta * *c);
+// What the sum of a block does to C. Only the first one sees beta, and where that is 0 C is not read.
+struct BlockUpdate {
+  float alpha, old_scale;
+  bool reads;
+
+  __device__ __forceinline__ BlockUpdate(const SgemmArgs& p, bool first)
+      : alpha(p.alpha), old_scale(first ? p.beta : 1.0f), reads(old_scale != 0.0f) {}
+
+  __device__ __forceinline__ float operator()(float sum, float old) const {
+    return reads ? fmaf(alpha, sum, old_scale * old) : alpha * sum;
   }
-  __device__ __forceinline__ float next(float sum, float so_far) const { return fmaf(alpha, sum, so_far); }
-  __device__ __forceinline__ float without_terms(const float* c) const { return beta == 0.0f ? 0.0f : beta * *c; }
+  // Four neighbours of a row whose fours are aligned, of which the first `exist` exist.
+  __device__ __forceinline__ void load4(float* old, const float* c, int exist) const {
+    if (!reads) return;
+    if (exist >= 4) return copy4(old, c);
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      if (j < exist) old[j] = c[j];
+  }
+  __device__ __forceinline__ void store4(float* c, const float* sums, const float* old, int exist) const {
+    alignas(16) float result[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) result[j] = (*this)(sums[j], old[j]);
+    if (exist >= 4) return copy4(c, result);
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      if (j < exist) c[j] = result[j];
+  }
 };
 
 }  // namespace fl

@@ -32,9 +32,9 @@ __global__ void __launch_bounds__(THREADS)
   const float* b = p.b.data + tile.batch * p.b.bs + j * p.b.cs;
   float* const c = p.c.data + tile.batch * p.c.bs + i * p.c.rs + j * p.c.cs;
   pdl_wait();
-  const BlockOrder order{p.alpha, p.beta};
-  float result = p.k == 0 ? order.without_terms(c) : 0.0f;
-  for (int64_t first = 0; first < p.k; first += REPRODUCIBLE_BLOCK) {
+  float result = p.beta == 0.0f ? 0.0f : *c;
+  int64_t first = 0;
+  do {  // an empty sum too
     const int64_t end = min(p.k, first + REPRODUCIBLE_BLOCK);
     float sum = 0.0f;
     int64_t k = first;
@@ -42,8 +42,9 @@ __global__ void __launch_bounds__(THREADS)
     for (; k + AT_A_TIME <= end; k += AT_A_TIME)
       sum = add_products(sum, a + k * p.a.cs, p.a.cs, b + k * p.b.rs, p.b.rs, AT_A_TIME);
     sum = add_products(sum, a + k * p.a.cs, p.a.cs, b + k * p.b.rs, p.b.rs, static_cast<int>(end - k));
-    result = first == 0 ? order.first(sum, c) : order.next(sum, result);
-  }
+    result = BlockUpdate(p, first == 0)(sum, result);
+    first += REPRODUCIBLE_BLOCK;
+  } while (first < p.k);
   pdl_launch_next();
   *c = result;
 }
@@ -52,7 +53,7 @@ __global__ void __launch_bounds__(THREADS)
 
 void sgemm_reproducible_element(const SgemmArgs& p, const Context& ctx) {
   const TileGrid grid(1, p.m * p.n, p.batch, 1, THREADS);
-  launch_kernel<reproducible_element_kernel>({grid.blocks(), THREADS}, ctx, p, grid);
+  launch_kernel<reproducible_element_kernel>({grid.blocks(), THREADS}, ctx, with_empty_sum(p), grid);
 }
 
 }  // namespace fl

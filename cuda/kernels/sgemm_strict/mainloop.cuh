@@ -21,7 +21,7 @@ struct Pipelined {
   static_assert(must_be_sound<TILE>() && (TILE.triangle || !LOWER));
   static constexpr bool TRIANGLE = LOWER;
   static constexpr bool C16 = ALIGNED, STREAM_K = STREAM, TMA = TILE.tma, SPLIT_K = TILE.split_k,
-                        PERSISTENT = TILE.persistent();
+                        PERSISTENT = TILE.persistent(), IN_BLOCKS = TILE.in_blocks;
   static constexpr PipelinedFor LEVEL = TILE.level;
   static constexpr bool HOPPER = LEVEL == PipelinedFor::hopper, BY_REGISTERS = LEVEL == PipelinedFor::any;
   static constexpr int BM = TILE.BM, BN = TILE.BN, BK = TILE.BK, TM = TILE.TM, TN = TILE.TN;

@@ -102,6 +102,11 @@ __device__ __forceinline__ void produce_by_registers(const SgemmArgs& p, const P
   }
 }
 
+// precision="reproducible": block_sums.cuh.
+template <class T, class Math>
+__device__ __forceinline__ void multiply_blocks(const SgemmArgs& p, const PipelinedPlan& plan, Math& math,
+                                                unsigned number);
+
 template <class T>
 __device__ __forceinline__ void consume(const SgemmArgs& p, const PipelinedPlan& plan, uint32_t shared, int rank,
                                         int t) {
@@ -114,6 +119,10 @@ __device__ __forceinline__ void consume(const SgemmArgs& p, const PipelinedPlan&
   for (unsigned number = first_unit<T>(); number < end_of_units<T>(plan); number += to_next_unit<T>()) {
     const WorkUnit unit = work_unit<T>(plan, rank, number);
     if (!unit.exists) continue;
+    if constexpr (T::IN_BLOCKS) {
+      multiply_blocks<T>(p, plan, math, unit.tile);
+      continue;
+    }
     if (T::STREAM_K && unit.upper) StreamKSums<T>::load(plan, math);
     else math.zero();
     math.multiply(plan, unit.steps, group);

@@ -1,0 +1,17 @@
+// precision="reproducible" for many tiles on Hopper: the tiles of sgemm_strict_large.cu, block by block of k
+// (block_sums.cuh).
+#include "cuda/kernels/sgemm_reproducible/block_sums.cuh"
+
+namespace fl {
+
+void sgemm_reproducible_128x256(const SgemmArgs& p, const Context& ctx) {
+  reproducible_pipelined<reproducible_128x256>(p, ctx);
+}
+void sgemm_reproducible_192x192(const SgemmArgs& p, const Context& ctx) {
+  reproducible_pipelined<reproducible_192x192>(p, ctx);
+}
+void sgemm_reproducible_128x128(const SgemmArgs& p, const Context& ctx) {
+  reproducible_pipelined<reproducible_128x128>(p, ctx);
+}
+
+}  // namespace fl

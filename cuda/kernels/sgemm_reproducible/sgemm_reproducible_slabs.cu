@@ -1,0 +1,94 @@
+// precision="reproducible" for few tiles and a long k: blocks of k are a batch of products by a strict kernel whose
+// sums are one chain in ascending k, as that of a block is, and add_slabs.cuh adds their results in order.
+//
+// A slab is written once and read once, which takes as long as reading max(m, n) / 2 rows of an operand's block: little
+// where m and n are small. Products of one block need none.
+#include "cuda/kernels/sgemm_reproducible/add_slabs.cuh"
+
+namespace fl {
+
+void sgemm_strict_64x128m1(const SgemmArgs&, const Context&);
+void sgemm_strict_64x64m1(const SgemmArgs&, const Context&);
+void sgemm_strict_64x32w(const SgemmArgs&, const Context&);
+void sgemm_strict_32x32w(const SgemmArgs&, const Context&);
+void sgemm_strict_16x16w(const SgemmArgs&, const Context&);
+void sgemm_strict_short_k(const SgemmArgs&, const Context&);
+
+namespace {
+
+using Product = void(const SgemmArgs&, const Context&);
+
+SgemmArgs problems_from(const SgemmArgs& p, int64_t first, int64_t count) {
+  SgemmArgs part = p;
+  part.batch = count;
+  part.a.data += first * p.a.bs, part.b.data += first * p.b.bs, part.c.data += first * p.c.bs;
+  return part;
+}
+
+// The products of `count` whole blocks from `first` on, or of a part of one.
+SgemmArgs blocks_from(const SgemmArgs& p, int64_t first, int64_t count, int64_t k, float* slab, int64_t ld) {
+  SgemmArgs part = p;
+  part.k = k, part.alpha = 1.0f, part.beta = 0.0f, part.precision = Precision::strict;
+  part.a.data += first * REPRODUCIBLE_BLOCK * p.a.cs, part.b.data += first * REPRODUCIBLE_BLOCK * p.b.rs;
+  part.c = {slab, ld, 1, p.m * ld};
+  if (p.batch > 1) return part;
+  part.batch = count;
+  part.a.bs = REPRODUCIBLE_BLOCK * p.a.cs, part.b.bs = REPRODUCIBLE_BLOCK * p.b.rs;
+  return part;
+}
+
+// Of one problem, or of all of them a block at a time. `tail` multiplies a block that is not whole.
+void in_slabs(const SgemmArgs& p, const SlabPlan& plan, Product* product, Product* tail, const Context& ctx) {
+  float* const sums = static_cast<float*>(ctx.workspace);
+  const int64_t blocks = blocks_of_k(p), stride = p.batch * p.m * plan.ld;
+  int64_t first = 0;
+  do {  // an empty sum too
+    const int64_t count = std::min(plan.at_a_time, blocks - first), at_once = p.batch > 1 ? 1 : count;
+    for (int64_t i = 0; i < count; i += at_once) {
+      const int64_t at = first + i, k = std::min(p.k - at * REPRODUCIBLE_BLOCK, at_once * REPRODUCIBLE_BLOCK);
+      const int64_t whole = k / REPRODUCIBLE_BLOCK, rest = k % REPRODUCIBLE_BLOCK;
+      float* const slab = sums + i * stride;
+      if (whole > 0) product(blocks_from(p, at, whole, REPRODUCIBLE_BLOCK, slab, plan.ld), ctx);
+      if (rest > 0) tail(blocks_from(p, at + whole, 1, rest, slab + whole * stride, plan.ld), ctx);
+    }
+    add_slabs(p, {sums, plan.ld, stride, static_cast<int>(count), first == 0, aligned16(p.c)}, ctx);
+    first += plan.at_a_time;
+  } while (first < blocks);
+}
+
+void in_slabs(const SgemmArgs& call, Product* product, Product* tail, const Context& ctx) {
+  if (is_plain_product(call)) return (call.k % REPRODUCIBLE_BLOCK == 0 ? product : tail)(call, ctx);
+  const SgemmArgs p = with_empty_sum(call);
+  const SlabPlan plan = slab_plan(p);
+  for (int64_t first = 0; first < p.batch; first += plan.problems)
+    in_slabs(problems_from(p, first, plan.problems), plan, product, tail, ctx);
+}
+
+// A copy of 16 bytes of A that straddles the end of k leaves +0 behind it in these tiles, which takes the sign off a
+// sum of -0.
+void in_slabs_of_fours(const SgemmArgs& p, Product* product, const Context& ctx) {
+  in_slabs(p, product, p.k % 4 == 0 ? product : sgemm_strict_short_k, ctx);
+}
+
+}  // namespace
+
+void sgemm_reproducible_64x128m1(const SgemmArgs& p, const Context& ctx) {
+  in_slabs(p, sgemm_strict_64x128m1, sgemm_strict_64x128m1, ctx);
+}
+void sgemm_reproducible_64x64m1(const SgemmArgs& p, const Context& ctx) {
+  in_slabs(p, sgemm_strict_64x64m1, sgemm_strict_64x64m1, ctx);
+}
+void sgemm_reproducible_64x32w(const SgemmArgs& p, const Context& ctx) {
+  in_slabs_of_fours(p, sgemm_strict_64x32w, ctx);
+}
+void sgemm_reproducible_32x32w(const SgemmArgs& p, const Context& ctx) {
+  in_slabs_of_fours(p, sgemm_strict_32x32w, ctx);
+}
+void sgemm_reproducible_16x16w(const SgemmArgs& p, const Context& ctx) {
+  in_slabs_of_fours(p, sgemm_strict_16x16w, ctx);
+}
+void sgemm_reproducible_short_k(const SgemmArgs& p, const Context& ctx) {
+  in_slabs(p, sgemm_strict_short_k, sgemm_strict_short_k, ctx);
+}
+
+}  // namespace fl
