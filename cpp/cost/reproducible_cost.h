@@ -1,5 +1,5 @@
-// What the kernels of precision="reproducible" that work in slabs are expected to take: the strict kernel that
-// multiplies the blocks of k, by its own model, and what adds its results.
+// What the kernels of precision="reproducible" that multiply blocks of k side by side are expected to take: the strict
+// kernel with such tiles, by its own model, and what adds its results.
 #pragma once
 
 #include "core/problem.h"
@@ -26,6 +26,22 @@ struct InSlabs<US> {
     return slabs.groups * US(slabs.product, device, cost) + slabs.other_us;
   }
 };
+// Four warps to a tile, each with a block of k at a time (sgemm_reproducible_warps.cu).
+template <auto US>
+struct InRounds;
+template <class C, double (*US)(const SgemmArgs&, const DeviceSpec&, const C&)>
+struct InRounds<US> {
+  static double us(const SgemmArgs& p, const DeviceSpec& device, const C& cost) {
+    constexpr int64_t warps = 4;
+    const int64_t blocks = std::max<int64_t>(blocks_of_k(p), 1);
+    SgemmArgs round = p;
+    round.k = std::min(p.k, REPRODUCIBLE_BLOCK), round.batch = p.batch * std::min(blocks, warps);
+    return double(ceil_div(blocks, warps)) * US(round, device, cost);
+  }
+};
+
+template <auto US>
+constexpr auto in_rounds_us = &InRounds<US>::us;
 template <auto US>
 constexpr auto in_slabs_us = &InSlabs<US>::us;
 

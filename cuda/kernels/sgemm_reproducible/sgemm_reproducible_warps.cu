@@ -1,0 +1,190 @@
+// precision="reproducible" for products of some microseconds: four warps have the same tile, each a block of k. When
+// all are done with theirs, their sums are added to C in order, and they go on with the next four blocks. The pipelines
+// of the warps run through meanwhile.
+//
+//   row      thread tile   k of a stage   stages   blocks on a multiprocessor
+//   64x32k4     8 x 8          16            2                2
+//   32x32k4     4 x 8          16            4                2
+//   16x16k4     2 x 4          16            8                2
+//
+// Where there are few tiles a warp waits for memory: what it has under way decides how long a k takes.
+#include "core/layout.h"
+#include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/rasterize.cuh"
+#include "cuda/kernels/sgemm_reproducible/order.cuh"
+#include "cuda/kernels/sgemm_strict/warp_tiles.cuh"
+
+namespace fl {
+namespace {
+
+template <WarpTile TILE>
+struct SharedTile : TileOfAWarp<TILE, true> {
+  using Base = TileOfAWarp<TILE, true>;
+  static constexpr int PITCH = padded_row(Base::BN), SUMS_BYTES = padded_bytes(Base::BM, Base::BN);
+  static constexpr int SUMS = Base::WARPS * Base::PIPELINE_BYTES;  // where they begin
+  static constexpr int SHARED_BYTES = SUMS + sums_bytes(TILE);
+  static_assert(SHARED_BYTES <= SMALLEST_BLOCK_SHARED && Base::BLOCKS * (SHARED_BYTES + SYSTEM_SHARED) <= SM_SHARED);
+  static constexpr int QUADS = Base::BM * Base::BN / 4, EACH = (QUADS + Base::THREADS - 1) / Base::THREADS;
+};
+
+struct SharedTilePlan {
+  Operand a, b;
+  TileGrid grid;
+  bool c_by16;
+};
+
+// A warp's way along k: through every WARPS-th block.
+template <class T>
+struct BlockWalk {
+  int64_t k;
+
+  __device__ __forceinline__ explicit BlockWalk(int warp) : k(warp * REPRODUCIBLE_BLOCK) {}
+  __device__ __forceinline__ void next(const SgemmArgs& p) {
+    const int64_t block = k / REPRODUCIBLE_BLOCK;
+    k += T::BK;
+    if (k >= min(p.k, (block + 1) * REPRODUCIBLE_BLOCK)) k = (block + T::WARPS) * REPRODUCIBLE_BLOCK;
+  }
+};
+
+template <class T>
+__device__ __forceinline__ void copy_stage(const SgemmArgs& p, const SharedTilePlan& plan, const Tile& tile,
+                                           BlockWalk<T>& walk, uint32_t stage, int lane) {
+  if (walk.k < p.k) {
+    const int64_t row = tile.row * T::BM, col = tile.col * T::BN;
+    typename T::CopyA a(plan.a, first_of(plan.a, tile.batch, row, walk.k), minus_zeros, lane);
+    typename T::CopyB b(plan.b, first_of(plan.b, tile.batch, walk.k, col), plus_zeros, lane);
+    a.lines = static_cast<int>(min(p.m - row, int64_t{T::BM}));
+    b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
+    a.length = b.lines = k_left(p.k - walk.k, T::BK);
+    a(stage);
+    b(stage + T::CopyA::BYTES);
+    walk.next(p);
+  }
+  ptx::commit_copies();
+}
+
+// A warp's sums to shared memory.
+template <class T>
+__device__ __forceinline__ void leave(const float (&acc)[T::TM][T::TN], uint32_t sums, Lane lane) {
+#pragma unroll
+  for (int i = 0; i < T::TM; ++i)
+#pragma unroll
+    for (int j = 0; j < T::TN; j += 4)
+      ptx::store4(sums + ((i * 8 + lane.row) * T::PITCH + lane.col * 4 + j * 4) * 4,
+                  {acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]});
+}
+
+// The fours of a tile that a thread adds up.
+template <class T>
+struct Results {
+  alignas(16) float of[T::EACH][4] = {};
+
+  template <class Use>
+  __device__ __forceinline__ static void each(int t, Use use) {
+#pragma unroll
+    for (int e = 0; e < T::EACH; ++e) {
+      const int quad = t + e * T::THREADS;
+      if (T::QUADS % T::THREADS == 0 || quad < T::QUADS) use(e, quad / (T::BN / 4), quad % (T::BN / 4) * 4);
+    }
+  }
+  // C, from or to.
+  template <bool READ>
+  __device__ __forceinline__ void move(const SgemmArgs& p, const Corner& at, bool by16, int t) {
+    each(t, [&](int e, int row, int col) {
+      const int exist = row < at.rows ? at.cols - col : 0;
+      float* const c = at.c + row * p.c.rs + col;
+      if (by16 && exist >= 4) return READ ? copy4(of[e], c) : copy4(c, of[e]);
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        if (j < exist) READ ? of[e][j] = c[j] : c[j] = of[e][j];
+    });
+  }
+  __device__ __forceinline__ void add(const BlockUpdate& update, uint32_t sums, int t) {
+    each(t, [&](int e, int row, int col) {
+      const float4 sum = ptx::load4(sums + (row * T::PITCH + col) * 4);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) of[e][j] = update(component(sum, j), of[e][j]);
+    });
+  }
+};
+
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
+    reproducible_warps_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ SharedTilePlan plan) {
+#if __CUDA_ARCH__ >= 800
+  extern __shared__ __align__(128) unsigned char memory[];
+  const int t = threadIdx.x, warp = t / 32, lane_id = t % 32;
+  const uint32_t shared = ptx::shared_address(memory), pipeline = shared + warp * T::PIPELINE_BYTES;
+  const uint32_t sums = shared + T::SUMS;
+  const Tile tile = plan.grid.tile(blockIdx.x);
+  const Corner at = corner(p, tile.batch, tile.row * T::BM, tile.col * T::BN);
+  BlockWalk<T> to_copy(warp);
+  pdl_wait();
+  int into = 0, from = 0;
+  auto copy_next = [&] {
+    copy_stage<T>(p, plan, tile, to_copy, pipeline + into * T::STAGE_BYTES, lane_id);
+    into = into + 1 == T::STAGES ? 0 : into + 1;
+  };
+#pragma unroll
+  for (int s = 0; s < T::STAGES - 1; ++s) copy_next();
+  Results<T> results;
+  if (p.beta != 0.0f) results.template move<true>(p, at, plan.c_by16, t);
+  int64_t first = 0;
+#pragma unroll 1
+  do {  // an empty sum too
+    float acc[T::TM][T::TN] = {};
+    const int64_t begin = first + warp * REPRODUCIBLE_BLOCK, end = min(p.k, begin + REPRODUCIBLE_BLOCK);
+#pragma unroll 1
+    for (int64_t k = begin; k < end; k += T::BK) {
+      __syncwarp();  // all lanes have read the stage that is filled next
+      copy_next();
+      ptx::wait_copies<T::STAGES - 1>();
+      __syncwarp();  // all lanes' copies have arrived
+      multiply_stage<T>(acc, pipeline + from * T::STAGE_BYTES, Lane(lane_id));
+      from = from + 1 == T::STAGES ? 0 : from + 1;
+    }
+    leave<T>(acc, sums + warp * T::SUMS_BYTES, Lane(lane_id));
+    __syncthreads();
+#pragma unroll
+    for (int w = 0; w < T::WARPS; ++w)
+      if (w == 0 || first + w * REPRODUCIBLE_BLOCK < p.k)
+        results.add(BlockUpdate(p, first == 0 && w == 0), sums + w * T::SUMS_BYTES, t);
+    first += T::WARPS * REPRODUCIBLE_BLOCK;
+    if (first < p.k) __syncthreads();  // all have read the sums
+  } while (first < p.k);
+  ptx::wait_copies<0>();
+  pdl_launch_next();
+  results.template move<false>(p, at, plan.c_by16, t);
+#else
+  not_for_this_target();
+#endif
+}
+
+// A copy of 16 bytes of A that straddles the end of k leaves +0 behind it, which takes the sign off a sum of -0.
+Operand in_whole_fours_of_k(Operand a, int64_t k) {
+  if (a.path == CopyPath::by16 && k % 4 != 0) a.path = CopyPath::by4;
+  return a;
+}
+
+template <WarpTile TILE>
+void reproducible_warps(const SgemmArgs& call, const Context& ctx) {
+  using T = SharedTile<TILE>;
+  const SgemmArgs p = with_empty_sum(call);
+  const SharedTilePlan plan{in_whole_fours_of_k(operand(p.a, p.a.rs, p.a.cs), p.k), operand(p.b, p.b.rs, p.b.cs),
+                            TileGrid(p.m, p.n, p.batch, T::BM, T::BN), aligned16(p.c)};
+  launch_kernel<reproducible_warps_kernel<T>>({plan.grid.blocks(), T::THREADS, T::SHARED_BYTES}, ctx, p, plan);
+}
+
+}  // namespace
+
+void sgemm_reproducible_64x32k4(const SgemmArgs& p, const Context& ctx) {
+  reproducible_warps<reproducible_64x32k4>(p, ctx);
+}
+void sgemm_reproducible_32x32k4(const SgemmArgs& p, const Context& ctx) {
+  reproducible_warps<reproducible_32x32k4>(p, ctx);
+}
+void sgemm_reproducible_16x16k4(const SgemmArgs& p, const Context& ctx) {
+  reproducible_warps<reproducible_16x16k4>(p, ctx);
+}
+
+}  // namespace fl
