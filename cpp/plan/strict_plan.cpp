@@ -155,7 +155,7 @@ SplitKPlan split_k_plan(const SgemmArgs& call, const MixedTile& tile) {
 }
 
 bool computes_triangle(const SgemmArgs& p, const PipelinedTile& tile) {
-  return tile.triangle && p.symmetric && split_k_plan(p, tile).splits == 1;
+  return tile.triangle && p.symmetric && p.k >= TRIANGLE_LEAST_K && split_k_plan(p, tile).splits == 1;
 }
 
 int64_t computed_tiles(const SgemmArgs& p, const PipelinedTile& tile) {

@@ -21,6 +21,7 @@
 #include "dispatch/call_key.h"
 #include "plan/accurate_answer.h"
 #include "plan/accurate_plan.h"
+#include "plan/strict_plan.h"
 #include "run/constant_operands.h"
 #include "runtime/host_workspace.h"
 #include "runtime/threading.h"
@@ -199,12 +200,16 @@ bool swaps_operands(const Args&) {
   return false;
 }
 
-// Of rows that compute one triangle the accurate ones do where it is faster, and the strict ones where k is not cut.
+// Of rows that compute one triangle the accurate ones do where it is faster, and the strict ones where k is not cut, on a
+// GPU from some length of k on.
 template <class Args>
 bool takes_triangle(const Kernel<Args>& kernel, const Args& args) {
   if constexpr (std::is_same_v<Args, SgemmArgs>)
-    if (args.symmetric && kernel.traits.triangle)
-      return kernel.traits.strict ? !kernel.depth || kernel.depth(args) >= args.k : computes_triangle(args);
+    if (args.symmetric && kernel.traits.triangle) {
+      if (!kernel.traits.strict) return computes_triangle(args);
+      if (on_cuda(kernel.needs) && args.k < TRIANGLE_LEAST_K) return false;
+      return !kernel.depth || kernel.depth(args) >= args.k;
+    }
   return false;
 }
 
