@@ -83,10 +83,6 @@ struct StagedEpilogue {
   // rows, 64 apart. The rest of the tile is on its way to L2 then.
   template <int WAVES, int COLS>
   __device__ __forceinline__ void begin_tile(int row0, int col0) {
-    if constexpr (STORE == Store::tma_row) {
-      const int col = col0 + threadIdx.x % 32 * 32;
-      if (threadIdx.x % 32 < COLS / 32 && col < out.n) ptx::prefetch_l1(out.addend.data + col);
-    }
     if (!reads()) return;
     if (out.addend.rs != 0)
       for (int line = threadIdx.x % 32; line < 16 * WAVES * COLS / 32; line += 32) {
@@ -193,7 +189,7 @@ struct StagedEpilogue {
   }
 
   // Four numbers of the added row, zeros beyond the last column. Both halves of a box ask, the second time the L1:
-  // registers for eight numbers are not to be had.
+  // registers for eight numbers are not to be had. To ask the L1 for the row at the tile's beginning gained nothing.
   __device__ __forceinline__ float4 of_row(int col) const {
     float4 x{0.0f, 0.0f, 0.0f, 0.0f};
     if (col < out.n)
