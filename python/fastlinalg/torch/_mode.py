@@ -97,6 +97,13 @@ def _leave_to_python(keys: Any, op: Any, given: tuple[Any, ...], options: dict[s
         return op.redispatch(keys & _after, *given, **options)
 
 
+def _is_traced(*given: Tensor) -> bool:
+    """Whether these are PyTorch's tensors without memory. What is included then changes how it finds their shapes: in
+    PyTorch 2.11 those of a product with an addend without end, as multiplications by way of themselves."""
+    module = sys.modules.get("torch._subclasses.fake_tensor")
+    return module is not None and any(isinstance(x, module.FakeTensor) for x in given)
+
+
 @contextlib.contextmanager
 def _inclusion(key: Any, wanted: bool) -> Iterator[None]:
     before = _included(key)
@@ -125,7 +132,8 @@ def _product(
     if products is None:  # functorch may bring the key back in a function that has left the mode
         return _leave(keys, op, given, options)
     if keys.has(_python):
-        return _leave_to_python(keys, op, given, options)
+        leave = _leave_to_tracing if _is_traced(a, b) else _leave_to_python
+        return leave(keys, op, given, options)
     how = products.precision, products._anywhere, products._weights
     result = _core.tensor_product_if_faster(a, b, c, out, alpha, beta, *how)
     why, calls = "", products.calls
