@@ -200,8 +200,8 @@ bool swaps_operands(const Args&) {
   return false;
 }
 
-// Of rows that compute one triangle the accurate ones do where it is faster, and the strict ones where k is not cut, on a
-// GPU from some length of k on.
+// Of rows that compute one triangle the accurate ones do where it is faster, and the strict ones where k is not cut, on
+// a GPU from some length of k on.
 template <class Args>
 bool takes_triangle(const Kernel<Args>& kernel, const Args& args) {
   if constexpr (std::is_same_v<Args, SgemmArgs>)
