@@ -28,7 +28,7 @@ SgemmArgs problems_from(const SgemmArgs& p, int64_t first, int64_t count) {
 // The products of `count` whole blocks from `first` on, or of a part of one.
 SgemmArgs blocks_from(const SgemmArgs& p, int64_t first, int64_t count, int64_t k, float* slab, int64_t ld) {
   SgemmArgs part = p;
-  part.k = k, part.alpha = 1.0f, part.beta = 0.0f, part.precision = Precision::strict;
+  part.k = k, part.alpha = 1.0f, part.beta = 0.0f, part.precision = Precision::strict, part.symmetric = false;
   part.a.data += first * REPRODUCIBLE_BLOCK * p.a.cs, part.b.data += first * REPRODUCIBLE_BLOCK * p.b.rs;
   part.c = {slab, ld, 1, p.m * ld};
   if (p.batch > 1) return part;
