@@ -20,7 +20,7 @@ RUNS = {
     "threads": ("host/test_host_calls.py", "(same_bits and strict) or input_may_change", (2,)),
     "calls": ("host/test_host_calls.py", "test_layouts or empty_sum or (shapes_and_orders and 513)", (3,)),
     "conversion": ("host/test_conversion.py", "", (1,)),
-    "triangles": ("host/test_triangles.py", "", (1, 2)),
+    "triangles": ("host/test_triangles.py", "", (1,)),
     "symmetric products": ("symmetric/test_symmetric_host.py", "", (2,)),
     "callers": ("host/test_callers.py", "", (1, 2)),
     "tiles": (
@@ -43,14 +43,14 @@ RUNS = {
     "tuning": ("dispatch/test_tuning.py cli/test_tune.py", "", (1,)),
     "addends": ("kernels/test_addends.py", "bf16x6_mma or naive or strict_64x64k4c2 or short_calls", (1,)),
     "in place": ("kernels/test_transpose_in_place.py", "", (1,)),
-    "plans": ("plans/test_plans_device.py plans/test_plans_streams.py", "", (1, 2, 3)),
+    "plans": ("plans/test_plans_device.py plans/test_plans_streams.py", "", (1, 3)),
     "constant operands": (
         "plans/test_constant_operands.py",
         "not bf16x6 and not mma and not 1536 and not 2000",
-        (1, 2),
+        (2,),
     ),
-    "shared splits": ("host/test_host_calls.py", "share and split and not bf16x6 and not mma", (1, 2, 3)),
-    "operands that stay": ("device/test_operands_that_stay.py", "not bf16x6 and not mma and not 1500", (1, 2)),
+    "shared splits": ("host/test_host_calls.py", "share and split and not bf16x6 and not mma", (1, 2)),
+    "operands that stay": ("device/test_operands_that_stay.py", "not bf16x6 and not mma and not 1500", (1,)),
     "streams": (
         "simulated/caller_streams.py simulated/kept_splits.py simulated/constant_operands.py "
         "simulated/repeated_calls.py",
@@ -271,7 +271,7 @@ def test_host_layer(library, name, seed):
     assert " passed" in output
 
 
-@pytest.mark.parametrize(("devices", "peers", "seed"), [(2, 1, 1), (2, 1, 2), (2, 0, 3), (3, 1, 4)])
+@pytest.mark.parametrize(("devices", "peers", "seed"), [(2, 1, 1), (2, 0, 3), (3, 1, 4)])
 def test_several_devices(library, devices, peers, seed):
     """That pass operands on to each other, or cannot."""
     files = ["host/test_several_devices.py", "device/test_sharded.py", "simulated/failing_devices.py"]
