@@ -14,6 +14,14 @@ inline SgemmArgs with_empty_sum(SgemmArgs p) {
   return p;
 }
 
+// Four neighbours of a row, of which the first `exist` exist. by16: they can be accessed together.
+__device__ __forceinline__ void move4(float* to, const float* from, int exist, bool by16 = true) {
+  if (by16 && exist >= 4) return copy4(to, from);
+#pragma unroll
+  for (int j = 0; j < 4; ++j)
+    if (j < exist) to[j] = from[j];
+}
+
 // What the sum of a block does to C. Only the first one sees beta, and where that is 0 C is not read.
 struct BlockUpdate {
   float alpha, old_scale;
@@ -27,20 +35,13 @@ struct BlockUpdate {
   }
   // Four neighbours of a row whose fours are aligned, of which the first `exist` exist.
   __device__ __forceinline__ void load4(float* old, const float* c, int exist) const {
-    if (!reads) return;
-    if (exist >= 4) return copy4(old, c);
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-      if (j < exist) old[j] = c[j];
+    if (reads) move4(old, c, exist);
   }
   __device__ __forceinline__ void store4(float* c, const float* sums, const float* old, int exist) const {
     alignas(16) float result[4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) result[j] = (*this)(sums[j], old[j]);
-    if (exist >= 4) return copy4(c, result);
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-      if (j < exist) c[j] = result[j];
+    move4(c, result, exist);
   }
 };
 

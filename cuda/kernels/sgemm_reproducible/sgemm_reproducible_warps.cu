@@ -50,14 +50,7 @@ template <class T>
 __device__ __forceinline__ void copy_stage(const SgemmArgs& p, const SharedTilePlan& plan, const Tile& tile,
                                            BlockWalk<T>& walk, uint32_t stage, int lane) {
   if (walk.k < p.k) {
-    const int64_t row = tile.row * T::BM, col = tile.col * T::BN;
-    typename T::CopyA a(plan.a, first_of(plan.a, tile.batch, row, walk.k), minus_zeros, lane);
-    typename T::CopyB b(plan.b, first_of(plan.b, tile.batch, walk.k, col), plus_zeros, lane);
-    a.lines = static_cast<int>(min(p.m - row, int64_t{T::BM}));
-    b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
-    a.length = b.lines = k_left(p.k - walk.k, T::BK);
-    a(stage);
-    b(stage + T::CopyA::BYTES);
+    copy_operands<T>(p, plan.a, plan.b, tile, walk.k, stage, lane);
     walk.next(p);
   }
   ptx::commit_copies();
@@ -93,10 +86,7 @@ struct Results {
     each(t, [&](int e, int row, int col) {
       const int exist = row < at.rows ? at.cols - col : 0;
       float* const c = at.c + row * p.c.rs + col;
-      if (by16 && exist >= 4) return READ ? copy4(of[e], c) : copy4(c, of[e]);
-#pragma unroll
-      for (int j = 0; j < 4; ++j)
-        if (j < exist) READ ? of[e][j] = c[j] : c[j] = of[e][j];
+      READ ? move4(of[e], c, exist, by16) : move4(c, of[e], exist, by16);
     });
   }
   __device__ __forceinline__ void add(const BlockUpdate& update, uint32_t sums, int t) {

@@ -39,15 +39,7 @@ template <class T>
 __device__ __forceinline__ void copy_stage(const SgemmArgs& p, const WarpTilePlan& plan, WarpWalk<T>& walk,
                                            uint32_t stage, int lane) {
   if (walk.tile < plan.grid.total) {
-    const Tile tile = plan.grid.tile(walk.tile);
-    const int64_t row = tile.row * T::BM, col = tile.col * T::BN;
-    typename T::CopyA a(plan.a, first_of(plan.a, tile.batch, row, walk.k), minus_zeros, lane);
-    typename T::CopyB b(plan.b, first_of(plan.b, tile.batch, walk.k, col), plus_zeros, lane);
-    a.lines = static_cast<int>(min(p.m - row, int64_t{T::BM}));
-    b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
-    a.length = b.lines = k_left(p.k - walk.k, T::BK);
-    a(stage);
-    b(stage + T::CopyA::BYTES);
+    copy_operands<T>(p, plan.a, plan.b, plan.grid.tile(walk.tile), walk.k, stage, lane);
     walk.next(p);
   }
   ptx::commit_copies();

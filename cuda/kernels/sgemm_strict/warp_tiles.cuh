@@ -1,6 +1,7 @@
 // A tile that one warp multiplies, with a pipeline of its own (sgemm_strict_warp_tiles.cu).
 #pragma once
 
+#include "cuda/kernels/common/rasterize.cuh"
 #include "cuda/kernels/sgemm_strict/register_copy.cuh"
 #include "cuda/kernels/sgemm_strict/tile_copy.cuh"
 #include "cuda/kernels/sgemm_strict/tile_epilogue.cuh"
@@ -26,6 +27,20 @@ struct TileOfAWarp {
   static constexpr int STAGE_BYTES = TILE.stage_bytes(), PIPELINE_BYTES = TILE.pipeline_bytes(),
                        SHARED_BYTES = TILE.shared_bytes(true), ONE_STAGE_BYTES = TILE.shared_bytes(false);
 };
+
+// Starts the copies of what a tile reads of A and B from k on.
+template <class T>
+__device__ __forceinline__ void copy_operands(const SgemmArgs& p, const Operand& of_a, const Operand& of_b,
+                                              const Tile& tile, int64_t k, uint32_t stage, int lane) {
+  const int64_t row = tile.row * T::BM, col = tile.col * T::BN;
+  typename T::CopyA a(of_a, first_of(of_a, tile.batch, row, k), minus_zeros, lane);
+  typename T::CopyB b(of_b, first_of(of_b, tile.batch, k, col), plus_zeros, lane);
+  a.lines = static_cast<int>(min(p.m - row, int64_t{T::BM}));
+  b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
+  a.length = b.lines = k_left(p.k - k, T::BK);
+  a(stage);
+  b(stage + T::CopyA::BYTES);
+}
 
 // acc += the product of the stage's tiles, in ascending k.
 template <class T>
