@@ -64,8 +64,8 @@ nb::dict explain(nb::handle a_in, nb::handle b_in, nb::handle trans_a, nb::handl
   require_dims(function, "b", b, 1);
   set_location(options.call, location);
   const auto with_vector = [&](Problem<SgemvArgs> problem) {
-    return options.precision == Precision::reproducible ? explained(column_problem(std::move(problem)), options)
-                                                        : explained(std::move(problem), options);
+    return with_vector_problem(std::move(problem), options.precision,
+                               [&](auto as_computed) { return explained(std::move(as_computed), options); });
   };
   if (a.ndim() == 1 && b.ndim() == 1) return with_vector(dot_problem(function, a, b));
   if (b.ndim() == 1) return with_vector(gemv_problem(function, a, b, 1.0f, 0.0f, of_a));

@@ -229,6 +229,12 @@ KernelFor<Args> always(const Kernel<Args>& row) {
   return {[&row](const Args&) -> const Kernel<Args>& { return row; }, on_cuda(row.needs) ? &h200_spec() : &host_spec()};
 }
 
+nb::list loads_of(const PanelPlan<SgemmArgs>& plan) {
+  nb::list loads;
+  for (const PanelLoad& load : plan.loads) loads.append(nb::make_tuple(int(load.operand), block(load.block)));
+  return loads;
+}
+
 // How a product of host operands is cut up, for the tests: loads as (operand, block), steps as (loads, block), blocks
 // as (problem, problems, row, rows, col, cols). Every step costs what the named row says.
 nb::tuple panel_plan(int64_t m, int64_t n, int64_t k, int64_t batch, bool one_a, bool one_b, float beta,
@@ -236,10 +242,9 @@ nb::tuple panel_plan(int64_t m, int64_t n, int64_t k, int64_t batch, bool one_a,
   const SgemmArgs layout = product_layout(m, n, k, batch, one_a, one_b, beta);
   const auto& row = find<SgemmArgs>(kernel);
   const auto plan = plan_panels<SgemmArgs>(layout, always(row));
-  nb::list loads, steps;
-  for (const PanelLoad& load : plan.loads) loads.append(nb::make_tuple(int(load.operand), block(load.block)));
+  nb::list steps;
   for (const auto& step : plan.steps) steps.append(nb::make_tuple(step.loads, block(step.block)));
-  return nb::make_tuple(loads, steps);
+  return nb::make_tuple(loads_of(plan), steps);
 }
 
 // The same of a matrix times its own transpose: steps also say whether their block is mirrored.
@@ -247,10 +252,9 @@ nb::tuple symmetric_panel_plan(int64_t n, int64_t k, int64_t batch, const std::s
   SgemmArgs layout = product_layout(n, n, k, batch, false, false, 0.0f);
   layout.symmetric = true;
   const auto plan = plan_panels<SgemmArgs>(layout, always(find<SgemmArgs>(kernel)));
-  nb::list loads, steps;
-  for (const PanelLoad& load : plan.loads) loads.append(nb::make_tuple(int(load.operand), block(load.block)));
+  nb::list steps;
   for (const auto& step : plan.steps) steps.append(nb::make_tuple(step.loads, block(step.block), step.mirrored));
-  return nb::make_tuple(loads, steps);
+  return nb::make_tuple(loads_of(plan), steps);
 }
 
 // The same of a product shared out between devices: for each its loads as (operand, block, devices that it is passed on

@@ -158,8 +158,7 @@ void MatmulPlan::with_problem(const Array& a, const Array& b, Visit&& visit) con
   if (!row && !column)
     return visit(gemm_problem(function, a, b, alpha_, beta_, trans_a_, trans_b_, options_.precision));
   const auto with_vector = [&](Problem<SgemvArgs> problem) {
-    if (options_.precision == Precision::reproducible) visit(column_problem(std::move(problem)));
-    else visit(std::move(problem));
+    with_vector_problem(std::move(problem), options_.precision, visit);
   };
   if (!row) return with_vector(gemv_problem(function, a, b, alpha_, beta_, trans_a_));
   if (!column) return with_vector(gemv_problem(function, b, a, alpha_, beta_, !trans_b_));

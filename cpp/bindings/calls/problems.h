@@ -41,6 +41,11 @@ Problem<SgemvArgs> gemv_problem(const char* function, const Array& a, const Arra
 Problem<SgemvArgs> dot_problem(const char* function, const Array& a, const Array& b);
 // The same as a product of matrices, whose order of sums precision="reproducible" promises.
 Problem<SgemmArgs> column_problem(Problem<SgemvArgs> problem);
+// Calls visit() with a product with a vector as a call of that precision computes it.
+template <class Visit>
+decltype(auto) with_vector_problem(Problem<SgemvArgs> problem, Precision precision, Visit&& visit) {
+  return precision == Precision::reproducible ? visit(column_problem(std::move(problem))) : visit(std::move(problem));
+}
 Problem<TransposeArgs> transpose_problem(const char* function, const Array& a);
 
 // An addend of the result's shape that is not loaded into the result. To be set before the result is.

@@ -24,12 +24,10 @@ bool multiplies_vector(int b_dims) { return b_dims == 1; }
 nb::object product(const Array& a, const Array& b, nb::handle c, nb::handle out, Scalars s, Options& options,
                    CallLocation& location) {
   const Addend addend{nb::borrow(c), "c"};
-  if (multiplies_vector(b.ndim())) {
-    auto problem = gemv_problem(function, a, b, s.alpha, s.beta, false);
-    if (options.precision == Precision::reproducible)
-      return compute(column_problem(std::move(problem)), addend, out, {&a, &b}, options, location);
-    return compute(std::move(problem), addend, out, {&a, &b}, options, location);
-  }
+  if (multiplies_vector(b.ndim()))
+    return with_vector_problem(
+        gemv_problem(function, a, b, s.alpha, s.beta, false), options.precision,
+        [&](auto problem) { return compute(std::move(problem), addend, out, {&a, &b}, options, location); });
   return compute(gemm_problem(function, a, b, s.alpha, s.beta, false, false, options.precision), addend, out, {&a, &b},
                  options, location);
 }
