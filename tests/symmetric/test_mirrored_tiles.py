@@ -25,6 +25,7 @@ STAND_INS = r"""
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #define __device__
 #define __forceinline__ inline
 using std::min;
@@ -33,7 +34,8 @@ struct float4 { float x, y, z, w; };
 struct int2 { int x, y; };
 template <class T> T __ldg(const T* from) { return *from; }
 inline struct { int x; } threadIdx;
-inline void __syncwarp() {}
+void __syncwarp();
+struct CUtensorMap { float* c; int n; int64_t ldc; };
 // As inexact as the instruction.
 inline float rsqrtf(float x) { return (1 + (std::bit_cast<uint32_t>(x) % 5 - 2.0f) * 0x1p-23f) / std::sqrt(x); }
 namespace fl {
@@ -43,12 +45,20 @@ struct AccurateEpilogue {
   int64_t ldc;
   int m = 0, n = 0;
   float alpha = 1;
+  bool by_boxes = false;
 };
+constexpr int BOX_BYTES = 2048, MIRRORED_BOX = 16;
 inline float power_of_two(int e) { return std::ldexp(1.0f, e); }
 inline float scale_wide(float x, int e) { return std::ldexp(x, e); }
 inline unsigned thread_again() { return threadIdx.x; }
-namespace ptx {  // by what is not called here
-template <class... A> float load1(A...);
+namespace ptx {
+void store1(uint32_t, float);
+void store2(uint32_t, float2);
+float load1(uint32_t);
+void async_proxy_fence();
+void store_box(const CUtensorMap*, int col, int row, uint32_t from);
+template <int N> void wait_boxes_read();
+// By what is not called here.
 template <class... A> float4 load4(A...);
 template <class... A> uint32_t address_in(A...);
 template <class... A> void store4(A...);
@@ -96,19 +106,30 @@ FAULTS = {
     "a tile on the diagonal missing": (TILES, "beside - row * (row + 1) / 2}", "beside - row * row / 2}"),
     "bands of other sizes": (TILES, "rows = min(band, tile_rows - first);", "rows = band;"),
     "a root that is not corrected": (TILES, "while (row * (row + 1) / 2 > n) --row;", ""),
-    "mirrored beside its place": (EPILOGUE, "*mirror = x.x;", "mirror[1] = x.x;"),
-    "the diagonal not stored": (EPILOGUE, "col > row) return;", "col >= row) return;"),
-    "above the diagonal too": (EPILOGUE, "row >= out.m || col > row", "row >= out.m"),
-    "rows that do not exist": (EPILOGUE, "row >= out.m || col > row", "col > row"),
-    "the columns of the next row": (EPILOGUE, "if (col < row) mirror[out.ldc]", "if (col <= row) mirror[out.ldc]"),
-    "the scale of the other half": (EPILOGUE, "result(y[0], down[1] + across.x)", "result(y[0], down[0] + across.x)"),
+    "mirrored beside its place": (
+        EPILOGUE,
+        "store_box(map, row0, col0, mirror())",
+        "store_box(map, row0 + 1, col0, mirror())",
+    ),
+    "not mirrored where there is no map": (EPILOGUE, "across < out.m && down < across", "false"),
+    "the diagonal not stored": (EPILOGUE, "row < out.m && col <= row", "row < out.m && col < row"),
+    "above the diagonal too": (EPILOGUE, "row < out.m && col <= row", "row < out.m"),
+    "rows that do not exist": (EPILOGUE, "row < out.m && col <= row", "col <= row"),
+    "columns that do not exist": (EPILOGUE, "across < out.m && down < across", "down < across"),
+    "the scale of the other half": (EPILOGUE, "out.a_exponents + row0 + r + half * 8", "out.a_exponents + row0 + r"),
+    "a box that is not swizzled": (EPILOGUE, "column ^ half * 32", "column + half * 32"),
+    "a box on the diagonal by TMA": (EPILOGUE, "out.by_boxes && col0 < row0", "out.by_boxes && col0 <= row0"),
+    "boxes that are still under way": (EPILOGUE, "wait_for_boxes<2>();", "wait_for_boxes<4>();"),
+    "boxes that are under way behind one on the diagonal": (EPILOGUE, "wait_for_boxes<0>();  // so that", "// so that"),
+    "boxes that TMA does not see": (EPILOGUE, "ptx::async_proxy_fence();", ""),
+    "a lane's part of a box lost": (EPILOGUE, "(line ^ 32) + half * 512", "line + half * 512"),
+    "a band lost": (EPILOGUE, "if (col0 + box * BOX <= row0)", "if (col0 + box * BOX < row0)"),
     "a strict tile missing": (TILES, "in_row % (square + 1)};", "in_row % (square + 1) / 2 * 2};"),
     "a tile of the last square missing": (PLAN, "+ rest * (squares + 1);", "+ rest * squares;"),
     "strict tiles mirrored beside their place": (STRICT, "c + i * T::LANE_ROWS;", "c + i * T::LANE_ROWS + 1;"),
     "strict tiles mirrored in other fours": (STRICT, "place.col + j / 4 * T::LANE_COLS * 4 + j % 4;", "place.col + j;"),
     "strict rows that do not exist": (STRICT, "row < at.rows ? at.cols - place.row - i * T::LANE_ROWS : 0", "4"),
     "on the diagonal too": (STRICT, "return tile.row * T::BM / T::BN == tile.col;", "return tile.row == tile.col;"),
-    "a band lost": (EPILOGUE, "if (col0 + j * 8 < row0 + 16)", "if (col0 + j * 8 < row0)"),
 }
 
 

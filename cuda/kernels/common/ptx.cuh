@@ -32,6 +32,9 @@ __device__ __forceinline__ float2 load2(uint32_t from) {  // ld.shared.v2.f32
 __device__ __forceinline__ void store1(uint32_t to, float v) {  // st.shared.f32
   asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(v) : "memory");
 }
+__device__ __forceinline__ void store2(uint32_t to, float2 v) {  // st.shared.v2.f32
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(v.x), "f"(v.y) : "memory");
+}
 __device__ __forceinline__ void store4(uint32_t to, float4 v) {  // st.shared.v4.f32
   asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
 }

@@ -13,6 +13,7 @@ namespace fl {
 
 // Swizzled as tensor maps do: 16-byte parts of a row change places with the row's number.
 constexpr int BOX_BYTES = 16 * 32 * 4;
+constexpr int MIRRORED_BOX = 16;  // rows and columns of those of a symmetric C
 
 // What beta multiplies, any strided view: C itself, another matrix, a row or a column for all.
 struct AddendView {
@@ -40,6 +41,7 @@ struct AccurateEpilogue {
   float alpha, beta;
   // Whether the operands stay in L2 if C leaves first: 51.9 us for 53.1 at 2048, 32.4 for 33.3 at 1536, none from 3072.
   bool evict_first;
+  bool by_boxes = false;  // of a symmetric C: there is a map of its boxes
 };
 
 // Split-K: where the sums of each part of k go, in rows of `ld`, `apart` from part to part.
@@ -61,7 +63,7 @@ __device__ __forceinline__ float scale_wide(float x, int e) {
 //   tma_row    the same with one row that is added to each, from registers: no box is read back
 //   tma_blend  the same with an addend, by 16 bytes
 //   direct     ordinary stores for any C, and any addend
-//   mirrored   ordinary stores of the lower triangle of a symmetric C, and of its mirror image
+//   mirrored   the lower triangle of a symmetric C, and its mirror image (mirrored_epilogue.cuh)
 enum class Store { tma, tma_row, tma_blend, direct, mirrored };
 
 // Of one warp, which has two boxes and uses them alternately.

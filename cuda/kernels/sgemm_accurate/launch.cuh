@@ -154,6 +154,12 @@ inline bool c_tensor_map(CUtensorMap& map, const SgemmArgs& p) {
                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
+// As those of a symmetric C are stored.
+inline bool mirrored_tensor_map(CUtensorMap& map, const SgemmArgs& p) {
+  return allows_tma_store(p) &&
+         tensor_map(map, p.c.data, p.m, p.n, p.c.rs, MIRRORED_BOX, MIRRORED_BOX, CU_TENSOR_MAP_SWIZZLE_64B);
+}
+
 // How many clusters run at a time. The answer of the last device is kept: it takes longer to ask than to launch.
 template <class T, class Kernel>
 int resident_clusters(Kernel kernel, int sm_count) {
@@ -217,10 +223,12 @@ template <class T>
 bool launch_product(const SgemmArgs& p, const ProductOperands& at, const RangeBound& bound, const unsigned* previous,
                     unsigned* status, bool last, const Context& ctx) {
   const bool falls_back = last && T::FALLS_BACK;
-  const PersistentPlan product{product_plan(p, at, bound, previous, status), Fallback(p, falls_back)};
+  PersistentPlan product{product_plan(p, at, bound, previous, status), Fallback(p, falls_back)};
   CUtensorMap map{};
-  if constexpr (T::TRIANGLE) launch_tiles<T, Store::mirrored>(product, map, ctx);
-  else if (!c_tensor_map(map, p) || (p.beta != 0.0f && !product.product.out.addend.by16))
+  if constexpr (T::TRIANGLE) {
+    product.product.out.by_boxes = mirrored_tensor_map(map, p);
+    launch_tiles<T, Store::mirrored>(product, map, ctx);
+  } else if (!c_tensor_map(map, p) || (p.beta != 0.0f && !product.product.out.addend.by16))
     launch_tiles<T, Store::direct>(product, map, ctx);
   else if (p.beta != 0.0f && p.addend.data && p.addend.rs == 0) launch_tiles<T, Store::tma_row>(product, map, ctx);
   else if (p.beta != 0.0f) launch_tiles<T, Store::tma_blend>(product, map, ctx);

@@ -53,7 +53,7 @@ __device__ __forceinline__ int tile_count(const ProductPlan& plan) {
 template <Store STORE>
 __device__ __forceinline__ auto epilogue_of_warp(const ProductPlan& plan, const CUtensorMap* map, uint32_t boxes,
                                                  bool wide) {
-  if constexpr (STORE == Store::mirrored) return MirroredEpilogue(plan.out, wide);
+  if constexpr (STORE == Store::mirrored) return MirroredEpilogue{plan.out, map, boxes, wide};
   else return StagedEpilogue<STORE>{plan.out, map, boxes, wide};
 }
 
