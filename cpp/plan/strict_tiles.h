@@ -133,10 +133,10 @@ struct PipelinedTile {
                                           : capability(75).shared_per_block;
   }
 
-  // For precision="reproducible", whose order leaves nothing of k to other blocks of the grid.
+  // For precision="reproducible", whose order leaves no range of k to other blocks of the grid.
   constexpr PipelinedTile for_blocks() const {
     PipelinedTile tile = *this;
-    tile.in_blocks = true, tile.split_k = false, tile.stream_k = false, tile.triangle = false;
+    tile.in_blocks = true, tile.split_k = false, tile.triangle = false;
     return tile;
   }
   // The variants for full tiles.
@@ -171,8 +171,7 @@ struct PipelinedTile {
     if (producers > 1 && persistent()) return TileFault::persistent;
     if (split_k && cluster_k > 1) return TileFault::split_twice;
     if (stream_k && !persistent()) return TileFault::stream_k;
-    if (in_blocks && (!persistent() || split_k || stream_k || REPRODUCIBLE_BLOCK % BK != 0))
-      return TileFault::in_blocks;
+    if (in_blocks && (!persistent() || split_k || REPRODUCIBLE_BLOCK % BK != 0)) return TileFault::in_blocks;
     if ((tma || tma_variant) && (producers > 1 || level != PipelinedFor::hopper)) return TileFault::tma;
     if (triangle && (!persistent() || BN % BM != 0)) return TileFault::triangle;
     if (level != PipelinedFor::hopper && cluster_k > 1) return TileFault::level;

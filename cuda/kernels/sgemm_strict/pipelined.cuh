@@ -102,10 +102,10 @@ __device__ __forceinline__ void produce_by_registers(const SgemmArgs& p, const P
   }
 }
 
-// precision="reproducible": block_sums.cuh.
+// precision="reproducible": block_sums.cuh. `apart`: whether half of the warps are some steps ahead of the others.
 template <class T, class Math>
 __device__ __forceinline__ void multiply_blocks(const SgemmArgs& p, const PipelinedPlan& plan, Math& math,
-                                                unsigned number);
+                                                const WorkUnit& unit, bool& apart);
 
 template <class T>
 __device__ __forceinline__ void consume(const SgemmArgs& p, const PipelinedPlan& plan, uint32_t shared, int rank,
@@ -116,11 +116,12 @@ __device__ __forceinline__ void consume(const SgemmArgs& p, const PipelinedPlan&
   math.pipeline = {shared, group, 0};
   math.a_offset = (warp / T::WARPS_N * T::LANE_ROWS * T::TM + lane.row * 4) * 4;
   math.b_offset = T::A_BYTES + (warp % T::WARPS_N * T::LANE_COLS * T::TN + lane.col * 4) * 4;
+  [[maybe_unused]] bool apart = false;
   for (unsigned number = first_unit<T>(); number < end_of_units<T>(plan); number += to_next_unit<T>()) {
     const WorkUnit unit = work_unit<T>(plan, rank, number);
     if (!unit.exists) continue;
     if constexpr (T::IN_BLOCKS) {
-      multiply_blocks<T>(p, plan, math, unit.tile);
+      multiply_blocks<T>(p, plan, math, unit, apart);
       continue;
     }
     if (T::STREAM_K && unit.upper) StreamKSums<T>::load(plan, math);
