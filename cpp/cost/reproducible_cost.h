@@ -13,20 +13,22 @@ struct SlabsCost {
   double groups;
   double other_us;  // launches, and the additions
 };
-SlabsCost slabs_cost(const SgemmArgs& p, const DeviceSpec& device);
+// `tail_apart`: a block that is not whole is a product of its own.
+SlabsCost slabs_cost(const SgemmArgs& p, const DeviceSpec& device, bool tail_apart);
 
 // `US` is the model of the strict kernel.
-template <auto US>
+template <auto US, bool TAIL_APART>
 struct InSlabs;
-template <class C, double (*US)(const SgemmArgs&, const DeviceSpec&, const C&)>
-struct InSlabs<US> {
+template <class C, double (*US)(const SgemmArgs&, const DeviceSpec&, const C&), bool TAIL_APART>
+struct InSlabs<US, TAIL_APART> {
   static double us(const SgemmArgs& p, const DeviceSpec& device, const C& cost) {
     if (is_plain_product(p)) return US(p, device, cost);
-    const SlabsCost slabs = slabs_cost(p, device);
+    const SlabsCost slabs = slabs_cost(p, device, TAIL_APART);
     return slabs.groups * US(slabs.product, device, cost) + slabs.other_us;
   }
 };
-// Four warps to a tile, each with a block of k at a time (sgemm_reproducible_warps.cu).
+// Four warps to a tile, each with a block of k at a time (sgemm_reproducible_warps.cu): the four share a
+// multiprocessor, and count as one tile there.
 template <auto US>
 struct InRounds;
 template <class C, double (*US)(const SgemmArgs&, const DeviceSpec&, const C&)>
@@ -35,7 +37,7 @@ struct InRounds<US> {
     constexpr int64_t warps = 4;
     const int64_t blocks = std::max<int64_t>(blocks_of_k(p), 1);
     SgemmArgs round = p;
-    round.k = std::min(p.k, REPRODUCIBLE_BLOCK), round.batch = p.batch * std::min(blocks, warps);
+    round.k = std::min(p.k, REPRODUCIBLE_BLOCK);
     return double(ceil_div(blocks, warps)) * US(round, device, cost);
   }
 };
@@ -43,6 +45,8 @@ struct InRounds<US> {
 template <auto US>
 constexpr auto in_rounds_us = &InRounds<US>::us;
 template <auto US>
-constexpr auto in_slabs_us = &InSlabs<US>::us;
+constexpr auto in_slabs_us = &InSlabs<US, true>::us;
+template <auto US>
+constexpr auto in_warp_slabs_us = &InSlabs<US, false>::us;  // slabs_of_warps.cuh
 
 }  // namespace fl

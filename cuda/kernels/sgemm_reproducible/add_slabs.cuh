@@ -13,7 +13,7 @@ constexpr int ADD_THREADS = 256;
 
 // [slab][problem][row][ld]; `count` of them, of which the first one is that of the first block of k or not.
 struct Slabs {
-  const float* sums;
+  float* sums;
   int64_t ld, stride;
   int count;
   bool first, c_by16;

@@ -1,9 +1,11 @@
 // precision="reproducible" for few tiles and a long k: blocks of k are a batch of products by a strict kernel whose
-// sums are one chain in ascending k, as that of a block is, and add_slabs.cuh adds their results in order.
+// sums are one chain in ascending k, as that of a block is, or each is a warp's (slabs_of_warps.cuh), and add_slabs.cuh
+// adds their results in order.
 //
 // A slab is written once and read once, which takes as long as reading max(m, n) / 2 rows of an operand's block: little
 // where m and n are small. Products of one block need none.
 #include "cuda/kernels/sgemm_reproducible/add_slabs.cuh"
+#include "cuda/kernels/sgemm_reproducible/slabs_of_warps.cuh"
 
 namespace fl {
 
@@ -64,10 +66,16 @@ void in_slabs(const SgemmArgs& call, Product* product, Product* tail, const Cont
     in_slabs(problems_from(p, first, plan.problems), plan, product, tail, ctx);
 }
 
-// A copy of 16 bytes of A that straddles the end of k leaves +0 behind it in these tiles, which takes the sign off a
-// sum of -0.
-void in_slabs_of_fours(const SgemmArgs& p, Product* product, const Context& ctx) {
-  in_slabs(p, product, p.k % 4 == 0 ? product : sgemm_strict_short_k, ctx);
+// `product` is the strict kernel with such tiles: for one block of k, and for devices without asynchronous copies. A
+// copy of 16 bytes of A that straddles the end of k leaves +0 behind it there, which takes the sign off a sum of -0.
+template <WarpTile TILE>
+void in_slabs_of_warps(const SgemmArgs& call, Product* product, const Context& ctx) {
+  if (is_plain_product(call) || !ctx.device->has(feature_cp_async))
+    return in_slabs(call, product, call.k % 4 == 0 ? product : sgemm_strict_short_k, ctx);
+  const SgemmArgs p = with_empty_sum(call);
+  const SlabPlan plan = slab_plan(p);
+  for (int64_t first = 0; first < p.batch; first += plan.problems)
+    slabs_of_warps<TILE>(problems_from(p, first, plan.problems), plan, ctx);
 }
 
 }  // namespace
@@ -79,13 +87,13 @@ void sgemm_reproducible_64x64m1(const SgemmArgs& p, const Context& ctx) {
   in_slabs(p, sgemm_strict_64x64m1, sgemm_strict_64x64m1, ctx);
 }
 void sgemm_reproducible_64x32w(const SgemmArgs& p, const Context& ctx) {
-  in_slabs_of_fours(p, sgemm_strict_64x32w, ctx);
+  in_slabs_of_warps<reproducible_64x32w>(p, sgemm_strict_64x32w, ctx);
 }
 void sgemm_reproducible_32x32w(const SgemmArgs& p, const Context& ctx) {
-  in_slabs_of_fours(p, sgemm_strict_32x32w, ctx);
+  in_slabs_of_warps<reproducible_32x32w>(p, sgemm_strict_32x32w, ctx);
 }
 void sgemm_reproducible_16x16w(const SgemmArgs& p, const Context& ctx) {
-  in_slabs_of_fours(p, sgemm_strict_16x16w, ctx);
+  in_slabs_of_warps<reproducible_16x16w>(p, sgemm_strict_16x16w, ctx);
 }
 void sgemm_reproducible_short_k(const SgemmArgs& p, const Context& ctx) {
   in_slabs(p, sgemm_strict_short_k, sgemm_strict_short_k, ctx);

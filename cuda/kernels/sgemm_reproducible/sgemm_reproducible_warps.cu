@@ -4,15 +4,17 @@
 //
 //   row      thread tile   k of a stage   stages   blocks on a multiprocessor
 //   64x32k4     8 x 8          16            2                2
+//   48x32k4     6 x 8          16            2                2
 //   32x32k4     4 x 8          16            4                2
-//   16x16k4     2 x 4          16            8                2
+//   32x16k4     4 x 4          32            3                2
+//   16x16k4     2 x 4          32            4                2
 //
-// Where there are few tiles a warp waits for memory: what it has under way decides how long a k takes.
+// A scheduler has one or two warps, so that nobody else works while one waits: what a warp has under way decides how
+// long a k takes. Its copies are stages ahead of it, and its fragments four k.
 #include "core/layout.h"
 #include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/rasterize.cuh"
-#include "cuda/kernels/sgemm_reproducible/order.cuh"
-#include "cuda/kernels/sgemm_strict/warp_tiles.cuh"
+#include "cuda/kernels/sgemm_reproducible/warp_ahead.cuh"
 
 namespace fl {
 namespace {
@@ -130,7 +132,7 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
       copy_next();
       ptx::wait_copies<T::STAGES - 1>();
       __syncwarp();  // all lanes' copies have arrived
-      multiply_stage<T>(acc, pipeline + from * T::STAGE_BYTES, Lane(lane_id));
+      multiply_ahead<T>(acc, pipeline + from * T::STAGE_BYTES, Lane(lane_id));
       from = from + 1 == T::STAGES ? 0 : from + 1;
     }
     leave<T>(acc, sums + warp * T::SUMS_BYTES, Lane(lane_id));
@@ -150,12 +152,6 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
 #endif
 }
 
-// A copy of 16 bytes of A that straddles the end of k leaves +0 behind it, which takes the sign off a sum of -0.
-Operand in_whole_fours_of_k(Operand a, int64_t k) {
-  if (a.path == CopyPath::by16 && k % 4 != 0) a.path = CopyPath::by4;
-  return a;
-}
-
 template <WarpTile TILE>
 void reproducible_warps(const SgemmArgs& call, const Context& ctx) {
   using T = SharedTile<TILE>;
@@ -170,8 +166,14 @@ void reproducible_warps(const SgemmArgs& call, const Context& ctx) {
 void sgemm_reproducible_64x32k4(const SgemmArgs& p, const Context& ctx) {
   reproducible_warps<reproducible_64x32k4>(p, ctx);
 }
+void sgemm_reproducible_48x32k4(const SgemmArgs& p, const Context& ctx) {
+  reproducible_warps<reproducible_48x32k4>(p, ctx);
+}
 void sgemm_reproducible_32x32k4(const SgemmArgs& p, const Context& ctx) {
   reproducible_warps<reproducible_32x32k4>(p, ctx);
+}
+void sgemm_reproducible_32x16k4(const SgemmArgs& p, const Context& ctx) {
+  reproducible_warps<reproducible_32x16k4>(p, ctx);
 }
 void sgemm_reproducible_16x16k4(const SgemmArgs& p, const Context& ctx) {
   reproducible_warps<reproducible_16x16k4>(p, ctx);
