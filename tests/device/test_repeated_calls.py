@@ -9,10 +9,13 @@ import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits
 from support.device_libraries import ENOUGH, Own, captured_while
 from support.operands import normal
+from support.rows import best_precision, rows
 from support.threads import in_threads
 
 pytestmark = pytest.mark.gpu
 F32 = np.float32
+LARGE = ("128x256", "192x192", "128x128")
+LARGE_TILES = [row for row in rows("sgemm", "cuda") if row.values[0].name.endswith(LARGE)]
 
 
 def calls(a, b, c, out):
@@ -83,6 +86,21 @@ def test_many_strict_calls_on_host_arrays(rng):
         fl.matmul(a, b, out, precision="strict", device="cuda")
         if call % 16 == 0:
             assert_same_bits(out, want, f"call {call}")
+
+
+@pytest.mark.parametrize("row", LARGE_TILES)
+def test_many_products_of_many_tiles(row, rng):
+    """A stage that is written before all warps have read it: once wrong in 2 to 40 calls of this size."""
+    n, k = 12288, 1024
+    a, b, ones = (Own().put(x) for x in (normal(rng, n, k), normal(rng, k, n), np.ones((1, n), F32)))
+    options = {"kernel": row.name, "precision": best_precision(row)}
+    out = fl.sgemm(a, b, **options)
+    sums = fl.sgemm(ones, out, precision="strict")
+    want = sums.numpy()
+    for call in range(150):
+        fl.sgemm(a, b, out=out, **options)
+        fl.sgemm(ones, out, out=sums, precision="strict")
+        assert_same_bits(sums.numpy(), want, f"the sums of the columns, call {call}")
 
 
 def test_threads_repeat_the_same_call(rng):

@@ -63,6 +63,7 @@ struct PipelinedPlan {
   int steps, tail;  // BK of k each, the last of them `tail`
   bool c_by16;
   float one;             // 1.0f, as a number that the compiler does not know
+  unsigned nothing;      // 0, likewise
   unsigned splits;       // ranges of k, each a part of the grid; 1 unless split_k
   int64_t split_stride;  // from the sums of one to those of the next
   StreamK stream_k;
@@ -161,6 +162,11 @@ __device__ __forceinline__ Tile tile_of(const PipelinedPlan& plan, unsigned bloc
 template <class T>
 struct WarpMath {
   static constexpr int A_ROW = T::A_ROW * 4, B_ROW = T::B_ROW * 4;
+  // A stage is given back when its last fragments are on their way, and where copies write it anew that is enough. TMA
+  // may write it before they are read: behind another warp's stores to C they waited so long that a quarter of all
+  // products of 12288 rows had a tile that was wrong. There it is given back when they have come, and that is waited
+  // for behind the first row of the last k.
+  static constexpr int RELEASE_ROW = T::TMA ? 1 : 0;
   PipelineState<T> pipeline;
   uint32_t a_offset, b_offset;  // of the lane's fragments in a stage
   float acc[T::TM][T::TN];
@@ -173,12 +179,13 @@ struct WarpMath {
     for (int j = 0; j < T::TN; j += 4) unpack(&b_frag[j], ptx::load4(b + j * T::LANE_COLS * 4));
   }
 
-  // One k. A row's fragment of a is free after its four rows, b's after the last row; that one runs in the same
-  // direction as the first row of the next k, so that the fragment which is loaded first is needed first.
-  template <bool NEXT>
+  // One k, or rows FIRST to LAST - 1 of it. A row's fragment of a is free after its four rows, b's after the last row;
+  // that one runs in the same direction as the first row of the next k, so that the fragment which is loaded first is
+  // needed first.
+  template <bool NEXT, int FIRST = 0, int LAST = T::TM>
   __device__ __forceinline__ void rotate(uint32_t a_next, uint32_t b_next) {
 #pragma unroll
-    for (int i = 0; i < T::TM; ++i) {
+    for (int i = FIRST; i < LAST; ++i) {
 #pragma unroll
       for (int step = 0; step < T::TN; ++step) {
         const int j = i % 2 && i + 1 < T::TM ? T::TN - 1 - step : step;
@@ -216,23 +223,34 @@ struct WarpMath {
         rotate<true>(a, b);
       } while (a != last_pair);
       rotate<true>(a + A_ROW, b + B_ROW);
-      release();
+      rotate<false, 0, RELEASE_ROW>(a, b);
+      release(plan);
       if (step + T::K_GROUPS < steps.count) {
         pipeline.wait_full();
         a = pipeline.tiles() + a_offset;
         b = pipeline.tiles() + b_offset;
-        rotate<true>(a, b);
+        rotate<true, RELEASE_ROW>(a, b);
       } else {
-        rotate<false>(a, b);
+        rotate<false, RELEASE_ROW>(a, b);
       }
     }
   }
 
   // Every lane says that it is done with the stage. One per warp would be enough, but a race checker that follows each
   // thread by itself wants all, and that costs nothing that can be measured.
-  __device__ __forceinline__ void release() {
-    pipeline.say_read();
+  __device__ __forceinline__ void release(const PipelinedPlan& plan) {
+    if constexpr (T::TMA) ptx::barrier_arrive(pipeline.empty() + nothing_of_fragments(plan));
+    else pipeline.say_read();
     pipeline.template advance<T::K_GROUPS>();
+  }
+  // 0, which is known when all fragments are there.
+  __device__ __forceinline__ unsigned nothing_of_fragments(const PipelinedPlan& plan) const {
+    unsigned bits = 0;
+#pragma unroll
+    for (int i = 0; i < T::TM; i += 4) bits |= __float_as_uint(a_frag[i]);
+#pragma unroll
+    for (int j = 0; j < T::TN; j += 4) bits |= __float_as_uint(b_frag[j]);
+    return bits & plan.nothing;
   }
 
   __device__ __forceinline__ float4 quad(int q) const {  // q counts rows of the thread tile, four columns at a time

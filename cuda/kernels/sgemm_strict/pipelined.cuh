@@ -221,7 +221,7 @@ PipelinedPlan pipelined_plan(const SgemmArgs& p, const SplitKPlan& split_k) {
   plan.steps = static_cast<int>(ceil_div(p.k, T::BK));
   plan.tail = static_cast<int>(p.k - int64_t{plan.steps - 1} * T::BK);
   plan.c_by16 = aligned16(p.c);
-  plan.one = 1.0f;
+  plan.one = 1.0f, plan.nothing = 0;
   return plan;
 }
 
