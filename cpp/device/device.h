@@ -14,6 +14,7 @@
 
 #include "core/device_spec.h"
 #include "core/element.h"
+#include "core/triangle_copy.h"
 #include "device/loaded_code.h"
 #include "plan/prepacked_operand.h"
 #include "table/registry.h"
@@ -107,6 +108,9 @@ std::optional<Args> packed_layout(const Args& args);
 template <class Args>
 void run_on_packed_operands(const Kernel<Args>& kernel, const Args& args, const Args& layout, int device, void* stream,
                             FirstWords* left = nullptr);
+
+// Copies one triangle of matrices in device memory, asynchronously on `stream` as run_on_device_operands().
+void copy_triangle(const TriangleCopy& copy, int device, void* stream);
 
 // What a plan keeps on a device: its kernel's workspace, the prepacked of operands, and a run recorded as a CUDA graph,
 // which starts in half the time of a launch. Runs on several streams wait for each other on the device. Those that are

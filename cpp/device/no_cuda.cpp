@@ -48,6 +48,7 @@ template <class Args>
 void run_on_packed_operands(const Kernel<Args>&, const Args&, const Args&, int, void*, FirstWords*) {
   refuse();
 }
+void copy_triangle(const TriangleCopy&, int, void*) { refuse(); }
 struct CapturedRun::State {};
 CapturedRun::CapturedRun(std::size_t, const PrepackedOperands&, int) { refuse(); }
 CapturedRun::~CapturedRun() = default;

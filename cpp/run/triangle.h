@@ -1,11 +1,10 @@
 // One triangle of a matrix times its own transpose: SSYRK, as a few products like any other.
 #pragma once
 
+#include "core/triangle_copy.h"
 #include "run/run.h"
 
 namespace fl {
-
-enum class Triangle { lower, upper };
 
 // C = alpha A A^T + beta C, where of C the triangle and the diagonal are read and written, and nothing else. `product`
 // is the whole, B being A transposed, in host memory; an addend shares no memory with C, and is read in the same

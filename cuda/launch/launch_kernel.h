@@ -9,6 +9,7 @@
 
 #include "core/errors.h"
 #include "core/operations.h"
+#include "core/triangle_copy.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/streams.h"
@@ -25,6 +26,28 @@ inline double blocks(const SgemvArgs& p) { return double(ceil_div(p.m, 8)) * dou
 inline double blocks(const TransposeArgs& p) {
   return double(ceil_div(p.m, 8)) * double(ceil_div(p.n, 8)) * double(p.batch);
 }
+inline double blocks(const TriangleCopy& p) {
+  return double(ceil_div(p.n, 8)) * double(ceil_div(p.n, 8)) * double(p.batch);
+}
+
+inline void require_numbered(double blocks, int64_t batch) {
+  if (blocks > INT_MAX)
+    throw InvalidValue("a batch of " + std::to_string(batch) + " problems is too large for one call on a CUDA device");
+}
+
+// The stream of a call: the given one, or the library's own.
+inline cudaStream_t stream_of(void* given, int device) {
+  return given ? static_cast<cudaStream_t>(given) : library_stream(device);
+}
+
+inline Context context_on(int device, cudaStream_t stream) {
+  const DeviceSpec& spec = device_info(device).spec;
+  return {.stream = stream, .sm_count = spec.multiprocessors, .device = &spec};
+}
+
+inline void check_launch() {
+  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) fail(error, "the launch", __FILE__, __LINE__);
+}
 
 // Copies the addend to C.
 void load_addend(const SgemmArgs& p, const Context& ctx);
@@ -32,21 +55,14 @@ void load_addend(const SgemmArgs& p, const Context& ctx);
 template <class Args>
 void launch_kernel(const Kernel<Args>& kernel, const Args& args, int device, void* workspace, cudaStream_t stream,
                    const PrepackedOperands* prepacked = nullptr, bool repeated = false) {
-  if (blocks(args) > INT_MAX)
-    throw InvalidValue("a batch of " + std::to_string(args.batch) +
-                       " problems is too large for one call on a CUDA device");
-  const DeviceSpec& spec = device_info(device).spec;
-  const Context ctx{.workspace = workspace,
-                    .stream = stream,
-                    .sm_count = spec.multiprocessors,
-                    .device = &spec,
-                    .prepacked = prepacked,
-                    .repeated = repeated};
+  require_numbered(blocks(args), args.batch);
+  Context ctx = context_on(device, stream);
+  ctx.workspace = workspace, ctx.prepacked = prepacked, ctx.repeated = repeated;
   Args seen = args;
   if constexpr (std::is_same_v<Args, SgemmArgs>)
     if (args.addend.data && !kernel.traits.addend) load_addend(args, ctx), seen.addend = {};
   kernel.run(seen, ctx);
-  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) fail(error, "the launch", __FILE__, __LINE__);
+  check_launch();
 }
 
 // Says which call it was. A kernel that fails while it runs is reported by whatever waits for it first.
@@ -63,7 +79,7 @@ void queue_on_device(const Kernel<Args>& kernel, int device, void* stream, Queue
   require_device(device);
   const DeviceGuard guard(device);
   try {
-    queue(stream ? static_cast<cudaStream_t>(stream) : library_stream(device));
+    queue(stream_of(stream, device));
   } catch (const CudaError& error) {
     throw named(error, kernel, "cuda:" + std::to_string(device));
   }

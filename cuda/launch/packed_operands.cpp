@@ -60,8 +60,7 @@ TransposeArgs copy_of(const ConstMatrix& from, const Matrix& to, int64_t rows, i
 
 class Packing {
  public:
-  Packing(int device, void* stream)
-      : device_(device), stream_(stream ? static_cast<cudaStream_t>(stream) : library_stream(device)) {}
+  Packing(int device, void* stream) : device_(device), stream_(stream_of(stream, device)) {}
 
   cudaStream_t stream() const { return stream_; }
   template <class T>

@@ -11,6 +11,7 @@
 #include "device/hardware.h"
 #include "device/loaded_code.h"
 #include "memory.h"
+#include "operands.h"
 #include "plan/prepacked_operand.h"
 #include "scheduler.h"
 #include "table/registry.h"
@@ -18,6 +19,7 @@
 namespace {
 
 using namespace fl;
+using simulated::check_operands;
 
 template <class Args>
 const Kernel<Args>& row(std::string_view name, bool on_gpu) {
@@ -26,26 +28,7 @@ const Kernel<Args>& row(std::string_view name, bool on_gpu) {
   simulated::wrong("there is no row " + std::string(name));
 }
 
-// ---------------------------------------------------------------- operands
-struct Axis {
-  int64_t size, stride;
-};
-
-template <class T>
-void check_operand(const T* data, std::initializer_list<Axis> axes, const char* name) {
-  int64_t first = 0, last = 0;
-  for (const Axis& axis : axes) {
-    if (axis.size == 0) return;
-    (axis.stride < 0 ? first : last) += (axis.size - 1) * axis.stride;
-  }
-  simulated::check_device_access(data + first, std::size_t(last - first + 1) * sizeof(float), name);
-}
-
-template <class T>
-void check_matrix(const MatrixView<T>& x, int64_t rows, int64_t cols, int64_t batch, const char* name) {
-  check_operand(x.data, {{batch, x.bs}, {rows, x.rs}, {cols, x.cs}}, name);
-}
-
+// ---------------------------------------------------------------- results
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
 void poison_result(const Matrix& x, int64_t rows, int64_t cols, int64_t batch) {
@@ -54,21 +37,6 @@ void poison_result(const Matrix& x, int64_t rows, int64_t cols, int64_t batch) {
       for (int64_t j = 0; j < cols; ++j) x.data[b * x.bs + i * x.rs + j * x.cs] = nan;
 }
 
-void check_operands(const SgemmArgs& p) {
-  check_matrix(p.a, p.m, p.k, p.batch, "A of a product");
-  check_matrix(p.b, p.k, p.n, p.batch, "B of a product");
-  check_matrix(p.c, p.m, p.n, p.batch, "C of a product");
-  if (p.addend.data) check_matrix(p.addend, p.m, p.n, p.batch, "the addend of a product");
-}
-void check_operands(const SgemvArgs& p) {
-  check_matrix(p.a, p.m, p.n, p.batch, "A of a matrix-vector product");
-  check_operand(p.x.data, {{p.batch, p.x.bs}, {p.n, p.x.inc}}, "x of a matrix-vector product");
-  check_operand(p.y.data, {{p.batch, p.y.bs}, {p.m, p.y.inc}}, "y of a matrix-vector product");
-}
-void check_operands(const TransposeArgs& p) {
-  check_matrix(p.a, p.m, p.n, p.batch, "A of a transpose");
-  check_matrix(p.b, p.n, p.m, p.batch, "B of a transpose");
-}
 void poison_result(const SgemmArgs& p) {
   if (p.beta == 0) poison_result(p.c, p.m, p.n, p.batch);
 }

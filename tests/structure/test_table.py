@@ -22,6 +22,9 @@ DEFINITION = re.compile(
 )
 
 
+WITHOUT_ROWS = ("peak.cpp", "copy_triangle.cu")  # kernels that compute no operation
+
+
 def table():
     """(operation, name) -> (device, needs), in the order of kernels.def."""
     rows = ROW.findall((ROOT / "cpp" / "table" / "kernels.def").read_text())
@@ -62,7 +65,7 @@ def test_every_kernel_file_has_its_rows_and_every_row_its_function():
         if path.suffix not in (".cpp", ".cu"):
             continue
         found = [(op, name) for op, name in DEFINITION.findall(path.read_text())]
-        assert found or path.name == "peak.cpp", f"{label(path)} defines no kernel of the table"
+        assert found or path.name in WITHOUT_ROWS, f"{label(path)} defines no kernel of the table"
         for key in found:
             assert key not in defined, f"{key} is defined in {label(path)} and in {defined[key]}"
             defined[key] = label(path)
