@@ -35,10 +35,8 @@ void ssyrk(const Check& check, fl_uplo uplo, int trans, int64_t n, int64_t k, fl
   Options parsed = parse(check, options);
   args.precision = parsed.precision;
   if (uplo == FL_WHOLE) return run_logged(args, parsed.call);
-  if (parsed.call.device_memory)
-    check.refuse("uplo must be FL_WHOLE for operands in device memory; a triangle is for host memory so far");
   const CallLog log(args, parsed.call);
-  run_triangle(args, uplo == FL_LOWER ? Triangle::lower : Triangle::upper, parsed.call);
+  run_triangle(args, uplo == FL_LOWER ? Triangle::lower : Triangle::upper, Beside::kept, parsed.call);
 }
 
 void sgemv(const Check& check, int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,

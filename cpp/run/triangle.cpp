@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "core/operations.h"
+#include "device/device.h"
 #include "runtime/host_workspace.h"
 #include "runtime/thread_pool.h"
 #include "runtime/threading.h"
@@ -20,21 +21,28 @@ constexpr int64_t smallest_square = 128;
 
 constexpr Triangle other(Triangle part) { return part == Triangle::lower ? Triangle::upper : Triangle::lower; }
 
-// Calls visit(batch, i, first, last) for the rows i of squares of n rows. Columns [first, last) are those of the
-// triangle, with that of the diagonal or without.
+// Calls visit(batch, i) for the rows i of matrices with n rows.
 template <class Visit>
-void for_each_row(int64_t n, int64_t batch, Triangle part, bool diagonal, Visit&& visit) {
+void for_each_row(int64_t n, int64_t batch, Visit&& visit) {
   constexpr int64_t rows = 32;
-  const int64_t chunks = ceil_div(n, rows), beside = diagonal ? 1 : 0;
+  const int64_t chunks = ceil_div(n, rows);
   const bool shared = double(n) * double(n) * double(batch) > 1e5;
   auto task = [&](int64_t index, int) {
     const int64_t at = index / chunks, begin = index % chunks * rows, end = std::min(n, begin + rows);
-    for (int64_t i = begin; i < end; ++i) {
-      if (part == Triangle::lower) visit(at, i, int64_t{0}, i + beside);
-      else visit(at, i, i + 1 - beside, n);
-    }
+    for (int64_t i = begin; i < end; ++i) visit(at, i);
   };
   parallel_for(chunks * batch, shared ? num_threads() : 1, task);
+}
+
+// Columns [first, last) of a row.
+struct Columns {
+  int64_t first, last;
+};
+Columns inside(Triangle part, int64_t i, int64_t n) {
+  return part == Triangle::lower ? Columns{0, i + 1} : Columns{i, n};
+}
+Columns outside(Triangle part, int64_t i, int64_t n) {
+  return part == Triangle::lower ? Columns{i + 1, n} : Columns{0, i};
 }
 
 template <class T>
@@ -42,13 +50,22 @@ T* row_of(const MatrixView<T>& x, int64_t batch, int64_t i) {
   return x.data + batch * x.bs + i * x.rs;
 }
 
-void copy_triangle(const ConstMatrix& from, const Matrix& to, int64_t n, int64_t batch, Triangle part) {
-  for_each_row(n, batch, part, true, [&](int64_t at, int64_t i, int64_t first, int64_t last) {
-    const float* const source = row_of(from, at, i);
-    float* const target = row_of(to, at, i);
-    if (from.cs == 1 && to.cs == 1) std::copy(source + first, source + last, target + first);
-    else
-      for (int64_t j = first; j < last; ++j) target[j * to.cs] = source[j * from.cs];
+void clear_row(float* row, int64_t step, const Columns& columns) {
+  for (int64_t j = columns.first; j < columns.last; ++j) row[j * step] = 0.0f;
+}
+
+void copy_row(const float* from, int64_t from_step, float* to, int64_t to_step, const Columns& columns) {
+  const auto [first, last] = columns;
+  if (from_step == 1 && to_step == 1) std::copy(from + first, from + last, to + first);
+  else
+    for (int64_t j = first; j < last; ++j) to[j * to_step] = from[j * from_step];
+}
+
+void copy_in_host_memory(const TriangleCopy& p) {
+  for_each_row(p.n, p.batch, [&](int64_t at, int64_t i) {
+    float* const row = row_of(p.to, at, i);
+    copy_row(row_of(p.from, at, i), p.from.cs, row, p.to.cs, inside(p.part, i, p.n));
+    if (p.beside == Beside::zero) clear_row(row, p.to.cs, outside(p.part, i, p.n));
   });
 }
 
@@ -62,24 +79,36 @@ Triangle by_rows(SgemmArgs& p, Triangle part) {
   return other(part);
 }
 
+std::shared_ptr<void> host_memory(std::size_t bytes) {
+  const auto memory = std::make_shared<HostWorkspace>(bytes);
+  return {memory, memory->data()};
+}
+
 class TriangleOfProduct {
  public:
   TriangleOfProduct(const SgemmArgs& product, Triangle part, const CallOptions& options)
       : p_(product), part_(part), options_(options) {}
 
-  void compute() {
-    const Device device = fl::device_of(p_, options_);
-    if (device.kind == Device::automatic) return;  // nothing is left to do
-    const bool whole = device.kind == Device::cuda || !options_.kernel.empty();
-    options_.device = device;
-    if (whole) square(0, p_.n);
+  void compute(Beside beside) {
+    if (!options_.device_memory) prepare(std::exchange(beside, Beside::kept));
+    options_.device = fl::device_of(p_, options_);
+    const Device::Kind kind = options_.device.kind;
+    if (kind == Device::automatic) return;  // nothing is left to do
+    if (kind == Device::cuda || !options_.kernel.empty()) square(0, p_.n, beside);
     else triangle(0, p_.n);
   }
 
  private:
+  // In host memory: what is added, and what is beside the triangle, is in C before anything is computed.
+  void prepare(Beside beside) {
+    if (p_.addend.data && p_.beta != 0.0f) copy(p_.addend, p_.c, p_.n, Beside::kept);
+    p_.addend = {};
+    if (beside == Beside::zero) clear_other();
+  }
+
   // Two triangles of half the size, and the rectangle between them.
   void triangle(int64_t first, int64_t size) {
-    if (size <= smallest_square) return square(first, size);
+    if (size <= smallest_square) return square(first, size, Beside::kept);
     const int64_t half = ceil_div(size / 2, smallest_square) * smallest_square, rest = size - half;
     const bool lower = part_ == Triangle::lower;
     run_part(lower ? part_of(first + half, rest, first, half) : part_of(first, half, first + half, rest));
@@ -87,20 +116,16 @@ class TriangleOfProduct {
     triangle(first + half, rest);
   }
 
-  // On the diagonal: in memory of its own, as both triangles are computed. What C has beyond its own is not read.
-  void square(int64_t first, int64_t size) {
+  // On the diagonal: in memory of its own, as both triangles are computed. What is added is read in this one alone.
+  void square(int64_t first, int64_t size, Beside beside) {
     SgemmArgs p = part_of(first, size, first, size);
     const Matrix c = p.c;
-    const std::size_t elements = std::size_t(size) * std::size_t(size) * std::size_t(p.batch);
-    if (!memory_) memory_.emplace(elements * sizeof(float));
-    float* const data = static_cast<float*>(memory_->data());
-    p.c = {data, size, 1, size * size};
-    if (p.beta != 0.0f) {
-      std::fill_n(data, elements, 0.0f);
-      copy_triangle(read_only(c), p.c, size, p.batch, part_);
-    }
+    const ConstMatrix added = addend_of(p);
+    p.c = {memory(size), size, 1, size * size};
+    p.addend = {};
+    if (p.beta != 0.0f) copy(added, p.c, size, Beside::zero);
     run_part(p);
-    copy_triangle(read_only(p.c), c, size, p.batch, part_);
+    copy(read_only(p.c), c, size, beside);
   }
 
   SgemmArgs part_of(int64_t row, int64_t rows, int64_t col, int64_t cols) const {
@@ -123,31 +148,41 @@ class TriangleOfProduct {
     options_.log_choice = false;
   }
 
-  const SgemmArgs& p_;
+  // Of the largest square, which is the first.
+  float* memory(int64_t size) {
+    const std::size_t bytes = std::size_t(size) * std::size_t(size) * std::size_t(p_.batch) * sizeof(float);
+    if (!memory_) memory_ = options_.device_memory ? cuda::allocate(device(), bytes, stream()) : host_memory(bytes);
+    return static_cast<float*>(memory_.get());
+  }
+
+  void copy(const ConstMatrix& from, const Matrix& to, int64_t size, Beside beside) const {
+    const TriangleCopy triangle{size, p_.batch, part_, beside, from, to};
+    if (options_.device_memory) cuda::copy_triangle(triangle, device(), stream());
+    else copy_in_host_memory(triangle);
+  }
+
+  void clear_other() const {
+    for_each_row(p_.n, p_.batch,
+                 [&](int64_t at, int64_t i) { clear_row(row_of(p_.c, at, i), p_.c.cs, outside(part_, i, p_.n)); });
+  }
+
+  int device() const { return options_.device.ordinal; }
+  void* stream() const { return options_.stream ? options_.stream : cuda::own_stream(device()); }
+
+  SgemmArgs p_;
   Triangle part_;
   CallOptions options_;
-  std::optional<HostWorkspace> memory_;  // of the largest square, which is the first
+  std::shared_ptr<void> memory_;
 };
 
 }  // namespace
 
-void run_triangle(const SgemmArgs& product, Triangle part, const CallOptions& options) {
+void run_triangle(const SgemmArgs& product, Triangle part, Beside beside, const CallOptions& options) {
   if (product.n == 0 || product.batch == 0) return;
   const ThreadCount threads;
   SgemmArgs p = product;
   part = by_rows(p, part);
-  if (p.addend.data && p.beta != 0.0f) copy_triangle(p.addend, p.c, p.n, p.batch, part);
-  p.addend = {};
-  TriangleOfProduct(p, part, options).compute();
-}
-
-void clear_beside(const SgemmArgs& product, Triangle part) {
-  SgemmArgs p = product;
-  part = other(by_rows(p, part));
-  for_each_row(p.n, p.batch, part, false, [&](int64_t at, int64_t i, int64_t first, int64_t last) {
-    float* const row = row_of(p.c, at, i);
-    for (int64_t j = first; j < last; ++j) row[j * p.c.cs] = 0.0f;
-  });
+  TriangleOfProduct(p, part, options).compute(beside);
 }
 
 }  // namespace fl

@@ -176,8 +176,7 @@ def ssyrk(
         False: ``a @ a.T``; True: ``a.T @ a``. The transpose is never formed.
     uplo : {None, "L", "U"}
         None: the whole result. "L" and "U": only the lower or the upper triangle, with the diagonal, is computed, and
-        read from `c`. In `out` the other one stays as it is; in a new array it is zero. Triangles are for arrays in
-        host memory so far.
+        read from `c`. In `out` the other one stays as it is; in a new array it is zero.
     out : array of float32, optional
         Where to write the result; may be `c`, and may overlap any operand.
     kernel : str, optional
@@ -193,15 +192,14 @@ def ssyrk(
 
     Raises
     ------
-    ValueError
-        As for `sgemm`; also `uplo` for arrays in device memory.
-    TypeError, MemoryError, CudaError
+    ValueError, TypeError, MemoryError, CudaError
         As for `sgemm`.
 
     Notes
     -----
     The CPU computes half of the products if ``beta == 0``, or with `uplo`. With the whole result and ``beta != 0`` it
-    computes all of them, as a GPU always does: with `uplo` into memory of its own, of which a triangle is kept.
+    computes all of them. So does a GPU with `uplo`, into memory of its own, ``n * n`` elements for each problem, of
+    which it copies a triangle.
 
     References
     ----------

@@ -265,11 +265,22 @@ def test_c_interface_multiplies_by_the_transpose(library, memory, trans):
         assert message in library.fl_last_error()
 
 
-def test_c_interface_has_no_triangles_in_device_memory(library, memory):
-    before = list(memory)
-    assert library.fl_ssyrk(1, 0, 2, 2, 1, memory, 2, 0, memory, 2, options(device_memory=1)) == FL_INVALID_VALUE
-    assert b"uplo must be FL_WHOLE for operands in device memory" in library.fl_last_error()
-    assert list(memory) == before
+@pytest.mark.gpu
+@pytest.mark.parametrize(("uplo", "written"), [(0, range(4)), (1, (0, 2, 3)), (2, (0, 1, 3))])
+def test_c_interface_has_triangles_in_device_memory(library, memory, uplo, written):
+    """[[0, 1, 2], [3, 4, 5]] times its transpose."""
+    buffer, stream = ctypes.c_void_p(), ctypes.c_void_p()
+    assert library.fl_buffer_create(ctypes.byref(buffer), 0, 64) == 0
+    assert library.fl_own_stream(0, ctypes.byref(stream)) == 0
+    assert library.fl_buffer_upload(buffer, 0, memory, 64) == 0
+    a, before = library.fl_buffer_data(buffer), list(memory[8:12])
+    on_device = options(stream=stream, device_memory=1)
+    for beta in (0, -1):
+        assert library.fl_ssyrk(uplo, 0, 2, 3, 1, a, 3, beta, a + 32, 2, on_device) == 0
+        assert library.fl_buffer_download(buffer, 0, memory, 64) == 0
+        whole = [x * (1 + beta) for x in (5, 14, 14, 50)]
+        assert list(memory[8:12]) == [whole[i] if i in written else before[i] for i in range(4)]
+    library.fl_buffer_free(buffer)
 
 
 def test_c_interface_walks_vectors_backwards(library, memory):

@@ -1,4 +1,4 @@
-"""``fl.ssyrk`` through the GPU: triangles of host arrays, whole results of any arrays, and what is refused."""
+"""``fl.ssyrk`` through the GPU: triangles of host arrays, whole results of any arrays."""
 
 from __future__ import annotations
 
@@ -45,10 +45,6 @@ def test_arrays_in_device_memory(rng):
     x, y = fl.DeviceArray.from_numpy(a), fl.DeviceArray.from_numpy(c)
     assert_product(fl.ssyrk(x, precision="strict").numpy(), a, a.T)
     assert_product(fl.ssyrk(x, y, alpha=2, beta=0.5, out=y).numpy(), a, a.T, c, 2.0, 0.5)
-    before = y.numpy()
-    for uplo, out in product("LU", (None, y)):
-        with pytest.raises(ValueError, match=f"uplo='{uplo}' is for operands in host memory so far"):
-            fl.ssyrk(x, uplo=uplo, out=out)
-    assert_same_bits(y.numpy(), before)
-    with pytest.raises(ValueError, match="host memory"):
-        fl.ssyrk(a, uplo="L", out=y)
+    for uplo in (None, "L", "U"):
+        with pytest.raises(ValueError, match="operands must lie in one place"):
+            fl.ssyrk(a, uplo=uplo, out=y)

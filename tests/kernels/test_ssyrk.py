@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ from numpy.lib.stride_tricks import as_strided
 
 import fastlinalg as fl
 from support.accuracy import assert_same_bits, assert_within, oracle
+from support.device import DeviceMatrix
 from support.layouts import BROADCAST_LAYOUTS, MATRIX_LAYOUTS, matrix_input, result
 from support.operands import normal
-from support.rows import rows
+from support.rows import best_precision, rows
 
 F32 = np.float32
 # Around a square on the diagonal and a few of them; k around a chain and a block of k.
@@ -187,3 +189,165 @@ def test_large_triangles(rng):
                     out = np.array(c, order=order)
                     fl.ssyrk(a, out, beta=beta, uplo=uplo, out=out, device="cpu")
                     check(out, c, a, uplo, c, 1.0, beta, f"{n}x{k} {uplo} {order}")
+
+
+# ---------------------------------------------------------------- arrays in device memory
+on_gpu = pytest.mark.gpu
+PRECISIONS = ("strict", "accurate", "reproducible")
+put = fl.DeviceArray.from_numpy
+
+
+def marked(*shape):
+    """NaNs of which no two next to each other are the same."""
+    return (np.uint32(0x7FC00000) + np.arange(np.prod(shape), dtype=np.uint32)).reshape(shape).view(F32)
+
+
+def described(address, shape, strides, owner=None):
+    """An array in device memory, of bytes that somebody else keeps."""
+    interface = {"shape": shape, "strides": strides, "typestr": "<f4", "data": (address, False), "version": 3}
+    return SimpleNamespace(__cuda_array_interface__=interface, owner=owner)
+
+
+def placed(values, order="C", pad=0, shift=0, gap=0):
+    """A stack of matrices between canaries, and the array that calls get."""
+    matrix = DeviceMatrix(values, pad, shift, order == "F", gap)
+    rows, cols = (4 * stride for stride in matrix.strides)
+    return matrix, described(matrix.ptr, values.shape, (4 * matrix.bs, rows, cols))
+
+
+def same_place(x, memory, view):
+    """Of a device copy `x` of `memory`, what `view` is of `memory`."""
+    address = x.__cuda_array_interface__["data"][0] + view.ctypes.data - memory.ctypes.data
+    return described(address, view.shape, view.strides, x)
+
+
+@on_gpu
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(("uplo", "trans"), WAYS[2:])
+def test_device_triangles_have_the_bits_of_the_whole(uplo, trans, precision, rng):
+    """In any place, of either order; what is beside the triangle is neither read nor written."""
+    for n, k, batch in ((1, 3, 1), (2, 0, 3), (31, 40, 1), (31, 40, 3), (33, 5, 3), (129, 70, 3), (1000, 257, 1)):
+        a, c = normal(rng, batch, n, k), normal(rng, batch, n, n)
+        x = put(np.ascontiguousarray(a.swapaxes(-1, -2)) if trans else a)
+        inside = kept(n, uplo)
+        for beta, order in product((0.0, -0.5), "CF"):
+            options = {"alpha": 1.5, "beta": beta, "trans": trans, "precision": precision}
+            context = f"{batch} of {n}x{k}, beta {beta}, {order}"
+            whole, out = placed(c, order)
+            fl.ssyrk(x, out, out=out, **options)
+            before = np.where(inside, c if beta else F32(np.inf), marked(*c.shape))
+            result, out = placed(before, order)
+            assert fl.ssyrk(x, out, out=out, uplo=uplo, **options) is out
+            assert_same_bits(result.download(context), np.where(inside, whole.download(), before), context)
+            result, out = placed(before, order, 3 - n % 2, 1, 5)
+            fl.ssyrk(x, out, out=out, uplo=uplo, **options)
+            check(result.download(context), before, a, uplo, c, 1.5, beta, f"{context}, rows that lie apart")
+            fresh = fl.ssyrk(x, put(before), uplo=uplo, **options).numpy()
+            check(fresh, np.zeros_like(c), a, uplo, c, 1.5, beta, f"{context}, a new array")
+
+
+@on_gpu
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_device_triangles_with_every_scalar(uplo, rng):
+    for (n, k), (alpha, beta) in product(((5, 7), (150, 40)), (*SCALARS, (np.nan, 0.0), (0.0, np.nan))):
+        a, c = normal(rng, n, k), np.where(kept(n, uplo), normal(rng, n, n), marked(n, n))
+        x, y = put(a), put(c)
+        options = {"alpha": alpha, "beta": beta, "precision": "strict"}
+        whole, inside = put(c), kept(n, uplo)
+        fl.ssyrk(x, whole, out=whole, **options)
+        for out, beside in ((None, np.zeros_like(c)), (y, c)):
+            got = fl.ssyrk(x, y, out=out, uplo=uplo, **options).numpy()
+            np.testing.assert_array_equal(np.where(inside, got, 0), np.where(inside, whole.numpy(), 0))
+            assert_same_bits(np.where(inside, F32(0), got), np.where(inside, F32(0), beside), f"{alpha}, {beta}")
+    for special in (np.nan, np.inf):
+        a = normal(rng, 140, 30)
+        a[3, 5] = special
+        got = fl.ssyrk(put(a), uplo=uplo).numpy()
+        np.testing.assert_array_equal(got, np.where(kept(140, uplo), fl.ssyrk(put(a)).numpy(), 0))
+
+
+@on_gpu
+@pytest.mark.parametrize("row", rows("sgemm", "cuda"))
+def test_device_triangles_have_the_bits_of_the_kernel_that_was_asked_for(row, rng):
+    for n, k in ((32, 8), (132, 300)):
+        x, y = put(normal(rng, n, k)), put(normal(rng, n, n))
+        for uplo, beta in product("LU", (0.0, -0.5)):
+            options = {"beta": beta, "kernel": row.name, "precision": best_precision(row)}
+            want = np.where(kept(n, uplo), fl.ssyrk(x, y, **options).numpy(), F32(0))
+            assert_same_bits(fl.ssyrk(x, y, uplo=uplo, **options).numpy(), want, f"{n}x{k} {uplo} {beta}")
+
+
+@on_gpu
+@pytest.mark.parametrize(("uplo", "trans"), WAYS[2:])
+def test_device_addends_and_overlap(uplo, trans, rng):
+    """Addends of the other order, broadcast, and in the way; batches that are several runs."""
+    values = normal(rng, 150, 150)
+    for n in (40, 130):
+        here, beside, backwards = np.s_[:n, :n], np.s_[3 : n + 3, 5 : n + 5], np.s_[n - 1 :: -1, :n]
+        a = values[here].T if trans else values[here]
+        options = {"beta": 0.5, "trans": trans, "uplo": uplo}
+        places = [lambda x, at=at: x[at] for at in (here, beside, backwards)]
+        places += [lambda x, at=at: x[at].T for at in (here, beside)]
+        for i, j in product(range(len(places)), repeat=2):
+            x = put(values)
+            in_device = [same_place(x, values, view(values)) for view in (places[0], places[i], places[j])]
+            fl.ssyrk(*in_device[:2], out=in_device[2], **options)
+            memory, context = x.numpy(), f"{n}, c in place {i}, out in place {j}"
+            check(places[j](memory), places[j](values), a, uplo, places[i](values), 1.0, 0.5, context)
+            places[j](memory)[...] = places[j](values)
+            assert_same_bits(memory, values, context)
+        x, (matrix, out) = put(values), placed(values[None, :n, :n], "F")
+        fl.ssyrk(put(values[None, :n, :n]), same_place(x, values, values[beside]), out=out, **options)
+        check(matrix.download(), values[None, :n, :n], a[None], uplo, values[beside], 1.0, 0.5, "another order")
+    a, c = normal(rng, 2, 3, 70, 20), normal(rng, 2, 3, 70, 70)
+    stored = put(np.ascontiguousarray(a.swapaxes(-1, -2)) if trans else a)
+    for addend in (c, c[:, :1], c[..., :1, :], c[..., :1], c[:1, :, :1, :1]):
+        got = fl.ssyrk(stored, put(np.ascontiguousarray(addend)), **options).numpy()
+        check(got, np.zeros_like(got), a, uplo, addend, 1.0, 0.5, str(addend.shape))
+    memory = marked(70, 2, 3, 75)
+    out = np.moveaxis(memory, 0, -2)[..., :70]
+    x = put(memory)
+    fl.ssyrk(stored, put(c), out=same_place(x, memory, out), **options)
+    before = out.copy()
+    memory[...] = x.numpy()
+    check(out, before, a, uplo, c, 1.0, 0.5, "problems in between each other")
+    out[...] = before
+    assert_same_bits(memory, marked(70, 2, 3, 75))
+
+
+@on_gpu
+def test_device_triangles_without_memory(limit, rng):
+    n = 1500
+    x, y = put(normal(rng, n, 40)), put(marked(n, n))
+    limit(fl.cuda.memory_info()["used"] + 4 * n * n // 2)
+    with pytest.raises(MemoryError, match="memory limit"):
+        fl.ssyrk(x, uplo="L", out=y)
+    assert_same_bits(y.numpy(), marked(n, n))
+
+
+@on_gpu
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("n", [20, 129, 1000])
+def test_device_triangles_in_graphs_and_on_streams(n, precision, torch, rng):
+    a, c = torch.zeros((n, 40), device="cuda"), torch.zeros((n, n), device="cuda")
+    graph, stream, inside = torch.cuda.CUDAGraph(), torch.cuda.Stream(), kept(n, "L")
+    with torch.cuda.graph(graph):
+        fl.ssyrk(a, c, beta=0.5, uplo="L", out=c, precision=precision)
+        fresh = fl.ssyrk(a, uplo="U", precision=precision)
+    for _ in range(6):
+        values, addend = normal(rng, n, 40), np.where(inside, normal(rng, n, n), marked(n, n))
+        a.copy_(torch.from_numpy(values)), c.copy_(torch.from_numpy(addend))
+        graph.replay()
+        result = c.cpu().numpy()
+        check(result, addend, values, "L", addend, 1.0, 0.5)
+        check(fresh.cpu().numpy(), np.zeros((n, n), F32), values, "U")
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(10_000_000)  # the stream is behind the host and all others
+            doubled = 2 * a
+            made = fl.ssyrk(doubled, c, beta=-1, uplo="L", precision=precision)
+            copied = made.clone()
+        named = fl.ssyrk(a, uplo="L", stream=stream, precision=precision)
+        check(named.cpu().numpy(), np.zeros((n, n), F32), values, "L")
+        stream.synchronize()
+        check(copied.cpu().numpy(), np.zeros((n, n), F32), 2 * values, "L", result, 1.0, -1.0)

@@ -92,6 +92,42 @@ def test_calls_are_captured(device, rng):
         assert_product(fresh[0].numpy(), a, b)
 
 
+@pytest.mark.parametrize("n", [24, 130])
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_triangles_over_streams(device, rng, uplo, n):
+    """The copies of a triangle and the product between them are on the call's stream."""
+    streams = [None, 0, 1, 2, *(device.simulated_stream() for _ in range(3))]
+    inside = np.tri(n, dtype=bool) if uplo == "L" else np.tri(n, dtype=bool).T
+    for _ in range(5):
+        first, second, c = normal(rng, n, 20), normal(rng, n, 20), normal(rng, n, n)
+        operands, y, want = (put(first), put(second)), put(c), c.astype(np.float64)
+        for turn in range(8):
+            stream = streams[rng.integers(len(streams))]
+            fl.ssyrk(operands[turn % 2], y, beta=-0.5, uplo=uplo, out=y, stream=stream)
+            a = (first, second)[turn % 2].astype(np.float64)
+            want = np.where(inside, a @ a.T - 0.5 * want, want)
+        del operands
+        np.testing.assert_allclose(y.numpy(), want, rtol=1e-4, atol=1e-3)
+
+
+def test_triangles_are_captured(device, rng):
+    a, c = normal(rng, 130, 20), normal(rng, 130, 130)
+    x, y, fresh = put(a), put(c), []
+    stream, inside = device.simulated_stream(), np.tri(130, dtype=bool)
+
+    def calls():
+        fl.ssyrk(x, y, beta=0.5, uplo="L", out=y, stream=stream)
+        fresh.append(fl.ssyrk(x, uplo="L", stream=stream))
+
+    graph, want, product = capture(device, stream, calls), c.astype(np.float64), a.astype(np.float64) @ a.T
+    for _ in range(3):
+        assert device.simulated_launch(graph, stream) == 0
+        device.simulated_synchronize()
+        want = np.where(inside, product + 0.5 * want, want)
+        np.testing.assert_allclose(y.numpy(), want, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(fresh[0].numpy(), np.where(inside, product, 0), rtol=1e-4, atol=1e-4)
+
+
 def test_a_call_on_host_arrays_is_not_captured(device, rng):
     a = normal(rng, 30, 30)
     stream = device.simulated_stream()

@@ -20,7 +20,7 @@ RUNS = {
     "threads": ("host/test_host_calls.py", "(same_bits and strict) or input_may_change", (2,)),
     "calls": ("host/test_host_calls.py", "test_layouts or empty_sum or (shapes_and_orders and 513)", (3,)),
     "conversion": ("host/test_conversion.py", "", (1,)),
-    "triangles": ("host/test_triangles.py", "", (1,)),
+    "triangles": ("host/test_triangles.py kernels/test_ssyrk.py", "not graphs", (1, 2)),
     "symmetric products": ("symmetric/test_symmetric_host.py", "", (2,)),
     "callers": ("host/test_callers.py", "", (1, 2)),
     "tiles": (

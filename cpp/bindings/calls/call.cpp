@@ -92,11 +92,13 @@ Target::Target(const char* function, nb::handle out, const Shape& shape, std::in
   bool in_the_way = out_.misaligned();
   for (const Array* input : inputs)
     in_the_way = in_the_way || (!(replaces_ && input == replaced) && out_.overlaps(*input));
-  if (in_the_way) use_staging_output(shape);
+  if (in_the_way) stage();
 }
 
-void Target::use_staging_output(const Shape& shape) {
+void Target::stage() {
+  if (staged_) return;
   staged_ = true;
+  const Shape shape{out_.shape().begin(), out_.shape().end()};
   if (!location_->on_device()) {
     temporary_ = Array(empty(shape), "out", Array::write);
     return;
@@ -119,12 +121,14 @@ bool Target::leaves_alone(const Array& x) const { return !x.misaligned() && (sta
 void Target::preload(const Array& c) {
   if (array().same_view(c)) return;
   if (array().is_numpy() && c.is_numpy()) return copy_into(array().object(), c.object());
-  if (!staged_ && out_.overlaps(c)) use_staging_output({out_.shape().begin(), out_.shape().end()});
+  if (out_.overlaps(c)) stage();
   copy(array(), c);
 }
 
 void Target::load_out() {
-  if (staged_) copy_into(temporary_.object(), out_.object());
+  if (!staged_) return;
+  if (out_.is_numpy()) copy_into(temporary_.object(), out_.object());
+  else copy(temporary_, out_);
 }
 
 nb::object Target::finish() {
@@ -145,9 +149,9 @@ void call(const Args& args, const Options& options) {
   });
 }
 
-void call_triangle(const SgemmArgs& args, Triangle part, const Options& options) {
+void call_triangle(const SgemmArgs& args, Triangle part, Beside beside, const Options& options) {
   with_log(args, options, [&](const CallOptions& call) {
-    release_if_worth_it(args, call.device, [&] { run_triangle(args, part, call); });
+    release_if_worth_it(args, call.device, [&] { run_triangle(args, part, beside, call); });
   });
 }
 

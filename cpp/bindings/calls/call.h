@@ -25,6 +25,7 @@ class Target {
   bool overlaps(const Array& x) const { return out_.overlaps(x); }
   bool leaves_alone(const Array& x) const;  // whether x can be read while the result is written
   void preload(const Array& c);             // the values that beta multiplies
+  void stage();                             // where an operand lies in the way: the kernels write elsewhere
   void load_out();                          // what `out` has beside that
   bool is(const Array& c) const { return out_.same_view(c); }
   bool fresh() const { return fresh_; }
@@ -41,13 +42,12 @@ class Target {
   }
 
  private:
-  void use_staging_output(const Shape& shape);
   void copy(const Array& to, const Array& from) const;
 
   CallLocation* location_;
   bool fresh_, replaces_ = false;
   Array out_;            // what the caller gets
-  bool staged_ = false;  // the kernels write the staging output temporary_ instead
+  bool staged_ = false;  // the kernels write temporary_ instead
   Array temporary_;
   std::shared_ptr<void> device_memory_;  // of temporary_
 };
@@ -71,7 +71,7 @@ Explanation explanation(const Args& args, const Options& options, int64_t runs);
 template <class Args>
 void call(const Args& args, const Options& options);
 // One triangle of it.
-void call_triangle(const SgemmArgs& args, Triangle part, const Options& options);
+void call_triangle(const SgemmArgs& args, Triangle part, Beside beside, const Options& options);
 // The same in two steps.
 template <class Args>
 Plan<Args> make_plan(const Args& args, const Options& options);

@@ -30,27 +30,17 @@ bool onto_itself(TransposeArgs args, const Options& options) {
 
 // Of a product with its own transpose. What the target has in the other triangle stays, in a new one it is zero.
 nb::object compute_triangle(Problem<SgemmArgs> problem, Triangle part, nb::handle addend, nb::handle out,
-                            const Array& a, const Options& options, CallLocation& location) {
+                            const Array& a, Options& options, CallLocation& location) {
   Target target(problem.function, out, problem.shape, {&a}, location);
   const float beta = problem.args.beta;
-  Array c = checked_addend(problem.function, {addend, "c"}, beta, problem.shape, location);
-  if (location.on_device())
-    throw InvalidValue(std::string(problem.function) + ": uplo='" + (part == Triangle::lower ? "L" : "U") +
-                       "' is for operands in host memory so far, and these are in device memory; uplo=None computes" +
-                       " the whole result there");
+  const Array c = checked_addend(problem.function, {addend, "c"}, beta, problem.shape, location);
+  const bool adds_another = beta != 0.0f && !target.is(c);
+  if (adds_another && target.overlaps(c)) target.stage();
   target.load_out();
-  if (beta != 0.0f && !target.is(c)) {
-    if (!target.leaves_alone(c)) {
-      Array copy(empty(problem.shape), "c", Array::write);
-      copy_into(copy.object(), c.object());
-      c = std::move(copy);
-    }
-    set_addend(problem, c);
-  }
-  problem.for_each_run(target.array(), [&](const SgemmArgs& args) {
-    if (target.fresh()) clear_beside(args, part);
-    call_triangle(args, part, options);
-  });
+  if (adds_another) set_addend(problem, c);
+  set_location(options.call, location);
+  const Beside beside = target.fresh() ? Beside::zero : Beside::kept;
+  problem.for_each_run(target.array(), [&](const SgemmArgs& args) { call_triangle(args, part, beside, options); });
   return target.finish();
 }
 

@@ -77,7 +77,8 @@ FL_API fl_status fl_sgemm_batched_strided(int trans_a, int trans_b, int64_t m, i
                                           int64_t batch, const fl_options* options);
 
 /* C[n,n] = alpha * op(A)[n,k] op(A)^T + beta * C: A is stored as n x k, or as k x n if trans == 1. With FL_LOWER and
- * FL_UPPER only that triangle of C, with the diagonal, is read and written; they are for host memory so far. */
+ * FL_UPPER only that triangle of C, with the diagonal, is read and written; a GPU computes the whole in memory of the
+ * library's own, n * n floats. */
 typedef enum fl_uplo { FL_WHOLE = 0, FL_LOWER = 1, FL_UPPER = 2 } fl_uplo;
 FL_API fl_status fl_ssyrk(fl_uplo uplo, int trans, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
                           float beta, float* c, int64_t ldc, const fl_options* options);
