@@ -15,7 +15,7 @@ from support.source_tree import KERNEL_FILES, ROOT, label, needs_source_tree
 pytestmark = needs_source_tree
 
 # Rows of the ladder need any GPU: their second column is a tile.
-KINDS = "PACKED_|CUDA_|STRICT_|LADDER_|REPRODUCIBLE_|SLABS_"
+KINDS = "PACKED_|CUDA_|STRICT_|LADDER_|REPRODUCIBLE_|SLABS_|WARP_SLABS_"
 ROW = re.compile(rf"^({KINDS})?(SGEMM|SGEMV|TRANSPOSE)\(\s*(\w+)\s*,\s*(\w+)\s*,", re.MULTILINE)
 DEFINITION = re.compile(
     r"^void (sgemm|sgemv|transpose)_(\w+)\(const \w+& ?\w*, const Context& ?\w*\)\s*\{", re.MULTILINE
