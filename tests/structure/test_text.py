@@ -83,7 +83,7 @@ def test_functions_stay_small():
 
 def test_lines_stay_short():
     """120 columns, but for rows of tables: those of Markdown, of kernels.def and of measured.def."""
-    kinds = "(PACKED_|CUDA_|STRICT_|LADDER_|REPRODUCIBLE_|SLABS_)?(SGEMM|SGEMV|TRANSPOSE)"
+    kinds = "(PACKED_|CUDA_|STRICT_|LADDER_|REPRODUCIBLE_|SLABS_|WARP_SLABS_)?(SGEMM|SGEMV|TRANSPOSE)"
     row = re.compile(rf"\s*\||{kinds}\(|(COMMON_)?COST\(")
     long = [
         f"{label(path)}:{number}: {len(line)} columns"
