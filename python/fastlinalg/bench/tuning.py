@@ -41,6 +41,7 @@ class Effort:
 FULL, QUICK = Effort(1, 5), Effort(3, 3)
 CLOSE = 4.0  # rows that the rules think this much slower than the best are left alone
 MOST_ROWS = 8
+APART_EVERY = 3  # problems: rows that dispatch takes for one precision alone
 KNOTS_PER_DECADE = 2
 LEAST_SAMPLES = 3  # of a row, and of a knot
 CLAMP = 4.0
@@ -103,6 +104,18 @@ def estimates(problem: Problem, device: str) -> dict[str, float]:
     return dict(_core.rule_estimates(problem.op, *shape, trans_a, problem.trans_b, "accurate", device))
 
 
+def parts(op: str, device: str, found: dict[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+    """The rows that dispatch chooses between, and those that it takes for ``precision="reproducible"`` alone.
+
+    On the CPU the rows that keep that order serve the other precisions, too.
+    """
+    apart = {row.name for row in fl.kernels(op) if device == "cuda" and row.traits.reproducible}
+    return (
+        {name: us for name, us in found.items() if name not in apart},
+        {name: us for name, us in found.items() if name in apart},
+    )
+
+
 def _worth_measuring(found: dict[str, float], passed_over: Collection[str]) -> dict[str, float]:
     """The best by the rules, as far as they are close to the one that these would choose."""
     order = sorted(found, key=found.__getitem__)
@@ -117,8 +130,8 @@ def measure(
 
     Left out are those with other bits than the rest on the CPU, and those that were found to be wrong.
     """
-    strict = {row.name: row.strict for row in fl.kernels(op)}
-    passed_over = {row.name for row in fl.kernels(op) if row.passed_over}
+    rows = {row.name: row for row in fl.kernels(op)}
+    passed_over = {name for name, row in rows.items() if row.passed_over}
     plan = Plan(effort.repeats, 3e4 if device == "cpu" else 1e4)
     todo = problems(op, device, effort)
     groups: list[Group] = []
@@ -126,21 +139,19 @@ def measure(
     for number, problem in enumerate(todo, 1):
         note(f"{op} {problem.label} ({number} of {len(todo)})")
         found = {name: us for name, us in estimates(problem, device).items() if name not in wrong}
-        rules = _worth_measuring(found, passed_over)
-        if len(rules) < 2:
+        here = parts(op, device, found)[: 2 if number % APART_EVERY == 0 else 1]
+        choices = [rules for part in here if len(rules := _worth_measuring(part, passed_over)) > 1]
+        if not choices:
             continue
         session: Any = (HostSession if device == "cpu" else DeviceSession)(problem, Operands(problem, SEED))
-        results = _results(session, rules)
-        if device == "cpu":
-            outsiders |= _other_bits(results)
-        contenders = [session.ours(name) for name in results if name not in outsiders]
-        timings = session.measure(contenders, plan, lambda _: None)
-        groups.append(
-            [
-                Sample(c.name, rules[c.name], timings[c.name].median, strict[c.name], c.name in passed_over)
-                for c in contenders
-            ]
-        )
+        for rules in choices:
+            results = _results(session, rules)
+            if device == "cpu":
+                outsiders |= _other_bits(results)
+            contenders = [session.ours(name) for name in results if name not in outsiders]
+            timings = session.measure(contenders, plan, lambda _: None)
+            us = {c.name: timings[c.name].median for c in contenders}
+            groups.append([Sample(n, rules[n], us[n], rows[n].strict, rows[n].passed_over) for n in us])
     kept = [[sample for sample in group if sample.kernel not in outsiders] for group in groups]
     return [group for group in kept if len(group) > 1]
 
