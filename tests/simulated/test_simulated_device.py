@@ -36,7 +36,7 @@ RUNS = {
         "",
         (1, 2),
     ),
-    "repeats": ("device/test_repeated_calls.py", "not many_strict_calls", (1, 2)),
+    "repeats": ("device/test_repeated_calls.py", "not many_strict_calls and not many_products", (1, 2)),
     "the C interface": ("consumers/test_c_interface.py", "device_memory or memory_limit", (1, 2)),
     "reproducible": ("reproducible/test_reproducible.py", "not each_kernel", (1,)),
     "fork": ("process/test_fork.py", "child_of_fork", (1,)),
