@@ -7,6 +7,8 @@ of their own, each with another order of the device's work. FASTLINALG_REQUIRE=s
 from __future__ import annotations
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -258,17 +260,33 @@ def test_only_a_call_on_the_device_makes_its_context(library):
     run(library, ["-c", CONTEXT])
 
 
-@pytest.mark.parametrize(("name", "seed"), [(name, seed) for name, (_, _, seeds) in RUNS.items() for seed in seeds])
-def test_host_layer(library, name, seed):
+def host_layer(library, name, seed):
+    """What the tests of one of RUNS print."""
     files, chosen, _ = RUNS[name]
     paths = [str(TESTS / file) for file in files.split()]
     marked = [] if name == "streams" else ["-m", "gpu"]
-    output = run(
+    return run(
         library,
         ["-m", "pytest", "-q", "-s", "-x", "-p", "no:cacheprovider", *marked, "-k", chosen, *paths],
         seed,
     )
-    assert " passed" in output
+
+
+@pytest.fixture(scope="session")
+def under_way(library, request):
+    """The runs that this session wants, two at a time: each is a process that keeps about one processor at work."""
+    wanted = [item.callspec.params for item in request.session.items if item.name.startswith("test_host_layer[")]
+    with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
+        yield {
+            (params["name"], params["seed"]): pool.submit(host_layer, library, params["name"], params["seed"])
+            for params in wanted
+        }
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize(("name", "seed"), [(name, seed) for name, (_, _, seeds) in RUNS.items() for seed in seeds])
+def test_host_layer(under_way, name, seed):
+    assert " passed" in under_way[name, seed].result()
 
 
 @pytest.mark.parametrize(("devices", "peers", "seed"), [(2, 1, 1), (2, 0, 3), (3, 1, 4)])
