@@ -151,7 +151,7 @@ def measure(
             contenders = [session.ours(name) for name in results if name not in outsiders]
             timings = session.measure(contenders, plan, lambda _: None)
             us = {c.name: timings[c.name].median for c in contenders}
-            groups.append([Sample(n, rules[n], us[n], rows[n].strict, rows[n].passed_over) for n in us])
+            groups.append([Sample(n, rules[n], us[n], rows[n].strict, n in passed_over) for n in us])
     kept = [[sample for sample in group if sample.kernel not in outsiders] for group in groups]
     return [group for group in kept if len(group) > 1]
 
