@@ -473,7 +473,7 @@ inline constexpr WarpTile reproducible_32x32k4{.BM = 32, .BN = 32, .BK = 16, .st
 inline constexpr WarpTile reproducible_32x16k4{.BM = 32, .BN = 16, .BK = 32, .stages = 3, .warps = 4, .blocks = 2};
 inline constexpr WarpTile reproducible_16x16k4{.BM = 16, .BN = 16, .BK = 32, .stages = 4, .warps = 4, .blocks = 2};
 // The same where each warp leaves the sums of its block in memory (slabs_of_warps.cuh).
-inline constexpr WarpTile reproducible_64x32w{.BM = 64, .BN = 32, .BK = 16, .stages = 2, .warps = 4, .blocks = 2};
+inline constexpr WarpTile reproducible_64x32w = reproducible_64x32k4;
 inline constexpr WarpTile reproducible_32x32w = reproducible_32x32k4, reproducible_16x16w = reproducible_16x16k4;
 constexpr int sums_bytes(const WarpTile& tile) { return tile.warps * padded_bytes(tile.BM, tile.BN); }
 

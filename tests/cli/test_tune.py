@@ -69,7 +69,6 @@ def test_the_problems_are_the_same_everywhere():
             assert quick == todo[: len(quick)] and len(quick) == -(-wanted // 3)
 
 
-# ---------------------------------------------------------------- the command
 def test_rows_for_one_precision_are_measured_apart():
     found = {"strict_128x256": 3.0, "fp16x2": 1.0, "reproducible_128x256": 3.5, "reproducible_64x64m1": 4.0}
     chosen, apart = tuning.parts("sgemm", "cuda", found)
@@ -82,6 +81,7 @@ def test_rows_for_one_precision_are_measured_apart():
     assert tuning.parts("transpose", "cuda", {"tiled": 1.0}) == ({"tiled": 1.0}, {})
 
 
+# ---------------------------------------------------------------- the command
 def test_tune_show_reset(environment, monkeypatch):
     """Three shapes an operation, so that it takes a second."""
     _, path = environment

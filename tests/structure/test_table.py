@@ -10,13 +10,12 @@ import pytest
 
 import fastlinalg as fl
 from support.rows import OPERATIONS
-from support.source_tree import KERNEL_FILES, ROOT, label, needs_source_tree
+from support.source_tree import KERNEL_FILES, ROOT, ROW_KINDS, label, needs_source_tree
 
 pytestmark = needs_source_tree
 
 # Rows of the ladder need any GPU: their second column is a tile.
-KINDS = "PACKED_|CUDA_|STRICT_|LADDER_|REPRODUCIBLE_|SLABS_|WARP_SLABS_"
-ROW = re.compile(rf"^({KINDS})?(SGEMM|SGEMV|TRANSPOSE)\(\s*(\w+)\s*,\s*(\w+)\s*,", re.MULTILINE)
+ROW = re.compile(rf"^({ROW_KINDS})?(SGEMM|SGEMV|TRANSPOSE)\(\s*(\w+)\s*,\s*(\w+)\s*,", re.MULTILINE)
 DEFINITION = re.compile(
     r"^void (sgemm|sgemv|transpose)_(\w+)\(const \w+& ?\w*, const Context& ?\w*\)\s*\{", re.MULTILINE
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.source_tree import ROOT, TESTS, label, needs_source_tree
+from support.source_tree import ROOT, ROW_KINDS, TESTS, label, needs_source_tree
 
 pytestmark = needs_source_tree
 
@@ -83,8 +83,7 @@ def test_functions_stay_small():
 
 def test_lines_stay_short():
     """120 columns, but for rows of tables: those of Markdown, of kernels.def and of measured.def."""
-    kinds = "(PACKED_|CUDA_|STRICT_|LADDER_|REPRODUCIBLE_|SLABS_|WARP_SLABS_)?(SGEMM|SGEMV|TRANSPOSE)"
-    row = re.compile(rf"\s*\||{kinds}\(|(COMMON_)?COST\(")
+    row = re.compile(rf"\s*\||({ROW_KINDS})?(SGEMM|SGEMV|TRANSPOSE)\(|(COMMON_)?COST\(")
     long = [
         f"{label(path)}:{number}: {len(line)} columns"
         for path in tracked()

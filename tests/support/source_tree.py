@@ -18,6 +18,8 @@ SOURCES = sorted(
     for p in (ROOT / folder).rglob("*")
     if p.suffix in (".h", ".hpp", ".cpp", ".cu", ".cuh")
 )
+# What the macros of cpp/table/kernels.def begin with, before the operation.
+ROW_KINDS = "PACKED_|CUDA_|STRICT_|LADDER_|REPRODUCIBLE_|SLABS_|WARP_SLABS_"
 KERNEL_FILES = [p for p in SOURCES if "kernels" in p.parts]
 
 

@@ -145,13 +145,8 @@ ProductOperands launch_shared_split(const SgemmArgs& p, const RangeBound& bound,
 
 // Boxes of 16 x 32 floats; false if the driver cannot be asked or they do not fit C.
 inline bool c_tensor_map(CUtensorMap& map, const SgemmArgs& p) {
-  const auto encode = tensor_map_encoder();
-  const cuuint64_t extent[2] = {cuuint64_t(p.n), cuuint64_t(p.m)}, stride[1] = {cuuint64_t(p.c.rs) * sizeof(float)};
-  const cuuint32_t box[2] = {32, 16}, step[2] = {1, 1};
-  return encode && allows_tma_store(p) &&
-         encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, p.c.data, extent, stride, box, step,
-                CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return allows_tma_store(p) && tensor_map(map, p.c.data, p.m, p.n, p.c.rs, 16, 32, CU_TENSOR_MAP_SWIZZLE_128B,
+                                           CU_TENSOR_MAP_L2_PROMOTION_NONE);
 }
 
 // As those of a symmetric C are stored.

@@ -39,31 +39,41 @@ SgemmArgs blocks_from(const SgemmArgs& p, int64_t first, int64_t count, int64_t 
   return part;
 }
 
-// Of one problem, or of all of them a block at a time. `tail` multiplies a block that is not whole.
-void in_slabs(const SgemmArgs& p, const SlabPlan& plan, Product* product, Product* tail, const Context& ctx) {
-  float* const sums = static_cast<float*>(ctx.workspace);
-  const int64_t blocks = blocks_of_k(p), stride = p.batch * p.m * plan.ld;
-  int64_t first = 0;
-  do {  // an empty sum too
-    const int64_t count = std::min(plan.at_a_time, blocks - first), at_once = p.batch > 1 ? 1 : count;
-    for (int64_t i = 0; i < count; i += at_once) {
-      const int64_t at = first + i, k = std::min(p.k - at * REPRODUCIBLE_BLOCK, at_once * REPRODUCIBLE_BLOCK);
-      const int64_t whole = k / REPRODUCIBLE_BLOCK, rest = k % REPRODUCIBLE_BLOCK;
-      float* const slab = sums + i * stride;
-      if (whole > 0) product(blocks_from(p, at, whole, REPRODUCIBLE_BLOCK, slab, plan.ld), ctx);
-      if (rest > 0) tail(blocks_from(p, at + whole, 1, rest, slab + whole * stride, plan.ld), ctx);
-    }
-    add_slabs(p, {sums, plan.ld, stride, static_cast<int>(count), first == 0, aligned16(p.c)}, ctx);
-    first += plan.at_a_time;
-  } while (first < blocks);
+// Calls multiply(problems, first, slabs) for each group of blocks of k whose slabs fit the workspace, from the block
+// `first` on, and adds the slabs to C. An empty sum has one group, of no block.
+template <class Multiply>
+void for_each_group(const SgemmArgs& call, const Context& ctx, Multiply&& multiply) {
+  const SgemmArgs all = with_empty_sum(call);
+  const SlabPlan plan = slab_plan(all);
+  const int64_t blocks = blocks_of_k(all);
+  for (int64_t problem = 0; problem < all.batch; problem += plan.problems) {
+    const SgemmArgs p = problems_from(all, problem, plan.problems);
+    int64_t first = 0;
+    do {
+      const auto count = static_cast<int>(std::min(plan.at_a_time, blocks - first));
+      const Slabs slabs{
+          static_cast<float*>(ctx.workspace), plan.ld, p.batch * p.m * plan.ld, count, first == 0, aligned16(p.c)};
+      multiply(p, first, slabs);
+      add_slabs(p, slabs, ctx);
+      first += count;
+    } while (first < blocks);
+  }
 }
 
+// Of one problem all blocks of a group at once, of several one block at a time. `tail` multiplies a block that is not
+// whole.
 void in_slabs(const SgemmArgs& call, Product* product, Product* tail, const Context& ctx) {
   if (is_plain_product(call)) return (call.k % REPRODUCIBLE_BLOCK == 0 ? product : tail)(call, ctx);
-  const SgemmArgs p = with_empty_sum(call);
-  const SlabPlan plan = slab_plan(p);
-  for (int64_t first = 0; first < p.batch; first += plan.problems)
-    in_slabs(problems_from(p, first, plan.problems), plan, product, tail, ctx);
+  for_each_group(call, ctx, [&](const SgemmArgs& p, int64_t first, const Slabs& slabs) {
+    const int64_t at_once = p.batch > 1 ? 1 : slabs.count;
+    for (int64_t i = 0; i < slabs.count; i += at_once) {
+      const int64_t at = first + i, k = std::min(p.k - at * REPRODUCIBLE_BLOCK, at_once * REPRODUCIBLE_BLOCK);
+      const int64_t whole = k / REPRODUCIBLE_BLOCK, rest = k % REPRODUCIBLE_BLOCK;
+      float* const slab = slabs.sums + i * slabs.stride;
+      if (whole > 0) product(blocks_from(p, at, whole, REPRODUCIBLE_BLOCK, slab, slabs.ld), ctx);
+      if (rest > 0) tail(blocks_from(p, at + whole, 1, rest, slab + whole * slabs.stride, slabs.ld), ctx);
+    }
+  });
 }
 
 // `product` is the strict kernel with such tiles: for one block of k, and for devices without asynchronous copies. A
@@ -72,10 +82,9 @@ template <WarpTile TILE>
 void in_slabs_of_warps(const SgemmArgs& call, Product* product, const Context& ctx) {
   if (is_plain_product(call) || !ctx.device->has(feature_cp_async))
     return in_slabs(call, product, call.k % 4 == 0 ? product : sgemm_strict_short_k, ctx);
-  const SgemmArgs p = with_empty_sum(call);
-  const SlabPlan plan = slab_plan(p);
-  for (int64_t first = 0; first < p.batch; first += plan.problems)
-    slabs_of_warps<TILE>(problems_from(p, first, plan.problems), plan, ctx);
+  for_each_group(call, ctx, [&](const SgemmArgs& p, int64_t first, const Slabs& slabs) {
+    launch_slab_tiles<TileOfAWarp<TILE, true>>(p, first, slabs, ctx);
+  });
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
 }
 
 template <class T>
-void launch_slab_tiles(const SgemmArgs& p, const Slabs& slabs, int64_t first_block, const Context& ctx) {
+void launch_slab_tiles(const SgemmArgs& p, int64_t first_block, const Slabs& slabs, const Context& ctx) {
   SlabTilesPlan plan{in_whole_fours_of_k(operand(p.a, p.a.rs, p.a.cs), p.k),
                      operand(p.b, p.b.rs, p.b.cs),
                      TileGrid(p.m, p.n, p.batch, T::BM, T::BN),
@@ -117,20 +117,6 @@ void launch_slab_tiles(const SgemmArgs& p, const Slabs& slabs, int64_t first_blo
   const int64_t each = std::min<int64_t>(plan.tasks, ctx.sm_count);  // few tasks: one to a multiprocessor
   const auto blocks = static_cast<unsigned>(std::min(std::max(wanted, each), most));
   launch_kernel<slab_tiles_kernel<T>>({blocks, T::THREADS, T::PIPELINE_BYTES * T::WARPS}, ctx, p, plan);
-}
-
-template <WarpTile TILE>
-void slabs_of_warps(const SgemmArgs& p, const SlabPlan& plan, const Context& ctx) {
-  float* const sums = static_cast<float*>(ctx.workspace);
-  const int64_t blocks = blocks_of_k(p);
-  int64_t first = 0;
-  do {  // an empty sum too
-    const int64_t count = std::min(plan.at_a_time, blocks - first);
-    const Slabs slabs{sums, plan.ld, p.batch * p.m * plan.ld, static_cast<int>(count), first == 0, aligned16(p.c)};
-    launch_slab_tiles<TileOfAWarp<TILE, true>>(p, slabs, first, ctx);
-    add_slabs(p, slabs, ctx);
-    first += plan.at_a_time;
-  } while (first < blocks);
 }
 
 }  // namespace

@@ -163,7 +163,7 @@ template <class T>
 struct WarpMath {
   static constexpr int A_ROW = T::A_ROW * 4, B_ROW = T::B_ROW * 4;
   // A stage is given back when its last fragments are on their way, and where copies write it anew that is enough. TMA
-  // may write it before they are read: behind another warp's stores to C they waited so long that a quarter of all
+  // may write it before they are read: behind another warp's stores to C they waited so long that up to two in five
   // products of 12288 rows had a tile that was wrong. There it is given back when they have come, and that is waited
   // for behind the first row of the last k.
   static constexpr int RELEASE_ROW = T::TMA ? 1 : 0;
