@@ -167,10 +167,11 @@ bool stream_k_pays(const SgemmArgs& p, const PipelinedTile& tile, int64_t blocks
   const int64_t tiles = computed_tiles(p, tile), rest = tiles % blocks, steps = ceil_div(p.k, STEP);
   if (blocks > most_blocks(tile) || tiles < blocks || rest == 0 || steps > 1 << 20) return false;
   // More than a step has to be saved by each block, so that its share is less than two tiles; and more than 1 %, since
-  // the blocks then read A and B at different times, or 4 % where the TMA variant could take its place.
+  // the blocks then read A and B at different times, or 4 % where sums go on within a block of k: 4096 rows took 699 us
+  // for 691 where 3 % was saved.
   const double saved = (1 - double(rest) / double(blocks)) * double(steps);
   const double all = double(ceil_div(tiles, blocks) * steps);
-  const double least = tile.in_blocks && tile.tma_variant ? 0.04 : 0.01;
+  const double least = tile.in_blocks && (tile.tma || tile.tma_variant) ? 0.04 : 0.01;
   return saved > 1 && (saved - least * all) * step_us(tile) > STREAM_K_US;
 }
 

@@ -98,7 +98,8 @@ struct PipelinedTile {
   int lane_rows = 8;         // of a warp's 32 lanes, how many stand one below the other
   bool tma = false;          // this is a TMA variant
   PipelinedFor level = PipelinedFor::hopper;
-  bool in_blocks = false;  // the sum of each block of k goes to C by itself: precision="reproducible"
+  bool in_blocks = false;  // the sum of each block of k is added to C by itself: precision="reproducible"
+  bool keeps_c = false;    // in_blocks: from block to block C's tile stays in shared memory
 
   static constexpr int PRODUCER_THREADS = 128, MATH_THREADS = 256;
 
@@ -126,7 +127,8 @@ struct PipelinedTile {
   constexpr int behind_barriers() const { return barriers() + stages * 16; }
   constexpr int staging() const { return persistent() ? behind_barriers() : group_sums_bytes(); }
   constexpr int staging_bytes() const { return math_threads() / 32 * STAGING_BYTES; }
-  constexpr int shared_bytes() const { return behind_barriers() + (persistent() ? staging_bytes() : 0); }
+  constexpr int kept_c() const { return behind_barriers() + (persistent() ? staging_bytes() : 0); }
+  constexpr int shared_bytes() const { return kept_c() + (keeps_c ? tile_bytes() : 0); }
   constexpr int room() const {
     return level == PipelinedFor::hopper  ? BLOCK_SHARED
            : level == PipelinedFor::sm_80 ? SMALLEST_BLOCK_SHARED
@@ -137,6 +139,12 @@ struct PipelinedTile {
   constexpr PipelinedTile for_blocks() const {
     PipelinedTile tile = *this;
     tile.in_blocks = true, tile.split_k = false, tile.triangle = false;
+    return tile;
+  }
+  // What is left of shared memory beside C has room for fewer stages, or shorter ones.
+  constexpr PipelinedTile that_keeps_c(int step, int fewer_stages) const {
+    PipelinedTile tile = *this;
+    tile.keeps_c = true, tile.BK = step, tile.stages = fewer_stages;
     return tile;
   }
   // The variants for full tiles.
@@ -172,6 +180,7 @@ struct PipelinedTile {
     if (split_k && cluster_k > 1) return TileFault::split_twice;
     if (stream_k && !persistent()) return TileFault::stream_k;
     if (in_blocks && (!persistent() || split_k || REPRODUCIBLE_BLOCK % BK != 0)) return TileFault::in_blocks;
+    if (keeps_c && !in_blocks) return TileFault::in_blocks;
     if ((tma || tma_variant) && (producers > 1 || level != PipelinedFor::hopper)) return TileFault::tma;
     if (triangle && (!persistent() || BN % BM != 0)) return TileFault::triangle;
     if (level != PipelinedFor::hopper && cluster_k > 1) return TileFault::level;
@@ -252,9 +261,9 @@ inline constexpr PipelinedTile strict_128x128r{
     .stages = 3, .split_k = true, .stream_k = true, .level = PipelinedFor::any};
 
 // precision="reproducible", sgemm_reproducible_large.cu. Steps of 24 do not divide its blocks of k.
-inline constexpr PipelinedTile reproducible_128x256 = strict_128x256.for_blocks();
-inline constexpr PipelinedTile reproducible_192x192 = strict_192x192.for_blocks();
-inline constexpr PipelinedTile reproducible_128x128 = strict_128x128.for_blocks();
+inline constexpr PipelinedTile reproducible_128x256 = strict_128x256.for_blocks().that_keeps_c(16, 3);
+inline constexpr PipelinedTile reproducible_192x192 = strict_192x192.for_blocks().that_keeps_c(16, 3);
+inline constexpr PipelinedTile reproducible_128x128 = strict_128x128.for_blocks().that_keeps_c(32, 4);
 inline constexpr PipelinedTile reproducible_128x192p = [] {
   PipelinedTile tile = strict_128x192p.for_blocks();
   tile.BK = 32, tile.stages = 2;

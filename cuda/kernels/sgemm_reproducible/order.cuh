@@ -37,11 +37,9 @@ struct BlockUpdate {
   __device__ __forceinline__ void load4(float* old, const float* c, int exist) const {
     if (reads) move4(old, c, exist);
   }
-  __device__ __forceinline__ void store4(float* c, const float* sums, const float* old, int exist) const {
-    alignas(16) float result[4];
+  __device__ __forceinline__ void apply4(const float* sums, float* c) const {
 #pragma unroll
-    for (int j = 0; j < 4; ++j) result[j] = (*this)(sums[j], old[j]);
-    move4(c, result, exist);
+    for (int j = 0; j < 4; ++j) c[j] = (*this)(sums[j], c[j]);
   }
 };
 

@@ -21,7 +21,7 @@ struct Pipelined {
   static_assert(must_be_sound<TILE>() && (TILE.triangle || !LOWER));
   static constexpr bool TRIANGLE = LOWER;
   static constexpr bool C16 = ALIGNED, STREAM_K = STREAM, TMA = TILE.tma, SPLIT_K = TILE.split_k,
-                        PERSISTENT = TILE.persistent(), IN_BLOCKS = TILE.in_blocks;
+                        PERSISTENT = TILE.persistent(), IN_BLOCKS = TILE.in_blocks, KEEPS_C = TILE.keeps_c;
   static constexpr PipelinedFor LEVEL = TILE.level;
   static constexpr bool HOPPER = LEVEL == PipelinedFor::hopper, BY_REGISTERS = LEVEL == PipelinedFor::any;
   static constexpr int BM = TILE.BM, BN = TILE.BN, BK = TILE.BK, TM = TILE.TM, TN = TILE.TN;
@@ -38,7 +38,7 @@ struct Pipelined {
   static constexpr int A_ROW = padded_row(BM), B_ROW = TILE.b_row(), A_BYTES = TILE.a_bytes(),
                        STAGE_BYTES = TILE.stage_bytes();
   static constexpr int INBOX = TILE.inbox(), BARRIERS = TILE.barriers(), STAGING = TILE.staging(),
-                       SHARED_BYTES = TILE.shared_bytes();
+                       KEPT_C = TILE.kept_c(), SHARED_BYTES = TILE.shared_bytes();
   static constexpr int MATH_REGISTERS = 224, COPY_REGISTERS = 56;
 
   // The groups start one after the other, as their first tiles arrive. Of four, the first and the last share the issue

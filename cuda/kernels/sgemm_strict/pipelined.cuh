@@ -102,10 +102,10 @@ __device__ __forceinline__ void produce_by_registers(const SgemmArgs& p, const P
   }
 }
 
-// precision="reproducible": block_sums.cuh. `apart`: whether half of the warps are some steps ahead of the others.
+// precision="reproducible": block_sums.cuh.
 template <class T, class Math>
 __device__ __forceinline__ void multiply_blocks(const SgemmArgs& p, const PipelinedPlan& plan, Math& math,
-                                                const WorkUnit& unit, bool& apart);
+                                                const WorkUnit& unit);
 
 template <class T>
 __device__ __forceinline__ void consume(const SgemmArgs& p, const PipelinedPlan& plan, uint32_t shared, int rank,
@@ -116,12 +116,11 @@ __device__ __forceinline__ void consume(const SgemmArgs& p, const PipelinedPlan&
   math.pipeline = {shared, group, 0};
   math.a_offset = (warp / T::WARPS_N * T::LANE_ROWS * T::TM + lane.row * 4) * 4;
   math.b_offset = T::A_BYTES + (warp % T::WARPS_N * T::LANE_COLS * T::TN + lane.col * 4) * 4;
-  [[maybe_unused]] bool apart = false;
   for (unsigned number = first_unit<T>(); number < end_of_units<T>(plan); number += to_next_unit<T>()) {
     const WorkUnit unit = work_unit<T>(plan, rank, number);
     if (!unit.exists) continue;
     if constexpr (T::IN_BLOCKS) {
-      multiply_blocks<T>(p, plan, math, unit, apart);
+      multiply_blocks<T>(p, plan, math, unit);
       continue;
     }
     if (T::STREAM_K && unit.upper) StreamKSums<T>::load(plan, math);
@@ -240,17 +239,32 @@ template <class T>
 void launch_pipelined(const SgemmArgs& part, const PipelinedPlan& plan, unsigned blocks, const Context& ctx) {
   launch_kernel<strict_pipelined_kernel<T>>({blocks, T::THREADS, T::SHARED_BYTES, T::CLUSTER_K}, ctx, part, plan);
 }
+template <class T>
+void launch_pipelined(const SgemmArgs& part, const PipelinedPlan& plan, unsigned blocks, const CUtensorMap& b_map,
+                      const Context& ctx) {
+  launch_kernel<strict_pipelined_tma_kernel<T>>({blocks, T::THREADS, T::SHARED_BYTES, T::CLUSTER_K}, ctx, part, plan,
+                                                b_map);
+}
+
+template <class T>
+unsigned blocks_for(const PipelinedPlan& plan, const Context& ctx) {
+  return T::PERSISTENT ? min(plan.tiles, static_cast<unsigned>(ctx.sm_count)) : plan.tiles * T::CLUSTER_K;
+}
 
 // False where not all tiles are full.
-template <class T>
+template <PipelinedTile TILE>
 bool launch_tma(const SgemmArgs& part, PipelinedPlan plan, const Context& ctx) {
+  using T = Pipelined<TILE>;
   static_assert(T::TMA);
   CUtensorMap b_map;
   if (!full_tiles<T>(part, plan, b_map)) return false;
   count_tiles<T>(part, plan);
-  const unsigned all = plan.tiles * T::CLUSTER_K, most = static_cast<unsigned>(ctx.sm_count);
-  launch_kernel<strict_pipelined_tma_kernel<T>>(
-      {T::PERSISTENT ? min(all, most) : all, T::THREADS, T::SHARED_BYTES, T::CLUSTER_K}, ctx, part, plan, b_map);
+  const unsigned blocks = blocks_for<T>(plan, ctx);
+  bool shared_out = false;
+  if constexpr (TILE.stream_k) shared_out = schedule_stream_k<T>(part, TILE, plan, blocks, ctx);
+  if (!shared_out) launch_pipelined<T>(part, plan, blocks, b_map, ctx);
+  if constexpr (TILE.stream_k)
+    if (shared_out) launch_pipelined<Pipelined<TILE, true, true>>(part, plan, blocks, b_map, ctx);
   return true;
 }
 
@@ -258,7 +272,7 @@ template <PipelinedTile TILE, bool ALIGNED>
 void launch_triangle(const SgemmArgs& p, PipelinedPlan plan, const Context& ctx) {
   using T = Pipelined<TILE, ALIGNED, false, true>;
   count_tiles<T>(p, plan);
-  const unsigned blocks = min(plan.tiles, static_cast<unsigned>(ctx.sm_count));
+  const unsigned blocks = blocks_for<T>(plan, ctx);
   if constexpr (TILE.stream_k)
     if (schedule_stream_k<T>(p, TILE, plan, blocks, ctx))
       return launch_pipelined<Pipelined<TILE, ALIGNED, true, true>>(p, plan, blocks, ctx);
@@ -270,17 +284,15 @@ void launch_pipelined(const SgemmArgs& part, PipelinedPlan plan, const Context& 
   using T = Pipelined<TILE, ALIGNED>;
   if constexpr (TILE.triangle)
     if (computes_triangle(part, TILE)) return launch_triangle<TILE, ALIGNED>(part, plan, ctx);
-  unsigned blocks = plan.tiles * T::CLUSTER_K;
-  if constexpr (T::PERSISTENT) blocks = min(plan.tiles, static_cast<unsigned>(ctx.sm_count));
-  if constexpr (TILE.stream_k) {
-    if (schedule_stream_k<T>(part, TILE, plan, blocks, ctx))
-      return launch_pipelined<Pipelined<TILE, ALIGNED, true>>(part, plan, blocks, ctx);
-  }
   if constexpr (ALIGNED && TILE.tma_variant) {
     if constexpr (TILE.wide_stages > 0)
-      if (launch_tma<Pipelined<TILE.wide_tma_tile()>>(part, plan, ctx)) return;
-    if (launch_tma<Pipelined<TILE.tma_tile()>>(part, plan, ctx)) return;
+      if (launch_tma<TILE.wide_tma_tile()>(part, plan, ctx)) return;
+    if (launch_tma<TILE.tma_tile()>(part, plan, ctx)) return;
   }
+  const unsigned blocks = blocks_for<T>(plan, ctx);
+  if constexpr (TILE.stream_k)
+    if (schedule_stream_k<T>(part, TILE, plan, blocks, ctx))
+      return launch_pipelined<Pipelined<TILE, ALIGNED, true>>(part, plan, blocks, ctx);
   launch_pipelined<T>(part, plan, blocks, ctx);
 }
 
