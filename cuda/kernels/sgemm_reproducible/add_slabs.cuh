@@ -1,5 +1,5 @@
-// The second kernel of a product in slabs: adds what blocks of k have left in the workspace to C, one block after the
-// other. It starts while the first kernel runs and waits for it.
+// Products in slabs: the loop over groups of blocks of k, and the second kernel, which adds what the blocks of a group
+// have left in the workspace to C, one after the other. It starts while the first kernel runs and waits for it.
 #pragma once
 
 #include "core/layout.h"
@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(ADD_THREADS)
   const int64_t quad = int64_t{blockIdx.x} * ADD_THREADS + threadIdx.x, a_row = slabs.ld / 4;
   const int64_t row = quad / a_row, col = (quad - row * a_row) * 4;
   if (row >= p.m * p.batch) return;
-  float* const c = p.c.data + row / p.m * p.c.bs + row % p.m * p.c.rs + col;
+  float* const c = p.c.data + row / p.m * p.c.bs + row % p.m * p.c.rs + col * p.c.cs;
   const int exist = p.n - col < 4 ? static_cast<int>(p.n - col) : 4;
   const float* from = slabs.sums + quad * 4;
   pdl_wait();
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(ADD_THREADS)
   if (slabs.c_by16) update.load4(result, c, exist);
   else if (update.reads)
     for (int j = 0; j < 4; ++j)
-      if (j < exist) result[j] = c[j];
+      if (j < exist) result[j] = c[j * p.c.cs];
 #pragma unroll 1
   for (int s = 0; s < slabs.count; s += AT_A_TIME) {
     float4 sums[AT_A_TIME];
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(ADD_THREADS)
   pdl_launch_next();
   if (slabs.c_by16 && exist == 4) return copy4(c, result);
   for (int j = 0; j < 4; ++j)
-    if (j < exist) c[j] = result[j];
+    if (j < exist) c[j * p.c.cs] = result[j];
 }
 
 // Where outputs are few and slabs many: eight warps fetch the sums of 32 outputs, and one adds them up out of shared
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(ADD_THREADS)
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int64_t place = int64_t{blockIdx.x} * 32 + lane, row = place / slabs.ld, col = place - row * slabs.ld;
   const bool exists = row < p.m * p.batch && col < p.n;
-  float* const c = p.c.data + row / p.m * p.c.bs + row % p.m * p.c.rs + col;
+  float* const c = p.c.data + row / p.m * p.c.bs + row % p.m * p.c.rs + col * p.c.cs;
   pdl_wait();
   float next[EACH];
   auto fetch = [&](int first) {
@@ -111,6 +111,33 @@ inline void add_slabs(const SgemmArgs& p, const Slabs& slabs, const Context& ctx
                                                 ctx, p, slabs);
   launch_kernel<add_slabs_kernel>({static_cast<unsigned>(ceil_div(floats / 4, int64_t{ADD_THREADS})), ADD_THREADS}, ctx,
                                   p, slabs);
+}
+
+inline SgemmArgs problems_from(const SgemmArgs& p, int64_t first, int64_t count) {
+  SgemmArgs part = p;
+  part.batch = std::min(count, p.batch - first);
+  part.a.data += first * p.a.bs, part.b.data += first * p.b.bs, part.c.data += first * p.c.bs;
+  return part;
+}
+
+// Calls multiply(problems, first, slabs) for each group of blocks of k whose slabs fit the workspace, from the block
+// `first` on, and adds the slabs to C. An empty sum has one group, of no block.
+template <class Multiply>
+void for_each_group(const SgemmArgs& call, const SlabPlan& plan, const Context& ctx, Multiply&& multiply) {
+  const SgemmArgs all = with_empty_sum(call);
+  const int64_t blocks = blocks_of_k(all);
+  for (int64_t problem = 0; problem < all.batch; problem += plan.problems) {
+    const SgemmArgs p = problems_from(all, problem, plan.problems);
+    int64_t first = 0;
+    do {
+      const auto count = static_cast<int>(std::min(plan.at_a_time, blocks - first));
+      const Slabs slabs{static_cast<float*>(ctx.workspace), plan.ld, p.batch * p.m * plan.ld, count, first == 0,
+                        row_major(p.c) && aligned16(p.c)};
+      multiply(p, first, slabs);
+      add_slabs(p, slabs, ctx);
+      first += count;
+    } while (first < blocks);
+  }
 }
 
 }  // namespace

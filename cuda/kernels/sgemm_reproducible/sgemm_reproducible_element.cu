@@ -2,25 +2,13 @@
 // The loop over a block of k is that of sgemm_strict_element.cu.
 #include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/rasterize.cuh"
+#include "cuda/kernels/sgemm_reproducible/chain_of_a_thread.cuh"
 #include "cuda/kernels/sgemm_reproducible/order.cuh"
 
 namespace fl {
 namespace {
 
 constexpr int THREADS = 128, AT_A_TIME = 8;
-
-// fma(a[k], b[k], sum) for `count` values of k, at most AT_A_TIME, whose loads are under way together.
-__device__ __forceinline__ float add_products(float sum, const float* a, int64_t a_stride, const float* b,
-                                              int64_t b_stride, int count) {
-  float a_frag[AT_A_TIME] = {}, b_frag[AT_A_TIME] = {};
-#pragma unroll
-  for (int u = 0; u < AT_A_TIME; ++u)
-    if (u < count) a_frag[u] = __ldg(a + u * a_stride), b_frag[u] = __ldg(b + u * b_stride);
-#pragma unroll
-  for (int u = 0; u < AT_A_TIME; ++u)
-    if (u < count) sum = fmaf(a_frag[u], b_frag[u], sum);
-  return sum;
-}
 
 __global__ void __launch_bounds__(THREADS)
     reproducible_element_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ TileGrid grid) {
@@ -36,12 +24,7 @@ __global__ void __launch_bounds__(THREADS)
   int64_t first = 0;
   do {  // an empty sum too
     const int64_t end = min(p.k, first + REPRODUCIBLE_BLOCK);
-    float sum = 0.0f;
-    int64_t k = first;
-#pragma unroll 1
-    for (; k + AT_A_TIME <= end; k += AT_A_TIME)
-      sum = add_products(sum, a + k * p.a.cs, p.a.cs, b + k * p.b.rs, p.b.rs, AT_A_TIME);
-    sum = add_products(sum, a + k * p.a.cs, p.a.cs, b + k * p.b.rs, p.b.rs, static_cast<int>(end - k));
+    const float sum = chain_of_fmas<AT_A_TIME>(a, p.a.cs, b, p.b.rs, first, end);
     result = BlockUpdate(p, first == 0)(sum, result);
     first += REPRODUCIBLE_BLOCK;
   } while (first < p.k);

@@ -20,13 +20,6 @@ namespace {
 
 using Product = void(const SgemmArgs&, const Context&);
 
-SgemmArgs problems_from(const SgemmArgs& p, int64_t first, int64_t count) {
-  SgemmArgs part = p;
-  part.batch = count;
-  part.a.data += first * p.a.bs, part.b.data += first * p.b.bs, part.c.data += first * p.c.bs;
-  return part;
-}
-
 // The products of `count` whole blocks from `first` on, or of a part of one.
 SgemmArgs blocks_from(const SgemmArgs& p, int64_t first, int64_t count, int64_t k, float* slab, int64_t ld) {
   SgemmArgs part = p;
@@ -39,32 +32,11 @@ SgemmArgs blocks_from(const SgemmArgs& p, int64_t first, int64_t count, int64_t 
   return part;
 }
 
-// Calls multiply(problems, first, slabs) for each group of blocks of k whose slabs fit the workspace, from the block
-// `first` on, and adds the slabs to C. An empty sum has one group, of no block.
-template <class Multiply>
-void for_each_group(const SgemmArgs& call, const Context& ctx, Multiply&& multiply) {
-  const SgemmArgs all = with_empty_sum(call);
-  const SlabPlan plan = slab_plan(all);
-  const int64_t blocks = blocks_of_k(all);
-  for (int64_t problem = 0; problem < all.batch; problem += plan.problems) {
-    const SgemmArgs p = problems_from(all, problem, plan.problems);
-    int64_t first = 0;
-    do {
-      const auto count = static_cast<int>(std::min(plan.at_a_time, blocks - first));
-      const Slabs slabs{
-          static_cast<float*>(ctx.workspace), plan.ld, p.batch * p.m * plan.ld, count, first == 0, aligned16(p.c)};
-      multiply(p, first, slabs);
-      add_slabs(p, slabs, ctx);
-      first += count;
-    } while (first < blocks);
-  }
-}
-
 // Of one problem all blocks of a group at once, of several one block at a time. `tail` multiplies a block that is not
 // whole.
 void in_slabs(const SgemmArgs& call, Product* product, Product* tail, const Context& ctx) {
   if (is_plain_product(call)) return (call.k % REPRODUCIBLE_BLOCK == 0 ? product : tail)(call, ctx);
-  for_each_group(call, ctx, [&](const SgemmArgs& p, int64_t first, const Slabs& slabs) {
+  for_each_group(call, slab_plan(call), ctx, [&](const SgemmArgs& p, int64_t first, const Slabs& slabs) {
     const int64_t at_once = p.batch > 1 ? 1 : slabs.count;
     for (int64_t i = 0; i < slabs.count; i += at_once) {
       const int64_t at = first + i, k = std::min(p.k - at * REPRODUCIBLE_BLOCK, at_once * REPRODUCIBLE_BLOCK);
@@ -82,7 +54,7 @@ template <WarpTile TILE>
 void in_slabs_of_warps(const SgemmArgs& call, Product* product, const Context& ctx) {
   if (is_plain_product(call) || !ctx.device->has(feature_cp_async))
     return in_slabs(call, product, call.k % 4 == 0 ? product : sgemm_strict_short_k, ctx);
-  for_each_group(call, ctx, [&](const SgemmArgs& p, int64_t first, const Slabs& slabs) {
+  for_each_group(call, slab_plan(call), ctx, [&](const SgemmArgs& p, int64_t first, const Slabs& slabs) {
     launch_slab_tiles<TileOfAWarp<TILE, true>>(p, first, slabs, ctx);
   });
 }
