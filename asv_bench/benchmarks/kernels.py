@@ -28,8 +28,8 @@ GPU_SGEMM = [
     "reproducible_128x192p", "reproducible_128x128p", "reproducible_128x192r", "reproducible_128x128r",
     "reproducible_64x128m1", "reproducible_64x64m1", "reproducible_64x32w", "reproducible_32x32w",
     "reproducible_16x16w", "reproducible_short_k", "reproducible_64x32k4", "reproducible_48x32k4",
-    "reproducible_32x32k4", "reproducible_32x16k4",
-    "reproducible_16x16k4", "reproducible_element", "fp16x2", "bf16x6", "fp16x2_mma", "fp16x2_mma_k8",
+    "reproducible_32x32k4", "reproducible_32x16k4", "reproducible_16x16k4", "reproducible_vector",
+    "reproducible_element", "fp16x2", "bf16x6", "fp16x2_mma", "fp16x2_mma_k8",
     "bf16x6_mma",
 ]  # fmt: skip
 GPU_SGEMV = [

@@ -19,4 +19,19 @@ SlabsCost slabs_cost(const SgemmArgs& p, const DeviceSpec& device, bool tail_apa
           double(rounds) * (double(groups) * add_us + launch_us * double(products - 1))};
 }
 
+double vector_us(const SgemmArgs& p, const DeviceSpec& device, const VectorCost& cost) {
+  const SgemmArgs row = as_row(p, 0);
+  const SlabPlan plan = vector_slab_plan(row);
+  const int64_t blocks = blocks_of_k(row);
+  const bool by16 = vector_copies(row, std::max<int64_t>(blocks, 1) * row.batch).b_by16;
+  const double factor = !device.has(feature_cp_async) ? cost.by_registers : by16 ? 1.0 : cost.by4;
+  const double bytes = 4.0 * double(row.k) * double(row.n + 1) * double(row.batch);
+  const double groups = double(ceil_div(row.batch, plan.problems)) * double(ceil_div(blocks, plan.at_a_time));
+  const double add = blocks > 1 ? groups * cost.add_us + 1e-6 * cost.slab_ps * double(blocks) : 0.0;
+  const double one = cost.start_us + without_pdl(device, cost.no_pdl_us) + add +
+                     1e-6 * cost.chain_ps * double(std::min(row.k, REPRODUCIBLE_BLOCK)) +
+                     factor * bytes / cost.memory_bytes_per_us;
+  return p.m == 1 || p.n == 1 ? one : one * double(p.n) + cost.more_us;
+}
+
 }  // namespace fl

@@ -42,6 +42,13 @@ struct InRounds<US> {
   }
 };
 
+// One row or one column (sgemm_reproducible_vector.cu). A block of k takes chain_ps for each of its k; where there are
+// several, their addition takes add_us and slab_ps for each. by4, by_registers: how much longer reading takes than by
+// copies of 16 bytes.
+FL_COEFFICIENTS(VectorCost, start_us, chain_ps, add_us, slab_ps, memory_bytes_per_us, by4, by_registers, more_us,
+                no_pdl_us);
+double vector_us(const SgemmArgs& p, const DeviceSpec& device, const VectorCost& cost);
+
 template <auto US>
 constexpr auto in_rounds_us = &InRounds<US>::us;
 template <auto US>

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 import fastlinalg as fl
 from support import fused, reproducible
 from support.accuracy import assert_same_bits
+from support.device import place
+from support.device import product as by_row
 from support.operands import normal
 from support.rows import rows
 from support.source_tree import needs_source_tree
@@ -60,6 +64,32 @@ def test_many_tiles(row, shape, rng):
         got = fl.sgemm(*(None if x is None else fl.DeviceArray.from_numpy(x) for x in (a, b, old)), **scalars,
                        kernel=row.name, precision="reproducible")  # fmt: skip
         assert_same_bits(got.numpy(), want, str(scalars))
+
+
+# Outputs, K and problems.
+VECTORS = [
+    *((outputs, k, 1) for outputs in (1, 2, 8, 31, 32, 33, 100) for k in (1, 255, 256, 257, 513, 5000)),
+    *((outputs, k, 7) for outputs in (1, 3, 40) for k in (200, 600)),
+    (4500, 1100, 1), (3, 70000, 1), (1, 300, 9000),
+]  # fmt: skip
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("row", rows("sgemm", names=("reproducible_vector",)))
+@pytest.mark.parametrize("column", [False, True])
+def test_one_row_or_one_column(row, column, rng):
+    for outputs, k, batch in VECTORS:
+        shape = (outputs, 1, k, batch) if column else (1, outputs, k, batch)
+        m, n = shape[:2]
+        a, b, c = normal(rng, batch, m, k), normal(rng, batch, k, n), normal(rng, batch, m, n)
+        a[:, :, :: k // 3 + 1] *= np.float32(-0.0)
+        b[:, k // 2 :] *= np.float32(1e-40 if k % 2 else 1.0)
+        for alpha, beta in ((1.0, 0.0), (0.3, -0.7)):
+            want = fl.sgemm(a, b, c if beta else None, alpha=alpha, beta=beta, precision="reproducible", device="cpu")
+            for placement, transposed in itertools.product(("aligned", "odd", "shifted"), (False, True)):
+                on_device = (place(a, placement, transposed), place(b, placement, transposed), place(c, placement))
+                got = by_row(row.name, shape, *on_device, alpha, beta, "reproducible")
+                assert_same_bits(got, want, f"{shape}, {placement}, {transposed}, {alpha}, {beta}")
 
 
 @pytest.mark.gpu

@@ -1,0 +1,126 @@
+"""The kernels of `reproducible_vector`, compiled for the host with stand-ins for CUDA: `vector_kernels.cpp`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.cpp_program import build, run
+from support.source_tree import ROOT
+
+HERE = Path(__file__).parent
+FOLDER = "cuda/kernels/sgemm_reproducible"
+VECTOR, ADD, CHAIN = (f"{FOLDER}/{name}" for name in ("sgemm_reproducible_vector.cu", "add_slabs.cuh",
+                                                      "chain_of_a_thread.cuh"))  # fmt: skip
+PLAN = "cpp/plan/reproducible_plan.h"
+SOURCES = (VECTOR, ADD, CHAIN, PLAN, f"{FOLDER}/order.cuh", "cuda/kernels/common/float4.cuh")
+FEWER_SLABS = ("int64_t{32} << 20", "int64_t{1} << 12")  # so that there are groups of them
+
+STAND_INS = r"""
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include "core/context.h"
+#define __device__
+#define __global__
+#define __shared__ static
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __forceinline__ inline
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __CUDA_ARCH__ 900
+using std::fmaf;
+using std::min;
+struct alignas(16) float4 { float x, y, z, w; };
+inline struct { int x; } threadIdx;
+inline struct { unsigned x; } blockIdx, gridDim;
+void __syncwarp();
+void __syncthreads();
+uint64_t exchange(uint64_t mine, int lane);
+template <class T> T __shfl_sync(unsigned, T mine, int lane) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &mine, sizeof(T));
+  bits = exchange(bits, lane);
+  std::memcpy(&mine, &bits, sizeof(T));
+  return mine;
+}
+float __ldg(const float* from);
+float __ldcg(const float* from);
+float4 __ldcg(const float4* from);
+namespace fl {
+constexpr int SHARED_BYTES = 8 * 64 * 36 * 4;
+namespace { alignas(128) unsigned char memory[SHARED_BYTES]; }
+inline unsigned char* const shared_memory = memory;
+inline void pdl_wait() {}
+inline void pdl_launch_next() {}
+struct LaunchShape { unsigned blocks; int threads, shared_bytes = 0, cluster = 1, most_shared_bytes = 0; };
+void run_kernel(unsigned blocks, int threads, int shared_bytes, const std::function<void()>& kernel);
+template <auto KERNEL, class... A> void launch_kernel(const LaunchShape& shape, const Context&, const A&... args) {
+  run_kernel(shape.blocks, shape.threads, shape.shared_bytes, [&] { KERNEL(args...); });
+}
+namespace ptx {
+uint32_t shared_address(const void*);
+float load1(uint32_t from);
+float4 load4(uint32_t from);
+void copy_async4(uint32_t to, const float* from);
+void copy_async16_filled(uint32_t to, const float* from, int bytes);
+void commit_copies();
+void wait_for_all_but(int latest);
+template <int N> void wait_copies() { wait_for_all_but(N); }
+}  // namespace ptx
+}  // namespace fl
+"""
+
+
+def verdict(folder: Path, name: str = "", right: str = "", wrong: str = ""):
+    """Compiles and runs vector_kernels.cpp, with `wrong` for `right` in the source `name`."""
+    for source in SOURCES:
+        text = (ROOT / source).read_text().replace("extern __shared__", "extern")
+        for where, old, new in ((PLAN, *FEWER_SLABS), (name, right, wrong)):
+            if source == where:
+                assert text.count(old) == 1, f"{source} has changed: {old}"
+                text = text.replace(old, new)
+        place = folder / source.removeprefix("cpp/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    (folder / "stand_ins.h").write_text(STAND_INS)
+    for empty in ("cuda_runtime.h", "cuda/kernels/common/launch.cuh", "cuda/kernels/common/ptx.cuh"):
+        (folder / empty).write_text("")
+    program = folder / "vector_kernels"
+    includes = (f"-I{folder}", f"-I{ROOT / 'cpp'}")
+    build(program, ROOT / "cuda", "-O1", "-w", "-ffp-contract=off", *includes, HERE / "vector_kernels.cpp", seconds=120)
+    return run(program, 120)
+
+
+def test_one_row_and_one_column_in_order(tmp_path):
+    done = verdict(tmp_path)
+    assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
+
+
+FAULTS = {
+    "the last k lost": (VECTOR, "static_cast<int>(k % REPRODUCIBLE_BLOCK)", "static_cast<int>(k % 256 / 4 * 4)"),
+    "zeros behind the last k multiplied": (VECTOR, "min(k_of_chain - k, BK));", "BK);"),
+    "a barrier after the copies left out": (VECTOR, "__syncwarp();  // all lanes'", "// all lanes'"),
+    "copies not waited for": (VECTOR, "ptx::wait_copies<STAGES - 1>", "ptx::wait_copies<STAGES>"),
+    "fewer groups at the end": (VECTOR, "    }\n    ptx::commit_copies();", "    ptx::commit_copies();\n    }"),
+    "16 bytes read where fewer are": (VECTOR, "min(left, 4) * 4", "16"),
+    "16 bytes across segments": (PLAN, "(row.n % 4 == 0 || segments == 1)", "true"),
+    "16 bytes whatever the leading dimension": (PLAN, "b_by16 && lines_by16,", "b_by16,"),
+    "room for too few parts of x": (VECTOR, "(plan.each - 2) / p.n + 2", "(plan.each - 2) / p.n + 1"),
+    "the first group's blocks again": (VECTOR, "first * REPRODUCIBLE_BLOCK, k =", "0, k ="),
+    "beta forgotten for one block": (VECTOR, "BlockUpdate update(p, true)", "BlockUpdate update(p, false)"),
+    "a column of C as contiguous": (ADD, "row_major(p.c) && aligned16(p.c)", "aligned16(p.c)"),
+    "a slab of the workspace too few": (PLAN, "plan.at_a_time * plan.problems * plan.ld", "plan.problems * plan.ld"),
+    "problems behind the last": (ADD, "std::min(count, p.batch - first)", "count"),
+    "the last k of a thread lost": (CHAIN, "return add_products", "return sum;\n  add_products"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_noticed(fault, tmp_path):
+    done = verdict(tmp_path, *FAULTS[fault])
+    assert done.returncode != 0, done.stdout + done.stderr
