@@ -83,7 +83,8 @@ double pipelined_us(const SgemmArgs& p, const PipelinedTile& tile, const DeviceS
   const int step = tile.k_groups > 1 ? tile.BK * tile.k_groups : 2;  // a group alone ends at any pair of k
   const int64_t room = blocks_at_a_time(tile.cluster_k, device, copy);
   const bool stream_k = may_stream_k && stream_k_pays(p, tile, room);
-  const bool tma = cost.tma < 1 && (!stream_k || tile.in_blocks) && full_tiles(p, tile.BM, tile.BN, tile.BK * tile.cluster_k);
+  const bool tma =
+      cost.tma < 1 && (!stream_k || tile.in_blocks) && full_tiles(p, tile.BM, tile.BN, tile.BK * tile.cluster_k);
   const double k_ps = tma ? cost.tma * cost.k_ps : cost.k_ps;
   const double blocks = double(computed_tiles(p, tile)) * tile.cluster_k;
   const double waves = stream_k ? blocks / double(room) : waves_of(blocks, room);

@@ -3,8 +3,8 @@
 //
 // On Hopper a block's tile of C stays in shared memory from its first block of k to its last: each thread keeps the
 // fours that it computes, so that nobody waits for anybody, and C is read once, if at all, and written once. What that
-// leaves of shared memory has room for three stages of 16 k, which are enough. In L2, where the tile lies where there is
-// less shared memory, 8192 x 8192 x 1024 took 2835 us for 2749: a block of k takes some 80,000 cycles, in which each
+// leaves of shared memory has room for three stages of 16 k, which are enough. Where there is less shared memory, C is
+// in L2 meanwhile: 8192 x 8192 x 1024 took 2835 us for 2749, as a block of k takes some 80,000 cycles, in which each
 // thread reads and writes 128 floats. Loads from there are begun some at a time: one by one, each would wait for the
 // store before it, since the compiler cannot tell that they are of other elements.
 #pragma once

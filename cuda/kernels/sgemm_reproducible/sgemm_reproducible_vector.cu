@@ -4,7 +4,7 @@
 //
 // Memory bounds it: every element of B is used once. A warp has the next eight steps of 32 k, all of its block, under
 // way to shared memory, 32 KiB, and goes on copying across the border to the next 32 chains. Five such warps fill the
-// shared memory of a multiprocessor of 9.0. An H200 reads 2.0 to 3.2 TB/s so, and a strict product 3.0 to 4.1. x comes by
+// shared memory of a multiprocessor of 9.0. An H200 reads 2.0 to 3.2 TB/s so, in strict products 3.0 to 4.1. x comes by
 // such copies, once for a warp and block. With few outputs and many blocks it is the second kernel that takes longest:
 // 17 us for one output and k = 200000.
 //
