@@ -11,6 +11,12 @@ from support.patience import patient
 from support.requirements import missing
 
 
+def changed(source: str, text: str, right: str, wrong: str) -> str:
+    """`text`, that of `source`, with `wrong` for `right`, which has to stand there once."""
+    assert text.count(right) == 1, f"{source} has changed: {right}"
+    return text.replace(right, wrong)
+
+
 def build(program: Path, needed: Path, *arguments: str | Path, seconds: float) -> Path:
     """Compiles `program`; without a compiler, or `needed` of the source tree, the test is skipped or fails."""
     compiler = shutil.which(os.environ.get("CXX", "c++"))

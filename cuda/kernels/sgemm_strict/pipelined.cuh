@@ -260,11 +260,12 @@ bool launch_tma(const SgemmArgs& part, PipelinedPlan plan, const Context& ctx) {
   if (!full_tiles<T>(part, plan, b_map)) return false;
   count_tiles<T>(part, plan);
   const unsigned blocks = blocks_for<T>(plan, ctx);
-  bool shared_out = false;
-  if constexpr (TILE.stream_k) shared_out = schedule_stream_k<T>(part, TILE, plan, blocks, ctx);
-  if (!shared_out) launch_pipelined<T>(part, plan, blocks, b_map, ctx);
   if constexpr (TILE.stream_k)
-    if (shared_out) launch_pipelined<Pipelined<TILE, true, true>>(part, plan, blocks, b_map, ctx);
+    if (schedule_stream_k<T>(part, TILE, plan, blocks, ctx)) {
+      launch_pipelined<Pipelined<TILE, true, true>>(part, plan, blocks, b_map, ctx);
+      return true;
+    }
+  launch_pipelined<T>(part, plan, blocks, b_map, ctx);
   return true;
 }
 
