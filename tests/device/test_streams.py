@@ -79,6 +79,8 @@ def test_cupy_producer_and_consumer_are_ordered(name, torch, cupy, rng):
     late = cupy.asarray(host)
     a = cupy.zeros((64, 64), F32)
     a[...] = late.copy()  # loads CuPy's kernels, which waits for the device
+    a[...] = 0
+    fl.matmul(late, late, stream=stream)  # and ours: longer than the delay
     cupy.cuda.Device().synchronize()
     with cupy.cuda.Stream(non_blocking=True) as current:
         delay(torch, current.ptr)
