@@ -25,12 +25,12 @@ GPU_SGEMM = [
     "strict_64x128m1", "strict_64x32w", "strict_32x32w", "strict_16x16w", "strict_short_k", "strict_32x32i4",
     "strict_32x64i4", "strict_64x64i2", "strict_64x128i2", "strict_element", "strict_tall_skinny", "strict_column",
     "strict_column_no_clusters", "reproducible_128x256", "reproducible_192x192", "reproducible_128x128",
-    "reproducible_128x192p", "reproducible_128x128p", "reproducible_128x192r", "reproducible_128x128r",
-    "reproducible_64x128m1", "reproducible_64x64m1", "reproducible_64x32w", "reproducible_32x32w",
-    "reproducible_16x16w", "reproducible_short_k", "reproducible_64x32k4", "reproducible_48x32k4",
-    "reproducible_32x32k4", "reproducible_32x16k4", "reproducible_16x16k4", "reproducible_vector",
-    "reproducible_element", "fp16x2", "bf16x6", "fp16x2_mma", "fp16x2_mma_k8",
-    "bf16x6_mma",
+    "reproducible_96x192k2", "reproducible_64x128k4", "reproducible_128x192p", "reproducible_128x128p",
+    "reproducible_128x192r", "reproducible_128x128r", "reproducible_64x128m1", "reproducible_64x64m1",
+    "reproducible_64x32w", "reproducible_32x32w", "reproducible_16x16w", "reproducible_short_k",
+    "reproducible_64x32k4", "reproducible_48x32k4", "reproducible_32x32k4", "reproducible_32x16k4",
+    "reproducible_16x16k4", "reproducible_vector", "reproducible_element", "fp16x2", "bf16x6", "fp16x2_mma",
+    "fp16x2_mma_k8", "bf16x6_mma",
 ]  # fmt: skip
 GPU_SGEMV = [
     "warp_per_row", "warp_per_row_vec4", "rows_per_warp", "rows_per_warp_vec4", "short_rows", "long_rows",

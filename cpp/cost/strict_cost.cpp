@@ -77,14 +77,22 @@ double blocks_of(const SgemmArgs& p, const Tile& tile) {
 
 double waves_of(double blocks, int64_t room) { return double(int64_t((blocks + double(room) - 1) / double(room))); }
 
+// What k is rounded up to. A group alone ends at any pair of k. Where each group has blocks of k, four warps are enough
+// for the schedulers: as many groups as have these take a block each at a time.
+int step_of(const PipelinedTile& tile) {
+  if (tile.k_groups == 1) return 2;
+  if (!tile.in_blocks) return tile.BK * tile.k_groups;
+  return static_cast<int>(REPRODUCIBLE_BLOCK) * std::max(tile.k_groups * 4 * 32 / tile.math_threads(), 1);
+}
+
 // With split-K `p` is the product of all ranges, as a batch.
 double pipelined_us(const SgemmArgs& p, const PipelinedTile& tile, const DeviceSpec& device, const PipelinedCost& cost,
                     const CopyCost& copy, bool may_stream_k) {
-  const int step = tile.k_groups > 1 ? tile.BK * tile.k_groups : 2;  // a group alone ends at any pair of k
+  const int step = step_of(tile);
   const int64_t room = blocks_at_a_time(tile.cluster_k, device, copy);
   const bool stream_k = may_stream_k && stream_k_pays(p, tile, room);
-  const bool tma =
-      cost.tma < 1 && (!stream_k || tile.in_blocks) && full_tiles(p, tile.BM, tile.BN, tile.BK * tile.cluster_k);
+  const bool tma = cost.tma < 1 && (!stream_k || tile.in_blocks) &&
+                   full_tiles(p, tile.BM, tile.BN, tile.tma_tile().BK * tile.cluster_k);
   const double k_ps = tma ? cost.tma * cost.k_ps : cost.k_ps;
   const double blocks = double(computed_tiles(p, tile)) * tile.cluster_k;
   const double waves = stream_k ? blocks / double(room) : waves_of(blocks, room);

@@ -85,18 +85,19 @@ enum class PipelinedFor { hopper, sm_80, any };
 // Four warps copy, eight multiply, and a pipeline of `stages` lies between them.
 struct PipelinedTile {
   int BM, BN, BK, TM, TN;
-  int warps_m, warps_n;      // of a group: down and across its tile
-  int k_groups = 1;          // sliced-K: groups of warps, each of which takes every k_groups-th step
-  int cluster_k = 1;         // blocks of a cluster, each of which takes a range of k
-  int stages;                // a step of A and B each
-  int producers = 1;         // groups of copying warps, each of which fills every producers-th stage
-  bool split_k = false;      // blocks may take ranges of k and leave their sums in memory
-  bool stream_k = false;     // the tiles of a last wave that is not full may be shared out evenly
-  bool tma_variant = false;  // there is a kernel for full tiles alone, to which B comes by TMA
-  int wide_stages = 0;       // of one more TMA variant, half as high and twice as wide; 0: there is none
-  bool triangle = false;     // there are kernels for a matrix times its own transpose, for tiles below the diagonal
-  int lane_rows = 8;         // of a warp's 32 lanes, how many stand one below the other
-  bool tma = false;          // this is a TMA variant
+  int warps_m, warps_n;              // of a group: down and across its tile
+  int k_groups = 1;                  // sliced-K: groups of warps, each of which takes every k_groups-th step
+  int cluster_k = 1;                 // blocks of a cluster, each of which takes a range of k
+  int stages;                        // a step of A and B each
+  int producers = 1;                 // groups of copying warps, each of which fills every producers-th stage
+  bool split_k = false;              // blocks may take ranges of k and leave their sums in memory
+  bool stream_k = false;             // the tiles of a last wave that is not full may be shared out evenly
+  bool tma_variant = false;          // there is a kernel for full tiles alone, to which B comes by TMA
+  int tma_step = 0, tma_stages = 0;  // its BK and stages where they are others
+  int wide_stages = 0;               // of one more TMA variant, half as high and twice as wide; 0: there is none
+  bool triangle = false;  // there are kernels for a matrix times its own transpose, for tiles below the diagonal
+  int lane_rows = 8;      // of a warp's 32 lanes, how many stand one below the other
+  bool tma = false;       // this is a TMA variant
   PipelinedFor level = PipelinedFor::hopper;
   bool in_blocks = false;  // the sum of each block of k is added to C by itself: precision="reproducible"
   bool keeps_c = false;    // in_blocks: from block to block C's tile stays in shared memory
@@ -111,23 +112,29 @@ struct PipelinedTile {
   constexpr int threads() const { return math_threads() + PRODUCER_THREADS; }
   // A persistent block goes from tile to tile; every output is one chain of FMAs in ascending k.
   constexpr bool persistent() const { return k_groups == 1 && cluster_k == 1; }
+  // Whether the groups' sums of a tile are added at its end, in the place of the stages.
+  constexpr bool adds_groups() const { return k_groups > 1 && !in_blocks; }
 
   // Shared memory in bytes: the stages, or in their place the groups' sums; what a cluster's blocks send each other;
-  // two barriers a stage. Staging for C lies behind all that in a persistent kernel, and behind the groups' sums in
-  // others.
+  // two barriers a stage. Staging for C lies behind all that where stages are filled meanwhile, and else behind the
+  // groups' sums; then comes what is kept of C.
   constexpr int a_bytes() const { return padded_bytes(BK, BM); }
   constexpr int b_row() const { return tma ? BN : padded_row(BN); }  // floats; what TMA writes has no padding
   constexpr int stage_bytes() const { return a_bytes() + BK * b_row() * 4; }
   constexpr int tile_bytes() const { return BM * BN * 4; }
-  constexpr int group_sums_bytes() const { return k_groups > 1 ? k_groups * tile_bytes() : 0; }
+  constexpr int group_sums_bytes() const { return adds_groups() ? k_groups * tile_bytes() : 0; }
   constexpr int inbox() const {
     return stages * stage_bytes() > group_sums_bytes() ? stages * stage_bytes() : group_sums_bytes();
   }
   constexpr int barriers() const { return inbox() + (cluster_k > 1 ? tile_bytes() : 0); }
-  constexpr int behind_barriers() const { return barriers() + stages * 16; }
-  constexpr int staging() const { return persistent() ? behind_barriers() : group_sums_bytes(); }
-  constexpr int staging_bytes() const { return math_threads() / 32 * STAGING_BYTES; }
-  constexpr int kept_c() const { return behind_barriers() + (persistent() ? staging_bytes() : 0); }
+  constexpr bool block_per_group() const { return in_blocks && k_groups > 1; }
+  // A barrier for each warp whose sums wait for those of others.
+  constexpr int turns() const { return barriers() + stages * 16; }
+  constexpr int behind_barriers() const { return turns() + (block_per_group() ? math_threads() / 32 * 8 : 0); }
+  constexpr bool stages_go_on() const { return persistent() || in_blocks; }
+  constexpr int staging() const { return stages_go_on() ? behind_barriers() : group_sums_bytes(); }
+  constexpr int staging_bytes() const { return tma ? 0 : math_threads() / 32 * STAGING_BYTES; }
+  constexpr int kept_c() const { return behind_barriers() + (stages_go_on() ? staging_bytes() : 0); }
   constexpr int shared_bytes() const { return kept_c() + (keeps_c ? tile_bytes() : 0); }
   constexpr int room() const {
     return level == PipelinedFor::hopper  ? BLOCK_SHARED
@@ -138,19 +145,26 @@ struct PipelinedTile {
   // For precision="reproducible", whose order leaves no range of k to other blocks of the grid.
   constexpr PipelinedTile for_blocks() const {
     PipelinedTile tile = *this;
-    tile.in_blocks = true, tile.split_k = false, tile.triangle = false;
+    tile.in_blocks = true, tile.split_k = false, tile.triangle = false, tile.producers = k_groups;
     return tile;
   }
   // What is left of shared memory beside C has room for fewer stages, or shorter ones.
-  constexpr PipelinedTile that_keeps_c(int step, int fewer_stages) const {
+  constexpr PipelinedTile that_keeps_c(int step, int fewer_stages, int fewer_wide_stages = 0) const {
     PipelinedTile tile = *this;
-    tile.keeps_c = true, tile.BK = step, tile.stages = fewer_stages;
+    tile.keeps_c = true, tile.BK = step, tile.stages = fewer_stages, tile.wide_stages = fewer_wide_stages;
+    return tile;
+  }
+  // The TMA variant, which needs no room to stage rows that are not aligned, in other steps.
+  constexpr PipelinedTile tma_in(int step, int other_stages) const {
+    PipelinedTile tile = *this;
+    tile.tma_step = step, tile.tma_stages = other_stages;
     return tile;
   }
   // The variants for full tiles.
   constexpr PipelinedTile tma_tile() const {
     PipelinedTile tile = *this;
     tile.tma = true, tile.tma_variant = false, tile.wide_stages = 0, tile.triangle = false;
+    if (tma_step > 0) tile.BK = tma_step, tile.stages = tma_stages;
     return tile;
   }
   // Half as much of A is there to be transposed, by copies of 4 bytes, and what the copying warps issue is lost for the
@@ -167,7 +181,7 @@ struct PipelinedTile {
     if (BK % 8 != 0 || (BK % 16 != 0 && (BM % 64 != 0 || BN % 64 != 0))) return TileFault::step;
     if (math_threads() != MATH_THREADS) return TileFault::threads;
     if (shared_bytes() > room()) return TileFault::shared_memory;
-    if (!persistent() && group_sums_bytes() + staging_bytes() > stages * stage_bytes()) return TileFault::reduction;
+    if (!stages_go_on() && group_sums_bytes() + staging_bytes() > stages * stage_bytes()) return TileFault::reduction;
     if (stages < k_groups || stages < producers) return TileFault::stages;
     // A barrier's parity tells this round of the pipeline from the last one, not from the one before that. So whoever
     // waits at a barrier of a stage must know by what it did before that the last round has begun there. A producer and
@@ -179,9 +193,11 @@ struct PipelinedTile {
     if (producers > 1 && persistent()) return TileFault::persistent;
     if (split_k && cluster_k > 1) return TileFault::split_twice;
     if (stream_k && !persistent()) return TileFault::stream_k;
-    if (in_blocks && (!persistent() || split_k || REPRODUCIBLE_BLOCK % BK != 0)) return TileFault::in_blocks;
+    if (in_blocks && (cluster_k > 1 || split_k || REPRODUCIBLE_BLOCK % BK != 0)) return TileFault::in_blocks;
+    if (in_blocks && (producers != k_groups || groups_change_stages())) return TileFault::in_blocks;
+    if (block_per_group() && !keeps_c) return TileFault::in_blocks;
     if (keeps_c && !in_blocks) return TileFault::in_blocks;
-    if ((tma || tma_variant) && (producers > 1 || level != PipelinedFor::hopper)) return TileFault::tma;
+    if ((tma || tma_variant) && level != PipelinedFor::hopper) return TileFault::tma;
     if (triangle && (!persistent() || BN % BM != 0)) return TileFault::triangle;
     if (level != PipelinedFor::hopper && cluster_k > 1) return TileFault::level;
     // Without barriers in shared memory a stage takes four of the 16 that a block has.
@@ -214,7 +230,7 @@ inline constexpr PipelinedTile strict_64x64k4c2{
     .k_groups = 4, .cluster_k = 2, .stages = 12, .tma_variant = true, .wide_stages = 6};
 inline constexpr PipelinedTile strict_96x96k4c2{
     .BM = 96, .BN = 96, .BK = 32, .TM = 12, .TN = 12, .warps_m = 1, .warps_n = 2,
-    .k_groups = 4, .cluster_k = 2, .stages = 7, .tma_variant = true, .wide_stages = 6};
+    .k_groups = 4, .cluster_k = 2, .stages = 6, .producers = 2, .tma_variant = true, .wide_stages = 6};
 inline constexpr PipelinedTile strict_64x128k4{
     .BM = 64, .BN = 128, .BK = 32, .TM = 8, .TN = 16, .warps_m = 1, .warps_n = 2,
     .k_groups = 4, .stages = 9, .split_k = true, .tma_variant = true, .wide_stages = 6};
@@ -261,9 +277,12 @@ inline constexpr PipelinedTile strict_128x128r{
     .stages = 3, .split_k = true, .stream_k = true, .level = PipelinedFor::any};
 
 // precision="reproducible", sgemm_reproducible_large.cu. Steps of 24 do not divide its blocks of k.
-inline constexpr PipelinedTile reproducible_128x256 = strict_128x256.for_blocks().that_keeps_c(16, 3);
+inline constexpr PipelinedTile reproducible_128x256 = strict_128x256.for_blocks().that_keeps_c(16, 3).tma_in(32, 2);
 inline constexpr PipelinedTile reproducible_192x192 = strict_192x192.for_blocks().that_keeps_c(16, 3);
 inline constexpr PipelinedTile reproducible_128x128 = strict_128x128.for_blocks().that_keeps_c(32, 4);
+// A block of k for each group of warps.
+inline constexpr PipelinedTile reproducible_64x128k4 = strict_64x128k4.for_blocks().that_keeps_c(16, 12, 8);
+inline constexpr PipelinedTile reproducible_96x192k2 = strict_96x192k2.for_blocks().that_keeps_c(32, 4);
 inline constexpr PipelinedTile reproducible_128x192p = [] {
   PipelinedTile tile = strict_128x192p.for_blocks();
   tile.BK = 32, tile.stages = 2;
@@ -530,9 +549,10 @@ consteval bool must_be_sound() {
   static_assert(fault != TileFault::persistent, "a persistent kernel has one producer");
   static_assert(fault != TileFault::split_twice, "k is split over the grid or over a cluster, not both");
   static_assert(fault != TileFault::stream_k, "stream-K shares out the tiles of a persistent kernel");
-  static_assert(fault != TileFault::in_blocks, "a persistent block has all of k, in whole steps of each block of it");
+  static_assert(fault != TileFault::in_blocks,
+                "a block has all of k, in whole steps of each block of it; groups share C and no stages");
   static_assert(fault != TileFault::level, "before Hopper there are no clusters, and before 8.0 no groups along k");
-  static_assert(fault != TileFault::tma, "TMA needs whole swizzles in a stage, and one producer that sees all stages");
+  static_assert(fault != TileFault::tma, "TMA is Hopper's, and needs whole swizzles in a stage");
   static_assert(fault != TileFault::triangle, "squares on the diagonal are whole tiles of a persistent kernel");
   return fault == TileFault::none;
 }

@@ -1,8 +1,10 @@
 // A model of the pipeline of the strict kernels whose warps have roles (cuda/kernels/sgemm_strict/pipelined.cuh):
 // producers that fill stages, groups of warps that read them, and the barriers between them, whose waits know the
 // parity of a round alone. Random orders of what may happen next, in which what was copied arrives late. For every tile
-// and variant it says whether a group ever read a stage that does not hold its step, or all waited for ever.
-// PIPELINED_TILES names the tiles. With NEVER_ASK groups do not ask whether a stage was read in the last round.
+// and variant it says whether a group ever read a stage that does not hold its step, or added the sum of a block of k
+// out of turn, or all waited for ever. PIPELINED_TILES names the tiles. With NEVER_ASK groups do not ask whether a
+// stage was read in the last round, with NO_TURNS they add when they have a sum, with FIRST_TURNS they know the parity
+// of the first turn alone.
 #include <cstdio>
 #include <deque>
 #include <random>
@@ -18,8 +20,18 @@ constexpr bool ASKS = false;
 #else
 constexpr bool ASKS = true;
 #endif
+#ifdef NO_TURNS
+constexpr bool TURNS = false;
+#else
+constexpr bool TURNS = true;
+#endif
+#ifdef FIRST_TURNS
+constexpr bool PARITY_OF_TURNS = false;
+#else
+constexpr bool PARITY_OF_TURNS = true;
+#endif
 
-constexpr int LATE = 100, MOST_IDLE = 5000;  // turns
+constexpr int LATE = 100, MOST_IDLE = 5000;  // times
 
 struct Barrier {
   int left = 1, bytes = 0;  // arrivals of this round that are missing, and boxes
@@ -39,11 +51,19 @@ struct Stage {
   int copied = -1, box = -1;  // whose step of A and of B lies here
 };
 
+// Who has which steps: with `block` steps at a time for each of `parties`, or one.
+struct Share {
+  int parties, block;
+  int step(int party, int count) const { return (count / block * parties + party) * block + count % block; }
+};
+
 struct Place {  // of a producer or a group in the pipeline
-  int step, stage;
+  Share share;
+  int party;
   unsigned phase;
-  void advance(int by, int stages) {
-    step += by, stage += by;
+  int stage = party, count = 0, step = share.step(party, 0);
+  void advance(int stages) {
+    step = share.step(party, ++count), stage += share.parties;
     if (stage >= stages) stage -= stages, phase ^= 1;
   }
 };
@@ -51,6 +71,7 @@ struct Place {  // of a producer or a group in the pipeline
 struct Group {
   Place at;
   bool knows_round = false, reads = false;
+  int has_sum_of = -1;  // a block of k that is not added yet
 };
 
 struct Box {
@@ -61,16 +82,26 @@ struct Box {
 class Pipeline {
  public:
   Pipeline(const fl::PipelinedTile& tile, int steps, unsigned seed)
-      : tile_(tile), steps_(steps), random_(seed), stages_(tile.stages), copies_(tile.producers) {
-    for (int p = 0; p < tile.producers; ++p) producers_.push_back({p, p, 1});
-    for (int g = 0; g < tile.k_groups; ++g) groups_.push_back({{g, g, 0}});
+      : tile_(tile),
+        steps_(steps),
+        random_(seed),
+        stages_(tile.stages),
+        turns_(tile.k_groups),
+        copies_(tile.producers) {
+    const int block = block_steps(tile);
+    for (int p = 0; p < tile.producers; ++p) producers_.push_back({{tile.producers, block}, p, 1});
+    for (int g = 0; g < tile.k_groups; ++g) groups_.push_back({{{tile.k_groups, block}, g, 0}});
+  }
+
+  static int block_steps(const fl::PipelinedTile& tile) {
+    return tile.block_per_group() ? static_cast<int>(fl::REPRODUCIBLE_BLOCK) / tile.BK : 1;
   }
 
   // What went wrong, or nothing.
   const char* run() {
     while (!done() && !wrong_) {
-      const auto turns = producers_.size() + groups_.size() + copies_.size() + boxes_.size();
-      one(static_cast<int>(random_() % turns));
+      const auto who = producers_.size() + groups_.size() + copies_.size() + boxes_.size();
+      one(static_cast<int>(random_() % who));
       if (++idle_ > MOST_IDLE) wrong_ = "all wait";
     }
     return wrong_;
@@ -81,25 +112,27 @@ class Pipeline {
   const int steps_;
   std::mt19937 random_;
   std::vector<Stage> stages_;
+  std::vector<Barrier> turns_;  // of one warp of each group, which has the same outputs as those of the others
   std::vector<Place> producers_;
   std::vector<Group> groups_;
   std::vector<std::deque<Place>> copies_;  // of a producer; they arrive in order
   std::vector<Box> boxes_;                 // they arrive in any order
   const char* wrong_ = nullptr;
-  int idle_ = 0;  // turns in which nothing happened
+  int added_ = 0;  // blocks of k
+  int idle_ = 0;   // times that nothing happened
 
   bool done() const {
     for (const Group& group : groups_)
-      if (group.at.step < steps_) return false;
+      if (group.at.step < steps_ || group.has_sum_of >= 0) return false;
     return true;
   }
 
-  void one(int turn) {
+  void one(int who) {
     const int producers = static_cast<int>(producers_.size()), groups = static_cast<int>(groups_.size());
-    if (turn < producers) return fill(producers_[turn], copies_[turn]);
-    if ((turn -= producers) < groups) return read(groups_[turn]);
-    if ((turn -= groups) < static_cast<int>(copies_.size())) return copy_arrives(copies_[turn]);
-    if ((turn -= static_cast<int>(copies_.size())) < static_cast<int>(boxes_.size())) box_arrives(turn);
+    if (who < producers) return fill(producers_[who], copies_[who]);
+    if ((who -= producers) < groups) return groups_[who].has_sum_of < 0 ? read(groups_[who]) : add(groups_[who]);
+    if ((who -= groups) < static_cast<int>(copies_.size())) return copy_arrives(copies_[who]);
+    if ((who -= static_cast<int>(copies_.size())) < static_cast<int>(boxes_.size())) box_arrives(who);
   }
 
   void fill(Place& at, std::deque<Place>& copies) {
@@ -109,7 +142,7 @@ class Pipeline {
       boxes_.push_back({at.step, at.stage, random_() % 4 == 0});
     }
     copies.push_back(at);
-    at.advance(tile_.producers, tile_.stages);
+    at.advance(tile_.stages);
     idle_ = 0;
   }
 
@@ -144,15 +177,32 @@ class Pipeline {
     if (group.reads) return;
     stage.empty.arrive();
     group.knows_round = false;
-    group.at.advance(tile_.k_groups, tile_.stages);
+    const int block_steps = group.at.share.block, step = group.at.step;
+    group.at.advance(tile_.stages);
+    const bool block_ends = (step + 1) % block_steps == 0 || step + 1 == steps_;
+    if (tile_.block_per_group() && block_ends) group.has_sum_of = step / block_steps;
+  }
+
+  void add(Group& group) {
+    const int block = group.has_sum_of, groups = tile_.k_groups;
+    if (TURNS && block > 0) {
+      const unsigned parity = PARITY_OF_TURNS ? (block - 1) / groups % 2 : 0;
+      if (!turns_[(block - 1) % groups].passed(parity)) return;
+    }
+    if (added_++ != block) wrong_ = "adds out of turn";
+    turns_[block % groups].arrive();
+    group.has_sum_of = -1;
+    idle_ = 0;
   }
 };
 
 void check(const char* variant, const fl::PipelinedTile& tile) {
+  const int block_steps = Pipeline::block_steps(tile);  // some blocks for each group, and a short one
+  const int steps = block_steps > 1 ? (3 * tile.k_groups + 1) * block_steps + 3 : 60;
   const char* wrong = nullptr;
-  for (unsigned seed = 0; seed < 400 && !wrong; ++seed) wrong = Pipeline(tile, 60, seed).run();
-  std::printf("%dx%d k%d c%d, %d stages, %s: %s\n", tile.BM, tile.BN, tile.k_groups, tile.cluster_k, tile.stages,
-              variant, wrong ? wrong : "right");
+  for (unsigned seed = 0; seed < 400 && !wrong; ++seed) wrong = Pipeline(tile, steps, seed).run();
+  std::printf("%dx%d k%d c%d, %d stages, %s%s: %s\n", tile.BM, tile.BN, tile.k_groups, tile.cluster_k, tile.stages,
+              variant, tile.block_per_group() ? " and turns" : "", wrong ? wrong : "right");
 }
 
 void check_variants(const fl::PipelinedTile& tile) {

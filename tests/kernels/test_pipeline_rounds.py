@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from support.cpp_program import build, run
 from support.source_tree import ROOT
 
@@ -38,6 +40,16 @@ def test_a_group_that_does_not_ask_reads_another_step(tmp_path):
     said = verdicts(tmp_path, "-DNEVER_ASK")
     wrong = {variant for variant, verdict in said.items() if verdict != "right"}
     assert wrong == {variant for variant in said if "boxes" in variant and not same_stages(variant)}
+
+
+@pytest.mark.parametrize("fault", ["NO_TURNS", "FIRST_TURNS"])
+def test_groups_that_do_not_wait_for_their_turn_are_found(fault, tmp_path):
+    """Where each group has blocks of k of its own, whose sums are added in ascending order."""
+    said = verdicts(tmp_path, f"-D{fault}")
+    assert {variant for variant, verdict in said.items() if verdict != "right"} == {
+        variant for variant in said if "turns" in variant
+    }
+    assert sum("turns" in variant for variant in said) >= 5
 
 
 def same_stages(variant: str) -> bool:

@@ -53,9 +53,12 @@ def test_recorded_bits_by_each_kernel(row):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("row", [row for row in PROMISED if row.values[0].device == "cuda"])
-@pytest.mark.parametrize("shape", [(2309, 2333, 600, 1), (2304, 3072, 512, 1), (300, 260, 700, 47), (20, 30, 9000, 40)])
+@pytest.mark.parametrize("shape", [
+    (2309, 2333, 600, 1), (2304, 3072, 512, 1), (300, 260, 700, 47), (20, 30, 9000, 40), (192, 768, 2560, 1),
+])  # fmt: skip
 def test_many_tiles(row, shape, rng):
-    """More tiles than multiprocessors, more slabs than there is room for at a time, and more problems than blocks."""
+    """More tiles than multiprocessors, more slabs than there is room for at a time, more problems than blocks, and ten
+    blocks of k of whole tiles, which groups of warps share unevenly."""
     m, n, k, batch = shape
     a, b, c = normal(rng, batch, m, k), normal(rng, batch, k, n), normal(rng, batch, m, n)
     for scalars in ({}, {"alpha": 0.3, "beta": -0.7}):

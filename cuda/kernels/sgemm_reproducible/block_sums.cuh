@@ -3,10 +3,14 @@
 //
 // On Hopper a block's tile of C stays in shared memory from its first block of k to its last: each thread keeps the
 // fours that it computes, so that nobody waits for anybody, and C is read once, if at all, and written once. What that
-// leaves of shared memory has room for three stages of 16 k, which are enough. Where there is less shared memory, C is
-// in L2 meanwhile: 8192 x 8192 x 1024 took 2835 us for 2749, as a block of k takes some 80,000 cycles, in which each
-// thread reads and writes 128 floats. Loads from there are begun some at a time: one by one, each would wait for the
-// store before it, since the compiler cannot tell that they are of other elements.
+// leaves of shared memory has room for two stages of 32 k where TMA fills them, and else for three of 16. Two are
+// enough, and shorter steps are not free: some 60 instructions of a warp come on top of the 16 x 128 FMAs of one.
+// Where there is less shared memory, C is in L2 meanwhile: 8192 x 8192 x 1024 took 2835 us for 2749, as a block of k
+// takes some 80,000 cycles, in which each thread reads and writes 128 floats.
+//
+// Where a tile is small, because there are few of them, the groups of warps that share its k (sliced-K) take a block of
+// k each and add up in turn. Each has stages and copying warps of its own: with one queue of copies for all, groups
+// waited for data that others had not asked for yet, and 1024 x 1024 x 4096 took 180 us for 170.
 #pragma once
 
 #include "cuda/kernels/sgemm_reproducible/order.cuh"
@@ -14,14 +18,15 @@
 
 namespace fl {
 
-// What a thread keeps of C from one block of k to the next: fours in shared memory that nobody else accesses.
+// What a thread keeps of C from one block of k to the next: fours in shared memory that nobody else accesses, but for
+// the threads of other groups which have the same outputs.
 template <class T>
 struct KeptC {
   uint32_t memory;
   bool from, to;  // whether the results of the last block are there, and those of this one are to go there
 
   __device__ __forceinline__ KeptC(uint32_t shared, bool is_kept, bool is_to_be_kept)
-      : memory(shared + T::KEPT_C + thread_again() * 16),
+      : memory(shared + T::KEPT_C + thread_again() % T::GROUP_THREADS * 16),
         from(T::KEEPS_C && is_kept),
         to(T::KEEPS_C && is_to_be_kept) {}
   __device__ __forceinline__ void load4(float* old, int q) const { unpack(old, ptx::load4(place(q))); }
@@ -30,78 +35,153 @@ struct KeptC {
   }
 
  private:
-  __device__ __forceinline__ uint32_t place(int q) const { return memory + q * T::MATH_THREADS * 16; }
+  __device__ __forceinline__ uint32_t place(int q) const { return memory + q * T::GROUP_THREADS * 16; }
 };
 
-// Sums in registers to rows of C whose fours are aligned.
+// A thread's fours of C where rows are aligned for that.
 template <class T>
-__device__ __forceinline__ void add_aligned(const SgemmArgs& p, const WarpMath<T>& math, const Corner& at,
-                                            const BlockUpdate& update, const KeptC<T>& kept) {
-  constexpr int ROWS = T::TN > 8 ? 1 : 4;  // at a time, as registers allow
-  const int t = static_cast<int>(thread_again());
-  const QuadPlace<T> place(t / 32, lane_of<T>(t % 32), 0);
-  float* const c = at.c + place.row * p.c.rs + place.col;
+struct AlignedRows {
+  static constexpr int AT_A_TIME = T::TN > 8 ? T::TN / 4 : T::TN;  // as registers allow
+  const SgemmArgs& p;
+  const Corner& at;
+  int row, col;
+  float* c;
+
+  __device__ __forceinline__ AlignedRows(const SgemmArgs& args, const Corner& corner, uint32_t) : p(args), at(corner) {
+    const int t = static_cast<int>(thread_again()) % T::GROUP_THREADS;
+    const QuadPlace<T> place(t / 32, lane_of<T>(t % 32), 0);
+    row = place.row, col = place.col;
+    c = at.c + row * p.c.rs + col;
+  }
+  __device__ __forceinline__ void load4(float* old, int q) const {
+    move4(old, c + down(q) * p.c.rs + across(q), exist(q));
+  }
+  __device__ __forceinline__ void store4(const float* values, int q) const {
+    move4(c + down(q) * p.c.rs + across(q), values, exist(q));
+  }
+
+ private:
+  static __device__ __forceinline__ int down(int q) {
+    const int i = q / (T::TN / 4);
+    return i / 4 * T::LANE_ROWS * 4 + i % 4;
+  }
+  static __device__ __forceinline__ int across(int q) { return q % (T::TN / 4) * 4 * T::LANE_COLS; }
+  __device__ __forceinline__ int exist(int q) const {
+    return T::TMA ? 4 : row + down(q) < at.rows ? at.cols - col - across(q) : 0;
+  }
+};
+
+// The same where rows begin anywhere, by way of the warp's staging memory (WarpStaging): neighbouring lanes access
+// neighbouring floats.
+template <class T>
+struct StagedRows {
+  static constexpr int AT_A_TIME = 2, PITCH = WarpStaging::PITCH;
+  const SgemmArgs& p;
+  const Corner& at;
+  uint32_t memory;
+
+  __device__ __forceinline__ StagedRows(const SgemmArgs& args, const Corner& corner, uint32_t shared)
+      : p(args), at(corner), memory(warp_staging<T>(shared, thread_again() / 32).memory) {}
+  __device__ __forceinline__ void load4(float* old, int q) const {
+    each(q, [&](uint32_t staged, const float* c) { ptx::store1(staged, *c); });
+    __syncwarp();
+    unpack(old, ptx::load4(four()));
+    __syncwarp();
+  }
+  __device__ __forceinline__ void store4(const float* values, int q) const {
+    ptx::store4(four(), {values[0], values[1], values[2], values[3]});
+    __syncwarp();
+    each(q, [&](uint32_t staged, float* c) { *c = ptx::load1(staged); });
+    __syncwarp();
+  }
+
+ private:
+  __device__ __forceinline__ uint32_t four() const {
+    const Lane lane(thread_again() % 32);
+    return memory + (lane.row * PITCH + lane.col * 4) * 4;
+  }
+  template <class Use>
+  __device__ __forceinline__ void each(int q, Use use) const {
+    const int t = static_cast<int>(thread_again()), lane = t % 32;
+    const QuadPlace<T> place(t % T::GROUP_THREADS / 32, Lane(0), q);
+    const int across = place.col + lane % 16;
 #pragma unroll
-  for (int i = 0; i < T::TM; i += ROWS) {
-    const int down = i / 4 * T::LANE_ROWS * 4 + i % 4;
-    alignas(16) float old[ROWS][T::TN];
-    auto each = [&](auto use) {
+    for (int r = lane / 16; r < 8; r += 2) {
+      const int down = place.row + r * 4;
+      if (down < at.rows && across < at.cols) use(memory + (r * PITCH + lane % 16) * 4, at.c + down * p.c.rs + across);
+    }
+  }
+};
+
+// Between the first block of k and the last C is kept, and nobody asks where it lies.
+struct NoRows {
+  static constexpr int AT_A_TIME = 4;
+  __device__ __forceinline__ void load4(float*, int) const {}
+  __device__ __forceinline__ void store4(const float*, int) const {}
+};
+
+// Adds a block's sums to what there is of C. Loads are begun some at a time: one by one, each would wait for the store
+// before it, since the compiler cannot tell that they are of other elements. from_kept, to_kept: whether what there is
+// is kept, and whether the result is; as types where there is code for each case, without branches.
+template <class T, class Rows, class From, class To>
+__device__ __forceinline__ void add_block(const WarpMath<T>& math, const BlockUpdate& update, const KeptC<T>& kept,
+                                          const Rows& rows, From from_kept, To to_kept) {
 #pragma unroll
-      for (int r = 0; r < ROWS; ++r) {
-        float* const row = c + (down + r) * p.c.rs;
-        const int exist = T::TMA ? T::BN : place.row + down + r < at.rows ? at.cols - place.col : 0;
+  for (int first = 0; first < T::THREAD_QUADS; first += Rows::AT_A_TIME) {
+    alignas(16) float c[Rows::AT_A_TIME][4];
 #pragma unroll
-        for (int j = 0; j < T::TN; j += 4) use(row + T::LANE_COLS * j, r, j, T::TMA ? 4 : exist - T::LANE_COLS * j);
-      }
-    };
-    each([&](float* four, int r, int j, int exist) {
-      if (kept.from) kept.load4(&old[r][j], ((i + r) * T::TN + j) / 4);
-      else update.load4(&old[r][j], four, exist);
-    });
-    each([&](float* four, int r, int j, int exist) {
-      update.apply4(&math.acc[i + r][j], &old[r][j]);
-      if (kept.to) kept.store4(&old[r][j], ((i + r) * T::TN + j) / 4);
-      else move4(four, &old[r][j], exist);
-    });
+    for (int i = 0; i < Rows::AT_A_TIME; ++i) {
+      if (from_kept) kept.load4(c[i], first + i);
+      else if (update.reads) rows.load4(c[i], first + i);
+    }
+#pragma unroll
+    for (int i = 0; i < Rows::AT_A_TIME; ++i) {
+      update.apply4<std::is_same_v<From, std::true_type>>(math.four(first + i), c[i]);
+      if (to_kept) kept.store4(c[i], first + i);
+      else rows.store4(c[i], first + i);
+    }
   }
 }
 
-// The same where rows begin anywhere, by way of the warp's staging memory (WarpStaging).
+// What is done with the sum of a block of k. A tile's place is worked out only here, and only where it is needed.
 template <class T>
-__device__ __forceinline__ void add_staged(const SgemmArgs& p, const WarpMath<T>& math, const Corner& at,
-                                           const BlockUpdate& update, const KeptC<T>& kept) {
-  constexpr int QUADS = 2, PITCH = WarpStaging::PITCH;  // at a time
-  const int t = static_cast<int>(thread_again()), lane_id = t % 32;
-  const Lane lane(lane_id);
-  const uint32_t memory = warp_staging<T>(math.pipeline.shared, t / 32).memory;
-#pragma unroll
-  for (int first = 0; first < T::THREAD_QUADS; first += QUADS) {
-    alignas(16) float old[QUADS][4];
-    auto each = [&](int q, auto use) {
-      const QuadPlace<T> place(t / 32, Lane(0), first + q);
-      const int across = place.col + lane_id % 16;
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int r = lane_id / 16 + 2 * i, down = place.row + r * 4;
-        if (down < at.rows && across < at.cols) use(at.c + down * p.c.rs + across, r, old[q][i]);
-      }
+__device__ __forceinline__ void update_c(const SgemmArgs& p, const PipelinedPlan& plan, const WarpMath<T>& math,
+                                         const WorkUnit& unit, const BlockUpdate& update, const KeptC<T>& kept) {
+  constexpr std::true_type yes;
+  constexpr std::false_type no;
+  if (kept.from && kept.to) return add_block<T>(math, update, kept, NoRows{}, yes, yes);
+  unsigned again = unit.tile;
+  asm volatile("" : "+r"(again));  // not kept through the main loop
+  const Tile tile = tile_of<T>(plan, again);
+  const Corner at = corner(p, tile.batch, tile.row * T::BM, tile.col * T::BN);
+  using Rows = std::conditional_t<T::C16, AlignedRows<T>, StagedRows<T>>;
+  const Rows rows(p, at, math.pipeline.shared);
+  if (!T::TMA) add_block<T>(math, update, kept, rows, kept.from, kept.to);  // long enough, with all edges
+  else if (kept.from) add_block<T>(math, update, kept, rows, yes, no);
+  else if (kept.to) add_block<T>(math, update, kept, rows, no, yes);
+  else add_block<T>(math, update, kept, rows, no, no);
+}
+
+// A block of k for each group of warps, and the next one when all have one. They add their sums in turn: a warp waits
+// for the one of the group before it that has the same outputs, and for no other.
+template <class T, class Math>
+__device__ __forceinline__ void multiply_blocks_by_groups(const SgemmArgs& p, const PipelinedPlan& plan, Math& math,
+                                                          const WorkUnit& unit, int group) {
+  constexpr int WARPS = T::GROUP_THREADS / 32;
+  const int blocks = max((plan.steps + T::BLOCK_STEPS - 1) / T::BLOCK_STEPS, 1);  // an empty sum is the first group's
+#pragma unroll 1
+  for (int block = group; block < blocks; block += T::K_GROUPS) {
+    const int first = block * T::BLOCK_STEPS;
+    math.zero();
+    math.multiply(plan, {first, min(T::BLOCK_STEPS, plan.steps - first)}, 0);
+    const int warp = static_cast<int>(thread_again()) % T::GROUP_THREADS / 32;
+    const auto turn = [&](int done) {
+      return math.pipeline.shared + T::TURNS + (done % T::K_GROUPS * WARPS + warp) * 8;
     };
-#pragma unroll
-    for (int q = 0; q < QUADS; ++q) {
-      if (kept.from) kept.load4(old[q], first + q);
-      else if (update.reads) each(q, [&](const float* c, int, float& value) { value = *c; });
-    }
-#pragma unroll
-    for (int q = 0; q < QUADS; ++q) {
-      ptx::store4(memory + (lane.row * PITCH + lane.col * 4) * 4, math.quad(first + q));
-      __syncwarp();
-      each(q, [&](float* c, int r, float& value) {
-        value = update(ptx::load1(memory + (r * PITCH + lane_id % 16) * 4), value);
-        if (!kept.to) *c = value;
-      });
-      if (kept.to) kept.store4(old[q], first + q);
-      __syncwarp();
-    }
+    if (block > 0) ptx::barrier_wait(turn(block - 1), (block - 1) / T::K_GROUPS & 1);
+    const bool last = block + 1 == blocks;
+    update_c<T>(p, plan, math, unit, BlockUpdate(p, block == 0), KeptC<T>(math.pipeline.shared, block > 0, !last));
+    if (!last) ptx::barrier_arrive(turn(block));
   }
 }
 
@@ -109,8 +189,9 @@ __device__ __forceinline__ void add_staged(const SgemmArgs& p, const WarpMath<T>
 // lies before it is in C by then.
 template <class T, class Math>
 __device__ __forceinline__ void multiply_blocks(const SgemmArgs& p, const PipelinedPlan& plan, Math& math,
-                                                const WorkUnit& unit) {
-  constexpr int STEPS = static_cast<int>(REPRODUCIBLE_BLOCK) / T::BK;
+                                                const WorkUnit& unit, int group) {
+  if constexpr (T::K_GROUPS > 1) return multiply_blocks_by_groups<T>(p, plan, math, unit, group);
+  constexpr int STEPS = T::BLOCK_STEPS;
   const int end = unit.steps.first + unit.steps.count;
   int first = unit.steps.first;
   do {  // an empty sum too
@@ -120,15 +201,9 @@ __device__ __forceinline__ void multiply_blocks(const SgemmArgs& p, const Pipeli
     math.multiply(plan, {first, last - first}, 0);
     first = last;
     if (T::STREAM_K && last < block_end) return StreamKSums<T>::save(plan, math);
-    unsigned again = unit.tile;
-    asm volatile("" : "+r"(again));  // the tile's place is worked out here, not kept through the main loop
-    const Tile tile = tile_of<T>(plan, again);
-    const Corner at = corner(p, tile.batch, tile.row * T::BM, tile.col * T::BN);
-    const BlockUpdate update(p, first <= STEPS);
     const KeptC<T> kept(math.pipeline.shared, (block_end - 1) / STEPS * STEPS > unit.steps.first,
                         block_end < end && min(block_end + STEPS, plan.steps) <= end);
-    if constexpr (T::C16) add_aligned<T>(p, math, at, update, kept);
-    else add_staged<T>(p, math, at, update, kept);
+    update_c<T>(p, plan, math, unit, BlockUpdate(p, first <= STEPS), kept);
   } while (first < end);
   if (T::STREAM_K && unit.lower) {
     math.zero();

@@ -37,9 +37,11 @@ struct BlockUpdate {
   __device__ __forceinline__ void load4(float* old, const float* c, int exist) const {
     if (reads) move4(old, c, exist);
   }
+  // ADDS: behind the first block.
+  template <bool ADDS = false>
   __device__ __forceinline__ void apply4(const float* sums, float* c) const {
 #pragma unroll
-    for (int j = 0; j < 4; ++j) c[j] = (*this)(sums[j], c[j]);
+    for (int j = 0; j < 4; ++j) c[j] = ADDS ? fmaf(alpha, sums[j], c[j]) : (*this)(sums[j], c[j]);
   }
 };
 

@@ -31,13 +31,17 @@ struct Pipelined {
   static constexpr int WARPS_N = TILE.warps_n, LANE_ROWS = TILE.lane_rows, LANE_COLS = TILE.lane_cols();
   static constexpr int K_GROUPS = TILE.k_groups, CLUSTER_K = TILE.cluster_k, STAGES = TILE.stages,
                        PRODUCERS = TILE.producers;
+  // precision="reproducible": the steps of a block of k, which a group has by itself, and how far a group's steps lie
+  // apart.
+  static constexpr int BLOCK_STEPS = static_cast<int>(REPRODUCIBLE_BLOCK) / BK, STEP_STRIDE = IN_BLOCKS ? 1 : K_GROUPS;
+  static constexpr bool BLOCK_PER_GROUP = TILE.block_per_group();
   static constexpr bool GROUPS_CHANGE_STAGES = TILE.groups_change_stages();
   static constexpr int GROUP_THREADS = TILE.group_threads(), MATH_THREADS = TILE.math_threads(),
                        THREADS = TILE.threads(), PRODUCER_THREADS = TILE.PRODUCER_THREADS / PRODUCERS;
   static constexpr int THREAD_QUADS = TM * TN / 4, QUADS = BM * BN / 4;
   static constexpr int A_ROW = padded_row(BM), B_ROW = TILE.b_row(), A_BYTES = TILE.a_bytes(),
                        STAGE_BYTES = TILE.stage_bytes();
-  static constexpr int INBOX = TILE.inbox(), BARRIERS = TILE.barriers(), STAGING = TILE.staging(),
+  static constexpr int INBOX = TILE.inbox(), BARRIERS = TILE.barriers(), TURNS = TILE.turns(), STAGING = TILE.staging(),
                        KEPT_C = TILE.kept_c(), SHARED_BYTES = TILE.shared_bytes();
   static constexpr int MATH_REGISTERS = 224, COPY_REGISTERS = 56;
 
@@ -212,7 +216,7 @@ struct WarpMath {
     load(a, b);
     // Behind the end of k there is padding whose products change nothing, so that k comes in pairs, two or more.
     const int tail = T::TMA ? T::BK : max((plan.tail + 1) / 2 * 2, 4);
-    for (int step = group; step < steps.count; step += T::K_GROUPS) {
+    for (int step = group; step < steps.count; step += T::STEP_STRIDE) {
       const uint32_t last_pair = a + ((!T::TMA && steps.first + step + 1 == plan.steps ? tail : T::BK) - 2) * A_ROW;
 #pragma unroll 1
       do {
@@ -225,7 +229,7 @@ struct WarpMath {
       rotate<true>(a + A_ROW, b + B_ROW);
       rotate<false, 0, RELEASE_ROW>(a, b);
       release(plan);
-      if (step + T::K_GROUPS < steps.count) {
+      if (step + T::STEP_STRIDE < steps.count) {
         pipeline.wait_full();
         a = pipeline.tiles() + a_offset;
         b = pipeline.tiles() + b_offset;
@@ -253,9 +257,11 @@ struct WarpMath {
     return bits & plan.nothing;
   }
 
-  __device__ __forceinline__ float4 quad(int q) const {  // q counts rows of the thread tile, four columns at a time
-    const float* four = &acc[q / (T::TN / 4)][q % (T::TN / 4) * 4];
-    return {four[0], four[1], four[2], four[3]};
+  // q counts rows of the thread tile, four columns at a time.
+  __device__ __forceinline__ const float* four(int q) const { return &acc[q / (T::TN / 4)][q % (T::TN / 4) * 4]; }
+  __device__ __forceinline__ float4 quad(int q) const {
+    const float* sums = four(q);
+    return {sums[0], sums[1], sums[2], sums[3]};
   }
   __device__ __forceinline__ void set_quad(int q, float4 sums) {
     unpack(&acc[q / (T::TN / 4)][q % (T::TN / 4) * 4], sums);

@@ -26,10 +26,13 @@
 namespace fl {
 
 // Each producer fills every PRODUCERS-th stage. What a stage costs beside its copies is paid by one of them; where
-// tiles are narrow that is what bounds the copies, since the scheduler lets multiplying warps go first.
+// tiles are narrow that is what bounds the copies, since the scheduler lets multiplying warps go first. Where each
+// group of warps has blocks of k of its own, it has a producer of its own as well, and waits for no other group's
+// stages.
 template <class T>
 __device__ __forceinline__ void produce(const SgemmArgs& p, const PipelinedPlan& plan, const CUtensorMap* b_map,
                                         uint32_t shared, int rank, int t) {
+  constexpr int EDGE_UNROLL = T::BLOCK_PER_GROUP ? 1 : T::PRODUCERS;  // as registers allow
   const int producer = T::PRODUCERS > 1 ? t / T::PRODUCER_THREADS : 0;
   if constexpr (T::PRODUCERS > 1) t %= T::PRODUCER_THREADS;
   if (T::TMA && t == 0) ptx::prefetch_map(b_map);
@@ -39,33 +42,50 @@ __device__ __forceinline__ void produce(const SgemmArgs& p, const PipelinedPlan&
     if (!unit.exists) continue;
     const Steps steps = unit.steps;
     const Tile tile = tile_of<T>(plan, unit.tile);
-    const int64_t row = tile.row * T::BM, col = tile.col * T::BN, k = int64_t{steps.first + producer} * T::BK;
-    TileCopy<T::BK, T::BM, T::PRODUCER_THREADS, Tail::of_lines, T::PRODUCERS, T::TMA, false, T::A_UNIT16> a(
+    const int64_t row = tile.row * T::BM, col = tile.col * T::BN;
+    const int64_t k = int64_t{steps.first + producer * (T::BLOCK_PER_GROUP ? T::BLOCK_STEPS : 1)} * T::BK;
+    TileCopy<T::BK, T::BM, T::PRODUCER_THREADS, Tail::of_lines, EDGE_UNROLL, T::TMA, false, T::A_UNIT16> a(
         plan.a, first_of(plan.a, tile.batch, k, row), minus_zeros, t);
-    TileCopy<T::BK, T::BN, T::PRODUCER_THREADS, Tail::of_lines, T::PRODUCERS, false, false, T::B_UNIT16> b(
+    TileCopy<T::BK, T::BN, T::PRODUCER_THREADS, Tail::of_lines, EDGE_UNROLL, false, false, T::B_UNIT16> b(
         plan.b, first_of(plan.b, tile.batch, k, col), plus_zeros, t);
     a.length = static_cast<int>(min(p.m - row, int64_t{T::BM}));
     b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
     pdl_wait();  // not sooner: all that comes before it overlaps the end of the kernel before
-#pragma unroll 1
-    for (int step = steps.count - producer; step > 0; step -= T::PRODUCERS) {
-      if (!T::TMA && step == 1 && steps.first + steps.count == plan.steps) a.lines = b.lines = plan.tail;
+    auto fill = [&](int step, int to_next) {
+      if (!T::TMA && step + 1 == plan.steps) a.lines = b.lines = plan.tail;
       if constexpr (T::HOPPER) ptx::barrier_wait(pipeline.empty(), pipeline.phase);
       else ptx::barrier_wait_patiently(pipeline.empty(), pipeline.phase);
       if constexpr (T::TMA) {
-        if (t == step % 4 * 32) {  // the warps take turns: to start a box takes one about 100 cycles
+        const int warp = step % (T::PRODUCER_THREADS / 32);  // by turns: to start a box takes one about 100 cycles
+        if (t == warp * 32) {
           ptx::barrier_expect_more(pipeline.full(), T::BK * T::BN * 4);
-          ptx::load_box(pipeline.tiles() + T::A_BYTES, b_map, static_cast<int>(col),
-                        (steps.first + steps.count - step) * T::BK, pipeline.full());
+          ptx::load_box(pipeline.tiles() + T::A_BYTES, b_map, static_cast<int>(col), step * T::BK, pipeline.full());
         }
       } else {
         b(pipeline.tiles() + T::A_BYTES);
-        b.next_lines(T::PRODUCERS);
+        b.next_lines(to_next);
       }
       a(pipeline.tiles());
-      a.next_lines(T::PRODUCERS);
+      a.next_lines(to_next);
       ptx::barrier_arrive_after_copies(pipeline.full());
-      pipeline.template advance<T::PRODUCERS>();
+    };
+    const int end = steps.first + steps.count;
+    if constexpr (T::BLOCK_PER_GROUP) {
+#pragma unroll 1
+      for (int first = producer * T::BLOCK_STEPS; first < end; first += T::K_GROUPS * T::BLOCK_STEPS) {
+        const int block_end = min(first + T::BLOCK_STEPS, end);
+#pragma unroll 1
+        for (int step = first; step < block_end; ++step) {
+          fill(step, step + 1 < block_end ? 1 : (T::K_GROUPS - 1) * T::BLOCK_STEPS + 1);
+          pipeline.template advance<T::K_GROUPS>();
+        }
+      }
+    } else {
+#pragma unroll 1
+      for (int step = steps.first + producer; step < end; step += T::PRODUCERS) {
+        fill(step, T::PRODUCERS);
+        pipeline.template advance<T::PRODUCERS>();
+      }
     }
   }
 }
@@ -105,7 +125,7 @@ __device__ __forceinline__ void produce_by_registers(const SgemmArgs& p, const P
 // precision="reproducible": block_sums.cuh.
 template <class T, class Math>
 __device__ __forceinline__ void multiply_blocks(const SgemmArgs& p, const PipelinedPlan& plan, Math& math,
-                                                const WorkUnit& unit);
+                                                const WorkUnit& unit, int group);
 
 template <class T>
 __device__ __forceinline__ void consume(const SgemmArgs& p, const PipelinedPlan& plan, uint32_t shared, int rank,
@@ -120,7 +140,7 @@ __device__ __forceinline__ void consume(const SgemmArgs& p, const PipelinedPlan&
     const WorkUnit unit = work_unit<T>(plan, rank, number);
     if (!unit.exists) continue;
     if constexpr (T::IN_BLOCKS) {
-      multiply_blocks<T>(p, plan, math, unit);
+      multiply_blocks<T>(p, plan, math, unit, group);
       continue;
     }
     if (T::STREAM_K && unit.upper) StreamKSums<T>::load(plan, math);
@@ -146,9 +166,12 @@ __device__ __forceinline__ void pipelined_block(const SgemmArgs& p, const Pipeli
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t shared = ptx::shared_address(memory);
   const int t = threadIdx.x, rank = static_cast<int>(blockIdx.x % T::CLUSTER_K);
-  if (!T::BY_REGISTERS && t < T::STAGES) {
-    ptx::barrier_init(shared + T::BARRIERS + t * 16, T::PRODUCER_THREADS);
-    ptx::barrier_init(shared + T::BARRIERS + t * 16 + 8, T::GROUP_THREADS);
+  if (!T::BY_REGISTERS && t < 32) {
+    if (t < T::STAGES) {
+      ptx::barrier_init(shared + T::BARRIERS + t * 16, T::PRODUCER_THREADS);
+      ptx::barrier_init(shared + T::BARRIERS + t * 16 + 8, T::GROUP_THREADS);
+    }
+    if (T::BLOCK_PER_GROUP && t < T::MATH_THREADS / 32) ptx::barrier_init(shared + T::TURNS + t * 8, 32);
     ptx::barrier_init_fence();
   }
   __syncthreads();
@@ -207,6 +230,8 @@ template <class T>
 void count_tiles(const SgemmArgs& p, PipelinedPlan& plan) {
   plan.tile_rows = static_cast<unsigned>(ceil_div(p.m, T::BM));
   plan.tile_cols = static_cast<unsigned>(ceil_div(p.n, T::BN));
+  plan.steps = static_cast<int>(ceil_div(p.k, T::BK));
+  plan.tail = static_cast<int>(p.k - int64_t{plan.steps - 1} * T::BK);
   const unsigned each = T::TRIANGLE ? lower_tiles(plan.tile_rows, T::BN / T::BM) : plan.tile_rows * plan.tile_cols;
   plan.tiles = each * static_cast<unsigned>(p.batch) * plan.splits;
 }
@@ -217,8 +242,6 @@ PipelinedPlan pipelined_plan(const SgemmArgs& p, const SplitKPlan& split_k) {
   plan.splits = static_cast<unsigned>(split_k.splits);
   plan.split_stride = p.batch * p.m * split_k.ld;
   count_tiles<T>(p, plan);
-  plan.steps = static_cast<int>(ceil_div(p.k, T::BK));
-  plan.tail = static_cast<int>(p.k - int64_t{plan.steps - 1} * T::BK);
   plan.c_by16 = aligned16(p.c);
   plan.one = 1.0f, plan.nothing = 0;
   return plan;
@@ -299,14 +322,14 @@ void launch_pipelined(const SgemmArgs& part, PipelinedPlan plan, const Context& 
 
 template <PipelinedTile TILE>
 void strict_pipelined(const SgemmArgs& p, const Context& ctx) {
-  constexpr bool persistent = TILE.persistent();
+  constexpr bool by_alignment = TILE.stages_go_on();  // there is a kernel for rows of C that are not aligned
   const SplitKPlan split_k = split_k_plan(p, TILE);
   SgemmArgs part = p;
   float* sums = static_cast<float*>(ctx.workspace);
   if (split_k.splits > 1) part.alpha = 1.0f, part.beta = 0.0f, part.c = {sums, split_k.ld, 1, p.m * split_k.ld};
   const PipelinedPlan plan = pipelined_plan<Pipelined<TILE>>(part, split_k);
-  if (plan.c_by16 || !persistent) launch_pipelined<TILE, true>(part, plan, ctx);
-  else launch_pipelined<TILE, !persistent>(part, plan, ctx);
+  if (plan.c_by16 || !by_alignment) launch_pipelined<TILE, true>(part, plan, ctx);
+  else launch_pipelined<TILE, !by_alignment>(part, plan, ctx);
   if (split_k.splits > 1) reduce_split_k(p, split_k.splits, sums, split_k.ld, ctx);
 }
 
