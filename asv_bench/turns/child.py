@@ -8,6 +8,7 @@ or `{"list": true}`. Standard output: a JSON object a line, `{"ready": FOLDER}` 
 from __future__ import annotations
 
 import importlib
+import importlib.machinery
 import json
 import sys
 from pathlib import Path
@@ -41,6 +42,8 @@ def main() -> None:
     out, sys.stdout = sys.stdout, sys.stderr  # nobody else's words among the answers
     request = json.load(sys.stdin)
     sys.path.insert(0, str(FOLDER))
+    # Before the finders of an editable install, which would answer with its own package.
+    sys.meta_path.insert(0, importlib.machinery.PathFinder)
     importlib.import_module("benchmarks")
     import fastlinalg
 

@@ -15,6 +15,7 @@ from turns.cases import Case
 from turns.rounds import Build, ask
 
 import fastlinalg as fl
+from fastlinalg import _core
 from support.source_tree import ROOT, needs_source_tree
 
 pytestmark = needs_source_tree
@@ -33,7 +34,8 @@ END = "\nimport os\ndef matmul(*operands, **options):\n    os._exit(3)\n"
 def copy(folder: Path, more: str = "") -> Path:
     """A folder to import the installed package from, with more at the end of its first module."""
     package = folder / "fastlinalg"
-    shutil.copytree(Path(fl.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for part in {Path(module.__file__).parent for module in (fl, _core)}:  # two where the install is editable
+        shutil.copytree(part, package, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     with (package / "__init__.py").open("a") as file:
         file.write(more)
     return folder
