@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,8 +34,10 @@ constexpr auto patience = std::chrono::milliseconds(1);
 // A caller counts as one for so long after its call: of calls in a row each would else take the other's core between
 // two of them. Shorter than spin_time, so that workers that are awake see it end.
 constexpr auto between_calls = std::chrono::microseconds(30);
-// A call that has taken so long when another ends may get its helpers. (Waking one for each short call takes longer.)
-constexpr auto long_call = std::chrono::microseconds(200);
+// How often a worker looks that sleeps while others call. A call may have no helpers as long as other callers have the
+// cores, and nobody wakes one when such a call has ended, as its caller mostly calls again at once: on two cores and
+// from two callers, waking one at each end cost products of 512 rows and columns 5 % of their rate.
+constexpr auto watch_time = std::chrono::milliseconds(2);
 constexpr int max_workers = most_threads - 1;
 
 int64_t nanoseconds(std::chrono::nanoseconds time) { return time.count(); }
@@ -51,11 +54,10 @@ class alignas(128) Job {
     uint32_t expected = 0;
     return state_.compare_exchange_strong(expected, claimed, std::memory_order_acquire);
   }
-  void open(Task task, void* arg, int64_t tasks, int most, bool is_service, int64_t now) {
+  void open(Task task, void* arg, int64_t tasks, int most, bool is_service) {
     task_ = task, arg_ = arg;
     next_.store(0, std::memory_order_relaxed);
     tasks_.store(tasks, std::memory_order_relaxed);
-    opened_at_.store(now, std::memory_order_relaxed);
     state_.store(claimed | opened | uint32_t(most) << 8 | (is_service ? service : 0), std::memory_order_seq_cst);
   }
   void allow(int most) {  // another number of helpers
@@ -80,7 +82,6 @@ class alignas(128) Job {
   static int most(uint32_t state) { return int(state >> 8 & 255); }
   bool has_tasks() const { return next_.load(std::memory_order_relaxed) < tasks_.load(std::memory_order_relaxed); }
   bool closed_since(int64_t ns) const { return closed_at_.load(std::memory_order_relaxed) > ns; }
-  bool opened_before(int64_t ns) const { return opened_at_.load(std::memory_order_relaxed) < ns; }
 
   // As one of at most `most` helpers. The slot, or 0 if it is closed or full by now; `seen` becomes what was entered.
   // Slots are different while there are tasks: only who finds none leaves a call, and those of a service do not count.
@@ -103,7 +104,7 @@ class alignas(128) Job {
   std::atomic<uint32_t> state_{0};  // how many are inside, 8 bits; how many may be, 8 bits; the flags
   alignas(128) Task task_ = nullptr;
   void* arg_ = nullptr;
-  std::atomic<int64_t> tasks_{0}, opened_at_{0}, closed_at_{0};
+  std::atomic<int64_t> tasks_{0}, closed_at_{0};
   alignas(128) std::atomic<int64_t> next_{0};
 };
 
@@ -116,8 +117,14 @@ struct Common {
 // Sleepers are woken together, by one system call that names them by a bit each: one after the other they cost the
 // caller 2 us each before it can begin to work itself.
 uint32_t bit_of(int slot) { return 1u << (slot % 32); }
-void sleep_at(std::atomic<uint32_t>& gate, uint32_t seen, uint32_t bit) {
-  ::syscall(SYS_futex, &gate, FUTEX_WAIT_BITSET_PRIVATE, seen, nullptr, nullptr, bit);
+void sleep_at(std::atomic<uint32_t>& gate, uint32_t seen, uint32_t bit, const timespec* until) {
+  ::syscall(SYS_futex, &gate, FUTEX_WAIT_BITSET_PRIVATE, seen, until, nullptr, bit);
+}
+timespec in(std::chrono::nanoseconds time) {  // on the clock of a futex
+  timespec at{};
+  ::clock_gettime(CLOCK_MONOTONIC, &at);
+  const int64_t ns = at.tv_nsec + nanoseconds(time);
+  return {at.tv_sec + time_t(ns / 1000000000), long(ns % 1000000000)};
 }
 void wake_at(std::atomic<uint32_t>& gate, uint32_t bits) {
   gate.fetch_add(1, std::memory_order_seq_cst);
@@ -183,8 +190,12 @@ struct alignas(128) Worker {
     uint32_t expected = idle;
     state.compare_exchange_strong(expected, asleep, std::memory_order_seq_cst);
     while (state.load(std::memory_order_acquire) != invited) {
-      sleep_at(common->gate, seen, bit_of(number));
+      const bool watches = others_call();
+      const timespec then = watches ? in(watch_time) : timespec{};
+      sleep_at(common->gate, seen, bit_of(number), watches ? &then : nullptr);
       seen = common->gate.load(std::memory_order_seq_cst);
+      expected = asleep;
+      if (watches && may_enter() && state.compare_exchange_strong(expected, idle, std::memory_order_seq_cst)) return;
     }
   }
   // `last` is what the worker has just left.
@@ -202,6 +213,7 @@ struct alignas(128) Worker {
     }
   }
   bool may_enter() const;
+  bool others_call() const;
   [[noreturn]] void loop();
 };
 
@@ -223,12 +235,12 @@ class Pool {
   }
   void open(Job& job, Job::Task task, void* arg, int64_t tasks, int threads) {
     start_workers(threads - 1);
-    job.open(task, arg, tasks, threads - 1, false, has_company() ? now_ns() : 0);
+    job.open(task, arg, tasks, threads - 1, false);
     if (const int helpers = room(job, job.look()); helpers > 0) call(helpers);
   }
   void open_service(Job& job, Job::Task task, int helpers) {
     start_workers(helpers);
-    job.open(task, nullptr, 1, helpers, true, 0);
+    job.open(task, nullptr, 1, helpers, true);
     call(helpers);
   }
   void allow(Job& job, int helpers) {
@@ -238,11 +250,7 @@ class Pool {
   }
   void close(Job& job) {
     job.close();
-    const int64_t now = has_company() ? now_ns() : 0;
-    job.release(now);
-    if (now == 0) return;
-    const Entrance next = enterable(false);
-    if (next.job && next.job->opened_before(now - nanoseconds(long_call))) call(1);
+    job.release(has_company() ? now_ns() : 0);
   }
 
   // ---- the workers' side
@@ -252,15 +260,21 @@ class Pool {
     int most = 0;  // helpers
   };
   // The open job with the fewest helpers, if it may have one more.
-  Entrance enterable(bool count_recent = true) {
+  Entrance enterable() {
     Entrance best;
     for (unsigned i = 0; i < used_.load(std::memory_order_relaxed); ++i) {
       const uint32_t seen = jobs_[i].look();
       if (!Job::is_open(seen) || Job::inside(seen) >= Job::most(seen) || !jobs_[i].has_tasks()) continue;
       if (!best.job || Job::inside(seen) < Job::inside(best.seen)) best = {&jobs_[i], seen};
     }
-    if (best.job) best.most = Job::inside(best.seen) + room(*best.job, best.seen, count_recent);
+    if (best.job) best.most = Job::inside(best.seen) + room(*best.job, best.seen);
     return best.most > Job::inside(best.seen) ? best : Entrance{};
+  }
+  bool is_called() const {  // now, or a moment ago
+    const int64_t recent = now_ns() - nanoseconds(watch_time);
+    for (unsigned i = 0; i < used_.load(std::memory_order_relaxed); ++i)
+      if (Job::is_open(jobs_[i].look()) || jobs_[i].closed_since(recent)) return true;
+    return false;
   }
 
  private:
@@ -270,11 +284,11 @@ class Pool {
 
   // How many more helpers a job may have, so that callers and helpers together are not more than the threads there are,
   // and calls that run at the same time share them. A service takes what it was given.
-  int room(const Job& own, uint32_t seen, bool count_recent = true) const {
+  int room(const Job& own, uint32_t seen) const {
     const int wanted = Job::most(seen) - Job::inside(seen);
     if (Job::is_service(seen) || !has_company()) return wanted;
     int callers = 0, helpers = 0;
-    const int64_t recent = now_ns() - (count_recent ? nanoseconds(between_calls) : 0);
+    const int64_t recent = now_ns() - nanoseconds(between_calls);
     for (unsigned i = 0; i < used_.load(std::memory_order_relaxed); ++i) {
       const uint32_t state = jobs_[i].look();
       if (Job::is_open(state)) helpers += Job::inside(state);
@@ -345,6 +359,7 @@ class Pool {
 };
 
 bool Worker::may_enter() const { return pool->enterable().job; }
+bool Worker::others_call() const { return pool->is_called(); }
 
 void Worker::loop() {
   for (const Job* last = nullptr;;) {

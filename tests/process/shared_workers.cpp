@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -58,6 +59,42 @@ void tasks_of_many_callers() {
       for (int i = 0; i < 200; ++i) call_pool(1 + (i * 7 + caller) % 40, threads, 50 * (i % 8));
     });
   }
+}
+
+// A call beside another has the core it began with. When the other has ended, and its caller does not call again, a
+// worker comes although it sleeps: it has had time to, and nobody invites it.
+void left_alone() {
+  set_num_threads(2);
+  std::atomic<bool> one_runs{false}, end_one{false}, other_runs{false}, helped{false};
+  const auto wait_for = [](const std::atomic<bool>& flag, int most_ms) {
+    for (int ms = 0; ms < most_ms && !flag.load(); ++ms) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  std::thread one([&] {
+    auto task = [&](int64_t i, int) {
+      if (i > 0) return;
+      one_runs = true;
+      wait_for(end_one, 60000);
+    };
+    parallel_for(2, 2, task);
+  });
+  wait_for(one_runs, 60000);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  std::thread other([&] {
+    auto task = [&](int64_t i, int) {
+      other_runs = true;
+      if (i > 0) helped = true;
+      else wait_for(helped, 10000);
+    };
+    parallel_for(2, 2, task);
+  });
+  wait_for(other_runs, 60000);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  if (helped.load()) wrong("more threads than there are");
+  end_one = true;
+  one.join();
+  wait_for(helped, 5000);
+  if (!helped.load()) wrong("a call was left alone");
+  other.join();
 }
 
 void children() {
@@ -199,6 +236,7 @@ void short_beside_long() {
 int main() {
   ::alarm(150);
   tasks_of_many_callers();
+  left_alone();
   children();
   copies_of_many_calls();
   short_beside_long();
