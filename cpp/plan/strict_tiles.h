@@ -127,6 +127,7 @@ struct PipelinedTile {
     return stages * stage_bytes() > group_sums_bytes() ? stages * stage_bytes() : group_sums_bytes();
   }
   constexpr int barriers() const { return inbox() + (cluster_k > 1 ? tile_bytes() : 0); }
+  constexpr int block_steps() const { return static_cast<int>(REPRODUCIBLE_BLOCK) / BK; }  // of a block of k
   constexpr bool block_per_group() const { return in_blocks && k_groups > 1; }
   // A barrier for each warp whose sums wait for those of others.
   constexpr int turns() const { return barriers() + stages * 16; }

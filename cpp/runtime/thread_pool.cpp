@@ -120,11 +120,9 @@ uint32_t bit_of(int slot) { return 1u << (slot % 32); }
 void sleep_at(std::atomic<uint32_t>& gate, uint32_t seen, uint32_t bit, const timespec* until) {
   ::syscall(SYS_futex, &gate, FUTEX_WAIT_BITSET_PRIVATE, seen, until, nullptr, bit);
 }
-timespec in(std::chrono::nanoseconds time) {  // on the clock of a futex
-  timespec at{};
-  ::clock_gettime(CLOCK_MONOTONIC, &at);
-  const int64_t ns = at.tv_nsec + nanoseconds(time);
-  return {at.tv_sec + time_t(ns / 1000000000), long(ns % 1000000000)};
+timespec in(std::chrono::nanoseconds time) {  // Clock is the one of a futex, CLOCK_MONOTONIC
+  const int64_t at = now_ns() + nanoseconds(time), second = 1000000000;
+  return {time_t(at / second), long(at % second)};
 }
 void wake_at(std::atomic<uint32_t>& gate, uint32_t bits) {
   gate.fetch_add(1, std::memory_order_seq_cst);

@@ -88,14 +88,13 @@ class Pipeline {
         stages_(tile.stages),
         turns_(tile.k_groups),
         copies_(tile.producers) {
-    const int block = block_steps(tile);
+    const int block = share(tile);
     for (int p = 0; p < tile.producers; ++p) producers_.push_back({{tile.producers, block}, p, 1});
     for (int g = 0; g < tile.k_groups; ++g) groups_.push_back({{{tile.k_groups, block}, g, 0}});
   }
 
-  static int block_steps(const fl::PipelinedTile& tile) {
-    return tile.block_per_group() ? static_cast<int>(fl::REPRODUCIBLE_BLOCK) / tile.BK : 1;
-  }
+  // Steps at a time.
+  static int share(const fl::PipelinedTile& tile) { return tile.block_per_group() ? tile.block_steps() : 1; }
 
   // What went wrong, or nothing.
   const char* run() {
@@ -177,10 +176,10 @@ class Pipeline {
     if (group.reads) return;
     stage.empty.arrive();
     group.knows_round = false;
-    const int block_steps = group.at.share.block, step = group.at.step;
+    const int step = group.at.step, block = group.at.share.block;
     group.at.advance(tile_.stages);
-    const bool block_ends = (step + 1) % block_steps == 0 || step + 1 == steps_;
-    if (tile_.block_per_group() && block_ends) group.has_sum_of = step / block_steps;
+    const bool block_ends = (step + 1) % block == 0 || step + 1 == steps_;
+    if (tile_.block_per_group() && block_ends) group.has_sum_of = step / block;
   }
 
   void add(Group& group) {
@@ -197,8 +196,8 @@ class Pipeline {
 };
 
 void check(const char* variant, const fl::PipelinedTile& tile) {
-  const int block_steps = Pipeline::block_steps(tile);  // some blocks for each group, and a short one
-  const int steps = block_steps > 1 ? (3 * tile.k_groups + 1) * block_steps + 3 : 60;
+  // Some blocks for each group, and a short one.
+  const int steps = tile.block_per_group() ? (3 * tile.k_groups + 1) * tile.block_steps() + 3 : 60;
   const char* wrong = nullptr;
   for (unsigned seed = 0; seed < 400 && !wrong; ++seed) wrong = Pipeline(tile, steps, seed).run();
   std::printf("%dx%d k%d c%d, %d stages, %s%s: %s\n", tile.BM, tile.BN, tile.k_groups, tile.cluster_k, tile.stages,

@@ -33,7 +33,7 @@ struct Pipelined {
                        PRODUCERS = TILE.producers;
   // precision="reproducible": the steps of a block of k, which a group has by itself, and how far a group's steps lie
   // apart.
-  static constexpr int BLOCK_STEPS = static_cast<int>(REPRODUCIBLE_BLOCK) / BK, STEP_STRIDE = IN_BLOCKS ? 1 : K_GROUPS;
+  static constexpr int BLOCK_STEPS = TILE.block_steps(), STEP_STRIDE = IN_BLOCKS ? 1 : K_GROUPS;
   static constexpr bool BLOCK_PER_GROUP = TILE.block_per_group();
   static constexpr bool GROUPS_CHANGE_STAGES = TILE.groups_change_stages();
   static constexpr int GROUP_THREADS = TILE.group_threads(), MATH_THREADS = TILE.math_threads(),
