@@ -79,6 +79,7 @@ class alignas(128) Job {
   static bool is_open(uint32_t state) { return state & opened; }
   static bool is_service(uint32_t state) { return state & service; }
   static int inside(uint32_t state) { return int(state & 255); }
+  static bool is_active(uint32_t state) { return is_open(state) || inside(state) > 0; }
   static int most(uint32_t state) { return int(state >> 8 & 255); }
   bool has_tasks() const { return next_.load(std::memory_order_relaxed) < tasks_.load(std::memory_order_relaxed); }
   bool closed_since(int64_t ns) const { return closed_at_.load(std::memory_order_relaxed) > ns; }
@@ -158,10 +159,11 @@ class KeptApart {
 
 class Pool;
 
-// One word per worker says where it stands. A caller opens a job and invites as many workers as it may have; others do
-// not look, as they would be in each other's way. A caller that has run out of tasks does not wait for one that has not
-// entered yet: a thread that is slow to wake never delays a call.
-enum State : uint32_t { busy, idle, asleep, waking, invited };
+// One word per worker says where it stands; one that watches sleeps too, but looks by itself from time to time. A
+// caller opens a job and invites as many workers as it may have; others do not look, as they would be in each other's
+// way. A caller that has run out of tasks does not wait for one that has not entered yet: a thread that is slow to wake
+// never delays a call.
+enum State : uint32_t { busy, idle, asleep, watching, waking, invited };
 
 struct alignas(128) Worker {
   std::atomic<uint32_t> state{busy};
@@ -175,25 +177,31 @@ struct alignas(128) Worker {
   bool invite(int caller_cpu, bool& has_to_wake) {
     uint32_t expected = idle;
     if (state.compare_exchange_strong(expected, invited, std::memory_order_seq_cst)) return true;
-    if (expected != asleep || !state.compare_exchange_strong(expected, waking, std::memory_order_seq_cst)) return false;
+    const bool sleeps = expected == asleep || expected == watching;
+    if (!sleeps || !state.compare_exchange_strong(expected, waking, std::memory_order_seq_cst)) return false;
     apart.narrow(thread, caller_cpu);
     state.store(invited, std::memory_order_release);
     return has_to_wake = true;
   }
 
   // The rest by the worker.
+  bool change(uint32_t& now, State next) {  // fails once a caller has begun to invite
+    uint32_t expected = now;
+    if (!state.compare_exchange_strong(expected, next, std::memory_order_seq_cst)) return false;
+    now = next;
+    return true;
+  }
   void sleep() {
     uint32_t seen = common->gate.load(std::memory_order_seq_cst);
     apart.narrow(pthread_self(), common->caller_cpu.load(std::memory_order_relaxed));
-    uint32_t expected = idle;
-    state.compare_exchange_strong(expected, asleep, std::memory_order_seq_cst);
-    while (state.load(std::memory_order_acquire) != invited) {
+    for (uint32_t now = idle; state.load(std::memory_order_acquire) != invited;) {
+      change(now, asleep);  // before the look: a caller that does not see this word has opened its job before
       const bool watches = others_call();
+      if (watches) change(now, watching);
       const timespec then = watches ? in(watch_time) : timespec{};
       sleep_at(common->gate, seen, bit_of(number), watches ? &then : nullptr);
       seen = common->gate.load(std::memory_order_seq_cst);
-      expected = asleep;
-      if (watches && may_enter() && state.compare_exchange_strong(expected, idle, std::memory_order_seq_cst)) return;
+      if (watches && may_enter() && change(now, idle)) return;
     }
   }
   // `last` is what the worker has just left.
@@ -235,6 +243,7 @@ class Pool {
     start_workers(threads - 1);
     job.open(task, arg, tasks, threads - 1, false);
     if (const int helpers = room(job, job.look()); helpers > 0) call(helpers);
+    else if (nobody_looks()) call(1);
   }
   void open_service(Job& job, Job::Task task, int helpers) {
     start_workers(helpers);
@@ -281,7 +290,8 @@ class Pool {
   bool has_company() const { return used_.load(std::memory_order_relaxed) > 1; }
 
   // How many more helpers a job may have, so that callers and helpers together are not more than the threads there are,
-  // and calls that run at the same time share them. A service takes what it was given.
+  // and calls that run at the same time share them. A call whose last tasks are running counts too: its helpers are at
+  // them, and its caller waits awake. A service takes what it was given.
   int room(const Job& own, uint32_t seen) const {
     const int wanted = Job::most(seen) - Job::inside(seen);
     if (Job::is_service(seen) || !has_company()) return wanted;
@@ -289,13 +299,20 @@ class Pool {
     const int64_t recent = now_ns() - nanoseconds(between_calls);
     for (unsigned i = 0; i < used_.load(std::memory_order_relaxed); ++i) {
       const uint32_t state = jobs_[i].look();
-      if (Job::is_open(state)) helpers += Job::inside(state);
-      const bool calls = Job::is_open(state) ? !Job::is_service(state) : jobs_[i].closed_since(recent);
+      helpers += Job::inside(state);
+      const bool calls = Job::is_active(state) ? !Job::is_service(state) : jobs_[i].closed_since(recent);
       if (calls || &jobs_[i] == &own) ++callers;
     }
     const int free = std::max(num_threads(), Job::most(seen) + 1) - callers;
     const int share = (std::max(free, 0) + callers - 1) / callers;
     return std::min({wanted, free - helpers, share - Job::inside(seen)});
+  }
+
+  // True if all workers sleep until they are called: two calls that begin at once may each leave the other its core.
+  bool nobody_looks() const {
+    for (int i = 0; i < started_.load(std::memory_order_acquire); ++i)
+      if (workers_[std::size_t(i)]->state.load(std::memory_order_seq_cst) != asleep) return false;
+    return true;
   }
 
   // Who is busy looks when it has finished.

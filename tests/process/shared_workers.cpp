@@ -61,40 +61,74 @@ void tasks_of_many_callers() {
   }
 }
 
-// A call beside another has the core it began with. When the other has ended, and its caller does not call again, a
-// worker comes although it sleeps: it has had time to, and nobody invites it.
-void left_alone() {
-  set_num_threads(2);
-  std::atomic<bool> one_runs{false}, end_one{false}, other_runs{false}, helped{false};
-  const auto wait_for = [](const std::atomic<bool>& flag, int most_ms) {
-    for (int ms = 0; ms < most_ms && !flag.load(); ++ms) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+void wait_for(const std::atomic<bool>& flag, int most_ms) {
+  for (int ms = 0; ms < most_ms && !flag.load(); ++ms) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
+// A call of two tasks that are over once its helper has one of them.
+void call_with_helper(std::atomic<bool>& begun, std::atomic<bool>& helped) {
+  auto task = [&](int64_t, int slot) {
+    begun = true;
+    if (slot > 0) helped = true;
+    else wait_for(helped, 10000);
   };
+  parallel_for(2, 2, task);
+}
+
+// A call beside another has the core it began with, also while the caller of the other waits for its helper, which has
+// the last task. When the other has ended, and its caller does not call again, a worker comes although it sleeps: it
+// has had time to, and nobody invites it.
+void left_alone(int slot_of_last) {
+  set_num_threads(2 + slot_of_last);  // as many as `one` and the caller of `other` take
+  std::atomic<bool> one_runs{false}, end_one{false}, other_runs{false}, helped{false};
   std::thread one([&] {
-    auto task = [&](int64_t i, int) {
-      if (i > 0) return;
+    auto task = [&](int64_t, int slot) {
+      if (slot != slot_of_last) return wait_for(one_runs, 60000);
       one_runs = true;
       wait_for(end_one, 60000);
     };
     parallel_for(2, 2, task);
   });
   wait_for(one_runs, 60000);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  std::thread other([&] {
-    auto task = [&](int64_t i, int) {
-      other_runs = true;
-      if (i > 0) helped = true;
-      else wait_for(helped, 10000);
-    };
-    parallel_for(2, 2, task);
-  });
+  sleep_ms(20);
+  std::thread other([&] { call_with_helper(other_runs, helped); });
   wait_for(other_runs, 60000);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  sleep_ms(20);
   if (helped.load()) wrong("more threads than there are");
   end_one = true;
   one.join();
   wait_for(helped, 5000);
   if (!helped.load()) wrong("a call was left alone");
   other.join();
+}
+
+// Two calls that begin at once while all workers sleep: each may take the other's core for busy, yet a worker comes to
+// the one that lasts.
+void at_once() {
+  set_num_threads(2);
+  for (int round = 0; round < 200; ++round) {
+    sleep_ms(6);
+    std::atomic<int> ready{0};
+    std::atomic<bool> begun{false}, helped{false};
+    const auto meet = [&] {
+      ++ready;
+      while (ready.load() < 2) continue;
+    };
+    std::thread brief([&] {
+      auto task = [](int64_t, int) {};
+      meet();
+      parallel_for(2, 2, task);
+    });
+    std::thread lasting([&] {
+      meet();
+      call_with_helper(begun, helped);
+    });
+    brief.join();
+    wait_for(helped, 5000);
+    if (!helped.load()) wrong("of two calls one was left alone");
+    lasting.join();
+  }
 }
 
 void children() {
@@ -236,7 +270,9 @@ void short_beside_long() {
 int main() {
   ::alarm(150);
   tasks_of_many_callers();
-  left_alone();
+  left_alone(0);
+  left_alone(1);
+  at_once();
   children();
   copies_of_many_calls();
   short_beside_long();
