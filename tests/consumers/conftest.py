@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.cpp_program import common_folder
 from support.patience import patient
 from support.source_tree import IS_THERE, ROOT
 
@@ -88,13 +88,7 @@ def embedded(cmake, tmp_path_factory):
     """The build of a project that embeds the sources: made once, and all tests of sources and prefixes use it."""
     if not IS_THERE:
         pytest.skip("needs the source tree")
-    root = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        root = root.parent  # of all workers: the second finds what the first has built
-    source = root / "embedder"
-    with (root / "embedder.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        source.mkdir(exist_ok=True)
+    with common_folder(tmp_path_factory, "embedder") as source:
         (source / "CMakeLists.txt").write_text(EMBEDDER.format(root=ROOT))
         options = ("-DFASTLINALG_CUDA=OFF", "-DFASTLINALG_CBLAS=ON", "-DFASTLINALG_STATIC=ON")
         return cmake(source, source / "build", *options)

@@ -31,7 +31,8 @@ LEVELS = {"baseline": ("avx2_fma", "neon"), "avx2": ("avx512f",)}  # the first t
 def test_suite_with_a_lower_instruction_set(level):
     if not any(row.available and row.needs in LEVELS[level] for row in fl.kernels("sgemm")):
         pytest.skip(f"this processor has no {' or '.join(LEVELS[level])}: the other tests ran at {level} or below")
-    environment = {key: value for key, value in os.environ.items() if key != "FASTLINALG_REQUIRE"}
+    not_its_own = ("FASTLINALG_REQUIRE", "PYTEST_")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(not_its_own)}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not gpu and not huge"]
         + [str(TESTS / name) for name in FILES],

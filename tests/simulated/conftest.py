@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from support.cpp_program import common_folder
 from support.simulation.library import build_library
 
 
@@ -27,4 +28,5 @@ def device():
 @pytest.fixture(scope="session")
 def library(tmp_path_factory):
     """The folder of a library with the simulated device."""
-    return build_library(tmp_path_factory.mktemp("simulated"))
+    with common_folder(tmp_path_factory, "simulated") as folder:
+        return build_library(folder)

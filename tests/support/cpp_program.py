@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from support.patience import patient
 from support.requirements import missing
@@ -15,6 +20,19 @@ def changed(source: str, text: str, right: str, wrong: str) -> str:
     """`text`, that of `source`, with `wrong` for `right`, which has to stand there once."""
     assert text.count(right) == 1, f"{source} has changed: {right}"
     return text.replace(right, wrong)
+
+
+@contextmanager
+def common_folder(factory: pytest.TempPathFactory, name: str) -> Iterator[Path]:
+    """A folder for all processes of a run (pytest-xdist), by one at a time: the second finds what the first built."""
+    root = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+    folder = root / name
+    with (root / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder.mkdir(exist_ok=True)
+        yield folder
 
 
 def build(program: Path, needed: Path, *arguments: str | Path, seconds: float) -> Path:
