@@ -11,15 +11,16 @@ sharing the cores could reach.
 from __future__ import annotations
 
 import argparse
-import statistics
-import threading
-import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 import fastlinalg as fl
+from fastlinalg.bench.timing import Plan, alternating
 
 SAMPLE_S, RATE = 0.15, 1e11  # of each sample, and what a call's time is guessed from
+NO_LIMIT_US = 1e12  # every contender takes part in all rounds
 
 
 def operands(n: int, rng: np.random.Generator) -> list[np.ndarray]:
@@ -27,35 +28,30 @@ def operands(n: int, rng: np.random.Generator) -> list[np.ndarray]:
     return [a, b, np.empty((n, n), np.float32)]
 
 
-def milliseconds(callers: list[list[np.ndarray]], count: int) -> float:
-    def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+def sample(callers: list[list[np.ndarray]], threads: int, count: int) -> Callable[[], None]:
+    def multiply(own: list[np.ndarray]) -> None:
+        a, b, out = own
         for _ in range(count):
             fl.matmul(a, b, out=out, device="cpu")
 
-    threads = [threading.Thread(target=multiply, args=own) for own in callers]
-    begin = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return (time.perf_counter() - begin) * 1e3 / (count * len(callers))
+    def together() -> None:
+        with fl.num_threads(threads), ThreadPoolExecutor(len(callers)) as pool:
+            list(pool.map(multiply, callers))
+
+    return together
 
 
 def measure(n: int, numbers: list[int], rounds: int) -> None:
     rng, cores = np.random.default_rng(n), fl.get_num_threads()
     own = [operands(n, rng) for _ in range(max(*numbers, cores))]
     count = max(2, int(SAMPLE_S * RATE / (2.0 * n**3)))
-    cases = {f"{callers} callers": (callers, cores) for callers in numbers} | {"alone": (cores, 1)}
-    cases = {"1 caller": (1, cores), **cases}
-    times: dict[str, list[float]] = {name: [] for name in cases}
-    for _ in range(rounds + 1):
-        for name, (callers, threads) in cases.items():
-            with fl.num_threads(threads):
-                times[name].append(milliseconds(own[:callers], count))
-    one, *_ = times.values()
-    for name, found in times.items():
-        ratio = statistics.median(before / now for before, now in zip(one[1:], found[1:], strict=True))
-        print(f"{n:6} {name:>10}  {statistics.median(found[1:]):9.3f} ms  {ratio:.3f}", flush=True)
+    cases = {"1 caller": (1, cores)} | {f"{callers} callers": (callers, cores) for callers in numbers}
+    cases["alone"] = (cores, 1)
+    calls = {name: sample(own[:callers], threads, count) for name, (callers, threads) in cases.items()}
+    found = alternating(calls, Plan(rounds, NO_LIMIT_US))
+    for name, (callers, _) in cases.items():
+        ratio = callers * found[name].speed_against(found["1 caller"])
+        print(f"{n:6} {name:>10}  {found[name].median / (1e3 * count * callers):9.3f} ms  {ratio:.3f}", flush=True)
 
 
 def main() -> None:
