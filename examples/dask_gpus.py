@@ -26,8 +26,16 @@ ROWS_CHECKED = 4
 
 
 def gpu_cluster(workers: int, device: str):
-    """One worker for each GPU, that has it as its resource and does one task at a time."""
-    one_each = {"nthreads": 1, "resources": {"GPU": 1}, "silence_logs": "WARNING"}
+    """One worker for each GPU, that has it as its resource and does one task at a time.
+
+    Its threads copy between chunks and the GPU, so each worker has its share of the cores; Dask would allow it one.
+    """
+    threads = max(1, fl.get_num_threads() // workers)
+    with dask.config.set({"distributed.nanny.pre-spawn-environ.FASTLINALG_NUM_THREADS": threads}):
+        return started(workers, device)
+
+
+def started(workers: int, device: str):
     if device == "cuda":
         try:
             from dask_cuda import LocalCUDACluster
@@ -38,9 +46,9 @@ def gpu_cluster(workers: int, device: str):
     visible = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     names = visible or [str(gpu) for gpu in range(workers)]
     here = {"host": "127.0.0.1"}
+    one_each = {"nthreads": 1, "resources": {"GPU": 1}, "silence_logs": "WARNING", **here}
     specs = {
-        name: {"cls": Nanny, "options": {**one_each, **here, "env": {"CUDA_VISIBLE_DEVICES": name}}}
-        for name in names[:workers]
+        name: {"cls": Nanny, "options": {**one_each, "env": {"CUDA_VISIBLE_DEVICES": name}}} for name in names[:workers]
     }
     scheduler = {"cls": Scheduler, "options": {**here, "dashboard": False}}
     return SpecCluster(workers=specs, scheduler=scheduler, silence_logs="WARNING")
