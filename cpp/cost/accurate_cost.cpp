@@ -29,10 +29,12 @@ double split_us(const SgemmArgs& p, int64_t groups, double lines, const Cost& co
   return std::max(1e-9 * (segments > 1 ? cost.split_fs : cost.split_in_pieces_fs) * numbers, one_line);
 }
 
-// Of both operands.
+// Of both operands, or of those that are not prepacked.
 template <class Cost>
-double split_us(const SgemmArgs& p, const Cost& cost) {
-  return split_us(p, ceil_div(p.m, SPLIT_LINES) + ceil_div(p.n, SPLIT_LINES), double(p.m) + double(p.n), cost);
+double split_us(const SgemmArgs& p, const Cost& cost, ReadySides ready = {}) {
+  if (ready.a && ready.b) return 0;
+  const int64_t rows = ready.a ? 0 : p.m, cols = ready.b ? 0 : p.n;
+  return split_us(p, ceil_div(rows, SPLIT_LINES) + ceil_div(cols, SPLIT_LINES), double(rows) + double(cols), cost);
 }
 
 // As fp16x2; bf16x6 has six products for three and tiles half as large.
@@ -67,6 +69,13 @@ double no_terms_us(const SgemmArgs& p, const DeviceSpec& device, const Cost& cos
 double wgmma_us(const SgemmArgs& p, const DeviceSpec& device, const WgmmaCost& cost) {
   const double us = terms_fit(p.k) ? fp16x2_us(p, device, cost) : no_terms_us(p, device, cost);
   return cost.times * us + cost.more_us;
+}
+
+double saved_by_prepacked_us(const SgemmArgs& p, ReadySides ready, const WgmmaCost& cost) {
+  return terms_fit(p.k) ? cost.times * (split_us(p, cost) - split_us(p, cost, ready)) : 0;
+}
+double saved_by_prepacked_us(const SgemmArgs& p, ReadySides ready, const MmaCost& cost) {
+  return terms_fit(p.k) ? split_us(p, cost) - split_us(p, cost, ready) : 0;
 }
 
 template <MmaProduct PRODUCT>

@@ -3,6 +3,7 @@
 
 #include "core/problem.h"
 #include "cost/coefficients.h"
+#include "plan/prepacked_operand.h"
 #include "plan/terms.h"
 
 namespace fl {
@@ -19,11 +20,13 @@ FL_COEFFICIENTS(WgmmaCost, small_split_us, split_fs, split_in_pieces_fs, piece_u
                 launches_with_fallback_us, split_k_us, product_tensor_ps, beta_fs, direct_store_fs, hidden,
                 most_hidden_us, no_terms_us, no_terms_ps, times, more_us);
 double wgmma_us(const SgemmArgs& p, const DeviceSpec& device, const WgmmaCost& cost);
+double saved_by_prepacked_us(const SgemmArgs& p, ReadySides ready, const WgmmaCost& cost);
 
 // The same of products by mma.sync.
 FL_COEFFICIENTS(MmaCost, small_split_us, split_fs, split_in_pieces_fs, piece_us, segments_us, launches_us,
                 launches_with_fallback_us, split_k_us, product_tensor_ps, no_terms_us, no_terms_ps);
 template <MmaProduct PRODUCT>
 double mma_us(const SgemmArgs& p, const DeviceSpec& device, const MmaCost& cost);
+double saved_by_prepacked_us(const SgemmArgs& p, ReadySides ready, const MmaCost& cost);
 
 }  // namespace fl

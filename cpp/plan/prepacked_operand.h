@@ -30,4 +30,10 @@ struct PrepackedOperands {
 
 enum class Side { a, b };
 
+// Of which operands the terms are there.
+struct ReadySides {
+  bool a = false, b = false;
+  bool operator==(const ReadySides&) const = default;
+};
+
 }  // namespace fl

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "cost/coefficients.h"
+#include "plan/prepacked_operand.h"
 
 namespace fl {
 
@@ -51,17 +52,34 @@ double us_by(const typename Model<MODEL>::Args& p, const DeviceSpec& device, con
   std::copy_n(values, copy.size(), copy.begin());
   return MODEL(p, device, std::bit_cast<typename Model<MODEL>::Coefficients>(copy));
 }
-// By what was measured on the device's own chip, or carried over from the one that is nearest to it.
-template <class Row, auto MODEL>
-double cost_on(const typename Model<MODEL>::Args& p, const DeviceSpec& device) {
-  using C = typename Model<MODEL>::Coefficients;
+// What was measured on the device's own chip, or carried over from the one that is nearest to it.
+template <class Row, class C>
+C coefficients_on(const DeviceSpec& device) {
   const DeviceSpec* chip = &nearest_measured(device);
   std::span<const double> values = measured_values<Row>(chip->chip);
   if (values.empty()) chip = &h200_spec(), values = measured_values<Row>(chip->chip);
   CoefficientValues<C> copy;
   std::copy_n(values.data(), copy.size(), copy.begin());
-  return MODEL(p, device, carried_over(std::bit_cast<C>(copy), *chip, device));
+  return carried_over(std::bit_cast<C>(copy), *chip, device);
 }
+template <class Row, auto MODEL>
+double cost_on(const typename Model<MODEL>::Args& p, const DeviceSpec& device) {
+  return MODEL(p, device, coefficients_on<Row, typename Model<MODEL>::Coefficients>(device));
+}
+
+// Of rows that split their operands: by how much less a call costs whose operands are prepacked.
+template <class Args>
+using SavedUs = double (*)(const Args&, ReadySides, const DeviceSpec&);
+template <class Row, auto MODEL>
+constexpr SavedUs<typename Model<MODEL>::Args> saved_on = [] {
+  using Args = typename Model<MODEL>::Args;
+  using C = typename Model<MODEL>::Coefficients;
+  if constexpr (requires(Args p, ReadySides ready, C cost) { saved_by_prepacked_us(p, ready, cost); })
+    return SavedUs<Args>([](const Args& p, ReadySides ready, const DeviceSpec& device) {
+      return saved_by_prepacked_us(p, ready, coefficients_on<Row, C>(device));
+    });
+  else return SavedUs<Args>(nullptr);
+}();
 
 // The same with names, for tools/fit_costs and tests.
 template <class Args>
@@ -69,9 +87,10 @@ struct CostModel {
   std::string_view names;  // of the coefficients, with commas between
   double (*us)(const Args&, const DeviceSpec&, const double*);
   std::span<const double> (*values)(Chip);  // empty if there is nothing measured
+  SavedUs<Args> saved_by_prepacked;         // nullptr for most rows
 };
 template <class Row, auto MODEL>
 constexpr CostModel<typename Model<MODEL>::Args> cost_model{Model<MODEL>::Coefficients::names, us_by<MODEL>,
-                                                            measured_values<Row>};
+                                                            measured_values<Row>, saved_on<Row, MODEL>};
 
 }  // namespace fl

@@ -20,6 +20,9 @@ constexpr int64_t unit = 128;
 constexpr int64_t most_cuts = 64;
 constexpr int64_t group_bytes = 4 << 20, most_groups = 32;  // of a batch
 constexpr int64_t large_problem_bytes = 64 << 20;           // a problem of a batch that is worth cutting up itself
+// From here on what steps find split (cuda/pipeline/prepacked_steps.h) is not counted again. Smaller calls lose by the
+// finer cuts that follow, as short lines and the driver's time for each step cost them more than the estimate knows.
+constexpr int64_t splits_once_bytes = 256 << 20;
 
 double bytes(const Block& block) { return 4.0 * double(block.elements()); }
 
@@ -37,25 +40,30 @@ T* advance(T* data, int64_t offset) {
 }
 
 // ---------------------------------------------------------------- the pieces of a plan
-// Chooses kernels for blocks, most of which have one of a few shapes.
+// Chooses kernels for blocks, most of which have one of a few shapes. `ready`: the operands that steps before have
+// prepacked (cuda/pipeline/prepacked_steps.h).
 template <class Args>
 class Kernels {
  public:
-  Kernels(const Args& layout, const KernelFor<Args>& kernel_for) : layout_(layout), kernel_for_(kernel_for) {}
-  PanelStep<Args> step(const Block& block, std::size_t loads) {
-    for (const PanelStep<Args>& known : known_)
-      if (known.block.rows == block.rows && known.block.cols == block.cols && known.block.problems == block.problems)
+  Kernels(const Args& layout, const KernelFor<Args>& kernel_for, bool splits_once = false)
+      : layout_(layout), kernel_for_(kernel_for), splits_once_(splits_once) {}
+  PanelStep<Args> step(const Block& block, std::size_t loads, ReadySides ready = {}) {
+    for (const auto& [known, known_ready] : known_)
+      if (known.block.rows == block.rows && known.block.cols == block.cols && known.block.problems == block.problems &&
+          known_ready == ready)
         return {block, loads, known.kernel, known.us};
     const Args sub = sub_problem(layout_, block);
     const Kernel<Args>& kernel = kernel_for_(sub);
-    known_.push_back({block, loads, &kernel, kernel_for_.us(kernel, sub)});
-    return known_.back();
+    const double saved = splits_once_ ? kernel_for_.saved_us(kernel, sub, ready) : 0;
+    const double us = kernel_for_.us(kernel, sub) - saved;
+    return known_.emplace_back(PanelStep<Args>{block, loads, &kernel, us}, ready).first;
   }
 
  private:
   const Args& layout_;
   const KernelFor<Args>& kernel_for_;
-  std::vector<PanelStep<Args>> known_;
+  bool splits_once_;
+  std::vector<std::pair<PanelStep<Args>, ReadySides>> known_;
 };
 
 // Panels of equal size, the last of them halved: what follows the last copy in is then half as long.
@@ -82,12 +90,13 @@ void add_rectangle(const SgemmArgs& p, int64_t problem, int64_t row_cuts, int64_
   const auto row_panels = panels(p.m, row_cuts), col_panels = panels(p.n, col_cuts);
   const bool load_a = problem == 0 || p.a.bs != 0, load_b = problem == 0 || p.b.bs != 0;
   const auto line = [](int64_t part, int64_t whole, int64_t stride) { return part < whole && stride == 1 ? part : 0; };
+  // Of a new panel with all that is there of the other operand, which earlier steps have prepacked.
   const auto add_step = [&](int64_t row, int64_t row_count, int64_t col, int64_t col_count) {
     if (row_count == 0 || col_count == 0) return;
     const Block block{problem, 1, row, row_count, col, col_count};
     const int64_t piece = line(col_count, p.n, p.c.cs);
     if (p.beta != 0.0f) plan.loads.push_back({OperandRole::c, block, piece});
-    plan.steps.push_back(kernels.step(block, plan.loads.size()));
+    plan.steps.push_back(kernels.step(block, plan.loads.size(), {col > 0, row > 0}));
     plan.steps.back().line = piece;
   };
   std::size_t i = 0, j = 0;
@@ -130,7 +139,7 @@ PanelPlan<SgemmArgs> lower_triangle(const SgemmArgs& p, int64_t cuts, Kernels<Sg
       plan.steps.push_back(kernels.step({problem, 1, row, count, row, count}, plan.loads.size()));
       plan.steps.back().line = count < p.n ? count : 0;
       if (row == 0) continue;
-      plan.steps.push_back(kernels.step({problem, 1, row, count, 0, row}, plan.loads.size()));
+      plan.steps.push_back(kernels.step({problem, 1, row, count, 0, row}, plan.loads.size(), {true, true}));
       plan.steps.back().line = row;
       plan.steps.back().mirrored = true;
     }
@@ -239,12 +248,13 @@ TransposeArgs sub_problem(const TransposeArgs& p, const Block& b) {
 // turns. Where the link binds the first two are good, where the arithmetic does the third is, and the estimate knows.
 template <>
 PanelPlan<SgemmArgs> plan_panels(const SgemmArgs& p, const KernelFor<SgemmArgs>& kernel_for) {
-  Kernels<SgemmArgs> kernels(p, kernel_for);
-  if (p.batch > 1 && problem_bytes(p) < double(large_problem_bytes)) return groups(p, kernels);
+  const double total = problem_bytes(p);
+  Kernels<SgemmArgs> kernels(p, kernel_for, p.batch == 1 && total >= double(splits_once_bytes));
+  if (p.batch > 1 && total < double(large_problem_bytes)) return groups(p, kernels);
   PanelPlan<SgemmArgs> best = p.batch == 1  ? groups(p, kernels)
                               : p.symmetric ? lower_triangle(p, 1, kernels)
                                             : rectangle(p, 1, 1, kernels);
-  if (problem_bytes(p) < double(smallest_cut_bytes)) return best;
+  if (total < double(smallest_cut_bytes)) return best;
   double best_us = estimate_us(best, nominal);
   const auto consider = [&](int64_t row_cuts, int64_t col_cuts) {
     if (!worth_cutting(p.m, row_cuts) || !worth_cutting(p.n, col_cuts)) return;

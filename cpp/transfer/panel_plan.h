@@ -51,6 +51,9 @@ struct KernelFor {
   const DeviceSpec* device = nullptr;
   const Kernel<Args>& operator()(const Args& p) const { return choose(p); }
   double us(const Kernel<Args>& kernel, const Args& p) const { return kernel.cost(p, *device); }
+  double saved_us(const Kernel<Args>& kernel, const Args& p, ReadySides ready) const {
+    return kernel.model.saved_by_prepacked ? kernel.model.saved_by_prepacked(p, ready, *device) : 0;
+  }
 };
 
 template <class Args>

@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "cuda/launch/launch_kernel.h"
+#include "cuda/pipeline/copy_queue.h"
 #include "cuda/pipeline/copy_workers.h"
 #include "cuda/pipeline/panel_copies.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/events.h"
 #include "cuda/runtime/ring.h"
+#include "cuda/runtime/streams.h"
 #include "cuda/runtime/trace.h"
 #include "plan/prepacked_operand.h"
 #include "runtime/pause.h"
@@ -59,9 +61,15 @@ class PanelDriver {
         in_ring_(in_ring),
         out_ring_(out_ring),
         streams_(streams),
-        events_(device, 2 + std::size_t(in_ring.slots()) + std::size_t(out_ring.slots()) +
-                            std::min(steps_.size(), most_step_events) +
-                            (streams.pass_on ? std::min(copies_.loads.size(), most_pass_events) : 0)) {}
+        sent_events_{markers, std::size_t(in_ring.slots())},
+        filled_events_{sent_events_.end(), std::size_t(out_ring.slots())},
+        step_events_{filled_events_.end(), std::min(steps_.size(), most_step_events)},
+        direct_in_events_{step_events_.end(), most_direct},
+        direct_out_events_{direct_in_events_.end(), most_direct},
+        pass_events_{direct_out_events_.end(), streams.pass_on ? std::min(copies_.loads.size(), most_pass_events) : 0},
+        events_(device, pass_events_.end()),
+        in_queue_(urgent_leases(device)),
+        out_queue_(urgent_leases(device)) {}
 
   // ---- in this order, each with the device current; begin() for all devices of a call before any takes a turn.
   void begin(const std::vector<PanelDriver*>& devices) {
@@ -96,25 +104,27 @@ class PanelDriver {
   // Steps share events if they are more. A wait for one may then wait for a later one too that was launched before.
   static constexpr std::size_t most_step_events = 256;
   static constexpr std::size_t most_pass_events = 64;  // the same of copies that are passed on
+  // Copies from or to the caller's pinned memory that are queued at a time, each way.
+  static constexpr std::size_t most_direct = 16;
 
+  // Some of the events, used in turn.
+  struct EventRing {
+    std::size_t first, count;
+    std::size_t end() const { return first + count; }
+  };
+  static constexpr std::size_t markers = 2;
   cudaEvent_t marker() const { return events_[0]; }
   cudaEvent_t stores_marker() const { return events_[1]; }
-  cudaEvent_t slot_sent(std::size_t copy) const { return events_[2 + copy % std::size_t(in_ring_.slots())]; }
-  cudaEvent_t slot_filled(std::size_t copy) const {
-    return events_[2 + std::size_t(in_ring_.slots()) + copy % std::size_t(out_ring_.slots())];
-  }
-  cudaEvent_t step_done(std::size_t step) const {
-    return events_[2 + std::size_t(in_ring_.slots()) + std::size_t(out_ring_.slots()) + step % most_step_events];
-  }
+  cudaEvent_t event(const EventRing& ring, std::size_t use) const { return events_[ring.first + use % ring.count]; }
+  cudaEvent_t slot_sent(std::size_t copy) const { return event(sent_events_, copy); }
+  cudaEvent_t slot_filled(std::size_t copy) const { return event(filled_events_, copy); }
+  cudaEvent_t step_done(std::size_t step) const { return event(step_events_, step); }
+  cudaEvent_t passed(std::size_t copy) const { return event(pass_events_, copy); }
   static bool has_passed(cudaEvent_t event) {
     const cudaError_t error = cudaEventQuery(event);
     if (error != cudaSuccess && error != cudaErrorNotReady) fail(error, "cudaEventQuery", __FILE__, __LINE__);
     if (error == cudaErrorNotReady) static_cast<void>(cudaGetLastError());
     return error == cudaSuccess;
-  }
-  cudaEvent_t passed(std::size_t copy) const {
-    return events_[2 + std::size_t(in_ring_.slots()) + std::size_t(out_ring_.slots()) +
-                   std::min(steps_.size(), most_step_events) + copy % most_pass_events];
   }
 
   // The device memory comes from the pool in the order of the compute stream.
@@ -135,8 +145,8 @@ class PanelDriver {
   // ---- in
   bool send() {
     const std::size_t before = sent_;
-    while (sent_ < copies_.loads.size() && has_place(copies_.loads[sent_]) &&
-           (copies_.loads[sent_].direct || host_copies_.in_done(staged_in_))) {
+    while (sent_ < copies_.loads.size() && has_place(copies_.loads[sent_]) && is_there(copies_.loads[sent_]) &&
+           in_queue_.admits()) {
       trace("sent", sent_);
       send(copies_.loads[sent_++]);
     }
@@ -144,6 +154,10 @@ class PanelDriver {
   }
   // Whether what it overwrites is behind something that has been queued.
   bool has_place(const LoadCopy& load) const { return load.after_steps <= queued_ && load.after_stores <= fetched_; }
+  // In a slot, or pinned.
+  bool is_there(const LoadCopy& load) const {
+    return load.direct ? direct_in_ < arrived_direct_ + most_direct : host_copies_.in_done(staged_in_);
+  }
   void send(const LoadCopy& load) {
     if (load.after_steps > steps_before_in_) {
       FL_CUDA(cudaStreamWaitEvent(streams_.in, step_done(load.after_steps - 1), 0));
@@ -159,10 +173,10 @@ class PanelDriver {
     }
     const bool flat = pitch == host.ld && load.width == pitch;
     copy(load.device, host.ld, from, pitch, load.width, load.piece.lines, flat, cudaMemcpyHostToDevice, streams_.in);
-    const cudaEvent_t arrived = load.direct ? marker() : slot_sent(staged_in_++);
-    const bool passed_on = load.passed_on && !load.passed_on->empty();
-    if (!load.direct || load.steps > ready_ || passed_on) FL_CUDA(cudaEventRecord(arrived, streams_.in));
-    if (passed_on) pass_on(load, arrived);
+    in_queue_.queued(sizeof(float) * std::size_t(load.width * load.piece.lines));
+    const cudaEvent_t arrived = load.direct ? event(direct_in_events_, direct_in_++) : slot_sent(staged_in_++);
+    FL_CUDA(cudaEventRecord(arrived, streams_.in));
+    if (load.passed_on && !load.passed_on->empty()) pass_on(load, arrived);
     if (load.steps <= ready_) return;
     FL_CUDA(cudaStreamWaitEvent(streams_.compute, arrived, 0));
     ready_ = load.steps;
@@ -180,11 +194,12 @@ class PanelDriver {
     FL_CUDA(cudaEventRecord(passed(sent_ - 1), streams_.pass_on));
   }
   bool free_slots() {
-    const std::size_t before = freed_;
+    const std::size_t before = freed_, direct = arrived_direct_;
     while (freed_ < staged_in_ && has_passed(slot_sent(freed_))) trace("arrived", freed_++);
-    if (freed_ == before) return false;
-    host_copies_.allow_in(freed_ + std::size_t(in_ring_.slots()));
-    return true;
+    while (arrived_direct_ < direct_in_ && has_passed(event(direct_in_events_, arrived_direct_))) ++arrived_direct_;
+    if (freed_ == staged_in_ && arrived_direct_ == direct_in_) in_queue_.ran_dry();
+    if (freed_ != before) host_copies_.allow_in(freed_ + std::size_t(in_ring_.slots()));
+    return freed_ != before || arrived_direct_ != direct;
   }
 
   // ---- products
@@ -226,9 +241,13 @@ class PanelDriver {
   bool fetch() {
     const std::size_t before = fetched_;
     while (fetched_ < copies_.stores.size() && copies_.stores[fetched_].step < queued_ &&
-           (copies_.stores[fetched_].direct || staged_out_ < emptied_ + std::size_t(out_ring_.slots())))
+           has_room(copies_.stores[fetched_]) && out_queue_.admits())
       fetch(copies_.stores[fetched_++]);
     return fetched_ != before;
+  }
+  bool has_room(const StoreCopy& store) const {
+    return store.direct ? direct_out_ < stored_direct_ + most_direct
+                        : staged_out_ < emptied_ + std::size_t(out_ring_.slots());
   }
   void fetch(const StoreCopy& store) {
     if (store.step >= awaited_steps_) {
@@ -247,16 +266,20 @@ class PanelDriver {
     const bool flat = pitch == host.ld && (!store.direct || store.piece.length == pitch);
     copy(to, pitch, store.device, host.ld, store.piece.length, store.piece.lines, flat, cudaMemcpyDeviceToHost,
          streams_.out);
-    if (!store.direct) FL_CUDA(cudaEventRecord(slot_filled(staged_out_++), streams_.out));
+    out_queue_.queued(sizeof(float) * std::size_t(store.piece.length * store.piece.lines));
+    const cudaEvent_t left = store.direct ? event(direct_out_events_, direct_out_++) : slot_filled(staged_out_++);
+    FL_CUDA(cudaEventRecord(left, streams_.out));
   }
   bool hand_out() {
-    const std::size_t before = filled_ + emptied_;
+    const std::size_t before = filled_ + emptied_ + stored_direct_;
     while (filled_ < staged_out_ && has_passed(slot_filled(filled_))) {
       trace("filled", filled_);
       host_copies_.allow_out(++filled_);
     }
+    while (stored_direct_ < direct_out_ && has_passed(event(direct_out_events_, stored_direct_))) ++stored_direct_;
+    if (filled_ == staged_out_ && stored_direct_ == direct_out_) out_queue_.ran_dry();
     while (emptied_ < filled_ && host_copies_.out_done(emptied_)) trace("emptied", emptied_++);
-    return filled_ + emptied_ != before;
+    return filled_ + emptied_ + stored_direct_ != before;
   }
 
   // A flat copy takes what lies between the lines along. In a slot that is padding; in the caller's memory it would be
@@ -278,8 +301,12 @@ class PanelDriver {
   const CopyTurn& turn_;
   const Ring &in_ring_, &out_ring_;
   PanelStreams streams_;
+  EventRing sent_events_, filled_events_, step_events_, direct_in_events_, direct_out_events_, pass_events_;
   Events events_;
+  CopyQueue in_queue_, out_queue_;
   std::size_t sent_ = 0, staged_in_ = 0, freed_ = 0;  // loads; those of them through the ring; their slots free again
+  std::size_t direct_in_ = 0, arrived_direct_ = 0;    // loads from pinned memory; those that have arrived
+  std::size_t direct_out_ = 0, stored_direct_ = 0;    // stores to pinned memory; those that have
   std::size_t ready_ = 0, queued_ = 0;                // steps whose loads have been sent; steps launched
   std::size_t awaited_steps_ = 0, steps_before_in_ = 0;           // steps that the out and the in stream wait for
   std::size_t stores_before_in_ = 0, stores_before_compute_ = 0;  // stores that these streams wait for

@@ -17,6 +17,7 @@ struct Idle {
 struct Streams {
   std::mutex mutex;  // guards idle; never held during a CUDA call
   Idle idle[2];      // by urgency
+  std::atomic<int> urgent{0};
   std::once_flag library_once;
   cudaStream_t library = nullptr;
 };
@@ -52,14 +53,19 @@ StreamLease::StreamLease(int device, void* given, Urgency urgency)
     : device_(device),
       borrowed_(given == nullptr),
       urgency_(urgency),
-      stream_(given ? static_cast<cudaStream_t>(given) : borrow(per_device<Streams>(device), urgency)) {}
+      stream_(given ? static_cast<cudaStream_t>(given) : borrow(per_device<Streams>(device), urgency)) {
+  per_device<Streams>(device).urgent += urgency == Urgency::urgent;
+}
 
 StreamLease::~StreamLease() {
-  if (!borrowed_) return;
   Streams& streams = per_device<Streams>(device_);
+  streams.urgent -= urgency_ == Urgency::urgent;
+  if (!borrowed_) return;
   const std::lock_guard lock(streams.mutex);
   streams.idle[int(urgency_)].streams.push_back(stream_);
 }
+
+const std::atomic<int>& urgent_leases(int device) { return per_device<Streams>(device).urgent; }
 
 FinishOnError::~FinishOnError() {
   for (const cudaStream_t stream : streams_) ignore_errors(cudaStreamSynchronize(stream));

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <initializer_list>
 #include <vector>
 
@@ -27,6 +28,9 @@ class StreamLease {
   Urgency urgency_;
   cudaStream_t stream_;
 };
+
+// How many leases of a device are urgent.
+const std::atomic<int>& urgent_leases(int device);
 
 // Waits for streams when a call fails: nothing may touch the caller's memory, or pinned memory, after that.
 class FinishOnError {

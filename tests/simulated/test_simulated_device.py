@@ -24,7 +24,7 @@ RUNS = {
     "conversion": ("host/test_conversion.py", "", (1,)),
     "triangles": ("host/test_triangles.py kernels/test_ssyrk.py", "not graphs", (1, 2)),
     "symmetric products": ("symmetric/test_symmetric_host.py", "", (2,)),
-    "callers": ("host/test_callers.py", "", (1, 2)),
+    "callers": ("host/test_callers.py", "all_sizes", (1, 2)),
     "tiles": (
         "host/test_tiles.py",
         "scalars or batches or what_others or nothing_fits or log or (strict and 257)",

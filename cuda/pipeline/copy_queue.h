@@ -1,0 +1,28 @@
+// What one call has queued on a copy engine of a device, in one direction.
+//
+// An engine that has begun with the copies of a stream stays with that stream until it has none left, whatever the
+// priorities of streams: on an H200 the copy of a 256 x 256 product waited 42 ms, for all operands of a 16384 cubed one
+// that was under way. So while short calls are, others let their queue run dry after each burst.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+namespace fl::cuda {
+
+class CopyQueue {
+ public:
+  static constexpr std::size_t burst = std::size_t(16) << 20;  // bytes: all that a short call copies
+
+  explicit CopyQueue(const std::atomic<int>& short_calls) : short_calls_(short_calls) {}
+
+  bool admits() const { return bytes_ < burst || short_calls_.load(std::memory_order_relaxed) == 0; }
+  void queued(std::size_t bytes) { bytes_ += bytes; }
+  void ran_dry() { bytes_ = 0; }
+
+ private:
+  const std::atomic<int>& short_calls_;
+  std::size_t bytes_ = 0;  // queued since it ran dry
+};
+
+}  // namespace fl::cuda
