@@ -18,6 +18,7 @@ import dask
 import dask.array as da
 import numpy as np
 from distributed import Client, Nanny, Scheduler, SpecCluster, wait
+from distributed.system import MEMORY_LIMIT
 
 import fastlinalg as fl
 import fastlinalg.dask as fld
@@ -47,6 +48,7 @@ def started(workers: int, device: str):
     names = visible or [str(gpu) for gpu in range(workers)]
     here = {"host": "127.0.0.1"}
     one_each = {"nthreads": 1, "resources": {"GPU": 1}, "silence_logs": "WARNING", **here}
+    one_each["memory_limit"] = MEMORY_LIMIT // workers  # by default that of one core, as a worker has one thread
     specs = {
         name: {"cls": Nanny, "options": {**one_each, "env": {"CUDA_VISIBLE_DEVICES": name}}} for name in names[:workers]
     }

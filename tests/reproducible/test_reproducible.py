@@ -165,6 +165,7 @@ def test_out_of_core(limit, rng):
 @pytest.mark.gpu
 @pytest.mark.gpu2
 def test_two_devices(rng):
+    assert reproducible.differing(lambda at: at.run(device="cuda:all")) == []
     a, b = normal(rng, 900, 700), normal(rng, 700, 800)
     want = product(a, b, device="cpu")
     assert_same_bits(product(a, b, device=["cuda:0", "cuda:1"]), want)
