@@ -8,7 +8,7 @@ their number. Ratios are those of the total rate to one caller's, medians over r
 round to round does not count. "alone", on the CPU: as many callers as there are cores, told to use one thread each,
 which is what sharing the cores could reach. Results go into arrays of the callers; with --fresh into new ones.
 
---beside N: a call of 256 x 256 x 256 by itself, and while another thread multiplies matrices of N x N.
+--beside N: calls of 256 x 256 x 256 and of 1024 by themselves, and while another thread multiplies matrices of N x N.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fastlinalg.bench.timing import Plan, alternating, once
 
 SAMPLE_US = 1e5
 NO_LIMIT_US = 1e12  # every contender takes part in all rounds
-SHORT, SHORT_S = 256, 1.0
+SHORT, SHORT_S = (256, 1024), 1.0
 
 
 @dataclass(frozen=True)
@@ -75,21 +75,22 @@ def measure(n: int, args: argparse.Namespace) -> None:
         print(f"{n:6} {name:>10}  {found[name].median / (1e3 * count * callers):9.3f} ms  {ratio:.3f}", flush=True)
 
 
+def show_short(short: Caller, name: str) -> None:
+    short()
+    found, end = [], time.perf_counter() + SHORT_S
+    while time.perf_counter() < end:
+        found.append(once(short))
+    middle, most = statistics.median(found), statistics.quantiles(found, n=20, method="inclusive")[-1]
+    times = f"{middle:9.1f} us, nineteen of twenty below {most:.1f}, the longest {max(found):.1f}"
+    print(f"{len(short.a):6} {name:>15}  {times}", flush=True)
+
+
 def measure_beside(n: int, args: argparse.Namespace) -> None:
-    """Microseconds of short calls: the median, and what nineteen of twenty stay below."""
     rng = np.random.default_rng(n)
-    short, long = (caller(size, rng, args.device, args.fresh) for size in (SHORT, n))
-
-    def times(name: str) -> None:
-        short()
-        found, end = [], time.perf_counter() + SHORT_S
-        while time.perf_counter() < end:
-            found.append(once(short))
-        least, most = statistics.median(found), statistics.quantiles(found, n=20)[-1]
-        print(f"{SHORT:6} {name:>20}  {least:9.1f} us, nineteen of twenty below {most:.1f}", flush=True)
-
+    *shorts, long = (caller(size, rng, args.device, args.fresh) for size in (*SHORT, n))
+    for short in shorts:
+        show_short(short, "by itself")
     long()
-    times("by itself")
     enough = threading.Event()
 
     def again() -> int:
@@ -101,9 +102,10 @@ def measure_beside(n: int, args: argparse.Namespace) -> None:
 
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(again)
-        times(f"beside {n}")
+        for short in shorts:
+            show_short(short, f"beside {n}")
         enough.set()
-    print(f"{'':6} {other.result()} calls of {n} meanwhile", flush=True)
+    print(f"{other.result()} calls of {n} meanwhile", flush=True)
 
 
 def numbers(text: str) -> list[int]:
