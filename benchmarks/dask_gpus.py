@@ -1,6 +1,7 @@
 """A product on all GPUs of this machine by Dask, one worker each, beside device="cuda:all" and one GPU, in one run.
 
     python benchmarks/dask_gpus.py [--sizes 16384,32768] [--rounds 3] [--workers N] [--side CHUNK]
+    python benchmarks/dask_gpus.py --device cuda:all                           (one worker, whose tasks take all GPUs)
     python benchmarks/dask_gpus.py --device cpu --workers 2 --sizes 1000       (the same program on the CPU)
 
 Seconds, the least of the rounds after one that is not counted. The calls without Dask write into one array. By Dask in
@@ -75,7 +76,7 @@ def by_dask(client: Client, make: Callable[[float], da.Array], rounds: int) -> f
 def measure(client: Client, n: int, side: int, folder: Path, args: argparse.Namespace) -> None:
     a, b = shared(folder, n)
     out, rows = np.empty((n, n), np.float32), slice(0, ROWS_CHECKED)
-    whole = {"one": args.device, "all": "cuda:all"} if args.device == "cuda" else {"one": args.device}
+    whole = {"one": args.device} if args.device == "cpu" else {"one": "cuda", "all": "cuda:all"}
     times = {}
     for name, device in whole.items():
         times[name] = least(lambda device=device: fl.matmul(a, b, out, device=device), args.rounds)
@@ -102,11 +103,11 @@ def main() -> int:
     parser.add_argument("--sizes", default="16384,32768")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--workers", type=int, help="by default the number of GPUs")
+    parser.add_argument("--workers", type=int, help="by default the number of GPUs, and 1 with --device cuda:all")
     parser.add_argument("--side", type=int, help="of chunks; by default n over the number of workers")
     parser.add_argument("--folder", type=Path, default=Path("/dev/shm"), help="for the files, which are removed")
     args = parser.parse_args()
-    workers = args.workers or len(fl.devices())
+    workers = args.workers or (1 if args.device == "cuda:all" else len(fl.devices()))
     if not workers:
         print("no CUDA device here; --device cpu --workers 2 runs the program on the CPU")
         return 0

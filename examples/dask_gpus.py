@@ -1,9 +1,10 @@
-"""A product of Dask arrays on all GPUs of this machine: one worker each, and chunks that ask for one.
+"""A product of Dask arrays on all GPUs of this machine: one worker each, or one that has them all.
 
-Workers are started by dask-cuda where it is installed, which also binds them to the cores near their GPU; else as
-Dask's own, each of which sees one GPU. Rows of the result are checked against float64.
+Chunks ask for the resource GPU. Workers are started by dask-cuda where it is installed, which also binds them to the
+cores near their GPU; else as Dask's own, each of which sees one GPU. Rows of the result are checked against float64.
 
 Run: python examples/dask_gpus.py [-n 16384] [--workers N]
+One worker, whose tasks take all GPUs together: python examples/dask_gpus.py --device cuda:all
 Without a GPU: python examples/dask_gpus.py -n 2000 --device cpu --workers 2   (the same program on the CPU)
 """
 
@@ -27,7 +28,7 @@ ROWS_CHECKED = 4
 
 
 def gpu_cluster(workers: int, device: str):
-    """One worker for each GPU, that has it as its resource and does one task at a time.
+    """One worker for each GPU, or for all of them, that has it as its resource and does one task at a time.
 
     Its threads copy between chunks and the GPU, so each worker has its share of the cores; Dask would allow it one.
     """
@@ -44,16 +45,20 @@ def started(workers: int, device: str):
             pass
         else:
             return LocalCUDACluster(n_workers=workers, threads_per_worker=1, resources={"GPU": 1})
-    visible = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
-    names = visible or [str(gpu) for gpu in range(workers)]
     here = {"host": "127.0.0.1"}
     one_each = {"nthreads": 1, "resources": {"GPU": 1}, "silence_logs": "WARNING", **here}
     one_each["memory_limit"] = MEMORY_LIMIT // workers  # by default that of one core, as a worker has one thread
     specs = {
-        name: {"cls": Nanny, "options": {**one_each, "env": {"CUDA_VISIBLE_DEVICES": name}}} for name in names[:workers]
+        number: {"cls": Nanny, "options": {**one_each, "env": own_gpu(number) if device == "cuda" else {}}}
+        for number in range(workers)
     }
     scheduler = {"cls": Scheduler, "options": {**here, "dashboard": False}}
     return SpecCluster(workers=specs, scheduler=scheduler, silence_logs="WARNING")
+
+
+def own_gpu(number: int) -> dict[str, str]:
+    visible = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+    return {"CUDA_VISIBLE_DEVICES": visible[number] if visible else str(number)}
 
 
 def random_matrix(n: int, side: int, seed: int) -> da.Array:
@@ -70,10 +75,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-n", type=int, default=16384)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--workers", type=int, help="by default the number of GPUs")
+    parser.add_argument("--workers", type=int, help="by default the number of GPUs, and 1 with --device cuda:all")
     args = parser.parse_args()
-    workers = args.workers or len(fl.devices())
-    if not workers or (args.device == "cuda" and not fl.cuda.is_available()):
+    workers = args.workers or (1 if args.device == "cuda:all" else len(fl.devices()))
+    if not workers or (args.device != "cpu" and not fl.cuda.is_available()):
         print("no CUDA device here; --device cpu --workers 2 runs the program on the CPU")
         return 0
 

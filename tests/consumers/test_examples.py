@@ -48,13 +48,15 @@ def test_a_product_of_files():
     assert "in chunks of 750 x 750" in said and "against float64" in said
 
 
-@pytest.mark.parametrize(
-    ("device", "workers"), [("cpu", "1"), pytest.param("cuda", str(len(fl.devices())), marks=pytest.mark.gpu)]
-)
-def test_a_product_on_workers_with_a_gpu_each(device, workers):
+@pytest.mark.parametrize("arguments", [
+    ("--device", "cpu", "--workers", "1"),
+    pytest.param((), marks=pytest.mark.gpu),
+    pytest.param(("--device", "cuda:all"), marks=pytest.mark.gpu),
+])  # fmt: skip
+def test_a_product_on_workers_with_a_gpu_each_or_all(arguments):
     """On the CPU it is one worker that has been given the resource."""
     pytest.importorskip("distributed")
-    assert "error of rows" in run("dask_gpus", "-n", "1000", "--device", device, "--workers", workers)
+    assert "error of rows" in run("dask_gpus", "-n", "1000", *arguments)
 
 
 @pytest.mark.gpu
