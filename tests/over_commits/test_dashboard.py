@@ -95,6 +95,8 @@ def test_the_grid_and_the_list_have_every_kind(page, address):
     assert "Cubes.track_seconds" in titles and "Call.track_seconds" in titles
     page.goto(address + "index.html#/summarylist")
     page.wait_for_selector("#summarylist-body tbody tr, #summarylist-body tr")
+    page.get_by_role("link", name="gpu.Products.track_seconds").first.wait_for()
+    page.locator("#summarylist-navigation").get_by_text("zen4").click()
     page.get_by_role("link", name="cpu.Cubes.track_seconds").first.wait_for()
 
 
