@@ -30,7 +30,7 @@ import fastlinalg as fl
 import fastlinalg.dask as fld
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
-from dask_gpus import gpu_cluster, random_matrix
+from dask_gpus import default_workers, gpu_cluster, random_matrix
 
 ROWS_CHECKED = 4
 
@@ -107,7 +107,7 @@ def main() -> int:
     parser.add_argument("--side", type=int, help="of chunks; by default n over the number of workers")
     parser.add_argument("--folder", type=Path, default=Path("/dev/shm"), help="for the files, which are removed")
     args = parser.parse_args()
-    workers = args.workers or (1 if args.device == "cuda:all" else len(fl.devices()))
+    workers = args.workers or default_workers(args.device)
     if not workers:
         print("no CUDA device here; --device cpu --workers 2 runs the program on the CPU")
         return 0

@@ -27,6 +27,12 @@ import fastlinalg.dask as fld
 ROWS_CHECKED = 4
 
 
+def default_workers(device: str) -> int:
+    """One for each GPU, or one for all; none where there is no GPU."""
+    gpus = len(fl.devices())
+    return min(gpus, 1) if device == "cuda:all" else gpus
+
+
 def gpu_cluster(workers: int, device: str):
     """One worker for each GPU, or for all of them, that has it as its resource and does one task at a time.
 
@@ -77,7 +83,7 @@ def main() -> int:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--workers", type=int, help="by default the number of GPUs, and 1 with --device cuda:all")
     args = parser.parse_args()
-    workers = args.workers or (1 if args.device == "cuda:all" else len(fl.devices()))
+    workers = args.workers or default_workers(args.device)
     if not workers or (args.device != "cpu" and not fl.cuda.is_available()):
         print("no CUDA device here; --device cpu --workers 2 runs the program on the CPU")
         return 0

@@ -10,9 +10,13 @@
 
 namespace fl::cuda {
 
+// Up to here a call is short: beside a long one it waits for the kernel that runs and for a burst of copies, not for
+// all that the long call has queued. Its own copies are no more than one burst.
+constexpr std::size_t short_call = std::size_t(16) << 20;  // bytes
+
 class CopyQueue {
  public:
-  static constexpr std::size_t burst = std::size_t(16) << 20;  // bytes: all that a short call copies
+  static constexpr std::size_t burst = short_call;  // bytes
 
   explicit CopyQueue(const std::atomic<int>& short_calls) : short_calls_(short_calls) {}
 

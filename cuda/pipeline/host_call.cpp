@@ -12,6 +12,7 @@
 #include "cuda/launch/launch_kernel.h"
 #include "cuda/launch/operands.h"
 #include "cuda/launch/placement.h"
+#include "cuda/pipeline/copy_queue.h"
 #include "cuda/pipeline/out_of_core.h"
 #include "cuda/pipeline/pipeline.h"
 #include "cuda/runtime/check.h"
@@ -28,9 +29,6 @@ namespace {
 
 // Up to here a call is one copy in, one launch and one copy out: nothing would be gained by waking threads.
 constexpr std::size_t small_call = std::size_t(1) << 20;  // bytes
-
-// Up to here it does not wait for the kernels that a long call has queued, but for the one that runs.
-constexpr std::size_t short_call = std::size_t(16) << 20;
 
 // The operands are packed as they will lie on the device, so that one copy takes them all.
 template <class Args>

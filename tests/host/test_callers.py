@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import numpy as np
 import pytest
 
 import fastlinalg as fl
+from fastlinalg.bench.timing import once
 from support.accuracy import assert_same_bits
 from support.threads import in_threads
 
@@ -23,12 +23,6 @@ def normal(*shape, seed=0):
 
 def multiply(a, b, out=None):
     return fl.matmul(a, b, out, device="cuda")
-
-
-def seconds(call, *args):
-    begin = time.perf_counter()
-    call(*args)
-    return time.perf_counter() - begin
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +58,10 @@ def test_a_short_call_waits_for_parts_of_a_long_one(memory, cupy):
     x, y = normal(256, 256), normal(256, 256, seed=1)
     multiply(a, b, out), multiply(x, y)
     long: list[float] = []
-    other = threading.Thread(target=lambda: long.extend(seconds(multiply, a, b, out) for _ in range(calls)))
+    other = threading.Thread(target=lambda: long.extend(once(lambda: multiply(a, b, out)) for _ in range(calls)))
     other.start()
     short = []
     while other.is_alive():
-        short.append(seconds(multiply, x, y))
+        short.append(once(lambda: multiply(x, y)))
     assert len(long) == calls
     assert sorted(short)[-3] < min(long) / 2, "all but two"
