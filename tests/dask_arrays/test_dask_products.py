@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -148,19 +146,6 @@ def test_operands_that_tasks_read(rng):
     assert_product(fld.matmul(ReadBySlices(a), ReadBySlices(b)).compute(), a, b)  # in chunks of its own choice
     both = fld.matmul(ReadBySlices(a), ReadBySlices(b), chunks=chunks, split_k=1)
     assert len(both.dask.layers[both.name]) == 9  # one task a chunk: it reads the pairs of chunks by turns
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_maps_of_files_are_sent_by_name(order, rng, tmp_path):
-    a, b = normal(rng, 40, 60), normal(rng, 60, 30)
-    mapped = np.memmap(tmp_path / "a", np.float32, "w+", 64, (40, 60), order)
-    mapped[:] = a
-    for operand, values in ((mapped, a), (mapped[3:, ::2], a[3:, ::2])):
-        right = b[: values.shape[1]]
-        product = fld.matmul(operand, da.from_array(right, 11))
-        sent = sum(len(pickle.dumps(task)) for key, task in product.dask.items() if operand is mapped)
-        assert sent < 40 * 60 * 4 * 2
-        assert_product(product.compute(), values, right)
 
 
 def test_the_smaller_operand_is_cut_anew(rng):

@@ -11,7 +11,8 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from ._tasks import MemoryMap, Part
+from ._mapped_files import MemoryMap
+from ._tasks import Part
 
 Dimension = tuple[int, ...]  # the sizes of the chunks along one dimension
 

@@ -4,25 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 import fastlinalg as fl
-
-
-@dataclasses.dataclass(frozen=True)
-class MemoryMap:
-    """A ``numpy.memmap`` by its file, since pickling one sends its contents."""
-
-    filename: str
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    offset: int
-    order: Literal["C", "F"]
-
-    def __getitem__(self, index: Any) -> Any:
-        return np.memmap(self.filename, self.dtype, "r", self.offset, self.shape, self.order)[index]
 
 
 @dataclasses.dataclass(frozen=True)
