@@ -1,11 +1,12 @@
 """A product on all GPUs of this machine by Dask, one worker each, beside device="cuda:all" and one GPU, in one run.
 
-    python benchmarks/dask_gpus.py [--sizes 16384,32768] [--rounds 3] [--workers N] [--side CHUNK]
+    python benchmarks/dask_gpus.py [--sizes 16384,32768] [--ways mapped] [--rounds 3] [--workers N] [--side CHUNK]
     python benchmarks/dask_gpus.py --device cuda:all                           (one worker, whose tasks take all GPUs)
     python benchmarks/dask_gpus.py --device cpu --workers 2 --sizes 1000       (the same program on the CPU)
 
-Seconds, the least of the rounds after one that is not counted. The calls without Dask write into one array. By Dask in
-two ways, neither of which counts the making of operands, and whose result stays where it is computed:
+Seconds, the least of the rounds after one that is not counted. The calls without Dask write into one array; "each" are
+threads of this process, one for each GPU, which multiply some rows of A by B, as the workers do. By Dask in two ways,
+neither of which counts the making of operands, and whose result stays where it is computed:
 
 - "chunks": operands are chunks in the workers' memory, made there, half of the rows of each on each of two workers. A
   worker needs all of B, so Dask sends it what the others have: serialised, by TCP, and stored once more.
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import dask.array as da
@@ -32,7 +34,7 @@ import fastlinalg.dask as fld
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 from dask_gpus import default_workers, gpu_cluster, random_matrix
 
-ROWS_CHECKED = 4
+CHECKED = slice(0, 4)  # rows of the result
 
 
 def least(call: Callable[[], object], rounds: int) -> float:
@@ -73,34 +75,63 @@ def by_dask(client: Client, make: Callable[[float], da.Array], rounds: int) -> f
     return least(once, rounds)
 
 
+def plain_calls(args: argparse.Namespace, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> dict[str, Callable]:
+    """Without Dask."""
+    if args.device == "cpu":
+        return {"one": lambda: fl.matmul(a, b, out, device="cpu")}
+    devices = [f"cuda:{number}" for number in range(len(fl.devices()))]
+    rows = [slice(len(a) * i // len(devices), len(a) * (i + 1) // len(devices)) for i in range(len(devices))]
+
+    def each() -> None:
+        with ThreadPoolExecutor(len(devices)) as pool:
+            list(pool.map(lambda own, device: fl.matmul(a[own], b, out[own], device=device), rows, devices))
+
+    return {
+        "one": lambda: fl.matmul(a, b, out, device="cuda"),
+        "all": lambda: fl.matmul(a, b, out, device="cuda:all"),
+        "each": each,
+    }
+
+
+def mapped(client: Client, side: int, a: np.ndarray, b: np.ndarray, device: str) -> Callable[[float], da.Array]:
+    n = len(a)
+    cuts = fld.Chunks(a=(side, n), b=(n, n), c=(side, n))
+    check(client.compute(fld.matmul(a, b, chunks=cuts, device=device)[CHECKED]).result(), a[CHECKED], b)
+    return lambda alpha: fld.matmul(a, b, chunks=cuts, alpha=alpha, device=device)
+
+
+def chunks(client: Client, side: int, a: np.ndarray, b: np.ndarray, device: str) -> Callable[[float], da.Array]:
+    x, y = client.persist([random_matrix(len(a), side, seed) for seed in (1, 2)])
+    wait([x, y])
+    first = fld.matmul(x, y, device=device)[CHECKED]
+    check(*client.gather(client.compute([first, x[CHECKED], y])))
+    return lambda alpha: fld.matmul(x, y, alpha=alpha, device=device)
+
+
+WAYS = {"mapped": mapped, "chunks": chunks}
+
+
 def measure(client: Client, n: int, side: int, folder: Path, args: argparse.Namespace) -> None:
     a, b = shared(folder, n)
-    out, rows = np.empty((n, n), np.float32), slice(0, ROWS_CHECKED)
-    whole = {"one": args.device} if args.device == "cpu" else {"one": "cuda", "all": "cuda:all"}
+    out = np.empty((n, n), np.float32)
     times = {}
-    for name, device in whole.items():
-        times[name] = least(lambda device=device: fl.matmul(a, b, out, device=device), args.rounds)
-        check(out[rows], a[rows], b)
-    cuts = fld.Chunks(a=(side, n), b=(n, n), c=(side, n))
-    make = {"mapped": lambda alpha: fld.matmul(a, b, chunks=cuts, alpha=alpha, device=args.device)}
-    check(client.compute(make["mapped"](1.0)[rows]).result(), a[rows], b)
-    x, y = client.persist([random_matrix(n, side, seed) for seed in (1, 2)])
-    wait([x, y])
-    make["chunks"] = lambda alpha: fld.matmul(x, y, alpha=alpha, device=args.device)
-    got, left, right = client.gather(client.compute([make["chunks"](1.0)[rows], x[rows], y]))
-    check(got, left, right)
-    del right
-    for name in make:
-        times[name] = by_dask(client, make[name], args.rounds)
+    for name, call in plain_calls(args, a, b, out).items():
+        out[CHECKED] = np.nan
+        times[name] = least(call, args.rounds)
+        check(out[CHECKED], a[CHECKED], b)
+    for name in args.ways:
+        times[name] = by_dask(client, WAYS[name](client, side, a, b, args.device), args.rounds)
     best = times.get("all", times["one"])
     print(f"{n}, chunks of {side}")
     for name, seconds in times.items():
-        print(f"  {name:7} {seconds:8.4f} s, {2e-12 * n**3 / seconds:7.2f} TFLOP/s, {seconds / best:5.2f} times")
+        rate = 2e-12 * n**3 / seconds
+        print(f"  {name:7} {seconds:8.4f} s, {rate:7.2f} TFLOP/s, {seconds / best:5.2f} times", flush=True)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="16384,32768")
+    parser.add_argument("--ways", type=lambda text: text.split(","), default=list(WAYS), help="by default both")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--workers", type=int, help="by default the number of GPUs, and 1 with --device cuda:all")
