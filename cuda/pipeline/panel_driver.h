@@ -61,13 +61,13 @@ class PanelDriver {
         in_ring_(in_ring),
         out_ring_(out_ring),
         streams_(streams),
-        sent_events_{markers, std::size_t(in_ring.slots())},
-        filled_events_{sent_events_.end(), std::size_t(out_ring.slots())},
-        step_events_{filled_events_.end(), std::min(steps_.size(), most_step_events)},
-        direct_in_events_{step_events_.end(), most_direct},
-        direct_out_events_{direct_in_events_.end(), most_direct},
-        pass_events_{direct_out_events_.end(), streams.pass_on ? std::min(copies_.loads.size(), most_pass_events) : 0},
-        events_(device, pass_events_.end()),
+        in_slots_(device, std::size_t(in_ring.slots())),
+        out_slots_(device, std::size_t(out_ring.slots())),
+        in_direct_(device, most_direct),
+        out_direct_(device, most_direct),
+        launched_(device, std::min(steps_.size(), most_step_events)),
+        passed_(device, streams.pass_on ? std::min(copies_.loads.size(), most_pass_events) : 0),
+        markers_(device, 2),
         in_queue_(urgent_leases(device)),
         out_queue_(urgent_leases(device)) {}
 
@@ -86,7 +86,7 @@ class PanelDriver {
     return moved;
   }
   bool finished() const {
-    return sent_ == copies_.loads.size() && fetched_ == copies_.stores.size() && staged_out_ == emptied_;
+    return sent_ == copies_.loads.size() && fetched_ == copies_.stores.size() && emptied_ == out_slots_.queued();
   }
   // The first copy is the caller's while the workers wake; where there are few of them it is one itself. Callers that
   // ask without a pause after their events hold each other up in the driver.
@@ -107,25 +107,8 @@ class PanelDriver {
   // Copies from or to the caller's pinned memory that are queued at a time, each way.
   static constexpr std::size_t most_direct = 16;
 
-  // Some of the events, used in turn.
-  struct EventRing {
-    std::size_t first, count;
-    std::size_t end() const { return first + count; }
-  };
-  static constexpr std::size_t markers = 2;
-  cudaEvent_t marker() const { return events_[0]; }
-  cudaEvent_t stores_marker() const { return events_[1]; }
-  cudaEvent_t event(const EventRing& ring, std::size_t use) const { return events_[ring.first + use % ring.count]; }
-  cudaEvent_t slot_sent(std::size_t copy) const { return event(sent_events_, copy); }
-  cudaEvent_t slot_filled(std::size_t copy) const { return event(filled_events_, copy); }
-  cudaEvent_t step_done(std::size_t step) const { return event(step_events_, step); }
-  cudaEvent_t passed(std::size_t copy) const { return event(pass_events_, copy); }
-  static bool has_passed(cudaEvent_t event) {
-    const cudaError_t error = cudaEventQuery(event);
-    if (error != cudaSuccess && error != cudaErrorNotReady) fail(error, "cudaEventQuery", __FILE__, __LINE__);
-    if (error == cudaErrorNotReady) static_cast<void>(cudaGetLastError());
-    return error == cudaSuccess;
-  }
+  cudaEvent_t marker() const { return markers_[0]; }
+  cudaEvent_t stores_marker() const { return markers_[1]; }
 
   // The device memory comes from the pool in the order of the compute stream.
   void order_streams() {
@@ -139,7 +122,7 @@ class PanelDriver {
     if (trace_) trace_->push_back({what, index, now_us()});
   }
   void trace_steps() {
-    while (computed_ < queued_ && has_passed(step_done(computed_))) trace("computed", computed_++);
+    while (launched_.next_is_done()) trace("computed", launched_.done() - 1);
   }
 
   // ---- in
@@ -153,19 +136,21 @@ class PanelDriver {
     return sent_ != before;
   }
   // Whether what it overwrites is behind something that has been queued.
-  bool has_place(const LoadCopy& load) const { return load.after_steps <= queued_ && load.after_stores <= fetched_; }
+  bool has_place(const LoadCopy& load) const {
+    return load.after_steps <= launched_.queued() && load.after_stores <= fetched_;
+  }
   // In a slot, or pinned.
   bool is_there(const LoadCopy& load) const {
-    return load.direct ? direct_in_ < arrived_direct_ + most_direct : host_copies_.in_done(staged_in_);
+    return load.direct ? in_direct_.has_unused() : host_copies_.in_done(in_slots_.queued());
   }
   void send(const LoadCopy& load) {
     if (load.after_steps > steps_before_in_) {
-      FL_CUDA(cudaStreamWaitEvent(streams_.in, step_done(load.after_steps - 1), 0));
+      FL_CUDA(cudaStreamWaitEvent(streams_.in, launched_[load.after_steps - 1], 0));
       steps_before_in_ = load.after_steps;
     }
     wait_for_stores(streams_.in, load.after_stores, stores_before_in_);
     const Lines<const float>& host = *load.host;
-    const float* from = in_ring_[staged_in_];
+    const float* from = in_ring_[in_slots_.queued()];
     int64_t pitch = load.width;
     if (load.direct) {
       from = host.data + load.piece.first * host.line_stride + load.piece.from;
@@ -174,8 +159,7 @@ class PanelDriver {
     const bool flat = pitch == host.ld && load.width == pitch;
     copy(load.device, host.ld, from, pitch, load.width, load.piece.lines, flat, cudaMemcpyHostToDevice, streams_.in);
     in_queue_.queued(sizeof(float) * std::size_t(load.width * load.piece.lines));
-    const cudaEvent_t arrived = load.direct ? event(direct_in_events_, direct_in_++) : slot_sent(staged_in_++);
-    FL_CUDA(cudaEventRecord(arrived, streams_.in));
+    const cudaEvent_t arrived = (load.direct ? in_direct_ : in_slots_).record(streams_.in);
     if (load.passed_on && !load.passed_on->empty()) pass_on(load, arrived);
     if (load.steps <= ready_) return;
     FL_CUDA(cudaStreamWaitEvent(streams_.compute, arrived, 0));
@@ -191,32 +175,35 @@ class PanelDriver {
       copy(to, ld, load.device, ld, load.width, load.piece.lines, load.width == ld, cudaMemcpyDeviceToDevice,
            streams_.pass_on);
     }
-    FL_CUDA(cudaEventRecord(passed(sent_ - 1), streams_.pass_on));
+    FL_CUDA(cudaEventRecord(passed_[sent_ - 1], streams_.pass_on));
   }
   bool free_slots() {
-    const std::size_t before = freed_, direct = arrived_direct_;
-    while (freed_ < staged_in_ && has_passed(slot_sent(freed_))) trace("arrived", freed_++);
-    while (arrived_direct_ < direct_in_ && has_passed(event(direct_in_events_, arrived_direct_))) ++arrived_direct_;
-    if (freed_ == staged_in_ && arrived_direct_ == direct_in_) in_queue_.ran_dry();
-    if (freed_ != before) host_copies_.allow_in(freed_ + std::size_t(in_ring_.slots()));
-    return freed_ != before || arrived_direct_ != direct;
+    bool some = false;
+    for (; in_slots_.next_is_done(); some = true) {
+      trace("arrived", in_slots_.done() - 1);
+      host_copies_.allow_in(in_slots_.done() + std::size_t(in_ring_.slots()));
+    }
+    while (in_direct_.next_is_done()) some = true;
+    if (in_slots_.all_done() && in_direct_.all_done()) in_queue_.ran_dry();
+    return some;
   }
 
   // ---- products
   bool launch() {
-    const std::size_t before = queued_;
-    for (; queued_ < ready_ && steps_[queued_].after_stores <= fetched_ && received(steps_[queued_]); ++queued_) {
-      const DeviceStep<Args>& step = steps_[queued_];
+    const std::size_t before = launched_.queued();
+    for (std::size_t next = before; next < ready_ && can_start(steps_[next]); next = launched_.queued()) {
+      const DeviceStep<Args>& step = steps_[next];
       wait_for_stores(streams_.compute, step.after_stores, stores_before_compute_);
       wait_for_others(step);
       launch_kernel(*step.kernel, step.args, device_, work_.workspace, streams_.compute, &step.prepacked);
       if (step.mirror.a.data)
         launch_kernel(find<TransposeArgs>("tiled"), step.mirror, device_, nullptr, streams_.compute);
-      FL_CUDA(cudaEventRecord(step_done(queued_), streams_.compute));
-      trace("queued", queued_);
+      launched_.record(streams_.compute);
+      trace("queued", next);
     }
-    return queued_ != before;
+    return launched_.queued() != before;
   }
+  bool can_start(const DeviceStep<Args>& step) const { return step.after_stores <= fetched_ && received(step); }
   bool received(const DeviceStep<Args>& step) const {
     for (std::size_t i = 0; i < step.received.size(); ++i)
       if (devices_[i]->sent_ < step.received[i]) return false;
@@ -225,7 +212,7 @@ class PanelDriver {
   void wait_for_others(const DeviceStep<Args>& step) {
     for (std::size_t i = 0; i < step.received.size(); ++i) {
       if (step.received[i] <= awaited_[i]) continue;
-      FL_CUDA(cudaStreamWaitEvent(streams_.compute, devices_[i]->passed(step.received[i] - 1), 0));
+      FL_CUDA(cudaStreamWaitEvent(streams_.compute, devices_[i]->passed_[step.received[i] - 1], 0));
       awaited_[i] = step.received[i];
     }
   }
@@ -240,24 +227,23 @@ class PanelDriver {
   // ---- out
   bool fetch() {
     const std::size_t before = fetched_;
-    while (fetched_ < copies_.stores.size() && copies_.stores[fetched_].step < queued_ &&
+    while (fetched_ < copies_.stores.size() && copies_.stores[fetched_].step < launched_.queued() &&
            has_room(copies_.stores[fetched_]) && out_queue_.admits())
       fetch(copies_.stores[fetched_++]);
     return fetched_ != before;
   }
   bool has_room(const StoreCopy& store) const {
-    return store.direct ? direct_out_ < stored_direct_ + most_direct
-                        : staged_out_ < emptied_ + std::size_t(out_ring_.slots());
+    return store.direct ? out_direct_.has_unused() : out_slots_.queued() < emptied_ + std::size_t(out_ring_.slots());
   }
   void fetch(const StoreCopy& store) {
     if (store.step >= awaited_steps_) {
-      FL_CUDA(cudaStreamWaitEvent(streams_.out, step_done(store.step), 0));
+      FL_CUDA(cudaStreamWaitEvent(streams_.out, launched_[store.step], 0));
       awaited_steps_ = store.step + 1;
       trace("awaited", store.step);
     }
     trace("fetched", fetched_ - 1);
     const Lines<float>& host = *store.host;
-    float* to = out_ring_[staged_out_];
+    float* to = out_ring_[out_slots_.queued()];
     int64_t pitch = store.pitch;
     if (store.direct) {
       to = host.data + store.piece.first * host.line_stride + store.piece.from;
@@ -267,19 +253,18 @@ class PanelDriver {
     copy(to, pitch, store.device, host.ld, store.piece.length, store.piece.lines, flat, cudaMemcpyDeviceToHost,
          streams_.out);
     out_queue_.queued(sizeof(float) * std::size_t(store.piece.length * store.piece.lines));
-    const cudaEvent_t left = store.direct ? event(direct_out_events_, direct_out_++) : slot_filled(staged_out_++);
-    FL_CUDA(cudaEventRecord(left, streams_.out));
+    (store.direct ? out_direct_ : out_slots_).record(streams_.out);
   }
   bool hand_out() {
-    const std::size_t before = filled_ + emptied_ + stored_direct_;
-    while (filled_ < staged_out_ && has_passed(slot_filled(filled_))) {
-      trace("filled", filled_);
-      host_copies_.allow_out(++filled_);
+    bool some = false;
+    for (; out_slots_.next_is_done(); some = true) {
+      trace("filled", out_slots_.done() - 1);
+      host_copies_.allow_out(out_slots_.done());
     }
-    while (stored_direct_ < direct_out_ && has_passed(event(direct_out_events_, stored_direct_))) ++stored_direct_;
-    if (filled_ == staged_out_ && stored_direct_ == direct_out_) out_queue_.ran_dry();
-    while (emptied_ < filled_ && host_copies_.out_done(emptied_)) trace("emptied", emptied_++);
-    return filled_ + emptied_ + stored_direct_ != before;
+    while (out_direct_.next_is_done()) some = true;
+    if (out_slots_.all_done() && out_direct_.all_done()) out_queue_.ran_dry();
+    for (; emptied_ < out_slots_.done() && host_copies_.out_done(emptied_); some = true) trace("emptied", emptied_++);
+    return some;
   }
 
   // A flat copy takes what lies between the lines along. In a slot that is padding; in the caller's memory it would be
@@ -301,20 +286,19 @@ class PanelDriver {
   const CopyTurn& turn_;
   const Ring &in_ring_, &out_ring_;
   PanelStreams streams_;
-  EventRing sent_events_, filled_events_, step_events_, direct_in_events_, direct_out_events_, pass_events_;
-  Events events_;
+  EventQueue in_slots_, out_slots_;    // loads and stores through the rings
+  EventQueue in_direct_, out_direct_;  // those from and to pinned memory
+  EventQueue launched_;                // steps; done ones are counted for a trace alone
+  Events passed_, markers_;            // for each load that is passed on, and of what has been queued so far
   CopyQueue in_queue_, out_queue_;
-  std::size_t sent_ = 0, staged_in_ = 0, freed_ = 0;  // loads; those of them through the ring; their slots free again
-  std::size_t direct_in_ = 0, arrived_direct_ = 0;    // loads from pinned memory; those that have arrived
-  std::size_t direct_out_ = 0, stored_direct_ = 0;    // stores to pinned memory; those that have
-  std::size_t ready_ = 0, queued_ = 0;                // steps whose loads have been sent; steps launched
+  std::size_t sent_ = 0, fetched_ = 0;                            // loads and stores that have been queued
+  std::size_t emptied_ = 0;                                       // slots of the way out that are free again
+  std::size_t ready_ = 0;                                         // steps whose loads have been sent
   std::size_t awaited_steps_ = 0, steps_before_in_ = 0;           // steps that the out and the in stream wait for
   std::size_t stores_before_in_ = 0, stores_before_compute_ = 0;  // stores that these streams wait for
   std::vector<PanelDriver*> devices_;
   std::vector<std::size_t> awaited_;  // by device: so many of its copies the compute stream waits for
   std::vector<TraceEvent>* trace_ = nullptr;
-  std::size_t computed_ = 0;                                             // steps that the trace says are done
-  std::size_t fetched_ = 0, staged_out_ = 0, filled_ = 0, emptied_ = 0;  // stores, in the order of what happens to them
 };
 
 }  // namespace fl::cuda

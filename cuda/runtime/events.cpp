@@ -70,4 +70,23 @@ Events::Events(int device, std::size_t count) : device_(device) {
 
 Events::~Events() { give_back(per_device<Idle>(device_), events_); }
 
+cudaEvent_t EventQueue::record(cudaStream_t stream) {
+  const cudaEvent_t event = events_[queued_];
+  FL_CUDA(cudaEventRecord(event, stream));
+  ++queued_;
+  return event;
+}
+
+bool EventQueue::next_is_done() {
+  if (all_done()) return false;
+  const cudaError_t error = cudaEventQuery(events_[done_]);
+  if (error == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());
+    return false;
+  }
+  if (error != cudaSuccess) fail(error, "cudaEventQuery", __FILE__, __LINE__);
+  ++done_;
+  return true;
+}
+
 }  // namespace fl::cuda
