@@ -26,9 +26,12 @@ struct CapturedRun::State {
   int runs = 0;  // since the arguments changed
 
   bool prepacked_ready() const {
-    return (!prepacked.a.memory || prepacked.a.ready) && (!prepacked.b.memory || prepacked.b.ready);
+    return (!prepacked.a.memory || prepacked.a.ready()) && (!prepacked.b.memory || prepacked.b.ready());
   }
-  void set_prepacked_ready(bool ready) { prepacked.a.ready = prepacked.b.ready = ready; }
+  void set_prepacked_ready(bool ready) {
+    prepacked.a.set_ready(ready);
+    prepacked.b.set_ready(ready);
+  }
 };
 
 CapturedRun::CapturedRun(std::size_t workspace_bytes, const PrepackedOperands& prepacked, int device)

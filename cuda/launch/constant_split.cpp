@@ -27,7 +27,7 @@ void ConstantSplit::run(const Kernel<SgemmArgs>& kernel, const SgemmArgs& args, 
       PrepackedOperands prepacked;
       (state.side == Side::a ? prepacked.a : prepacked.b) = state.prepacked;
       launch_kernel(kernel, args, state.device, workspace.data(), queue, &prepacked);
-      state.prepacked.ready = true;
+      state.prepacked.set_ready(true);
     });
   });
 }

@@ -29,12 +29,21 @@ bool worth_keeping(const PanelPlan<SgemmArgs>& plan, const Kernel<SgemmArgs>* ke
   return false;
 }
 
+// Lines of these units, counted from the first, from the first to the last that are not ready. A device that shares a
+// call with others finds some of a block missing: what those have split.
+LineRange missing_units(const std::vector<bool>& ready, const Units& at) {
+  const auto begin = ready.begin() + int64_t(at.begin), end = ready.begin() + int64_t(at.end);
+  const auto first = std::find(begin, end, false);
+  auto last = end;
+  while (last != first && *(last - 1)) --last;
+  return {PREPACKED_UNIT * (first - begin), PREPACKED_UNIT * (last - begin)};
+}
+
 PrepackedOperand part_of(const PrepackedOperand& whole, std::vector<bool>& ready, int64_t first, int64_t lines) {
   PrepackedOperand part = whole;
   const Units at = units(first, lines);
   part.first = first;
-  part.ready =
-      std::all_of(ready.begin() + int64_t(at.begin), ready.begin() + int64_t(at.end), [](bool x) { return x; });
+  part.missing = missing_units(ready, at);
   std::fill(ready.begin() + int64_t(at.begin), ready.begin() + int64_t(at.end), true);
   return part;
 }

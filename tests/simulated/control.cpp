@@ -32,6 +32,7 @@ EXPORTED int simulated_launch(void* graph, void* stream) {
 EXPORTED bool simulated_context_made() { return simulated::context_made(); }
 
 EXPORTED int simulated_graph_launches() { return simulated::graph_launches; }
+EXPORTED long simulated_lines_prepacked() { return simulated::lines_prepacked; }
 
 // From now on there is no memory to make graphs with, or to start them.
 EXPORTED void simulated_refuse_graphs(bool made, bool started) {

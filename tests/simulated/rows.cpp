@@ -73,9 +73,14 @@ void use_prepacked(const PrepackedOperand& prepacked, ConstMatrix& x, int64_t li
   if (end > prepacked.bytes) simulated::wrong("the memory for a prepacked operand is too small");
   simulated::check_device_access(prepacked.memory, prepacked.bytes, "a prepacked operand");
   float* const copy = reinterpret_cast<float*>(memory) + prepacked.first * k;
-  if (!prepacked.ready && (problem == 0 || prepacked.apart))
-    for (int64_t i = 0; i < lines; ++i)
+  const LineRange missing{prepacked.missing.begin, std::min(prepacked.missing.end, lines)};
+  if (missing.begin % PREPACKED_UNIT || (missing.end % PREPACKED_UNIT && missing.end != lines))
+    simulated::wrong("lines of a prepacked operand are to be made from or to the middle of a unit");
+  if (!missing.empty() && (problem == 0 || prepacked.apart)) {
+    for (int64_t i = missing.begin; i < missing.end; ++i)
       for (int64_t l = 0; l < k; ++l) copy[i * k + l] = x.data[by_rows ? i * x.rs + l * x.cs : i * x.cs + l * x.rs];
+    simulated::lines_prepacked += missing.end - missing.begin;
+  }
   x.data = copy;
   x.rs = by_rows ? k : 1, x.cs = by_rows ? 1 : k, x.bs = 0;
 }

@@ -7,6 +7,7 @@
 namespace simulated {
 
 int graph_launches = 0;
+long lines_prepacked = 0;
 bool refuse_made = false, refuse_started = false;
 int failing_device = -1, copies_left = 0, running_device = 0;
 std::recursive_mutex mutex;

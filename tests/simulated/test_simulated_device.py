@@ -292,8 +292,10 @@ def test_host_layer(under_way, name, seed):
 @pytest.mark.parametrize(("devices", "peers", "seed"), [(2, 1, 1), (2, 0, 3), (3, 1, 4)])
 def test_several_devices(library, devices, peers, seed):
     """That pass operands on to each other, or cannot."""
-    files = ["host/test_several_devices.py", "device/test_sharded.py", "simulated/failing_devices.py"]
-    paths = [str(TESTS / file) for file in files[: 3 if devices == 2 else 2]]
+    files = ["host/test_several_devices.py", "device/test_sharded.py"]
+    if devices == 2:
+        files += ["simulated/failing_devices.py", "simulated/shared_splits.py"]
+    paths = [str(TESTS / file) for file in files]
     variables = {"FASTLINALG_SIMULATED_DEVICES": str(devices), "FASTLINALG_SIMULATED_PEERS": str(peers)}
     output = run(
         library,

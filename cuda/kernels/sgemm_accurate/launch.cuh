@@ -1,6 +1,8 @@
 // The launches of an accurate product: the split pass and the product. Each begins while the one before it ends.
 #pragma once
 
+#include <algorithm>
+
 #include "core/layout.h"
 #include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/tensor_map.cuh"
@@ -37,7 +39,7 @@ void for_each_problem(const SgemmArgs& p, const Context& ctx, Multiply&& multipl
     multiply(problem_of(p, i), one);
     for (PrepackedOperand* const each : {&prepacked.a, &prepacked.b}) {
       if (each->apart) each->memory += each->apart;
-      else each->ready = each->memory != nullptr;  // the first problem has made it for all
+      else each->set_ready(each->memory != nullptr);  // the first problem has made it for all
     }
   }
 }
@@ -48,14 +50,29 @@ struct SplitView {
   unsigned* words;
   int* exponents;
   char* terms;
-  bool ready;
+  std::size_t panel_bytes;  // of TERM_BLOCK lines, where some lines are missing and others are not
+  LineRange missing;        // what the split pass has to make
 
-  SplitView(const SplitLayout& layout, char* memory, int64_t lines, int64_t first = 0, bool is_ready = false)
+  SplitView(const SplitLayout& layout, char* memory, int64_t lines, int64_t first = 0, LineRange not_there = {})
       : groups(ceil_div(lines, SPLIT_LINES)),
         words(reinterpret_cast<unsigned*>(memory) + first / SPLIT_LINES),
         exponents(reinterpret_cast<int*>(memory + layout.exponents) + first),
         terms(memory + layout.terms + std::size_t(first / TERM_BLOCK) * layout.panel_bytes),
-        ready(is_ready) {}
+        panel_bytes(layout.panel_bytes),
+        missing{not_there.begin, std::min(not_there.end, lines)} {}
+
+  int64_t missing_groups() const { return missing.empty() ? 0 : ceil_div(missing.end - missing.begin, SPLIT_LINES); }
+  SplitOperand to_split(const float* data, int64_t line_stride, int64_t ld, bool k_contiguous) const {
+    const float* const from = data + missing.begin * line_stride;
+    return {from,
+            ld,
+            missing.end - missing.begin,
+            k_contiguous,
+            aligned<4>(from, ld),
+            words + missing.begin / SPLIT_LINES,
+            terms + std::size_t(missing.begin / TERM_BLOCK) * panel_bytes,
+            exponents + missing.begin};
+  }
 };
 
 struct ProductOperands {
@@ -79,7 +96,7 @@ struct ProductOperands {
                          std::size_t begin, const PrepackedOperand* prepacked) {
     if (!prepacked || !prepacked->memory) return {own, static_cast<char*>(ctx.workspace) + begin, lines};
     const SplitLayout layout = prepacked->shared ? SplitLayout(prepacked->lines, k, kind) : own;
-    return {layout, prepacked->memory, lines, prepacked->first, prepacked->ready};
+    return {layout, prepacked->memory, lines, prepacked->first, prepacked->missing};
   }
 };
 
@@ -87,21 +104,19 @@ struct ProductOperands {
 template <class S>
 void launch_split(const SgemmArgs& p, const ProductOperands& at, const RangeBound& bound, const unsigned* previous,
                   const Context& ctx) {
-  const int64_t lda = ld(p.a), ldb = ld(p.b);
-  const int64_t a_groups = at.a.ready ? 0 : at.a.groups, b_groups = at.b.ready ? 0 : at.b.groups;
+  const int64_t a_groups = at.a.missing_groups(), b_groups = at.b.missing_groups();
   if (a_groups + b_groups == 0) return;
-  const SplitPlan split{
-      {p.a.data, lda, p.m, p.a.cs == 1, aligned<4>(p.a.data, lda), at.a.words, at.a.terms, at.a.exponents},
-      {p.b.data, ldb, p.n, p.b.cs != 1, aligned<4>(p.b.data, ldb), at.b.words, at.b.terms, at.b.exponents},
-      p.k,
-      at.k_blocks,
-      static_cast<unsigned>(a_groups),
-      static_cast<unsigned>(a_groups + b_groups),
-      static_cast<unsigned>(at.b_panel / SPLIT_LINES),
-      bound.small,
-      bound.large,
-      double(p.m) * double(p.n) <= 0x1p20,
-      previous};
+  const SplitPlan split{at.a.to_split(p.a.data, p.a.rs, ld(p.a), p.a.cs == 1),
+                        at.b.to_split(p.b.data, p.b.cs, ld(p.b), p.b.cs != 1),
+                        p.k,
+                        at.k_blocks,
+                        static_cast<unsigned>(a_groups),
+                        static_cast<unsigned>(a_groups + b_groups),
+                        static_cast<unsigned>(at.b_panel / SPLIT_LINES),
+                        bound.small,
+                        bound.large,
+                        double(p.m) * double(p.n) <= 0x1p20,
+                        previous};
   const unsigned few = 2 * static_cast<unsigned>(ctx.sm_count);
   const unsigned blocks = previous && split.groups > few ? few : split.groups;
   const auto launch_all = [&](auto unswizzled) {
@@ -137,7 +152,7 @@ template <class S>
 ProductOperands launch_shared_split(const SgemmArgs& p, const RangeBound& bound, const unsigned* previous,
                                     const Context& ctx) {
   ProductOperands at(p, AccuratePlan(p, S::KIND), S::KIND, ctx);
-  at.b.ready = true;
+  at.b.missing = {0, 0};
   launch_split<S>(p, at, bound, previous, ctx);
   at.b = at.a;
   return at;
