@@ -162,9 +162,9 @@ template <class Args>
 class TilesOnDevice {
  public:
   TilesOnDevice(const OutOfCorePlan<Args>& plan, const KernelFor<Args>& kernel_for, const Args& host,
-                const StoredInputs& stored, int device, cudaStream_t stream)
+                const StoredInputs& stored, int device, cudaStream_t stream, std::size_t devices)
       : prepared_(plan, kernel_for, host, stored),
-        run_(device, stream, prepared_.bytes_in, prepared_.bytes_out),
+        run_(device, stream, prepared_.bytes_in, prepared_.bytes_out, devices),
         memory_(device, prepared_.slots.end + prepared_.workspace, stream) {
     const Slots& slots = prepared_.slots;
     Gates gates;
@@ -197,7 +197,8 @@ void run_out_of_core(std::span<const OutOfCorePlan<Args>> plans, const KernelFor
   std::vector<DevicePart<Args>> parts;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const DeviceGuard guard(devices[i]);
-    parts.push_back(on_devices.emplace_back(plans[i], kernel_for, host, stored, devices[i], streams[i]).part());
+    on_devices.emplace_back(plans[i], kernel_for, host, stored, devices[i], streams[i], plans.size());
+    parts.push_back(on_devices.back().part());
   }
   Args layout = device_layout(host);
   carry_out(parts, operands(host, layout).output.host);

@@ -35,6 +35,13 @@ bool direct(const Lines<T>& host) {
   return is_pinned(host.data) && is_pinned(host.data + (host.total() - 1) * pitch + host.length - 1);
 }
 
+// Whether this piece of such an operand is. Lines that are whole follow each other.
+template <class T>
+bool direct(const Piece& piece, const Lines<T>& host, const CopySizes& sizes) {
+  return piece.lines == 1 || (piece.length == host.length && host.line_stride == host.length) ||
+         piece.length >= sizes.direct_line;
+}
+
 // ---------------------------------------------------------------- pieces of a size
 // Calls add(piece) for pieces of at most most() floats, whose lines take `width` each: whole lines, or parts of one
 // that is too long.
@@ -71,13 +78,13 @@ void add_load(const PanelLoad& load, const Operands& operands, const Lines<const
   const Lines<const float>& host = is_output ? old_output : input.host;
   float* const device = is_output ? *operands.output.device : const_cast<float*>(*input.device);
   const Piece whole = piece_of(host, !is_output && input.by_columns, load.block);
+  const bool from_pinned = pinned[int(load.operand)] && direct(whole, host, sizes);
   const auto most = [&] {
     const auto shift = std::min<std::size_t>(copies.loads.size(), 16);
     return std::min(sizes.in, first_copy << shift);
   };
   // A line that a slot cannot hold with its padding is cut where the padding begins at the latest.
   for_each_piece(whole, std::max(sent_width(whole, host), int64_t{1}), most, [&](const Piece& piece) {
-    const bool from_pinned = pinned[int(load.operand)];
     const int64_t width =
         from_pinned ? piece.length : std::min(sent_width(piece, host), std::max(sizes.in, piece.length));
     copies.loads.push_back({&host, piece, device + piece.first * host.ld + piece.from, width, from_pinned, 0});
@@ -88,12 +95,13 @@ void add_stores(const Block& block, std::size_t step, const Operands& operands, 
                 const CopySizes& sizes, PanelCopies& copies) {
   const Lines<float>& host = operands.output.host;
   const Piece whole = piece_of(host, false, block);
+  const bool to_pinned = pinned && direct(whole, host, sizes);
   const int64_t pitch = with_padding && whole.length == host.length ? host.ld : whole.length;
   for_each_piece(
       whole, pitch, [&] { return sizes.out; },
       [&](const Piece& piece) {
         copies.stores.push_back({&host, piece, *operands.output.device + piece.first * host.ld + piece.from,
-                                 piece.lines == 1 ? piece.length : pitch, pinned, step});
+                                 piece.lines == 1 ? piece.length : pitch, to_pinned, step});
       });
 }
 

@@ -11,6 +11,7 @@ namespace fl::cuda {
 
 struct CopySizes {  // floats
   int64_t in, out;
+  int64_t direct_line;  // the least of a longer line that is copied from or to pinned memory as it lies there
 };
 
 // A rectangle of floats on its way in. The host side of a staged one is a slot of a ring, its lines `width` apart.

@@ -90,11 +90,11 @@ template <class Args>
 class PlanOnDevice {
  public:
   PlanOnDevice(const PanelPlan<Args>& plan, const Args& host, const StoredInputs& stored, const Args& layout,
-               int device, cudaStream_t stream)
+               int device, cudaStream_t stream, std::size_t devices)
       : args_(layout),
         on_(operands(host, args_, stored)),
         old_output_(as_input(on_.output.host)),
-        run_(device, stream, bytes_in(plan), bytes_out(plan)),
+        run_(device, stream, bytes_in(plan), bytes_out(plan), devices),
         memory_(device, device_bytes(on_) + workspace_bytes(plan, layout), stream) {
     work_.operands = memory_.data();
     work_.workspace = place(on_, memory_.data());
@@ -151,7 +151,7 @@ template <class Args>
 void run_pipeline(const PanelPlan<Args>& plan, const Args& host, const StoredInputs& stored, const Args& layout,
                   int device, cudaStream_t stream) {
   const AllowDuringCapture allow;
-  const PlanOnDevice<Args> on_device(plan, host, stored, layout, device, stream);
+  const PlanOnDevice<Args> on_device(plan, host, stored, layout, device, stream, 1);
   carry_out<Args>({on_device.part()}, on_device.output());
   mirror_squares(plan, host, layout);
 }
@@ -166,7 +166,7 @@ void run_pipelines(const std::vector<DeviceShare<Args>>& shares, const Args& hos
   std::vector<DevicePart<Args>> parts;
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const DeviceGuard guard(devices[i]);
-    on_devices.emplace_back(shares[i].plan, host, stored, layout, devices[i], streams[i]);
+    on_devices.emplace_back(shares[i].plan, host, stored, layout, devices[i], streams[i], shares.size());
     copies.push_back(&on_devices.back().work().copies);
     parts.push_back(on_devices.back().part());
   }

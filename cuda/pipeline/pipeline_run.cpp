@@ -23,7 +23,8 @@ constexpr std::size_t bytes_of(int64_t floats) { return std::size_t(floats) * si
 
 // ---------------------------------------------------------------- sizes
 // Measured on an H200 host (docs/host_pipeline.md): the link wants copies of several MiB, a small call needs many of
-// them, and a ring of fewer than 8 slots, or of more than 64 MiB, loses.
+// them, and a ring of fewer than 8 slots, or of more than 64 MiB, loses. The rings of all devices of a call share the
+// processor's cache.
 std::size_t power_of_two(std::size_t least, std::size_t wanted, std::size_t most) {
   std::size_t size = least;
   while (2 * size <= std::min(wanted, most)) size *= 2;
@@ -35,8 +36,9 @@ int blocks_for(std::size_t slot, std::size_t bytes) {
   return int((ring + PinnedBlocks::block_bytes - 1) / PinnedBlocks::block_bytes);
 }
 
-RingSizes ring_sizes(std::size_t in, std::size_t out) {
-  RingSizes sizes{power_of_two(MiB / 2, in / 32, 8 * MiB), power_of_two(MiB, out / 8, 8 * MiB), 0, 0};
+RingSizes ring_sizes(std::size_t in, std::size_t out, std::size_t devices) {
+  const std::size_t most = 8 * MiB / devices;
+  RingSizes sizes{power_of_two(MiB / 2, in / 32, most), power_of_two(MiB, out / 8, most), 0, 0};
   sizes.in_blocks = blocks_for(sizes.in_slot, in);
   sizes.out_blocks = blocks_for(sizes.out_slot, out);
   return sizes;
@@ -59,6 +61,11 @@ int thread_count(std::size_t bytes) {
   return std::min(num_threads(), int(wanted));
 }
 
+// Two-dimensional copies from or to pinned memory: 26 GB/s each way by 1 KiB of a line, 33 by 4 KiB, 46 from 8 KiB on
+// (H100s, lines of 64 KiB). Through the rings it takes as many threads as this to be as fast as the slower of them.
+constexpr int threads_for_short_lines = 6;
+constexpr int64_t long_line = (8 << 10) / sizeof(float);
+
 // ---------------------------------------------------------------- copies for the workers
 std::vector<Packing> copies_in(const PanelCopies& copies, const Ring& ring) {
   std::vector<Packing> result;
@@ -76,11 +83,12 @@ std::vector<Unpacking> copies_out(const PanelCopies& copies, const Ring& ring) {
 }
 
 // The pages of a result that may be fresh. Those of a view are left alone: what lies between its rows is not ours.
-std::pair<void*, std::size_t> fresh_pages(const Lines<float>& output, bool direct) {
+std::pair<void*, std::size_t> fresh_pages(const Lines<float>& output, const std::vector<StoreCopy>& stores) {
   const bool contiguous = output.step == 1 && (output.lines == 1 || output.line_stride == output.length) &&
                           (output.batch == 1 || output.bs == output.lines * output.length);
   const std::size_t size = bytes_of(output.total() * output.length);
-  if (!contiguous || direct || size < MiB) return {nullptr, 0};
+  const bool pinned = std::any_of(stores.begin(), stores.end(), [](const StoreCopy& store) { return store.direct; });
+  if (!contiguous || pinned || size < MiB) return {nullptr, 0};
   return {output.data, size};
 }
 
@@ -154,10 +162,11 @@ void drive(const std::vector<PanelDriver<Args>*>& drivers) {
 
 }  // namespace
 
-PipelineRun::PipelineRun(int device, cudaStream_t stream, std::size_t in_bytes, std::size_t out_bytes)
+PipelineRun::PipelineRun(int device, cudaStream_t stream, std::size_t in_bytes, std::size_t out_bytes,
+                         std::size_t devices)
     : device_(device),
       bytes_(in_bytes + out_bytes),
-      sizes_(ring_sizes(in_bytes, out_bytes)),
+      sizes_(ring_sizes(in_bytes, out_bytes, devices)),
       in_(device, nullptr),
       out_(device, nullptr),
       stream_(stream),
@@ -168,10 +177,14 @@ PipelineRun::PipelineRun(int device, cudaStream_t stream, std::size_t in_bytes, 
 
 int PipelineRun::threads() const { return thread_count(bytes_); }
 
+CopySizes PipelineRun::sizes() const {
+  const auto floats = [](std::size_t bytes) { return int64_t(bytes / sizeof(float)); };
+  return {floats(sizes_.in_slot), floats(sizes_.out_slot), threads() < threads_for_short_lines ? 0 : long_line};
+}
+
 template <class Args>
 void carry_out(const std::vector<DevicePart<Args>>& parts, const Lines<float>& output) {
-  const std::vector<StoreCopy>& stores = parts.front().work.copies.stores;
-  const auto [memory, bytes] = fresh_pages(output, !stores.empty() && stores.front().direct);
+  const auto [memory, bytes] = fresh_pages(output, parts.front().work.copies.stores);
   const auto fresh = std::make_shared<FreshPages>(memory, bytes);
   std::deque<ActivePart<Args>> active;
   std::vector<PanelDriver<Args>*> drivers;

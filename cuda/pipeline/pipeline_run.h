@@ -20,14 +20,12 @@ struct RingSizes {
 // The rings and streams of a call on one device.
 class PipelineRun {
  public:
-  // For a call that copies so many bytes. Its products run on `stream`. Throws OutOfMemory without pinned memory. The
-  // device is current.
-  PipelineRun(int device, cudaStream_t stream, std::size_t in_bytes, std::size_t out_bytes);
+  // For what a device copies of a call on so many devices. Its products run on `stream`. Throws OutOfMemory without
+  // pinned memory. The device is current.
+  PipelineRun(int device, cudaStream_t stream, std::size_t in_bytes, std::size_t out_bytes, std::size_t devices);
 
   int device() const { return device_; }
-  CopySizes sizes() const {
-    return {int64_t(sizes_.in_slot / sizeof(float)), int64_t(sizes_.out_slot / sizeof(float))};
-  }
+  CopySizes sizes() const;
   int threads() const;  // that it could use for its copies
   Ring in_ring() const { return Ring(blocks_, 0, sizes_.in_blocks, sizes_.in_slot); }
   Ring out_ring() const { return Ring(blocks_, sizes_.in_blocks, sizes_.out_blocks, sizes_.out_slot); }
