@@ -19,9 +19,6 @@ struct DeviceShare {
   std::vector<std::vector<int>> passed_on;  // of each of its loads: to these devices
   // Before each of its steps: by device, how many loads that one has to have fetched and passed on.
   std::vector<std::vector<std::size_t>> received;
-  // Whether its results wait until it has fetched all: where the products take longest they begin sooner then, as both
-  // directions of all links together are more than the host's memory can do.
-  bool loads_first = false;
 };
 
 // For at most `devices` devices, each of which has a step. Without `passes_on` each fetches all that it needs.

@@ -43,7 +43,6 @@ template <class Args>
 struct DeviceWork {
   std::vector<DeviceStep<Args>> steps;
   PanelCopies copies;
-  bool loads_first = false;  // no store before all loads have been sent; none of these may wait for stores
   char* operands = nullptr;  // those that devices pass on lie at the same distances from here on all of them
   void* workspace = nullptr;
 };
@@ -227,7 +226,6 @@ class PanelDriver {
 
   // ---- out
   bool fetch() {
-    if (work_.loads_first && sent_ < copies_.loads.size()) return false;
     const std::size_t before = fetched_;
     while (fetched_ < copies_.stores.size() && copies_.stores[fetched_].step < launched_.queued() &&
            has_room(copies_.stores[fetched_]) && out_queue_.admits())

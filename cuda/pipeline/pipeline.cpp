@@ -124,10 +124,9 @@ class PlanOnDevice {
   DeviceWork<Args> work_;
 };
 
-// The copies that a share passes on, what its steps wait for, in copies where the share says loads, and their order.
+// The copies that a share passes on, and what its steps wait for, in copies where the share says loads.
 template <class Args>
 void connect(const DeviceShare<Args>& share, DeviceWork<Args>& work, const std::vector<const PanelCopies*>& copies) {
-  work.loads_first = share.loads_first;
   std::size_t copy = 0;
   for (std::size_t load = 0; load < share.passed_on.size(); ++load)
     for (; copy < work.copies.load_ends[load]; ++copy) work.copies.loads[copy].passed_on = &share.passed_on[load];
