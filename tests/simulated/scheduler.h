@@ -56,7 +56,7 @@ int current_device();  // of this thread
 bool context_made();   // somebody has asked for more than the properties of the device
 
 extern int graph_launches;
-extern long lines_prepacked;  // of operands that steps share
+extern long lines_prepacked;              // of operands that steps share
 extern bool refuse_made, refuse_started;  // graphs, for want of memory
 extern int failing_device, copies_left;   // that device refuses one copy after so many; -1: none does
 extern int running_device;                // whose piece of work runs
