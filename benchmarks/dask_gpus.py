@@ -30,6 +30,7 @@ from distributed import Client, wait
 
 import fastlinalg as fl
 import fastlinalg.dask as fld
+from fastlinalg.bench.operands import fill_normal
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 from dask_gpus import default_workers, gpu_cluster, random_matrix
@@ -47,13 +48,11 @@ def least(call: Callable[[], object], rounds: int) -> float:
 
 
 def shared(folder: Path, n: int) -> list[np.memmap]:
-    """Two matrices in files, normal numbers in tiles."""
+    """Two matrices of normal numbers in files."""
     found = []
     for seed in (1, 2):
-        tile = np.random.default_rng(seed).standard_normal((min(n, 1024), n), dtype=np.float32)
         x = np.lib.format.open_memmap(folder / f"{seed}.npy", mode="w+", dtype=np.float32, shape=(n, n))
-        for row in range(0, n, len(tile)):
-            x[row : row + len(tile)] = tile[: n - row]
+        fill_normal(x.reshape(-1), seed)
         x.flush()
         found.append(np.lib.format.open_memmap(folder / f"{seed}.npy", mode="r"))
     return found
@@ -79,12 +78,12 @@ def plain_calls(args: argparse.Namespace, a: np.ndarray, b: np.ndarray, out: np.
     """Without Dask."""
     if args.device == "cpu":
         return {"one": lambda: fl.matmul(a, b, out, device="cpu")}
-    devices = [f"cuda:{number}" for number in range(len(fl.devices()))]
-    rows = [slice(len(a) * i // len(devices), len(a) * (i + 1) // len(devices)) for i in range(len(devices))]
+    gpus = len(fl.devices())
+    rows, results = np.array_split(a, gpus), np.array_split(out, gpus)
 
     def each() -> None:
-        with ThreadPoolExecutor(len(devices)) as pool:
-            list(pool.map(lambda own, device: fl.matmul(a[own], b, out[own], device=device), rows, devices))
+        with ThreadPoolExecutor(gpus) as pool:
+            list(pool.map(lambda i: fl.matmul(rows[i], b, results[i], device=f"cuda:{i}"), range(gpus)))
 
     return {
         "one": lambda: fl.matmul(a, b, out, device="cuda"),

@@ -22,16 +22,15 @@ PINNED = 512 << 20  # bytes
 
 def by_threads(threads: int, seconds: float) -> float:
     pairs = [(np.ones(PART, np.uint8), np.ones(PART, np.uint8)) for _ in range(threads)]
-    end = time.perf_counter() + seconds
+    begin = time.perf_counter()
 
     def copy(pair: tuple[np.ndarray, np.ndarray]) -> int:
         done = 0
-        while time.perf_counter() < end:
+        while time.perf_counter() < begin + seconds:
             np.copyto(pair[1], pair[0])
             done += PART
         return done
 
-    begin = time.perf_counter()
     with ThreadPoolExecutor(threads) as pool:
         copied = sum(pool.map(copy, pairs))
     return copied / (time.perf_counter() - begin)
@@ -43,7 +42,7 @@ class Link:
     def __init__(self, device: int):
         import cupy
 
-        self.cupy, self.device = cupy, cupy.cuda.Device(device)
+        self.device = cupy.cuda.Device(device)
         with self.device:
             self.streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
             self.buffers = [cupy.empty(PINNED, cupy.uint8) for _ in range(2)]

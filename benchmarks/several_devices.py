@@ -16,11 +16,11 @@ import sys
 import numpy as np
 
 import fastlinalg as fl
+from fastlinalg.bench.operands import fill_normal
 from fastlinalg.bench.timing import Plan, alternating
 
 NO_LIMIT_US = 1e12  # both take part in all rounds
 MOST_ROUNDS = 10
-TILE_ROWS = 1024  # of random numbers, which the rest repeats
 
 
 def matrix(rows: int, cols: int, pinned: bool) -> np.ndarray:
@@ -30,9 +30,7 @@ def matrix(rows: int, cols: int, pinned: bool) -> np.ndarray:
         x = np.frombuffer(cupy.cuda.alloc_pinned_memory(4 * rows * cols), np.float32, rows * cols).reshape(rows, cols)
     else:
         x = np.empty((rows, cols), np.float32)
-    tile = np.random.default_rng(rows).standard_normal((min(rows, TILE_ROWS), cols), dtype=np.float32)
-    for row in range(0, rows, len(tile)):
-        x[row : row + len(tile)] = tile[: rows - row]
+    fill_normal(x.reshape(-1), rows)
     return x
 
 

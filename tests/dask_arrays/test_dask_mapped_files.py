@@ -40,15 +40,11 @@ def mapped_file(rng, tmp_path):
     return tmp_path / "a", values, file
 
 
-def holds(file, array):
-    return np.shares_memory(file[:], array)
-
-
 def test_a_file_stays_mapped_for_the_next_task(mapped_file):
     _, values, file = mapped_file
     first = file[3:, ::2]
     assert np.array_equal(first, values[3:, ::2]) and not first.flags.writeable
-    assert holds(pickle.loads(pickle.dumps(file)), first)
+    assert np.shares_memory(pickle.loads(pickle.dumps(file))[:], first)
 
 
 def test_what_is_written_into_a_mapped_file_is_seen(mapped_file):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ import fastlinalg as fl
 from .. import _core
 from .._check import Array, expected_product
 from .host_peers import HostPeer
-from .operands import Accuracy, judge, strips
+from .operands import Accuracy, fill_normal, judge, strips
 from .problems import Problem
 from .results import Document, Row
 from .runner import ProblemRunner, Progress
@@ -121,7 +120,7 @@ class Pairs:
         sizes = [int(np.prod(shape)) for shape in shapes]
         count = min(max(-(-ROTATED_BYTES // (4 * sum(sizes))), 1), MOST_PAIRS)
         self._flat = np.empty(count * sum(sizes), np.float32)
-        _fill(self._flat, seed)
+        fill_normal(self._flat, seed)
         self.pairs: list[tuple[Array, Array]] = []
         at = 0
         for _ in range(count):
@@ -142,18 +141,6 @@ def _laid_out(memory: Array, shape: tuple[int, ...], layout: str) -> Array:
     if layout == "F":
         return memory.reshape(shape, order="F")
     return memory.reshape(shape)[::2, ::2] if layout == "strided" else memory.reshape(shape)
-
-
-def _fill(flat: Array, seed: int) -> None:
-    """Normal random numbers, by all cores: 16384**2 of them take one core seconds."""
-    pieces = np.array_split(flat, max(1, min(64, flat.size >> 18)))
-    seeds = np.random.SeedSequence(seed).spawn(len(pieces))
-
-    def fill(piece: Array, entropy: np.random.SeedSequence) -> None:
-        np.random.default_rng(entropy).standard_normal(piece.size, np.float32, out=piece)
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(fill, pieces, seeds))
 
 
 @dataclass
