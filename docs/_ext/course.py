@@ -2,7 +2,7 @@
 
 - `{{ name arguments }}` in a page is a figure of docs/figures.py.
 - The directive `drawing` shows a drawing of docs/drawings in the colours of the page.
-- `docs/x.md` between backticks becomes a link to that page, so that files that are read without a build need none.
+- `docs/PAGE.md` between backticks becomes a link to that page, so that files that are read without a build need none.
 - With the tag `course` the course alone is built, as one file to print; links to other pages become plain text.
 """
 
@@ -92,7 +92,7 @@ def expand(app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def link_pages(app: Sphinx, doctree: nodes.document, name: str) -> None:
-    """`docs/x.md` and README.md's like, written as code, lead to the pages that they name."""
+    """`docs/PAGE.md` and README.md's like, written as code, lead to the pages that they name."""
     for literal in list(doctree.findall(nodes.literal)):
         target = re.fullmatch(r"(?:docs/)?([\w/]+)\.md", literal.astext())
         if not target or isinstance(literal.parent, nodes.reference):

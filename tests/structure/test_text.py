@@ -4,37 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 from pathlib import Path
 
-import pytest
-
-from support.source_tree import ROOT, ROW_KINDS, TESTS, label, needs_source_tree
+from support.source_tree import ROOT, ROW_KINDS, label, needs_source_tree, tracked
 
 pytestmark = needs_source_tree
-
-
-def tracked():
-    try:
-        listing = subprocess.run(
-            ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("needs git and a work tree")
-    names = listing.stdout.splitlines()
-    environments = {name.split("/")[0] for name in names if name.endswith("/pyvenv.cfg")}  # somebody's, under any name
-    for name in names:
-        path = ROOT / name
-        if (
-            name.split("/")[0] not in environments
-            and path.is_file()
-            and path.suffix not in (".png", ".npz", ".jpg", ".svg", ".json", ".csv")
-        ):
-            yield path
 
 
 LONGEST_FUNCTION = 60
@@ -126,18 +100,6 @@ def test_no_leftovers():
             if paths.search(line) or notes.search(line) or registry.search(line):
                 found.append(f"{label(path)}:{number}: {line.strip()}")
     assert not found, "\n".join(found)
-
-
-def test_tests_that_are_named_exist():
-    """In documents, comments and tools: a file of a test that has moved is named by its new place."""
-    there = [label(path) for path in TESTS.rglob("test_*.py")]
-    lost = [
-        f"{label(path)}: {name}"
-        for path in tracked()
-        for name in re.findall(r"(?:\w+/)*test_\w+\.py\b", path.read_text(errors="replace"))
-        if not any(f"/{known}".endswith(f"/{name}") for known in there)
-    ]
-    assert not lost, "\n".join(lost)
 
 
 def test_extras_are_used():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,26 @@ def code(path: Path) -> str:
     """The text without comments and strings."""
     text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)
     return re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', re.sub(r"//[^\n]*", "", text))
+
+
+DATA = (".png", ".npz", ".jpg", ".svg", ".json", ".csv")
+
+
+def tracked(data=False):
+    """The files of the work tree, of data only if wanted."""
+    try:
+        listing = subprocess.run(
+            ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("needs git and a work tree")
+    names = listing.stdout.splitlines()
+    environments = {name.split("/")[0] for name in names if name.endswith("/pyvenv.cfg")}  # somebody's, under any name
+    for name in names:
+        path = ROOT / name
+        if name.split("/")[0] not in environments and path.is_file() and (data or path.suffix not in DATA):
+            yield path
