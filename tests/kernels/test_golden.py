@@ -1,36 +1,42 @@
-"""No result changes unseen: golden values of how sums are cut and of results' bits (support/golden.py)."""
+"""No result changes unseen: golden values of how sums are cut and of results' bits (support/golden)."""
 
 from __future__ import annotations
 
 import pytest
 
 import fastlinalg as fl
-from support import golden
+from support.golden.bits import bits_of, kernels, listed_rows
+from support.golden.plans import plans
+from support.golden.tables import differences, read
 from support.requirements import missing
+from support.source_tree import needs_source_tree
 
 
 def test_sums_are_cut_as_they_were():
     """Of the call alone, on every machine: no cost and no description of a device may decide it."""
-    want, got = golden.read("plans"), golden.plans()
-    for call, kernels in want.items():
-        for name, facts in kernels.items():
-            assert got[call].get(name) == facts, f"{name}, {call}"
+    assert differences(read("plans"), plans()) == []
+
+
+@needs_source_tree
+@pytest.mark.parametrize("file", ["bits-cpu", "bits-h200"])
+def test_rows_that_have_gone_have_no_bits(file):
+    assert {(table.split()[0], row) for table, rows in read(file).items() for row in rows} <= listed_rows()
 
 
 def check(kernel, file: str) -> None:
-    wanted = golden.read(file).get(f"{kernel.op} {kernel.name}")
-    assert wanted, f"{kernel.name} is not in {file}.json: python -m support.golden {kernel.device} {kernel.name}"
-    got = golden.bits_of(kernel)
-    assert {case: bits for case, bits in got.items() if bits != wanted.get(case)} == {}
+    got = bits_of(kernel)
+    wanted = {table: read(file)[table].get(kernel.name) for table in got}
+    assert None not in wanted.values(), f"not in {file}.json: python -m support.golden {kernel.device} {kernel.name}"
+    assert differences({"bits": wanted}, {"bits": got}) == []
 
 
-@pytest.mark.parametrize("row", golden.kernels("cpu"), ids=lambda kernel: f"{kernel.op}-{kernel.name}")
+@pytest.mark.parametrize("row", kernels("cpu"), ids=lambda kernel: f"{kernel.op}-{kernel.name}")
 def test_bits_on_the_cpu(row):
     check(row, "bits-cpu")
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("row", golden.kernels("cuda"), ids=lambda kernel: f"{kernel.op}-{kernel.name}")
+@pytest.mark.parametrize("row", kernels("cuda"), ids=lambda kernel: f"{kernel.op}-{kernel.name}")
 def test_bits_on_hopper(row):
     """Some kernels fill the device that is there, so the file is for one number of multiprocessors."""
     device = fl.devices()[0]

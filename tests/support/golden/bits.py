@@ -1,30 +1,22 @@
-"""Golden values: how kernels cut a sum, and the bits of their results, as they were when the files were written.
+"""The bits of results, kernel by kernel, as hashes: ``bits-*.json``, for one kind of device each.
 
-``tests/golden/plans.json`` holds, for each GPU kernel and call, the accumulation depth and the bytes of workspace, from
-which the number of ranges of k follows; ``bits-*.json`` hold hashes of results for one kind of device. A cost that is
-fitted again, a tile that moves to another file, a launch that is written anew change none of them. Whoever changes
-them on purpose says so in the changelog and writes the files again:
-
-    python -m support.golden plans    # in tests/
-    python -m support.golden cpu
-    python -m support.golden cuda     # on the device that the file is for
+A cost that is fitted again, a tile that moves to another file, a launch that is written anew change none of them.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import json
-import sys
-from pathlib import Path
+import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 import fastlinalg as fl
-from fastlinalg import _core
 
-FOLDER = Path(__file__).parents[1] / "golden"
+from ..source_tree import ROOT, ROW_KINDS
+from .tables import Table
 
 
 class Product(NamedTuple):
@@ -130,25 +122,21 @@ def matvec_bits(kernel, case: Matvec) -> str:
     return digest(functools.partial(fl.sgemv, *operands, **scalars, kernel=kernel.name, device=kernel.device))
 
 
-def precisions(kernel) -> tuple[str, ...]:
-    """Where a sum may be cut for accuracy the bits of the two differ."""
-    return ("strict", "accurate") if kernel.strict else ("accurate",)
-
-
 def is_quick(kernel, case: Product) -> bool:
     """The reference kernels take seconds for what the others do in milliseconds."""
     limit = 2e8 if kernel.name == "reference" else 1e12
     return case.m * case.n * case.k * case.batch <= limit
 
 
-def bits_of(kernel) -> dict[str, str]:
+def bits_of(kernel) -> dict[str, dict[str, str]]:
+    """table -> call -> hash. Where a sum may be cut for accuracy the bits of the two precisions differ."""
     if kernel.op == "sgemv":
-        return {str(case): matvec_bits(kernel, case) for case in MATVECS}
+        return {"sgemv": {str(case): matvec_bits(kernel, case) for case in MATVECS}}
     return {
-        f"{case} {precision}": product_bits(kernel, case, precision)
-        for case in PRODUCTS
-        if is_quick(kernel, case)
-        for precision in precisions(kernel)
+        f"sgemm {precision}": {
+            str(case): product_bits(kernel, case, precision) for case in PRODUCTS if is_quick(kernel, case)
+        }
+        for precision in (("strict", "accurate") if kernel.strict else ("accurate",))
     }
 
 
@@ -156,42 +144,22 @@ def kernels(device: str) -> list:
     return [kernel for op in ("sgemm", "sgemv") for kernel in fl.kernels(op) if kernel.device == device]
 
 
-PLAN_SIZES = tuple(
-    (m, n, k)
-    for m, n in ((1, 8192), (16, 4096), (31, 33), (64, 64), (100, 1000), (128, 128), (256, 256), (300, 400), (512, 512),
-                 (777, 640), (1024, 1024), (2048, 2048), (4096, 4096), (100000, 33))
-    for k in (17, 256, 1000, 1024, 4096, 8156, 65536)
-)  # fmt: skip
+def listed_rows() -> set[tuple[str, str]]:
+    """Operation and name, also of rows for other processors, which this build leaves out."""
+    text = (ROOT / "cpp" / "table" / "kernels.def").read_text()
+    rows = re.findall(rf"^(?:{ROW_KINDS})?(SGEMM|SGEMV|TRANSPOSE)\(\s*(\w+)", text, re.MULTILINE)
+    return {(op.lower(), name) for op, name in rows}
 
 
-def plans() -> dict[str, dict[str, list]]:
-    """call -> GPU kernel -> depth of its sums (None: any will do) and bytes of workspace."""
-    found = {}
-    for m, n, k in PLAN_SIZES:
-        for precision in ("strict", "accurate"):
-            facts = _core.sgemm_rules(m, n, k, precision)[1]
-            found[f"{m}x{n}x{k} {precision}"] = {name: [depth, bytes_] for name, (_, depth, bytes_) in facts.items()}
+def new_bits(device: str, old: dict[str, Table], names: Sequence[str]) -> dict[str, Table]:
+    """Of the kernels that can run here, or of those that are named; the others keep what they have while they exist."""
+    there = listed_rows()
+    found = {
+        table: {row: values for row, values in rows.items() if (table.split()[0], row) in there}
+        for table, rows in old.items()
+    }
+    for kernel in kernels(device):
+        if kernel.available and (not names or kernel.name in names):
+            for table, values in bits_of(kernel).items():
+                found.setdefault(table, {})[kernel.name] = values
     return found
-
-
-def read(name: str) -> dict:
-    return json.loads((FOLDER / f"{name}.json").read_text())
-
-
-def main(what: str, *names: str) -> None:
-    FOLDER.mkdir(exist_ok=True)
-    if what == "plans":
-        path, values = FOLDER / "plans.json", plans()
-    else:
-        path = FOLDER / f"bits-{'h200' if what == 'cuda' else 'cpu'}.json"
-        values = json.loads(path.read_text()) if path.exists() else {}
-        values |= {
-            f"{kernel.op} {kernel.name}": bits_of(kernel)
-            for kernel in kernels(what)
-            if kernel.available and (not names or kernel.name in names)
-        }
-    path.write_text(json.dumps(values, indent=0, sort_keys=True) + "\n")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
