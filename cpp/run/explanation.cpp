@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/joined.h"
@@ -109,14 +110,12 @@ std::string what_it_takes(const AsWritten& written, const Forecast& taken) {
   return text;
 }
 
-std::string the_others(const Forecast& taken, std::vector<NotTaken> next) {
+std::string the_others(const Forecast& taken, std::span<const NotTaken> next) {
   std::string text;
-  if (!next.empty()) {
-    next.resize(std::min<std::size_t>(next.size(), 4));
-    text +=
-        std::string("\n  next     ") + (taken.steps > 1 ? "for the largest part " : "") +
-        joined(next, ", ", [](const NotTaken& other) { return std::string(other.name) + " " + time_text(other.us); });
-  }
+  if (!next.empty())
+    text += std::string("\n  next     ") + (taken.steps > 1 ? "for the largest part " : "") +
+            joined(next.first(std::min<std::size_t>(next.size(), 4)), ", ",
+                   [](const NotTaken& other) { return std::string(other.name) + " " + time_text(other.us); });
   for (const Named& group : refused(taken.others)) {
     const std::vector<const char*> shown(group.names.begin(),
                                          group.names.begin() + std::min<std::ptrdiff_t>(group.names.size(), 3));
@@ -137,9 +136,10 @@ Explanation explanation(const Args& args, const CallOptions& options, const AsWr
     answer.text += ": nothing to compute, so no kernel is called";
     return answer;
   }
-  std::vector<NotTaken> next = possible(taken.others);
-  answer.text += " " + place(args, options, written, taken) + why<Args>(options, taken, next.size()) +
-                 what_it_takes(written, taken) + the_others(taken, std::move(next));
+  const std::vector<NotTaken> next = possible(taken.others);
+  answer.text += ' ';
+  answer.text += place(args, options, written, taken) + why<Args>(options, taken, next.size()) +
+                 what_it_takes(written, taken) + the_others(taken, next);
   return answer;
 }
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
+import platform
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 import fastlinalg as fl
+from support.patience import patient
 
 
 def ones(*shape, dtype=np.float32):
@@ -67,6 +72,30 @@ def test_it_says_what_decided():
     assert "nothing to compute" in str(fl.explain((0, 3), (3, 4)))
     assert fl.explain((0, 3), (3, 4)).kernel is None
     assert str(fl.explain(a.astype(float), a)) == str(fl.explain(a, a))  # as with dtype=np.float32
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_it_counts_the_kernels_that_could_have_been_chosen(name):
+    operands, options, _ = CALLS[name]
+    answer = fl.explain(*operands, device="cpu", **options)
+    possible = {row: us for row, us in answer.others.items() if isinstance(us, float)}
+    assert possible, "the reference can compute everything"
+    assert f"expected to be the fastest of {len(possible) + 1} kernels that can compute it here" in str(answer)
+    next_rows = next(line.split() for line in str(answer).splitlines() if line.split()[0] == "next")
+    assert next_rows[1] == min(possible, key=lambda row: (possible[row], row))
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the baseline of other processors has fused multiply-adds")
+def test_it_says_that_no_other_kernel_can():
+    done = subprocess.run(
+        [sys.executable, "-c", "import fastlinalg as fl; print(fl.explain((9, 9), (9, 9), precision='reproducible'))"],
+        env={**os.environ, "FASTLINALG_CPU": "baseline", "FASTLINALG_DEVICE": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=patient(60),
+        check=True,
+    )
+    assert "the only kernel that can compute it here" in done.stdout and "\n  next " not in done.stdout, done.stdout
 
 
 @pytest.mark.gpu
