@@ -31,8 +31,9 @@ def matmul(
         Where to write the result, of shape ``(..., m, n)``; it is returned. It may overlap `a` and `b`: the result is
         then as if they had been copied first. A list if `a` is one.
     precision : {"accurate", "strict", "reproducible"}
-        On a GPU. "strict" is the plain float32 product: FMA in ascending k, bitwise repeatable. "accurate" may use
-        tensor cores if each element stays within ``k * 2**-24 * (|a| @ |b|)`` of the true product. The CPU meets both.
+        On a GPU. "strict" is plain float32 arithmetic: FMA, exact wherever float32 is exact, the same bits on every
+        run. "accurate" may use tensor cores if each element stays within ``k * 2**-24 * (|a| @ |b|)`` of the true
+        product. The CPU meets both.
         "reproducible": the bits of an element depend on its row of `a`, its column of `b`, alpha, beta and k alone, and
         are the same on every CPU and GPU, for any shape, slice, batch, layout and number of threads
         (``docs/reproducible.md``).

@@ -46,7 +46,7 @@ FL_API int fl_last_cuda_error(void);
 
 typedef enum fl_precision {
   FL_ACCURATE = 0,    /* each element within k * 2^-24 * (|A||B|) of the true product; may use tensor cores */
-  FL_STRICT = 1,      /* float32 FMA in ascending k, bitwise repeatable for a shape and a device */
+  FL_STRICT = 1,      /* float32 FMA in an order that the shape and the device decide: the same bits on every run */
   FL_REPRODUCIBLE = 2 /* the bits of an element depend on its row of A, its column of B, alpha, beta and k alone */
 } fl_precision;
 
