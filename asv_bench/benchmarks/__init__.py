@@ -1,5 +1,7 @@
 """Speed over commits. Names and parameters here are literal, so that a result means the same at every commit.
 
+Kernels are those of the table that lies beside the benchmarks, whatever the commit has of them.
+
 A benchmark may use nothing but what is public, and says with NotImplementedError what a commit or a machine lacks. All
 of them are `track_*` methods that measure for themselves (`timing.py`): asv's own timer calls `setup` before each call,
 which hides what repeated calls on the same arrays cost. Lower is better everywhere; `unit` says what is counted, and

@@ -1,45 +1,26 @@
-"""Kernels by name, apart from what dispatch would choose. Names are those of the table, literally.
+"""Kernels by name, apart from what dispatch would choose. Names are those of the table beside the benchmarks.
 
 CPU kernels run on one thread. A kernel that a commit does not have, or a machine cannot run, says so.
 """
+
+import pathlib
+import re
 
 import fastlinalg as fl
 
 from . import device, timing
 from . import support as s
 
-CPU_SGEMM = [
-    "reference", "portable", "portable_small", "portable_column", "portable_fused", "avx2_6x16", "avx2_small",
-    "avx2_rows", "avx2_column", "avx512_14x32", "avx512_small", "avx512_rows", "avx512_column", "neon_8x12",
-    "neon_small", "neon_rows", "neon_column",
-]  # fmt: skip
-CPU_VECTORS = ["reference", "portable", "avx2", "avx512", "neon"]  # of SGEMV and of transposes
-GPU_SGEMM = [
-    "naive", "coalesced", "smem", "blocktile_1d", "blocktile_2d", "vectorized", "blocktile_8x8",
-    "bank_conflict_free", "double_buffered", "strict_32x32k8c4", "strict_32x32k8c2", "strict_48x32k8c4",
-    "strict_48x48k8c2", "strict_64x64k4c2", "strict_96x96k4c2", "strict_64x32k8", "strict_64x48k8",
-    "strict_32x96k8", "strict_64x64k4", "strict_64x128k4", "strict_96x192k2", "strict_128x256", "strict_192x192",
-    "strict_128x128", "strict_128x192p", "strict_128x128p", "strict_64x128k2p", "strict_128x192r",
-    "strict_128x128r", "strict_64x64k4p", "strict_32x64k8p", "strict_32x32s8", "strict_64x32s8", "strict_64x16m4",
-    "strict_64x32m4", "strict_64x48m4", "strict_64x64m4", "strict_96x64m2", "strict_64x128m2", "strict_64x64m1",
-    "strict_64x128m1", "strict_64x32w", "strict_32x32w", "strict_16x16w", "strict_short_k", "strict_32x32i4",
-    "strict_32x64i4", "strict_64x64i2", "strict_64x128i2", "strict_element", "strict_tall_skinny", "strict_column",
-    "strict_column_no_clusters", "reproducible_128x256", "reproducible_192x192", "reproducible_128x128",
-    "reproducible_96x192k2", "reproducible_64x128k4", "reproducible_128x192p", "reproducible_128x128p",
-    "reproducible_128x192r", "reproducible_128x128r", "reproducible_64x128m1", "reproducible_64x64m1",
-    "reproducible_64x32w", "reproducible_32x32w", "reproducible_16x16w", "reproducible_short_k",
-    "reproducible_64x32k4", "reproducible_48x32k4", "reproducible_32x32k4", "reproducible_32x16k4",
-    "reproducible_16x16k4", "reproducible_vector", "reproducible_element", "fp16x2", "bf16x6", "fp16x2_mma",
-    "fp16x2_mma_k8", "bf16x6_mma",
-]  # fmt: skip
-GPU_SGEMV = [
-    "warp_per_row", "warp_per_row_vec4", "rows_per_warp", "rows_per_warp_vec4", "short_rows", "long_rows",
-    "any_rows", "cluster_columns", "split_columns", "short_columns",
-]  # fmt: skip
-GPU_TRANSPOSE = [
-    "naive", "naive_32x32", "naive_16x16", "naive_8x8", "row2", "smem", "strided", "vec4_direct", "vec4_rows",
-    "vec4_rows_16x16", "vec4_staged", "vec2", "vec2_16x16", "tiled", "tiled_any", "pieces", "narrow", "in_place",
-]  # fmt: skip
+_TABLE = (pathlib.Path(__file__).parents[2] / "cpp" / "table" / "kernels.def").read_text()
+
+
+def _rows(macro):
+    return re.findall(rf"^(?:{macro})\((\w+),", _TABLE, re.MULTILINE)
+
+
+CPU_SGEMM, GPU_SGEMM = _rows("(?:PACKED_)?SGEMM"), _rows(r"[A-Z_]*(?<!PACKED)_SGEMM")
+GPU_SGEMV, GPU_TRANSPOSE = _rows("CUDA_SGEMV"), _rows("CUDA_TRANSPOSE")
+CPU_VECTORS = _rows("SGEMV")  # transposes have the same
 
 
 class _Kernel:

@@ -47,12 +47,15 @@ const char* refuses(const Kernel<Args>& row, const Args& args) {
   return lacks ? lacks : row.legal(args);
 }
 
-// Rows that keep the order of docs/reproducible.md and take longer for it are for those who ask for it.
+// Rows that are there for other calls than this one: nullptr, or what they are there for. Those that keep the order of
+// docs/reproducible.md take longer for it, and steps of the ladder are taken by their names alone.
 template <class Args>
-bool is_for_others(const Kernel<Args>& row, const Args& args) {
+const char* not_a_choice(const Kernel<Args>& row, const Args& args) {
+  if (row.traits.ladder) return "a step of the ladder, there to be read";
   if constexpr (requires { args.precision; })
-    return row.traits.only_reproducible && args.precision != Precision::reproducible;
-  return false;
+    if (row.traits.only_reproducible && args.precision != Precision::reproducible)
+      return "there for precision='reproducible'";
+  return nullptr;
 }
 
 // Why a row that was asked for by name cannot answer.
@@ -87,7 +90,7 @@ const Kernel<Args>* cheapest(const Args& args, Device device, const Curves* tune
   const DeviceSpec& spec = spec_of(device);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (tuned && (*tuned)[i].empty()) continue;
-    if (!usable(rows[i].needs, device) || refuses(rows[i], args) || is_for_others(rows[i], args)) continue;
+    if (!usable(rows[i].needs, device) || refuses(rows[i], args) || not_a_choice(rows[i], args)) continue;
     if (!tuned && passed_over_by_rules(rows[i], device)) continue;
     const double us = rows[i].cost(args, spec), cost = tuned ? (*tuned)[i].corrected(us) : us;
     const bool is_short = short_enough(rows[i], args, limit);
@@ -100,7 +103,8 @@ const Kernel<Args>* cheapest(const Args& args, Device device, const Curves* tune
 template <class Args>
 const Kernel<Args>& cheapest(const Args& args, Device device) {
   const Kernel<Args>* best = cheapest<Args>(args, device, nullptr);
-  // The reference rows and the simplest GPU rows accept every call that reaches them, so this is a fault of the table.
+  // The reference rows, and on a GPU those of a thread per output or a plain tile, accept every call that reaches them,
+  // so this is a fault of the table.
   if (!best) throw std::logic_error(std::string("no ") + Operation<Args>::name + " kernel takes this call");
   const Curves* tuned = tuned_rows<Args>(device);
   if (tuned && !(*tuned)[std::size_t(best - kernels<Args>().data())].empty()) best = cheapest(args, device, tuned);
@@ -182,7 +186,7 @@ std::vector<NotTaken> not_taken(const Args& args, Device device, const Kernel<Ar
     if (!usable(row.needs, device)) other.reason = std::string("needs ") + needs_name(row.needs);
     else if (const char* why = passed_over(row, device)) other.reason = why;
     else if (const char* lacks = refuses(row, args)) other.reason = std::string("needs ") + lacks;
-    else if (is_for_others(row, args)) other.reason = "there for precision='reproducible'";
+    else if (const char* purpose = not_a_choice(row, args)) other.reason = purpose;
     else if (!short_enough(row, args, limit))
       other.reason = "sums of " + std::to_string(row.depth(args)) + " additions in a row";
     else other.us = estimate_us(row, args, device);

@@ -240,18 +240,9 @@ inline constexpr PipelinedTile strict_96x192k2{
     .k_groups = 2, .stages = 6, .split_k = true, .tma_variant = true};
 
 // For 17 to 100 rows or columns, and for few tiles of any other size.
-inline constexpr PipelinedTile strict_64x32k8{
-    .BM = 64, .BN = 32, .BK = 16, .TM = 8, .TN = 8, .warps_m = 1, .warps_n = 1,
-    .k_groups = 8, .stages = 32, .producers = 4, .split_k = true};
 inline constexpr PipelinedTile strict_64x48k8{
     .BM = 64, .BN = 48, .BK = 32, .TM = 8, .TN = 12, .warps_m = 1, .warps_n = 1,
     .k_groups = 8, .stages = 12, .producers = 4, .split_k = true};
-inline constexpr PipelinedTile strict_32x96k8{
-    .BM = 32, .BN = 96, .BK = 32, .TM = 4, .TN = 24, .warps_m = 1, .warps_n = 1,
-    .k_groups = 8, .stages = 12, .producers = 4, .split_k = true};
-inline constexpr PipelinedTile strict_64x64k4{
-    .BM = 64, .BN = 64, .BK = 32, .TM = 8, .TN = 8, .warps_m = 1, .warps_n = 2,
-    .k_groups = 4, .stages = 12, .producers = 4, .split_k = true};
 
 // Before Hopper: 168 registers to every thread, and 99 KiB of shared memory.
 inline constexpr PipelinedTile strict_128x192p{
@@ -263,9 +254,6 @@ inline constexpr PipelinedTile strict_128x128p{
 inline constexpr PipelinedTile strict_64x128k2p{
     .BM = 64, .BN = 128, .BK = 32, .TM = 8, .TN = 8, .warps_m = 1, .warps_n = 4,
     .k_groups = 2, .stages = 3, .split_k = true, .level = PipelinedFor::sm_80};
-inline constexpr PipelinedTile strict_64x64k4p{
-    .BM = 64, .BN = 64, .BK = 16, .TM = 8, .TN = 8, .warps_m = 1, .warps_n = 2,
-    .k_groups = 4, .stages = 10, .producers = 2, .split_k = true, .level = PipelinedFor::sm_80};
 inline constexpr PipelinedTile strict_32x64k8p{
     .BM = 32, .BN = 64, .BK = 16, .TM = 4, .TN = 16, .warps_m = 1, .warps_n = 1,
     .k_groups = 8, .stages = 12, .producers = 4, .split_k = true, .level = PipelinedFor::sm_80};

@@ -56,7 +56,7 @@ def chip(name):
 def test_tensor_cores_are_taken_where_they_pay(name):
     why = _core.passed_over("sgemm", "fp16x2_mma", chip(name))
     assert why == ("" if CHIPS[name][-1] else "not known to gain anything on this device")
-    assert not any(_core.passed_over("sgemm", kernel, chip(name)) for kernel in ("naive", "strict_64x64k4"))
+    assert not any(_core.passed_over("sgemm", kernel, chip(name)) for kernel in ("naive", "strict_64x128k4"))
 
 
 def test_hopper_has_kernels_of_its_own():

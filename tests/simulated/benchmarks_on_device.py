@@ -36,7 +36,7 @@ for name, _, _ in cases.methods():
     every = [case.params for case in cases.every() if case.name == name]
     if name.startswith("kernels"):
         every = [
-            params for params in every if params[0] in ("double_buffered", "warp_per_row", "naive", "strict_64x64k4")
+            params for params in every if params[0] in ("double_buffered", "warp_per_row", "naive", "strict_64x128k4")
         ]
     if name.startswith("host"):
         every = [params for params in every if params[0] == "64" and params[2] == "cuda"][:2]

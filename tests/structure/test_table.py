@@ -44,6 +44,20 @@ def test_kernels_lists_the_table():
     assert all(needs in ("avx2_fma", "avx512f", "neon") for _, needs in missing.values()), missing
 
 
+# What a device may be asked to compute: rules of cost/rules.h that together refuse nothing of it.
+WIDEST = {"sgemm": {"blas_layout"}, "sgemv": {"blas_layout"}, "transpose": {"apart", "contiguous_rows"}}
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+def test_any_gpu_has_rows_for_every_call_besides_the_ladder(op):
+    """Dispatch does not choose among steps of the ladder."""
+    rules = dict(
+        re.findall(rf"^CUDA_{op.upper()}\((\w+), *cuda, *(\w+),", (ROOT / "cpp/table/kernels.def").read_text(), re.M)
+    )
+    choices = {row.name for row in fl.kernels(op) if not row.traits.ladder and "reproducible" not in row.name}
+    assert WIDEST[op] <= {rule for name, rule in rules.items() if name in choices}
+
+
 def test_rows_are_complete():
     for op in OPERATIONS:
         rows = fl.kernels(op)
