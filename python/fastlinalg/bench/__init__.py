@@ -3,8 +3,8 @@
 Modules: ``problems`` (what is measured), ``operands`` (random data and the check before every timing),
 ``peer``, ``peers`` and ``cublas`` (other libraries), ``contenders`` (calls on the host and on a device),
 ``timing``, ``runner`` (puts them together), ``host``, ``host_peers`` and ``host_report`` (NumPy to NumPy),
-``results`` (rows and files), ``read`` (files back into rows), ``report``, ``plot``, ``curves`` and ``html`` (what
-people read), ``machine`` and ``busy``.
+``results`` and ``records`` (rows and files), ``read`` (files back into rows), ``report``, ``plot``, ``curves`` and
+``html`` (what people read), ``machine`` and ``busy``.
 
 JSON files (``--json``) hold one object::
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import json
 import statistics
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from . import records
 from .contenders import dispatched
 from .operands import Accuracy
 from .problems import Problem
@@ -131,7 +131,7 @@ class Document:
         return {"schema": SCHEMA, **self.header, "rows": rows, "summary": summary, "skipped": self.skipped}
 
     def write_json(self, path: str) -> None:
-        Path(path).write_text(json.dumps(self.as_dict(), indent=1) + "\n", encoding="utf-8")
+        records.write(path, self.as_dict())
 
     def write_csv(self, path: str) -> None:
         """One line per row, nested objects flattened to ``error_rel_f`` and the like, without the samples."""
