@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from support.source_tree import ROOT, SOURCES, TESTS, label, needs_source_tree, tracked
 
@@ -85,6 +88,24 @@ def test_a_name_that_is_stale_is_found():
     page = "`tests/log.py`, `api/test_log.py`, `tests/test_log.py` and 0123abc:cpp/gone.cpp; a --json y.json"
     found = lost(ROOT / "docs/a.md", page, places, ends)
     assert found == [f"docs/a.md:1 names {name}, which is not there" for name in ("tests/log.py", "tests/test_log.py")]
+
+
+def test_files_of_the_history_are_in_it():
+    """COMMIT:path, as git takes it, of what is no longer in the tree."""
+    wanted: dict[str, set[str]] = {}
+    for path in tracked():
+        for commit, name in re.findall(r"\b([0-9a-f]{7}):([\w/.*-]+[\w*])", path.read_text(errors="replace")):
+            if path != Path(__file__):
+                wanted.setdefault(commit, set()).add(name)
+    for commit, names in wanted.items():
+        listing = subprocess.run(
+            ["git", "ls-tree", "-r", "--name-only", commit], cwd=ROOT, capture_output=True, text=True
+        )
+        if listing.returncode:
+            pytest.skip(f"this clone has not the history of {commit}")
+        gone = [name for name in names if not fnmatch.filter(listing.stdout.splitlines(), name)]
+        assert not gone, f"{commit} has no {', '.join(gone)}"
+    assert wanted
 
 
 def test_faults_are_where_the_table_says():

@@ -95,7 +95,7 @@ const char* why_not(const Operands& x, bool anywhere) {
 // What a product takes in PyTorch at the least, in microseconds: cuBLAS reaches 0.8 of the FMA pipes' peak in float32
 // at best, and with its launch no call was seen to take less than 4 us where ours was the slower one. With that, ours
 // was taken in one of 200 random shapes where it was the slower one, by 3 %
-// (benchmarks/results/h200-random-accurate.json beside h200-random-strict.json).
+// (d20a117:benchmarks/results/h200-random-accurate.json beside that of strict).
 constexpr double launch_us = 4.0, cublas_peak = 0.8;
 double least_cublas_us(const SgemmArgs& p, const DeviceSpec& spec) {
   return launch_us + double(p.m) * double(p.n) * double(p.k) * double(p.batch) / (cublas_peak * spec.fma_per_us());
