@@ -14,16 +14,13 @@ import pytest
 
 import fastlinalg as fl
 from fastlinalg import _core
+from support.chips import H200
 from support.rows import OPERATIONS
 from support.source_tree import ROOT, needs_source_tree
 
 # Names, not rows: models can be asked where the kernels cannot run.
 GPU_KERNELS = [(op, row.name) for op in OPERATIONS for row in fl.kernels(op) if row.device == "cuda"]
 every_kernel = pytest.mark.parametrize(("op", "kernel"), GPU_KERNELS)
-H200 = {
-    "name": "NVIDIA H200", "compute_capability": "9.0", "sm_count": 132, "clock_khz": 1980000, "l2_cache": 60 << 20,
-    "memory_bytes_per_us": 4.8e6,
-}  # fmt: skip
 
 
 def shapes(op: str, count: int = 60):

@@ -1,27 +1,28 @@
-"""How GPU kernels cut a sum: the accumulation depth of a call and the bytes of workspace, in ``plans.json``.
-
-The number of ranges of k follows from the two. Both are of the call alone, whatever the costs and the device.
-"""
+"""What rules say of calls, in ``plans.json``: in any build on any machine the same."""
 
 from __future__ import annotations
 
-from fastlinalg import _core
+from .choices import choices
+from .cuts import cuts
+from .estimates import ON_X86, estimates
+from .sums import sums
+from .tables import Table, read
 
-from .tables import Table
+PARTS = {"sums": sums, "estimates": estimates, "choices": choices, "cuts": cuts}
 
-SIZES = tuple(
-    (m, n, k)
-    for m, n in ((1, 8192), (16, 4096), (31, 33), (64, 64), (100, 1000), (128, 128), (256, 256), (300, 400), (512, 512),
-                 (777, 640), (1024, 1024), (2048, 2048), (4096, 4096), (100000, 33))
-    for k in (17, 256, 1000, 1024, 4096, 8156, 65536)
-)  # fmt: skip
+
+def of_part(part: str) -> dict[str, Table]:
+    return {f"{part}: {table}": rows for table, rows in PARTS[part]().items()}
 
 
 def plans() -> dict[str, Table]:
-    """precision -> GPU kernel -> call -> depth of its sums (None: any will do) and bytes of workspace."""
-    found: dict[str, Table] = {"strict": {}, "accurate": {}}
-    for precision, rows in found.items():
-        for m, n, k in SIZES:
-            for name, (_, depth, bytes_) in _core.sgemm_rules(m, n, k, precision)[1].items():
-                rows.setdefault(name, {})[f"{m}x{n}x{k}"] = [depth, bytes_]
-    return found
+    return {table: rows for part in PARTS for table, rows in of_part(part).items()}
+
+
+def stored(part: str) -> dict[str, Table]:
+    """Those of kernels that are in every build on this processor."""
+    return {
+        table: rows
+        for table, rows in read("plans").items()
+        if table.startswith(f"{part}: ") and (ON_X86 or not table.startswith("estimates: zen4"))
+    }

@@ -7,8 +7,11 @@ is ``{row: {call: value}}``. A call that a row has no value for is null in the f
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
+
+ROUNDING = 1e-7  # of estimates: compilers order their arithmetic differently
 
 FOLDER = Path(__file__).parents[2] / "golden"
 
@@ -44,22 +47,25 @@ def lines_of(rows: Table) -> str:
 
 def differences(want: dict[str, Table], got: dict[str, Table]) -> list[str]:
     """In words, a line for each row that is new, gone or has other values: of how many calls, the largest change."""
+    gone, new = ([table for table in x if table not in y] for x, y in ((want, got), (got, want)))
     return [
-        f"{table}: {line}"
-        for table in dict.fromkeys([*want, *got])
-        for line in table_differences(want.get(table, {}), got.get(table, {}))
+        *(f"{table} is gone, {len(want[table])} rows" for table in gone),
+        *(f"{table} is new, {len(got[table])} rows" for table in new),
+        *(f"{table}: {line}" for table in want if table in got for line in table_differences(want[table], got[table])),
     ]
 
 
 def table_differences(want: Table, got: Table) -> list[str]:
     gone = [f"{row} is gone" for row in want.keys() - got.keys()]
     new = [f"{row} is new" for row in got.keys() - want.keys()]
-    changed = [row_difference(row, want[row], got[row]) for row in want.keys() & got.keys() if want[row] != got[row]]
+    changed = [
+        row_difference(row, want[row], got[row]) for row in want.keys() & got.keys() if change(want[row], got[row])
+    ]
     return sorted(gone) + sorted(new) + sorted(changed)
 
 
 def row_difference(row: str, want: dict[str, Any], got: dict[str, Any]) -> str:
-    calls = [call for call in dict.fromkeys([*want, *got]) if want.get(call) != got.get(call)]
+    calls = [call for call in dict.fromkeys([*want, *got]) if change(want.get(call), got.get(call))]
     worst = max(calls, key=lambda call: change(want.get(call), got.get(call)))
     return (
         f"{row} differs in {len(calls)} of {len(want.keys() | got.keys())} calls, most in {worst}: "
@@ -69,10 +75,13 @@ def row_difference(row: str, want: dict[str, Any], got: dict[str, Any]) -> str:
 
 def change(want: Any, got: Any) -> float:
     """How far apart two values are: relative for numbers, infinite for what has no size."""
+    if isinstance(want, dict) and isinstance(got, dict):
+        return max((change(want.get(call), got.get(call)) for call in want.keys() | got.keys()), default=0.0)
     if isinstance(want, list) and isinstance(got, list) and len(want) == len(got):
         return max(map(change, want, got), default=0.0)
     if want == got:
         return 0.0
     if isinstance(want, int | float) and isinstance(got, int | float):
-        return abs(got - want) / max(abs(want), abs(got))
-    return float("inf")
+        relative = abs(got - want) / max(abs(want), abs(got))
+        return relative if isinstance(want, int) or relative > ROUNDING else 0.0
+    return math.inf

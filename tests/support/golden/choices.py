@@ -1,0 +1,60 @@
+"""Which GPU kernel answers: the cheapest by the rules on operands in device memory.
+
+As dispatch goes by its parts, on devices that are described: estimates, what is passed over, the length of sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import fastlinalg as fl
+from fastlinalg import _core
+
+from .calls import DEVICES, KINDS, PRECISIONS, Call, calls, name_of
+from .tables import Table
+
+COUNT = 24  # calls of each kind
+
+
+def runs_on(device: dict[str, Any], needs: str) -> bool:
+    capability = float(device["compute_capability"])
+    return {"cuda": True, "sm_80": capability >= 8, "sm_90": capability >= 9, "sm_90a": capability == 9}[needs]
+
+
+def rows_to_choose(op: str, precision: str, device: dict[str, Any]) -> Iterator[str]:
+    for row in fl.kernels(op):
+        if row.device != "cuda" or not runs_on(device, row.needs) or _core.passed_over(op, row.name, device):
+            continue
+        if op != "sgemm" or (row.traits.reproducible if precision == "reproducible" else not only_reproducible(row)):
+            yield row.name
+
+
+def only_reproducible(row) -> bool:
+    return row.name.startswith("reproducible_")
+
+
+def chosen(op: str, asked: list[Call], precision: str, device: dict[str, Any]) -> list[str]:
+    best = [(True, math.inf, "none")] * len(asked)
+    for name in rows_to_choose(op, precision, device):
+        estimates = _core.estimate_us(op, name, asked, [], device)
+        for i, (us, short) in enumerate(zip(estimates, _core.short_sums(op, name, asked), strict=True)):
+            if not math.isnan(us):
+                best[i] = min(best[i], (not short, us, name), key=lambda row: row[:2])
+    return [name for _, _, name in best]
+
+
+def choices() -> dict[str, Table]:
+    """operation and kind of call -> device and precision -> call -> kernel."""
+    tables: dict[str, Table] = {}
+    for op, kinds in KINDS.items():
+        for kind in kinds:
+            table = tables[f"{op}, {kind}"] = {}
+            for precision in PRECISIONS if op == "sgemm" else ("strict",):
+                asked = calls(op, kind, COUNT, precision)
+                for name, device in DEVICES.items():
+                    answers = chosen(op, asked, precision, device)
+                    row = f"{name} {precision}" if op == "sgemm" else name
+                    table[row] = dict(zip(map(name_of, asked), answers, strict=True))
+    return tables
