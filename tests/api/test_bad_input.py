@@ -171,6 +171,168 @@ def test_masked_arrays_are_refused():
             call()
 
 
+class Metres(np.ndarray):
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        return NotImplemented
+
+
+class NoArithmetic(np.ndarray):
+    __array_ufunc__ = None
+
+
+@pytest.mark.parametrize("kind", [Metres, NoArithmetic])
+def test_subclasses_that_mean_more_than_their_numbers_are_refused(kind):
+    good, bad = ones(2, 2), ones(2, 2).view(kind)
+    calls = {
+        "a": [
+            lambda: fl.matmul(bad, good),
+            lambda: fl.matmul(bad, good, dtype=np.float32),
+            lambda: fl.sgemm(bad, good),
+            lambda: fl.ssyrk(bad),
+            lambda: fl.sgemv(bad, good[0]),
+            lambda: fl.transpose(bad),
+            lambda: fl.Matmul(bad, good),
+            lambda: fl.explain(bad, good),
+        ],
+        "b": [lambda: fl.matmul(good, bad), lambda: fl.sgemm(good, bad), lambda: fl.Matmul(good, bad)],
+        "x": [lambda: fl.sgemv(good, bad[0])],
+        "c": [lambda: fl.sgemm(good, good, bad, beta=1.0), lambda: fl.ssyrk(good, bad, beta=1.0)],
+        "y": [lambda: fl.sgemv(good, good[0], bad[0], beta=1.0)],
+        "out": [
+            lambda: fl.matmul(good, good, out=bad),
+            lambda: fl.sgemm(good, good, out=bad),
+            lambda: fl.ssyrk(good, out=bad),
+            lambda: fl.sgemv(good, good[0], out=bad[0]),
+            lambda: fl.transpose(good, out=bad),
+        ],
+        "array": [lambda: fl.DeviceArray.from_numpy(bad)],
+    }
+    for name, cases in calls.items():
+        for call in cases:
+            with pytest.raises(TypeError) as caught:
+                call()
+            message = str(caught.value)
+            assert f"{name} must not be a {kind.__name__}" in message and f"pass np.asarray({name})" in message
+    assert (bad.view(np.ndarray) == 1).all()
+    assert (fl.matmul(np.asarray(bad), good) == 2).all()
+
+
+def test_other_subclasses_are_taken(tmp_path):
+    class Plain(np.ndarray):
+        pass
+
+    mapped = np.memmap(tmp_path / "a", F32, "w+", shape=(2, 2))
+    mapped[:] = 1
+    for array in (ones(2, 2).view(Plain), ones(2, 2).view(np.matrix), mapped):
+        assert (fl.matmul(array, array) == 2).all()
+
+
+class Wordy:
+    """As much text as a repr can have."""
+
+    def __repr__(self):
+        return "word, " * 100_000
+
+
+class Labelled(Wordy):
+    """As an array of xarray: NumPy can read it, and `float()` where it has one element."""
+
+    shape, ndim = (2, 2), 2
+
+    def __float__(self):
+        raise TypeError("only length-1 arrays can be converted to a scalar")
+
+    def __array__(self, dtype=None, copy=None):
+        return ones(2, 2)
+
+
+class Sparse(Wordy):
+    """As an array of the package `sparse`, and as those of SciPy that have no indices."""
+
+    shape, ndim, __float__ = (2, 2), 2, Labelled.__float__
+
+    def todense(self):
+        return ones(2, 2)
+
+
+class Rows(Sparse):
+    """As SciPy's arrays of compressed rows: a sequence that NumPy does not read."""
+
+    def toarray(self):
+        return ones(2, 2)
+
+    def __getitem__(self, i):
+        return self
+
+
+class Quantity(Wordy):
+    """As one of pint: all that the array in it has, and arithmetic with units."""
+
+    def __init__(self):
+        self.magnitude = ones(2, 2)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        return NotImplemented
+
+    def __getattr__(self, name):
+        return getattr(self.magnitude, name)
+
+
+WAYS = {Labelled: "np.asarray(a, dtype=np.float32)", Sparse: "a.todense()", Rows: "a.toarray()"}
+WAYS |= {Quantity: WAYS[Labelled]}
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_arrays_that_have_to_become_numpy_s_say_how(kind):
+    thing, good = kind(), ones(2, 2)
+    for call in (lambda: fl.matmul(thing, good), lambda: fl.sgemm(thing, good), lambda: fl.transpose(thing)):
+        with pytest.raises(TypeError) as caught:
+            call()
+        assert str(caught.value).endswith(f"a must be a float32 array, got {kind.__name__}; use {WAYS[kind]}")
+    assert (eval(WAYS[kind], {"a": thing, "np": np}) == 1).all()
+    with pytest.raises(TypeError, match=f"got {kind.__name__}$"):
+        fl.matmul(good, good, out=thing)
+
+
+def test_sparse_matrices_of_scipy_say_how():
+    sparse = pytest.importorskip("scipy.sparse")
+    good = ones(2, 2)
+    for make in (sparse.csr_array, sparse.coo_array, sparse.csr_matrix, sparse.coo_matrix, sparse.dia_array):
+        thing = make(good)
+        with pytest.raises(TypeError, match=re.escape("; use b.toarray()")):
+            fl.matmul(good, thing)
+        assert (fl.matmul(good, thing.toarray()) == 2).all()
+
+
+class Number(Wordy):
+    def __float__(self):
+        raise TypeError("not today")
+
+
+def test_messages_are_short_however_long_the_arguments_are():
+    good = ones(2, 2)
+    for thing in (Number(), Wordy(), [1.0] * 100_000, 10**4000):
+        for call in (
+            lambda x: fl.matmul(x, good),
+            lambda x: fl.matmul(good, good, out=x),
+            lambda x: fl.sgemm(good, good, alpha=x),
+            lambda x: fl.sgemm(good, good, trans_a=x),
+            lambda x: fl.sgemm(good, good, kernel=[x]),
+            lambda x: fl.ssyrk(good, uplo=x),
+            lambda x: fl.matmul(good, good, precision=[x]),
+            lambda x: fl.matmul(good, good, device=[x]),
+            lambda x: fl.matmul(good, good, stream=[x]),
+            lambda x: fl.matmul(good, good, dtype=x),
+            lambda x: fl.Matmul(good, good, constant=x),
+            lambda x: fl.explain((x,) * 2, (2, 2)),
+            lambda x: fl.set_num_threads(x),
+            lambda x: fl.kernels([x]),
+        ):
+            with pytest.raises((TypeError, ValueError, OverflowError)) as caught:
+                call(thing)
+            assert len(str(caught.value)) < 400, str(caught.value)[:400]
+
+
 def test_read_only_out(rng):
     out = np.full((2, 2), 7, F32)
     out.flags.writeable = False

@@ -45,6 +45,28 @@ class Namespace(Foreign):
         return Namespace(np.from_dlpack(x))
 
 
+# What producers say of a keyword that they do not know: a function of Python, one of C with no and with other keywords,
+# one of pybind11 or nanobind.
+UNKNOWN = (
+    "__dlpack__() got an unexpected keyword argument 'max_version'",
+    "Array.__dlpack__() takes no keyword arguments",
+    "'max_version' is an invalid keyword argument for __dlpack__()",
+    "__dlpack__(): incompatible function arguments. The following argument types are supported:",
+)
+
+
+@pytest.mark.parametrize("message", UNKNOWN)
+def test_producers_of_before_versions(message, rng):
+    class Older(Foreign):
+        def __dlpack__(self, **keywords):
+            if keywords:
+                raise TypeError(message)
+            return self.array.__dlpack__()
+
+    a = normal(rng, 3, 3)
+    assert_product(fl.matmul(Older(a), a), a, a)
+
+
 @pytest.mark.parametrize("versions", [True, False])
 def test_operands_and_results(versions, rng):
     a, b, c, x = normal(rng, 7, 5), normal(rng, 5, 6), normal(rng, 7, 6), normal(rng, 5)
@@ -186,9 +208,18 @@ def test_producers_errors_arrive(rng):
     class Elsewhere(Foreign):
         device = (8, 0)  # Metal
 
+    class NullsInside(Foreign):
+        def __dlpack__(self, **keywords):
+            self.keywords.append(keywords)
+            raise TypeError("Can only use DLPack on arrays with no nulls.")
+
     a = normal(rng, 2, 2)
     with pytest.raises(BufferError, match="not today"):
         fl.matmul(Broken(a), a)
+    thing = NullsInside(a)
+    with pytest.raises(TypeError, match="no nulls"):
+        fl.matmul(thing, a)
+    assert [list(keywords) for keywords in thing.keywords] == [["max_version"]], "asked again"
     with pytest.raises(TypeError, match="no DLPack capsule"):
         fl.matmul(NoCapsule(a), a)
     with pytest.raises(TypeError, match="device type 8"):

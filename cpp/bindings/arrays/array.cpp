@@ -20,10 +20,12 @@ namespace {
 
 // NumPy's own objects, looked up once.
 struct Numpy {
-  nb::object ndarray, empty, array, copyto, dtype, float32, bool_;
+  nb::object ndarray, array_ufunc, generic, empty, array, copyto, dtype, float32, bool_;
   Numpy() {
     nb::module_ np = nb::module_::import_("numpy");
     ndarray = np.attr("ndarray");
+    array_ufunc = ndarray.attr("__array_ufunc__");
+    generic = np.attr("generic");
     empty = np.attr("empty");
     array = np.attr("array");
     copyto = np.attr("copyto");
@@ -62,6 +64,24 @@ Numbers kind_of(nb::handle object, const std::string& name) {
   return raw || letter == "S" || letter == "U" || letter == "M" || letter == "m" ? Numbers::none : Numbers::real;
 }
 
+std::string kind_name(nb::handle object) { return text(object.type().attr("__name__")); }
+
+// NumPy's scalars have a shape, as arrays of other libraries, which may be converted to a number as well.
+bool is_scalar(nb::handle object) {
+  if (nb::hasattr(object, "shape") || nb::hasattr(object, "ndim")) return nb::isinstance(object, numpy().generic);
+  return PyNumber_Check(object.ptr());
+}
+
+// What makes a NumPy array of it; "" if nothing does. Sparse matrices are sequences that NumPy cannot read.
+std::string way_to_numpy(nb::handle object, const std::string& name) {
+  if (PyType_Check(object.ptr())) return "";
+  for (const char* method : {"toarray", "todense"})
+    if (nb::hasattr(object, method) && nb::hasattr(object, "shape")) return name + "." + method + "()";
+  const bool readable =
+      PySequence_Check(object.ptr()) || PyObject_CheckBuffer(object.ptr()) || nb::hasattr(object, "__array__");
+  return readable ? "np.asarray(" + name + ", dtype=np.float32)" : "";
+}
+
 // Byte range [first, last] that the elements of an array occupy; empty arrays have no range.
 std::pair<const char*, const char*> extent(const Array& x) {
   const auto size = int64_t(size_of(x.stored().element));
@@ -76,10 +96,16 @@ std::pair<const char*, const char*> extent(const Array& x) {
 
 }  // namespace
 
-void refuse_masked(nb::handle object, const char* name) {
-  if (!object.type().is(numpy().ndarray) && nb::hasattr(object, "filled") && nb::hasattr(object, "mask"))
-    throw InvalidType(std::string(name) + " must not be a masked array: the masked elements would be used; pass " +
-                      name + ".filled(...)");
+void refuse_own_meaning(nb::handle object, const char* name) {
+  if (object.type().is(numpy().ndarray)) return;
+  const std::string argument = name;
+  if (nb::hasattr(object, "filled") && nb::hasattr(object, "mask"))
+    throw InvalidType(argument + " must not be a masked array: the masked elements would be used; pass " + argument +
+                      ".filled(...)");
+  if (nb::isinstance(object, numpy().ndarray) && !object.type().attr("__array_ufunc__").is(numpy().array_ufunc))
+    throw InvalidType(argument + " must not be a " + kind_name(object) +
+                      ": what its __array_ufunc__ adds to the numbers would be lost; pass np.asarray(" + argument +
+                      ")");
 }
 
 bool holds_reals(nb::handle object, const std::string& dtype) {
@@ -106,17 +132,14 @@ void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, 
 }
 
 void not_an_array(nb::handle object, const char* name) {
-  const std::string argument = name;
-  if (object.is_none()) throw InvalidType(argument + " must be a float32 array, got None");
-  if (PyNumber_Check(object.ptr()))
-    throw InvalidType(argument + " must be a float32 array, got the scalar " + text(nb::repr(object)) +
+  const std::string wanted = std::string(name) + " must be a float32 array";
+  if (object.is_none()) throw InvalidType(wanted + ", got None");
+  if (is_scalar(object))
+    throw InvalidType(wanted + ", got the scalar " + shown(object) +
                       "; multiply by it with * or with alpha= of sgemm and sgemv");
-  const std::string kind = text(object.type().attr("__name__"));
-  if (argument != "out" && (PySequence_Check(object.ptr()) || PyObject_CheckBuffer(object.ptr())))
-    throw InvalidType(argument + " must be a float32 array, got " + kind + "; use np.asarray(" + argument +
-                      ", dtype=np.float32)");
-  throw InvalidType(argument +
-                    " must be a float32 array (NumPy's, or one with DLPack or __cuda_array_interface__), got " + kind);
+  const std::string way = std::strcmp(name, "out") == 0 ? "" : way_to_numpy(object, name);
+  if (!way.empty()) throw InvalidType(wanted + ", got " + kind_name(object) + "; use " + way);
+  throw InvalidType(wanted + " (NumPy's, or one with DLPack or __cuda_array_interface__), got " + kind_name(object));
 }
 
 bool is_numpy_bool(nb::handle object) { return object.type().is(numpy().bool_); }
@@ -134,7 +157,7 @@ Array::Array(nb::handle object, const char* name, Access access, CallLocation& l
 
 Array::Array(nb::handle object, const char* name, Access access) : Array() {
   if (!nb::isinstance(object, numpy().ndarray)) not_an_array(object, name);
-  refuse_masked(object, name);
+  refuse_own_meaning(object, name);
   acquire(object, name, access, nullptr);
 }
 
@@ -279,6 +302,12 @@ bool Array::overlaps_itself() const {
     reach += dims[i].stride * (dims[i].size - 1);
   }
   return false;
+}
+
+std::string shown(nb::handle object) {
+  const nb::object shortened = nb::module_::import_("reprlib").attr("Repr")();
+  for (const char* limit : {"maxstring", "maxlong", "maxother"}) shortened.attr(limit) = 80;
+  return text(shortened.attr("repr")(object));
 }
 
 std::string to_string(std::span<const int64_t> shape) {

@@ -104,6 +104,7 @@ inline std::string text(nb::handle object) {
   return utf8;
 }
 
+std::string shown(nb::handle object);                   // repr(object) in a message: shortened if it is long
 std::string to_string(std::span<const int64_t> shape);  // "(2, 3)", "(4,)"
 std::string to_string(double value);                    // "0.5", "1e-09"
 
@@ -114,7 +115,8 @@ void copy_into(nb::handle target, nb::handle source);  // numpy.copyto
 bool is_numpy_type(nb::handle type);
 bool is_numpy_bool(nb::handle object);
 
-void refuse_masked(nb::handle numpy_array, const char* name);
+// Masked arrays and subclasses of ndarray with an __array_ufunc__ of their own: units, say.
+void refuse_own_meaning(nb::handle object, const char* name);
 [[noreturn]] void not_an_array(nb::handle object, const char* name);
 bool holds_reals(nb::handle object, const std::string& dtype);  // `dtype` where the object itself does not say
 [[noreturn]] void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, const std::string& cast,

@@ -22,7 +22,7 @@ template <class Integer>
 Integer integer(nb::handle value, const char* name, const char* key) {
   Integer result = 0;
   if (!nb::try_cast(value, result))
-    malformed(name, std::string("has ") + text(nb::repr(value)) + " in '" + key + "', where an integer has to be");
+    malformed(name, std::string("has ") + shown(value) + " in '" + key + "', where an integer has to be");
   return result;
 }
 

@@ -46,7 +46,7 @@ std::string repr(const DeviceArray& x) {
 
 // ---------------------------------------------------------------- to and from NumPy
 DeviceArray from_numpy(nb::handle array, const char* device) {
-  refuse_masked(array, "array");  // asarray drops the mask
+  refuse_own_meaning(array, "array");  // asarray drops it
   const Array source(nb::module_::import_("numpy").attr("asarray")(array, nb::arg("order") = "C"), "array",
                      Array::read);
   const Device where = parse_device(device);

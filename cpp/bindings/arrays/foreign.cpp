@@ -44,7 +44,7 @@ dl::Device reported_device(nb::handle object, const char* name) {
     if (!PySequence_Check(reported.ptr()) || PySequence_Size(reported.ptr()) != 2) throw std::bad_cast();
     return {nb::cast<int32_t>(nb::int_(reported[0])), nb::cast<int32_t>(nb::int_(reported[1]))};
   } catch (const std::bad_cast&) {
-    throw InvalidType(std::string(name) + ".__dlpack_device__() gave " + text(nb::repr(reported)) +
+    throw InvalidType(std::string(name) + ".__dlpack_device__() gave " + shown(reported) +
                       ", and has to give two integers");
   }
 }
@@ -68,8 +68,14 @@ Exported read_capsule(nb::object capsule, const char* name) {
     auto* x = static_cast<dl::ManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), dl::capsule));
     return {std::move(capsule), &x->tensor, 0};
   }
-  throw InvalidType(std::string(name) + ".__dlpack__() gave " + text(nb::repr(capsule)) +
-                    ", which is no DLPack capsule");
+  throw InvalidType(std::string(name) + ".__dlpack__() gave " + shown(capsule) + ", which is no DLPack capsule");
+}
+
+// In the words of Python's own functions, and of those that pybind11 and nanobind make.
+bool about_keywords(const nb::python_error& error) {
+  if (!error.matches(PyExc_TypeError)) return false;
+  const std::string message = text(error.value());
+  return message.find("keyword argument") != message.npos || message.find("incompatible function") != message.npos;
 }
 
 // object.__dlpack__(values...) with these keyword names; null if the method does not know one of them.
@@ -77,8 +83,8 @@ nb::object export_with(nb::handle object, nb::handle keywords, nb::handle first,
   PyObject* arguments[] = {object.ptr(), first.ptr(), second.ptr()};
   PyObject* result = PyObject_VectorcallMethod(names().dlpack.ptr(), arguments, 1, keywords.ptr());
   if (result) return nb::steal(result);
-  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
-  PyErr_Clear();
+  const nb::python_error error;
+  if (!about_keywords(error)) throw error;
   return {};
 }
 
@@ -174,7 +180,7 @@ void Array::acquire_foreign(nb::handle object, const char* name, Access access, 
     throw InvalidValue(std::string(name) + " is a JAX array, which nothing may write to; leave it out");
   switch (library_.kind) {
     case Library::numpy:
-      refuse_masked(object, name);
+      refuse_own_meaning(object, name);
       acquire(object, name, access, &location);
       return join(name, location);
     case Library::own: {

@@ -62,9 +62,11 @@ Library look_up(nb::handle type) {
   return {};
 }
 
-// An instance may have what its type does not announce.
+// An instance may have what its type does not announce. One that does arithmetic by rules of its own, with units say,
+// only passes on what the array has that it holds.
 Library look_at(nb::handle object) {
   if (PyType_Check(object.ptr())) return {};  // a class has the attributes of its instances
+  if (nb::hasattr(object.type(), "__array_ufunc__")) return {};
   if (has_dlpack(object)) return {.kind = Library::dlpack};
   if (nb::hasattr(object, "__cuda_array_interface__")) return {.kind = Library::cuda_array_interface};
   return {};

@@ -21,7 +21,7 @@ Array described(nb::handle given, const char* name, CallLocation& location) {
   for (nb::handle size : nb::borrow<nb::tuple>(given)) {
     shape.push_back(to_integer(function, name, size));
     if (shape.back() < 0 || shape.size() > size_t(max_dims))
-      throw InvalidValue(std::string(function) + ": " + name + " is no shape of an array: " + text(nb::repr(given)));
+      throw InvalidValue(std::string(function) + ": " + name + " is no shape of an array: " + shown(given));
   }
   location.add_host(name, given, {.kind = Library::numpy});
   return Array(static_cast<float*>(nullptr), shape);

@@ -74,8 +74,7 @@ nb::list kernel_rows() {
 
 nb::list kernel_table(nb::handle given) {
   nb::str name;
-  if (!nb::try_cast(given, name))
-    throw InvalidType("op must be the name of an operation, got " + text(nb::repr(given)));
+  if (!nb::try_cast(given, name)) throw InvalidType("op must be the name of an operation, got " + shown(given));
   const std::string op = text(name);
   return with_operation(op, []<class Args>() { return kernel_rows<Args>(); });
 }

@@ -31,7 +31,7 @@ std::optional<Side> parse_constant(nb::handle name) {
   if (name.is_none()) return std::nullopt;
   if (name.equal(nb::str("a"))) return Side::a;
   if (name.equal(nb::str("b"))) return Side::b;
-  throw InvalidValue(std::string(function) + ": constant must be 'a', 'b' or None, got " + text(nb::repr(name)));
+  throw InvalidValue(std::string(function) + ": constant must be 'a', 'b' or None, got " + shown(name));
 }
 
 // What cannot serve the next call goes with this one, while its stream is there.

@@ -22,7 +22,7 @@ std::string_view utf8_of(nb::handle str) {  // alive as long as that
 
 // `wanted` says what the argument has to be. No std::string: it would be made on every call.
 std::string_view text_of(nb::handle argument, const char* wanted) {
-  if (!nb::isinstance<nb::str>(argument)) throw InvalidType(std::string(wanted) + ", got " + text(nb::repr(argument)));
+  if (!nb::isinstance<nb::str>(argument)) throw InvalidType(std::string(wanted) + ", got " + shown(argument));
   return utf8_of(argument);
 }
 
@@ -34,14 +34,14 @@ nb::object joined(nb::handle devices) {
     const std::string_view name = text_of(device, device_values);
     if (parse_device(name).kind != Device::cuda || name == "cuda:all" || name.find(',') != name.npos)
       throw InvalidValue(std::string(device_values) + ": a list is of CUDA devices as 'cuda:0', got '" +
-                         std::string(name) + "' in " + text(nb::repr(devices)));
+                         std::string(name) + "' in " + shown(devices));
     names.append(device);
   }
   return nb::str(",").attr("join")(names);
 }
 
 [[noreturn]] void refuse(const char* function, const char* name, const char* wanted, nb::handle got) {
-  throw InvalidType(std::string(function) + ": " + name + " must be " + wanted + ", got " + text(nb::repr(got)));
+  throw InvalidType(std::string(function) + ": " + name + " must be " + wanted + ", got " + shown(got));
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ std::optional<Triangle> parse_uplo(const char* function, nb::handle uplo) {
   const std::string_view letter = utf8_of(uplo);
   if (letter == "L") return Triangle::lower;
   if (letter == "U") return Triangle::upper;
-  throw InvalidValue(std::string(function) + ": uplo must be " + wanted + ", got " + text(nb::repr(uplo)));
+  throw InvalidValue(std::string(function) + ": uplo must be " + wanted + ", got " + shown(uplo));
 }
 
 bool parse_flag(const char* function, const char* name, nb::handle flag) {
@@ -111,7 +111,7 @@ void* parse_stream(nb::handle stream) {
     uintptr_t version = 0, handle = 0;
     if (!PySequence_Check(value.ptr()) || PySequence_Size(value.ptr()) != 2 ||
         !nb::try_cast(nb::object(value[0]), version) || !nb::try_cast(nb::object(value[1]), handle))
-      throw InvalidType("stream.__cuda_stream__() must give (version, handle), two ints, got " + text(nb::repr(value)));
+      throw InvalidType("stream.__cuda_stream__() must give (version, handle), two ints, got " + shown(value));
     if (version != 0)
       throw InvalidValue("stream.__cuda_stream__() gave version " + std::to_string(version) +
                          " of the protocol; fastlinalg knows version 0");
@@ -119,7 +119,7 @@ void* parse_stream(nb::handle stream) {
   }
   uintptr_t handle = 0;
   if (PyBool_Check(value.ptr()) || !nb::try_cast(value, handle))
-    throw InvalidType("stream must be None, an int or an object with __cuda_stream__, got " + text(nb::repr(stream)));
+    throw InvalidType("stream must be None, an int or an object with __cuda_stream__, got " + shown(stream));
   return stream_of(handle);
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -93,7 +94,7 @@ def suggest_chunks(
 
 def _check_integer(name: str, value: Any, least: int) -> None:
     if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"suggest_chunks: {name} must be an integer, got {value!r}")
+        raise TypeError(f"suggest_chunks: {name} must be an integer, got {reprlib.repr(value)}")
     if value < least:
         raise ValueError(f"suggest_chunks: {name} must be at least {least}, got {value}")
 

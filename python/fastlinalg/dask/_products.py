@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from numbers import Integral
 from typing import Any
 
@@ -246,7 +247,7 @@ def _check_split(split_k: Any) -> None:
     if split_k is None:
         return
     if not isinstance(split_k, Integral) or isinstance(split_k, bool):
-        raise TypeError(f"split_k must be an integer or None, got {split_k!r}")
+        raise TypeError(f"split_k must be an integer or None, got {reprlib.repr(split_k)}")
     if split_k < 1:
         raise ValueError(f"split_k must be at least 1, got {split_k}")
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import logging
+import reprlib
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -65,7 +66,7 @@ class Products:
 
     def __init__(self, precision: Precision, weights: Weights | None = None, *, _anywhere: bool = False) -> None:
         if precision not in ("accurate", "strict", "reproducible"):
-            raise ValueError(f"precision must be 'strict', 'accurate' or 'reproducible', got {precision!r}")
+            raise ValueError(f"precision must be 'strict', 'accurate' or 'reproducible', got {reprlib.repr(precision)}")
         self.precision = precision
         self.calls: dict[tuple[str, str], int] = {}
         self._weights = weights
