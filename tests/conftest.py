@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 os.environ["FASTLINALG_TUNE"] = "off"  # a table of this user's would change which kernels answer
+os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # else JAX takes three quarters of the device's memory
 
 import fastlinalg as fl
 from support.device_libraries import LIBRARIES, WRITABLE, Cupy, Torch
@@ -46,6 +47,13 @@ def pytest_runtest_setup(item):
         missing(row.needs, f"{row.name} needs {row.needs}: {row.reason}")
 
 
+@pytest.fixture(autouse=True)
+def products_of_torch_in_float32():
+    """Results are compared with them, and an earlier test may have allowed TF32."""
+    if torch := sys.modules.get("torch"):
+        torch.set_float32_matmul_precision("highest")
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(20240229)
@@ -57,6 +65,7 @@ def python():
 
     def run(program: str, *args: str, status: int = 0, timeout: float = 120, **environment: str) -> str:
         env = {key: value for key, value in os.environ.items() if not key.startswith("FASTLINALG_")}
+        env["FASTLINALG_TUNE"] = "off"
         done = subprocess.run(
             [sys.executable, "-c", program, *args],
             env=env | environment,
@@ -94,9 +103,8 @@ def limit():
 
 
 @pytest.fixture(params=LIBRARIES)
-def library(request, monkeypatch):
+def library(request):
     """Every library whose arrays lie in device memory."""
-    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     return LIBRARIES[request.param]()
 
 

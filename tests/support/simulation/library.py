@@ -62,6 +62,7 @@ def run(library: Path, arguments: list[str], seed: int = 1, **variables: str) ->
         "LD_LIBRARY_PATH": str(library),
         "FASTLINALG_SIMULATED_SEED": str(seed),
         "FASTLINALG_REQUIRE": "cuda,sm_90a",
+        "FASTLINALG_TUNE": "off",
     } | variables
     done = subprocess.run(
         [sys.executable, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True, check=False,
