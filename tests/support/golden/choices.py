@@ -27,12 +27,15 @@ def rows_to_choose(op: str, precision: str, device: dict[str, Any]) -> Iterator[
     for row in fl.kernels(op):
         if row.device != "cuda" or not runs_on(device, row.needs) or _core.passed_over(op, row.name, device):
             continue
-        if op != "sgemm" or (row.traits.reproducible if precision == "reproducible" else not only_reproducible(row)):
+        if not row.traits.ladder and serves(row, precision):
             yield row.name
 
 
-def only_reproducible(row) -> bool:
-    return row.name.startswith("reproducible_")
+def serves(row, precision: str) -> bool:
+    """Rows that keep the order of sums for nothing are no choice for another precision."""
+    if row.op == "sgemm" and precision == "reproducible":
+        return row.traits.reproducible
+    return not row.name.startswith("reproducible_")
 
 
 def chosen(op: str, asked: list[Call], precision: str, device: dict[str, Any]) -> list[str]:
