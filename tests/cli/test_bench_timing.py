@@ -1,13 +1,17 @@
-"""How contenders take turns on the host: order, rests, and what a ratio is made of."""
+"""How contenders take turns: order, rests, clocks, and what a ratio is made of."""
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
 
 from fastlinalg.bench import timing
-from fastlinalg.bench.timing import Plan, Quiet, Timing, alternating
+from fastlinalg.bench.contenders import DISPATCH, STRICT, Contender, DeviceSession
+from fastlinalg.bench.machine import Clocks
+from fastlinalg.bench.timing import Plan, Quiet, Timing, alternating, by_turns
+from support.patience import patient
 
 
 def turns(calls: list[str]) -> list[str]:
@@ -52,3 +56,57 @@ def test_ratios_are_medians_over_rounds():
     theirs = Timing([3, 3, 3, 2, 2, 2], "", per_round=3)  # took part in two rounds
     assert ours.speed_against(theirs) == 2.0
     assert Timing([1, 2, 30], "").speed_against(Timing([6, 6], "", per_round=1)) == 3.0
+
+
+def at(mhz: float, *samples: float) -> Timing:
+    return Timing(list(samples), "cuda graph", clocks={"sm_mhz": mhz})
+
+
+def test_on_a_device_every_other_round_goes_backwards():
+    order = []
+    timings = by_turns(["a", "b"], ["a", "b"], 3, lambda name: order.append(name) or at(1000, len(order), 0.0))
+    assert order == ["a", "b", "b", "a", "a", "b"]
+    assert timings["a"].samples == [1, 0, 4, 0, 5, 0] and timings["a"].per_round == 2
+    assert timings["b"].clocks == {"sm_mhz": 1000}
+
+
+def test_turns_at_other_clocks_are_taken_again_and_the_nearest_count():
+    clocks = {"ours": iter([1980, 1980, 1900]), "peer": iter([1515, 1700, 1850]), "other": iter([900])}
+    timings = by_turns(list(clocks), ["ours", "peer"], 1, lambda name: at(mhz := next(clocks[name]), mhz))
+    assert {name: timing.samples for name, timing in timings.items()} == {
+        "ours": [1900],
+        "peer": [1850],
+        "other": [900],
+    }
+    clocks = {"ours": iter([1980, 1900, 1980]), "peer": iter([1515, 1800, 1600])}  # never near enough
+    timings = by_turns(list(clocks), list(clocks), 1, lambda name: at(mhz := next(clocks[name]), mhz))
+    assert timings["ours"].samples == [1900] and timings["peer"].clocks == {"sm_mhz": 1800}
+    unknown = by_turns(["a", "b"], ["a", "b"], 2, lambda name: Timing([1.0, 2.0][: 1 + (name == "a")], "loop"))
+    assert unknown["a"].clocks is None and unknown["a"].samples == [1, 2, 1, 2] and unknown["b"].samples == [1, 1]
+
+
+def test_clocks_are_read_while_something_runs(monkeypatch):
+    readings = iter([1500.0, 1700.0, 1600.0])
+    read = threading.Event()
+
+    def sample(self):
+        mhz = next(readings, None)
+        if mhz is None:
+            read.set()
+        return mhz and {"sm_mhz": mhz, "watts": 2 * mhz}
+
+    monkeypatch.setattr(Clocks, "sample", sample)
+    with Clocks("cpu").watched() as seen:
+        assert read.wait(patient(30)) and seen == {}
+    assert seen == {"sm_mhz": 1600, "watts": 3200}
+
+
+def test_on_a_device_what_is_compared_takes_turns(monkeypatch):
+    monkeypatch.setattr(DeviceSession, "_time", lambda _, contender, plan: Timing([1.0] * plan.repeats, contender.name))
+    session, notes = DeviceSession.__new__(DeviceSession), []
+    ours = [Contender(DISPATCH, None), Contender("a row", None)]
+    alone = session.measure(ours, Plan(15, 1e6), notes.append)
+    assert notes == [DISPATCH, "a row"] and len(alone[DISPATCH].samples) == 15
+    compared = session.measure([*ours, Contender(STRICT, None)], Plan(15, 1e6), notes.append)
+    assert notes[2:8] == [DISPATCH, "a row", STRICT, STRICT, "a row", DISPATCH] and len(notes) == 2 + 5 * 3
+    assert {(len(timing.samples), timing.per_round) for timing in compared.values()} == {(15, 3)}

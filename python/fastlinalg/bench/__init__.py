@@ -28,7 +28,7 @@ JSON files (``--json``) hold one object::
         layout        "row-major"; for host "C", "F" or "strided"
         row_pads      {"a", "out"}: floats between the rows
         offsets       {"a", "b", "out"}: floats from an aligned address to the first element
-        samples_us    microseconds per call, one number per block of calls
+        samples_us    microseconds per call, one number per block of calls; by turns where there is something to compare
         median_us     the one statistic: rates and tables are of it
         gflops        at median_us; null for transpose
         gbs           1e9 bytes per second at median_us, each operand counted once
@@ -38,7 +38,8 @@ JSON files (``--json``) hold one object::
                       2**-24, "rel_f": relative Frobenius norm}, against float64 over sampled rows
         method        "cuda graph", "loop" (events around plain launches), or by the host's clock "alternating blocks",
                       "single calls after N ms" (``--pause``; docs/cpu.md says how) or "wall clock" (one call)
-        clocks        {"sm_mhz", "watts"} right after the shape was timed, or null
+        clocks        {"sm_mhz", "watts"} of a GPU, medians while this was timed, or null; turns of the two sides of a
+                      ratio whose clocks were apart by more than 3 % were repeated, twice at most
         result        host only, as all that follow: "fresh", "reused" or "out"
         pause_ms      before each call
         link_us       of the same bytes from and to pinned memory, both ways at once; null without a GPU

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,10 +12,11 @@ import fastlinalg as fl
 
 from .. import _core
 from .._check import Array, canaries
+from .machine import Clocks
 from .operands import Operands, Placed
 from .peer import COPY, DeviceOperand, DevicePeer, Peer
 from .problems import Problem
-from .timing import AMONG_THREADS, Plan, Timing, alternating, in_graph, once
+from .timing import AMONG_THREADS, ROUNDS, Plan, Timing, alternating, by_turns, in_graph, once
 
 DISPATCH = "dispatch"  # the contender that leaves the choice of kernel to the library
 STRICT = "strict"  # the same with precision="strict", as something to compare with
@@ -192,11 +193,20 @@ class DeviceSession:
         return float(_core.time_in_graph(contender.call, 1, 1, self.device)[0])
 
     def measure(self, contenders: list[Contender], plan: Plan, note: Callable[[str], None]) -> dict[str, Timing]:
-        timings = {}
-        for contender in contenders:
-            note(contender.name)
-            timings[contender.name] = self._time(contender, plan)
-        return timings
+        """By turns if there is something to compare with, each with the clocks of its turns."""
+        named = {contender.name: contender for contender in contenders}
+        sides = [name for name, contender in named.items() if contender.reference or dispatched(name)]
+        rounds = min(ROUNDS, plan.repeats) if any(contender.reference for contender in contenders) else 1
+        share = replace(plan, repeats=plan.repeats // rounds, budget_us=plan.budget_us / rounds)
+        clocks = Clocks("cuda")
+
+        def turn(name: str) -> Timing:
+            note(name)
+            with clocks.watched() as seen:
+                timing = self._time(named[name], share)
+            return replace(timing, clocks=seen or None)
+
+        return by_turns(list(named), sides, rounds, turn)
 
     def _time(self, contender: Contender, plan: Plan) -> Timing:
         def graph(call: Callable[[int], object], launches: int, replays: int) -> list[float]:

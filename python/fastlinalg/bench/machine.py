@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+import statistics
 import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +73,9 @@ def first_gpu() -> tuple[Any, Any]:
         return None, None
 
 
+WATCH_S = 2e-3  # between two readings of the clocks
+
+
 class Clocks:
     """SM clock and power of a GPU, where nvidia-ml-py is installed and answers."""
 
@@ -87,3 +94,25 @@ class Clocks:
             return {"sm_mhz": float(mhz), "watts": self._nvml.nvmlDeviceGetPowerUsage(self._handle) / 1000.0}
         except self._nvml.NVMLError:
             return None
+
+    @contextmanager
+    def watched(self) -> Iterator[dict[str, float]]:
+        """What `sample` says while the block runs, as medians; empty if that is nothing, and until the block ends."""
+        seen: list[dict[str, float]] = []
+        medians: dict[str, float] = {}
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(WATCH_S) and (now := self.sample()):
+                seen.append(now)
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield medians
+        finally:
+            ended.set()
+            watcher.join()
+            medians.update(
+                {name: statistics.median(entry[name] for entry in seen) for name in (seen[0] if seen else ())}
+            )

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 import fastlinalg as fl
 
 from .contenders import DISPATCH, STRICT, Contender, DeviceSession, HostSession, Session
-from .machine import Clocks
 from .operands import Accuracy, Operands
 from .peer import Peer
 from .problems import Problem
@@ -109,7 +108,6 @@ class Runner(ProblemRunner):
     def __init__(self, settings: Settings, document: Document, progress: Progress) -> None:
         super().__init__(document, progress)
         self.settings = settings
-        self._clocks = Clocks(settings.device)
         self._speeds: dict[tuple[str, bool, str], float] = {}  # microseconds per unit of work
 
     def _session(self, problem: Problem) -> tuple[Session, Operands]:
@@ -159,7 +157,6 @@ class Runner(ProblemRunner):
         accuracy = self._check(session, operands, contenders)
         contenders = [c for c in contenders if c.name in accuracy]
         timings = session.measure(contenders, self.settings.plan, lambda name: self.progress.detail(f"{name}, timed"))
-        clocks = self._clocks.sample()
         if problem.work >= PROBE_WORK[self.settings.device][problem.op]:
             for name, timing in timings.items():  # a better base than the probe to estimate larger shapes from
                 self._speeds[problem.op, problem.trans, name] = min(timing.samples) / problem.work
@@ -167,7 +164,9 @@ class Runner(ProblemRunner):
         for contender in contenders:
             timing = timings[contender.name]
             ratios = {name: timing.speed_against(timings[name]) for name in others if name != contender.name}
-            row = Row(problem, contender.name, not contender.ours, timing, accuracy[contender.name], ratios, clocks)
+            row = Row(
+                problem, contender.name, not contender.ours, timing, accuracy[contender.name], ratios, timing.clocks
+            )
             self.document.rows.append(row)
 
     def _check(self, session: Session, operands: Operands, contenders: list[Contender]) -> dict[str, Accuracy | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 HostCall = Callable[[], object]
@@ -38,12 +38,14 @@ class Plan:
 class Timing:
     """Microseconds per call, one sample per block of calls.
 
-    With `per_round`, so many samples of every round that the contenders took part in by turns.
+    With `per_round`, so many samples of every round that the contenders took part in by turns. `clocks` are those of a
+    GPU meanwhile, where they can be read.
     """
 
     samples: list[float]
     method: str
     per_round: int = 0
+    clocks: dict[str, float] | None = None
 
     @property
     def median(self) -> float:
@@ -70,7 +72,7 @@ def once(call: HostCall) -> float:
 
 BLOCK_US = 2e3  # long against the clock's resolution, short against a scheduler's turn
 WARM_US = 50e3  # calls longer than this need no warm-up before each block
-ROUNDS = 5  # of several threads, with several samples in each
+ROUNDS = 5  # of several threads and on a device, with several samples in each
 
 
 @dataclass(frozen=True)
@@ -146,3 +148,43 @@ def in_graph(call: DeviceCall, plan: Plan, time_in_graph: Callable[[DeviceCall, 
     if block_us > plan.budget_us:
         return first
     return list(time_in_graph(call, launches, plan.samples(block_us)))
+
+
+CLOCKS_APART = 0.03
+ATTEMPTS = 3
+
+
+def by_turns(
+    names: Sequence[str], sides: Collection[str], rounds: int, turn: Callable[[str], Timing]
+) -> dict[str, Timing]:
+    """Time contenders on a device in rounds of a turn each; every other round goes backwards.
+
+    Where the clocks of the `sides` of ratios are apart by more than 3 % these take their turns again, three times at
+    most, and the turns with the nearest clocks count.
+    """
+    kept: dict[str, list[Timing]] = {name: [] for name in names}
+    for number in range(rounds):
+        order = names[:: -1 if number % 2 else 1]
+        found = {name: turn(name) for name in order}
+        for _ in range(ATTEMPTS - 1):
+            if _apart(found, sides) <= CLOCKS_APART:
+                break
+            again = found | {name: turn(name) for name in order if name in sides}
+            found = min(found, again, key=lambda turns: _apart(turns, sides))
+        for name in names:
+            kept[name].append(found[name])
+    return {name: _joined(turns) for name, turns in kept.items()}
+
+
+def _apart(turns: Mapping[str, Timing], sides: Collection[str]) -> float:
+    """How much faster the fastest clock was than the slowest, as a share of it."""
+    clocks = [timing.clocks["sm_mhz"] for name, timing in turns.items() if name in sides and timing.clocks]
+    return max(clocks) / min(clocks) - 1 if clocks else 0.0
+
+
+def _joined(turns: Sequence[Timing]) -> Timing:
+    each = min(len(timing.samples) for timing in turns)
+    samples = [sample for timing in turns for sample in timing.samples[:each]]
+    clocks = [timing.clocks for timing in turns if timing.clocks]
+    medians = {name: statistics.median(entry[name] for entry in clocks) for name in (clocks[0] if clocks else ())}
+    return Timing(samples, turns[0].method, each, medians or None)
