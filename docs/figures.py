@@ -11,6 +11,7 @@ import csv
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -273,22 +274,54 @@ def ladder_table() -> str:
     return table(head, [[str(size), *(tflops(name, str(size)) for name in columns)] for size in SIZES])
 
 
+# Ours in the table of README.md and the front page: the title of the column, and what it is.
+SPEED = {
+    "strict": ("strict", 'plain float32 (`precision="strict"`)'),
+    "dispatch": ("default", "what `fl.matmul` runs: tensor cores from 512 on, float32 accuracy kept"),
+}
+
+
 @figure
 def speed_table() -> str:
-    """What dispatch reaches in both precisions, beside cuBLAS."""
-    head = ["M = N", "strict", "÷ cuBLAS", "`bf16x6`", "default", "÷ cuBLAS", "cuBLAS"]
-    shapes = [(size, size, 1024) for size in SIZES] + [(4096, 4096, 4096), (8192, 8192, 8192)]
+    """What dispatch reaches beside cuBLAS, and the errors of the same products: all of one run."""
+    run = json.loads((RESULTS / "speed.json").read_text())
+    products: dict[tuple[int, ...], dict[str, Any]] = {}
+    for found in run["rows"]:
+        products.setdefault(tuple(found["shape"].values()), {})[found["kernel"]] = found
+    ours = [kernel for kernel in SPEED if all(kernel in rows for rows in products.values())]
+    titles = [SPEED[kernel][0] for kernel in ours]
+    head = ["M = N", *(cell for title in titles for cell in (title, "÷ cuBLAS")), "cuBLAS"]
+    head += [f"error of {title}" for title in (*titles, "cuBLAS")]
     lines = []
-    for shape in shapes:
-        name = str(shape[0]) if shape[2] == 1024 else f"{shape[0]}, K = {shape[2]}"
-        line = [name]
-        for file in ("sgemm-strict", "sgemm-accurate"):
-            speed = terms(file, "dispatch", shape)
-            line += [_rate(speed), f"{speed / terms(file, 'cublas', shape):.2f}"]
-            if file == "sgemm-strict":
-                line.append(_rate(terms("sgemm-accurate-rows", "bf16x6", shape)))
-        lines.append([*line, _rate(terms("sgemm-accurate", "cublas", shape))])
-    return table(head, lines)
+    for (m, _, k), rows in products.items():
+        speeds = {kernel: rows[kernel]["gflops"] / 1e3 for kernel in (*ours, "cublas")}
+        line = [str(m) if k == 1024 else f"{m}, K = {k}"]
+        for kernel in ours:
+            line += [_rate(speeds[kernel]), f"{speeds[kernel] / speeds['cublas']:.2f}"]
+        errors = [f"{1e7 * rows[kernel]['error']['rel_f']:.1f}" for kernel in speeds]
+        lines.append([*line, _rate(speeds["cublas"]), *errors])
+    return f"{table(head, lines)}\n\n{_speed_run(run, ours, list(products.values()))}"
+
+
+def _speed_run(run: dict[str, Any], ours: list[str], products: list[dict[str, Any]]) -> str:
+    """Where the table comes from, and its means."""
+    ratios = {row["kernel"]: row for row in run["summary"] if row["against"] == "cublas"}
+    columns = [
+        f"*{SPEED[kernel][0]}* is {SPEED[kernel][1]}, in the geometric mean {ratios[kernel]['geometric_mean']:.2f} "
+        f"times cuBLAS's float32 product, at least {ratios[kernel]['minimum']:.2f}"
+        for kernel in ours
+    ]
+    clocks = [[row["clocks"]["sm_mhz"] for row in rows.values() if row["clocks"]] for rows in products]
+    apart = max((max(mhz) / min(mhz) - 1 for mhz in clocks if mhz), default=0.0)
+    turns = f", by turns at clocks that are at most {100 * apart:.1f} % apart" if len(ours) == len(SPEED) else ""
+    command = re.sub(r" --(json|csv|plot) \S+", "", run["command"])
+    machine, peak = run["machine"], significant(run["machine"]["peak_gflops"] / 1e3)
+    text = (
+        f"TFLOP/s by the median time on one {machine['gpu']} (float32 peak {peak}){turns}. {'; '.join(columns)}. "
+        "Errors are relative to the product in float64, in the Frobenius norm, over sampled rows, in units of 10⁻⁷. "
+        f"Commit {run['commit'][:7]}, `{command}` (`benchmarks/results/speed.json`)."
+    )
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def _rate(value: float) -> str:

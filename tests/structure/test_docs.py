@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 
@@ -89,6 +90,39 @@ def test_figures_are_those_of_the_result_files(from_docs):
         text = (ROOT / place).read_text()
         assert text == figures.refreshed(text), f"{place}: python docs/figures.py --write"
         assert re.findall(r"<!-- figures: (\w+) -->", text) == tables
+
+
+def test_ratios_of_the_speed_table_are_those_of_its_lines(from_docs):
+    import figures
+
+    head, _, *lines = [line.strip("| ").split(" | ") for line in figures.speed_table().splitlines() if line[:1] == "|"]
+    peer = head.index("cuBLAS")
+    for line in lines:
+        for i in (i for i, name in enumerate(head) if name == "÷ cuBLAS"):
+            assert float(line[i]) == pytest.approx(float(line[i - 1]) / float(line[peer]), rel=0.02), line
+
+
+def test_the_speed_table_of_a_run_of_both_precisions(from_docs, tmp_path, monkeypatch):
+    import figures
+
+    def row(kernel, gflops, mhz):
+        shape, clocks = {"m": 96, "n": 96, "k": 96}, {"sm_mhz": mhz}
+        return {"kernel": kernel, "shape": shape, "gflops": gflops, "error": {"rel_f": 3e-7}, "clocks": clocks}
+
+    means = {"geometric_mean": 1.5, "minimum": 1.25, "against": "cublas"}
+    run = {
+        "rows": [row("dispatch", 90e3, 1960), row("strict", 45e3, 1980), row("cublas", 30e3, 1980)],
+        "summary": [{"kernel": kernel, **means} for kernel in ("dispatch", "strict")],
+        "machine": {"gpu": "a GPU", "peak_gflops": 60e3},
+        "command": "fastlinalg bench sgemm --shapes 96x96x96 --json somewhere",
+        "commit": "0123456789",
+    }
+    (tmp_path / "speed.json").write_text(json.dumps(run))
+    monkeypatch.setattr(figures, "RESULTS", tmp_path)
+    text = figures.speed_table()
+    assert "| 96, K = 96 | 45.0 | 1.50 | 90.0 | 3.00 | 30.0 | 3.0 | 3.0 | 3.0 |" in text
+    assert "at most 1.0 % apart" in text and "0123456," in text and "--json" not in text
+    assert text.replace("\n", " ").count("in the geometric mean 1.50 times") == 2
 
 
 def test_drawings(from_docs):
