@@ -173,11 +173,6 @@ def counter(operation: str, kernel: str, name: str) -> str:
 
 
 @figure
-def counter_ratio(operation: str, kernel: str, than: str, name: str) -> str:
-    return significant(float(counters(operation)[kernel][name]) / float(counters(operation)[than][name]), 2)
-
-
-@figure
 def vector_us(kernel: str, m: str, n: str, trans: str = "N") -> str:
     return significant(row("sgemv", kernel, (int(m), int(n)), trans)["median_us"])
 
