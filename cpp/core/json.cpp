@@ -93,7 +93,7 @@ class Parser {
       skip_space();
       std::string name = string();
       expect(':');
-      json.fields.emplace_back(std::move(name), value(depth + 1));
+      json.fields.push_back({std::move(name), value(depth + 1)});
     } while (take(','));
     expect('}');
     return json;
