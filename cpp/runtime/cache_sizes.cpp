@@ -44,4 +44,6 @@ std::size_t last_level_cache() {
   return bytes;
 }
 
+void assume_last_level_cache(std::size_t bytes) { known.store(bytes, std::memory_order_relaxed); }
+
 }  // namespace fl

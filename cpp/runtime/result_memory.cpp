@@ -14,9 +14,8 @@
 namespace fl {
 namespace {
 
-// A 32nd of the memory that this process may use, within limits.
-std::size_t bound() {
-  constexpr std::size_t least = std::size_t(256) << 20, most = std::size_t(4) << 30;
+// What this process may use.
+std::size_t memory_size() {
   const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
   std::size_t memory = pages > 0 && page > 0 ? std::size_t(pages) * std::size_t(page) : 0;
   if (FILE* file = std::fopen("/sys/fs/cgroup/memory.max", "r")) {  // cgroup v2: a number, or "max"
@@ -24,6 +23,12 @@ std::size_t bound() {
     if (std::fscanf(file, "%llu", &limit) == 1) memory = std::min<std::size_t>(memory, limit);
     std::fclose(file);
   }
+  return memory;
+}
+
+// A 32nd of it, within limits.
+std::size_t bound(std::size_t memory) {
+  constexpr std::size_t least = std::size_t(256) << 20, most = std::size_t(4) << 30;
   return std::clamp(memory / 32 / huge_page * huge_page, least, most);
 }
 
@@ -31,7 +36,7 @@ std::atomic<std::size_t> known{0};  // 0: not asked yet
 
 std::size_t most_kept() {
   std::size_t bytes = known.load(std::memory_order_relaxed);
-  if (!bytes) known.store(bytes = bound(), std::memory_order_relaxed);
+  if (!bytes) known.store(bytes = bound(memory_size()), std::memory_order_relaxed);
   return bytes;
 }
 
@@ -96,6 +101,8 @@ void trim_result_memory() noexcept {
   for (auto& place : places)
     if (Kept* const block = place.exchange(nullptr, std::memory_order_acq_rel)) unmap(block, block->capacity);
 }
+
+void assume_memory_size(std::size_t bytes) { known.store(bytes ? bound(bytes) : 0, std::memory_order_relaxed); }
 
 KeptResults kept_results() noexcept { return {kept_bytes.load(std::memory_order_relaxed), most_kept()}; }
 

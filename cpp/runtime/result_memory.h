@@ -24,6 +24,7 @@ struct KeptResults {
   std::size_t bytes, most;
 };
 FL_EXPORT KeptResults kept_results() noexcept;
+FL_EXPORT void assume_memory_size(std::size_t bytes);  // for the tests; 0: as the system tells
 
 // Below this the C library's own memory serves.
 constexpr std::size_t smallest_result_block = std::size_t(2) << 20;

@@ -217,6 +217,12 @@ def test_subclasses_that_mean_more_than_their_numbers_are_refused(kind):
     assert (fl.matmul(np.asarray(bad), good) == 2).all()
 
 
+def test_a_device_array_is_on_one_device():
+    for device in ("cpu", "cuda:all", "cuda:0,cuda:1"):
+        with pytest.raises(ValueError, match="one CUDA device"):
+            fl.DeviceArray.from_numpy(np.ones((2, 2), F32), device=device)
+
+
 def test_other_subclasses_are_taken(tmp_path):
     class Plain(np.ndarray):
         pass

@@ -143,3 +143,8 @@ def test_show_versions(capsys, monkeypatch):
         assert words in text, text
     for device in fl.devices():
         assert device["name"] in text
+
+
+def test_an_empty_variable_decides_nothing(monkeypatch):
+    monkeypatch.setenv("FASTLINALG_DEVICE", "")
+    assert "FASTLINALG_DEVICE" not in str(fl.explain((9, 9), (9, 9)))

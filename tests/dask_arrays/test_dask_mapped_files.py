@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import threading
 import time
 import weakref
 
@@ -80,3 +81,11 @@ def test_an_idle_file_is_unmapped(mapped_file, monkeypatch):
     while mapping() is not None:
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+def test_many_reads_wait_for_one_timer(mapped_file):
+    _, _, file = mapped_file
+    before = sum(isinstance(thread, threading.Timer) for thread in threading.enumerate())
+    for _ in range(50):
+        file[0]
+    assert sum(isinstance(thread, threading.Timer) for thread in threading.enumerate()) <= before + 1

@@ -31,6 +31,21 @@ def test_chains_in_ascending_k(row, rng):
             assert_same_bits(part, want[1:3, 1:4], f"{context}, rows and columns alone")
 
 
+# An addend, and two factors whose product is 2^-57 more, or less, than half a unit in its last place: a sum that is
+# rounded to float64 first lies half way.
+NEXT = 1 + 2.0**-23
+HALF_WAY = ((1.0, 1397419 * 2.0**-28, 6147 * 2.0**-29, NEXT), (NEXT, 4196353 * 2.0**-28, 2047 * 2.0**-29, NEXT))
+
+
+@pytest.mark.parametrize("row", [row for row in SAME_ORDER if row.values[0].traits.reproducible])
+def test_sums_are_rounded_once(row):
+    for addend, x, y, want in HALF_WAY:
+        for sign in (1, -1):
+            a = np.tile(np.float32([sign * addend, sign * x]), (3, 1))
+            b = np.tile(np.float32([[1], [y]]), (1, 5))
+            assert_same_bits(fl.sgemm(a, b, kernel=row.name), np.full((3, 5), sign * want, np.float32), f"{want}")
+
+
 def test_what_dispatch_chooses(rng):
     """On one and several threads; by columns alone a product is another sum."""
     best = next(row for row in reversed(fl.kernels("sgemm")) if row.device == "cpu" and row.available)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fastlinalg as fl
+from fastlinalg import _core
 from support.accuracy import assert_same_bits
 from support.layouts import BROADCAST_LAYOUTS, MATRIX_LAYOUTS, contiguous_like_blas, matrix_input, result
 from support.rows import attempt, rows
@@ -133,3 +134,18 @@ def test_signalling_nan_payloads_survive(row):
     )
     a = np.resize(payloads, (37, 41))
     assert_same_bits(fl.transpose(a, kernel=row.name), a.T)
+
+
+BEYOND_CACHES = (
+    test_shapes, test_narrow_matrices, test_layouts, test_nothing_beside_the_result_is_written, test_batches,
+    test_blocks_of_large_results_meet_at_lines,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("check", BEYOND_CACHES)
+@pytest.mark.parametrize("row", rows("transpose", "cpu"))
+def test_beyond_small_caches(row, check, request):
+    """Where the last level holds hundreds of MiB, no result here is written past it."""
+    request.addfinalizer(_core.assume_machine)
+    _core.assume_machine(last_level_cache=1 << 16)
+    check(row)

@@ -75,6 +75,13 @@ def test_what_is_kept_is_bounded():
     assert _core.kept_results()[0] == kept <= most and resident() < bound
 
 
+@pytest.mark.parametrize(("gib", "kept_mib"), [(1, 256), (8, 256), (16, 512), (16.001, 512), (64, 2048), (1024, 4096)])
+def test_a_32nd_of_the_memory_is_kept(gib, kept_mib, request):
+    request.addfinalizer(_core.assume_machine)
+    _core.assume_machine(memory=int(gib * 2**30))
+    assert _core.kept_results()[1] == kept_mib << 20
+
+
 def test_threads_never_share_a_block():
     def churn(value):
         for i in range(60):

@@ -73,3 +73,16 @@ def test_a_captured_product_has_nothing_of_it(device, rng):
             device.simulated_synchronize()
             assert_product(out.numpy(), a, b)
             named.clear()
+
+
+def test_a_product_of_an_operand_with_itself_keeps_no_split(device, rng):
+    """It would be the split of two factors, which are cut in different ways."""
+    n = 300
+    b = normal(rng, n, n)
+    y, out = put(b), put(b)
+    named = Named(y)
+    for _ in range(4):
+        product(named, y, y, out, None)
+        device.simulated_synchronize()
+        assert_product(out.numpy(), b, b)
+    assert named.nbytes == 0 and fl.cuda.memory_info()["splits"] == 0

@@ -18,6 +18,7 @@
 #include "plan/accumulation_depth.h"
 #include "run/constant_operands.h"
 #include "run/kernel_state.h"
+#include "runtime/cache_sizes.h"
 #include "runtime/result_memory.h"
 #include "runtime/threading.h"
 #include "transfer/device_shares.h"
@@ -341,6 +342,13 @@ void bind_inspection(nb::module_& m) {
     const KeptResults kept = kept_results();
     return nb::make_tuple(kept.bytes, kept.most);
   });
+  m.def(
+      "assume_machine",
+      [](std::size_t last_level_cache, std::size_t memory) {
+        assume_last_level_cache(last_level_cache);
+        assume_memory_size(memory);
+      },
+      nb::arg("last_level_cache") = 0, nb::arg("memory") = 0);
   m.def("cuda_memory_info", memory_info, nb::arg("device").none());
   m.def("cuda_trim", trim, nb::arg("device").none());
   m.def("cuda_set_memory_limit", set_memory_limit, nb::arg("bytes").none(), nb::arg("device").none());
