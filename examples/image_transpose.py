@@ -25,13 +25,13 @@ def main() -> int:
 
     photo = load_sample_image("flower.jpg").astype(np.float32) / 255.0  # rows x columns x channels
     channels = np.ascontiguousarray(np.moveaxis(photo, -1, 0))  # a batch of three matrices
-    turned = np.moveaxis(fl.transpose(channels, device=args.device, kernel=args.kernel), 0, -1)
+    transposed = np.moveaxis(fl.transpose(channels, device=args.device, kernel=args.kernel), 0, -1)
 
     args.to.mkdir(parents=True, exist_ok=True)
-    for name, image in (("flower_before.png", photo), ("flower_after.png", turned)):
+    for name, image in (("flower_before.png", photo), ("flower_after.png", transposed)):
         Image.fromarray(np.rint(image * 255.0).astype(np.uint8)).save(args.to / name)
         print(f"{args.to / name}: {image.shape[0]} x {image.shape[1]} float32")
-    return 0 if np.array_equal(turned, photo.swapaxes(0, 1)) else 1
+    return 0 if np.array_equal(transposed, photo.swapaxes(0, 1)) else 1
 
 
 if __name__ == "__main__":

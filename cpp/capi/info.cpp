@@ -17,17 +17,17 @@
 namespace fl {
 namespace {
 
-struct KeptTexts {
+struct InternedTexts {
   std::mutex mutex;
   std::set<std::string> texts;
 };
 
 // A copy of `text` that lives as long as the library. There are few different reasons why a kernel is not available.
-const char* keep(const std::string& text) {
-  static constinit PerProcess<KeptTexts> all;
-  KeptTexts& kept = all.get();
-  const std::lock_guard lock(kept.mutex);
-  return kept.texts.insert(text).first->c_str();
+const char* intern(const std::string& text) {
+  static constinit PerProcess<InternedTexts> all;
+  InternedTexts& interned = all.get();
+  const std::lock_guard lock(interned.mutex);
+  return interned.texts.insert(text).first->c_str();
 }
 
 // body.operator()<Args>() of the operation with that number.
@@ -58,9 +58,9 @@ fl_kernel_info kernel_info(const Check& check, int index) {
   info.device = side_of(kernel.needs);
   info.needs = needs_name(kernel.needs);
   info.available = state.reason.empty();
-  info.reason = keep(state.reason);
+  info.reason = intern(state.reason);
   info.blurb = kernel.blurb;
-  info.passed_over = keep(state.passed_over);
+  info.passed_over = intern(state.passed_over);
   info.strict = traits.strict;
   info.ladder = traits.ladder;
   info.tile_rows = traits.tile_rows;
@@ -70,7 +70,7 @@ fl_kernel_info kernel_info(const Check& check, int index) {
   info.cluster_k = traits.cluster_k;
   info.stream_k = traits.stream_k;
   info.tma = traits.tma;
-  info.measured_on = keep(joined(state.measured_on, ","));
+  info.measured_on = intern(joined(state.measured_on, ","));
   info.addend = traits.addend;
   info.triangle = traits.triangle;
   info.reproducible = traits.reproducible;
@@ -85,7 +85,7 @@ fl_info library_info() {
           cuda::built_architectures(),
           found ? 0 : cuda::unavailable().code,
           found ? "" : cuda::unavailable().message.c_str(),
-          keep(missing_code()),
+          intern(missing_code()),
           cuda::driver_version(),
           cuda::runtime_version()};
 }

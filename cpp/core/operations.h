@@ -98,7 +98,7 @@ auto with_operation(std::string_view name, Body&& body) {
 }
 
 // ---------------------------------------------------------------- one call
-// Calls visit(view) for the operands that are only read, an addend apart from the result, and the result.
+// Calls visit(view) for the operands that are only read, an addend that is not the result, and the result.
 template <class Args, class Visit>
 constexpr void for_each_operand(Args& args, Visit&& visit) {
   using Traits = Operation<std::remove_const_t<Args>>;

@@ -24,14 +24,14 @@ const char* blas_layout_aligned16(const SgemvArgs& p) {
   return aligned16(p.a) ? nullptr
                         : "a 16-byte aligned matrix whose leading dimension and batch stride are multiples of 4";
 }
-const char* apart(const TransposeArgs& p) { return p.in_place ? "a result that is not its operand" : nullptr; }
+const char* out_of_place(const TransposeArgs& p) { return p.in_place ? "a result that is not its operand" : nullptr; }
 const char* contiguous_rows(const TransposeArgs& p) {
-  // Rows of a broadcast or a reversed matrix are not apart.
+  // Not the rows of a broadcast or a reversed matrix.
   return row_major(p.a) && row_major(p.b) && p.a.rs >= p.n && p.b.rs >= p.m ? nullptr : row_major_text;
 }
 const char* row_major_both(const TransposeArgs& p) {
   const char* lacks = contiguous_rows(p);
-  return lacks ? lacks : apart(p);
+  return lacks ? lacks : out_of_place(p);
 }
 const char* row_major_aligned16(const TransposeArgs& p) {
   if (const char* lacks = row_major_both(p)) return lacks;

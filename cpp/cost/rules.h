@@ -28,7 +28,7 @@ const char* blas_layout(const SgemmArgs& p);
 const char* blas_layout_aligned16(const SgemmArgs& p);
 const char* blas_layout(const SgemvArgs& p);
 const char* blas_layout_aligned16(const SgemvArgs& p);
-const char* apart(const TransposeArgs& p);
+const char* out_of_place(const TransposeArgs& p);
 const char* contiguous_rows(const TransposeArgs& p);  // the one rule of the GPU that allows a transpose in place
 const char* row_major_both(const TransposeArgs& p);
 const char* row_major_aligned16(const TransposeArgs& p);

@@ -4,8 +4,8 @@
 //
 // Rows of B contiguous: eight rows at a time are scaled and added to a stretch of the sums, which stays in L1.
 // Columns of B contiguous: a sum of neighbouring elements would be fast, but in another order. So blocks of a vector
-// of columns are turned in registers and used at once; several are under way, since each of their sums is one chain of
-// additions.
+// of columns are transposed in registers and used at once; several are under way, since each of their sums is one chain
+// of additions.
 #pragma once
 
 #include "micro_kernel.h"
@@ -95,7 +95,7 @@ void rows_along(const FewRows& p, int64_t j0, int64_t count) {
 
 // G vectors of columns of B, each contiguous.
 template <class S, int M, int G>
-void columns_turned(const FewRows& p, int64_t j) {
+void columns_transposed(const FewRows& p, int64_t j) {
   using V = typename S::V;
   constexpr int W = S::W;
   // Columns a power of two apart share one L1 set, which holds eight lines: those of eight columns are then used up
@@ -177,8 +177,8 @@ void few_rows(const FewRows& p, int64_t j, int64_t count) {
   if (p.b_rs == 1) {
     using T = typename S::Narrow;
     constexpr int G = (M == 1 ? 32 : 16) / T::W;
-    for (; j + T::W * G <= end; j += T::W * G) columns_turned<T, M, G>(p, j);
-    for (; j + T::W <= end; j += T::W) columns_turned<T, M, 1>(p, j);
+    for (; j + T::W * G <= end; j += T::W * G) columns_transposed<T, M, G>(p, j);
+    for (; j + T::W <= end; j += T::W) columns_transposed<T, M, 1>(p, j);
   }
   columns_strided<M>(p, j, end - j);
 }

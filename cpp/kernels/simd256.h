@@ -83,7 +83,7 @@ struct Simd256 {
   static void transpose(const float* src, int64_t rs, int rows, float* dst, int64_t ds) {
     transpose8(src, rs, rows, dst, ds);
   }
-  // Four rows of the block at b, turned: row[q] holds element q of each of eight columns.
+  // Four rows of the block at b, transposed: row[q] holds element q of each of eight columns.
   static inline __attribute__((always_inline)) void turn_four(const float* b, int64_t b_cs, V* row) {
     V in[4];
 #pragma GCC unroll 4

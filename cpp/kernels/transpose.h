@@ -1,4 +1,4 @@
-// Transpose at the speed of memory: blocks are turned in registers, staged, and written in runs of whole lines.
+// Transpose at the speed of memory: blocks are transposed in registers, staged, and written in runs of whole lines.
 //
 // Without the stage, neighbouring output rows are written a few floats at a time; with a power-of-two row length they
 // fall into the same few sets of L1 and every line is written back and read again several times.
@@ -43,7 +43,7 @@ struct Place {
   int64_t batch, i, j;
 };
 
-// The blocks of a call in the order in which they are turned.
+// The blocks of a call in the order in which they are transposed.
 struct Blocks {
   Blocks(const TransposeArgs& args, const Cut& how, bool streams) : p(args), cut(how) {
     const bool on_lines = p.b.rs % 16 == 0 && p.b.bs % 16 == 0 && reinterpret_cast<uintptr_t>(p.b.data) % 64 == 0;
@@ -61,7 +61,7 @@ struct Blocks {
     return p.a.data + at.batch * p.a.bs + (at.i - above(at)) * p.a.rs + at.j;
   }
 
-  // What is fetched while a block is turned.
+  // What is fetched while a block is transposed.
   const float* ahead(const Place& at, const Place& next) const {
     return wide_run(p) ? source(at) + 8 * p.a.rs : source(next);
   }
@@ -163,7 +163,7 @@ void turn(const TransposeArgs& p, const Context& context) {
   parallel_for(ceil_div(blocks.count, together), context.threads, task);
 }
 
-// Row j of the result is a contiguous column of A already, or the other way round: nothing has to be turned.
+// Row j of the result is a contiguous column of A already, or the other way round: nothing has to be transposed.
 template <class S>
 void copy_rows(const TransposeArgs& p, const Context& context) {
   const bool columns = p.b.cs == 1;  // b(j, :) = a(:, j); otherwise b(:, i) = a(i, :)

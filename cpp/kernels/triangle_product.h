@@ -22,8 +22,8 @@ class Mirror {
  public:
   Mirror(float* c, int64_t rs, int64_t cs) : c_(c), rs_(rs), cs_(cs) {}
 
-  // The rectangle at (i, j), m rows by n columns, below the diagonal. Sixteen columns at a time are turned on the stack
-  // and written in runs of m floats: whole lines but at their ends.
+  // The rectangle at (i, j), m rows by n columns, below the diagonal. Sixteen columns at a time are transposed on the
+  // stack and written in runs of m floats: whole lines but at their ends.
   void rectangle(int64_t i, int64_t m, int64_t j, int64_t n) const {
     if (cs_ != 1) return elements(i, m, j, n);
     for (int64_t top = i; top < i + m; top += most_rows)

@@ -1,11 +1,11 @@
-// Scratch memory of the CPU kernels: huge pages, kept between calls.
+// Scratch memory of the CPU kernels: huge pages, cached between calls.
 #pragma once
 
 #include <cstddef>
 
 namespace fl {
 
-// One block for the duration of a call. Throws OutOfMemory. Blocks of finished calls are kept for later ones, up to a
+// One block for the duration of a call. Throws OutOfMemory. Blocks of finished calls are cached for later ones, up to a
 // fixed total; callers on several threads get different blocks, and no lock is taken (a forked child could find it
 // held).
 class HostWorkspace {

@@ -34,41 +34,41 @@ std::size_t bound(std::size_t memory) {
 
 std::atomic<std::size_t> known{0};  // 0: not asked yet
 
-std::size_t most_kept() {
+std::size_t most_cached() {
   std::size_t bytes = known.load(std::memory_order_relaxed);
   if (!bytes) known.store(bytes = bound(memory_size()), std::memory_order_relaxed);
   return bytes;
 }
 
-// No lock: one could be held by another thread at the moment of a fork. A kept block carries its size in its first
+// No lock: one could be held by another thread at the moment of a fork. A cached block carries its size in its first
 // bytes, so that a place is a single word.
-struct Kept {
+struct CachedBlock {
   std::size_t capacity;
 };
-std::atomic<Kept*> places[64];
-std::atomic<std::size_t> kept_bytes{0};
+std::atomic<CachedBlock*> places[64];
+std::atomic<std::size_t> cached_bytes{0};
 
 // False if every place is taken.
-bool keep(Kept* block) {
+bool keep(CachedBlock* block) {
   for (auto& place : places) {
-    Kept* expected = nullptr;
+    CachedBlock* expected = nullptr;
     if (place.compare_exchange_strong(expected, block, std::memory_order_acq_rel)) return true;
   }
   return false;
 }
 
-void unmap(Kept* block, std::size_t capacity) {
-  kept_bytes.fetch_sub(capacity, std::memory_order_relaxed);
+void unmap(CachedBlock* block, std::size_t capacity) {
+  cached_bytes.fetch_sub(capacity, std::memory_order_relaxed);
   unmap_huge_pages(block, capacity);
 }
 
-ResultBlock take_kept(std::size_t capacity) {
+ResultBlock take_cached(std::size_t capacity) {
   for (auto& place : places) {
     if (!place.load(std::memory_order_relaxed)) continue;
-    Kept* const block = place.exchange(nullptr, std::memory_order_acq_rel);
+    CachedBlock* const block = place.exchange(nullptr, std::memory_order_acq_rel);
     if (!block) continue;
     if (block->capacity == capacity) {
-      kept_bytes.fetch_sub(capacity, std::memory_order_relaxed);
+      cached_bytes.fetch_sub(capacity, std::memory_order_relaxed);
       return {block, capacity};
     }
     if (!keep(block)) unmap(block, block->capacity);
@@ -78,7 +78,7 @@ ResultBlock take_kept(std::size_t capacity) {
 
 // The system may take the pages back as soon as it needs memory, and until then they are as they were: to say so takes
 // 0.5 ms for 1 GiB. Not the first one, where the capacity stands.
-void offer_to_system(Kept* block, std::size_t capacity) {
+void offer_to_system(CachedBlock* block, std::size_t capacity) {
 #ifdef MADV_FREE
   if (capacity > huge_page) ::madvise(reinterpret_cast<char*>(block) + huge_page, capacity - huge_page, MADV_FREE);
 #else
@@ -91,7 +91,7 @@ void offer_to_system(Kept* block, std::size_t capacity) {
 ResultBlock take_result_block(std::size_t bytes) {
   const std::size_t capacity = (bytes + huge_page - 1) / huge_page * huge_page;
   ResultBlock block;
-  if (capacity >= bytes && capacity <= most_kept()) block = take_kept(capacity);
+  if (capacity >= bytes && capacity <= most_cached()) block = take_cached(capacity);
   if (!block.data && capacity >= bytes) block = {map_huge_pages(capacity), capacity};
   if (!block.data) throw OutOfMemory("could not allocate " + std::to_string(bytes) + " bytes for the result");
   return block;
@@ -99,22 +99,22 @@ ResultBlock take_result_block(std::size_t bytes) {
 
 void trim_result_memory() noexcept {
   for (auto& place : places)
-    if (Kept* const block = place.exchange(nullptr, std::memory_order_acq_rel)) unmap(block, block->capacity);
+    if (CachedBlock* const block = place.exchange(nullptr, std::memory_order_acq_rel)) unmap(block, block->capacity);
 }
 
 void assume_memory_size(std::size_t bytes) { known.store(bytes ? bound(bytes) : 0, std::memory_order_relaxed); }
 
-KeptResults kept_results() noexcept { return {kept_bytes.load(std::memory_order_relaxed), most_kept()}; }
+KeptResults kept_results() noexcept { return {cached_bytes.load(std::memory_order_relaxed), most_cached()}; }
 
 // Where there is no room, the others give way: this size is the one in use.
 void free_result_block(ResultBlock block) noexcept {
-  if (block.capacity > most_kept()) return unmap_huge_pages(block.data, block.capacity);
-  Kept* const kept = static_cast<Kept*>(block.data);
-  kept->capacity = block.capacity;
-  offer_to_system(kept, block.capacity);
-  const std::size_t before = kept_bytes.fetch_add(block.capacity, std::memory_order_relaxed);
-  if (before + block.capacity > most_kept()) trim_result_memory();
-  if (!keep(kept)) unmap(kept, block.capacity);
+  if (block.capacity > most_cached()) return unmap_huge_pages(block.data, block.capacity);
+  CachedBlock* const cached = static_cast<CachedBlock*>(block.data);
+  cached->capacity = block.capacity;
+  offer_to_system(cached, block.capacity);
+  const std::size_t before = cached_bytes.fetch_add(block.capacity, std::memory_order_relaxed);
+  if (before + block.capacity > most_cached()) trim_result_memory();
+  if (!keep(cached)) unmap(cached, block.capacity);
 }
 
 }  // namespace fl

@@ -8,9 +8,9 @@
 namespace fl {
 
 // Faulting in a 2 MiB page takes 0.22 ms, as long as a 1024 x 1024 product from and to host memory, and giving 1 GiB
-// back takes 2 ms. So freed blocks are kept, up to a 32nd of the memory (256 MiB to 4 GiB) in all; the system may have
-// their pages back when it runs short. Of NumPy results on an H200 host a fresh one took 3.40 ms at n = 4096 where a
-// touched one took 3.04, and 12.7 where it took 11.8 at 8192.
+// back takes 2 ms. So freed blocks are cached, up to a 32nd of the memory (256 MiB to 4 GiB) in all; the system
+// may have their pages back when it runs short. Of NumPy results on an H200 host a fresh one took 3.40 ms at n = 4096
+// where a touched one took 3.04, and 12.7 where it took 11.8 at 8192.
 struct ResultBlock {
   void* data = nullptr;
   std::size_t capacity = 0;
@@ -18,7 +18,7 @@ struct ResultBlock {
 FL_EXPORT ResultBlock take_result_block(std::size_t bytes);  // throws OutOfMemory
 FL_EXPORT void free_result_block(ResultBlock block) noexcept;
 
-FL_EXPORT void trim_result_memory() noexcept;  // gives the kept blocks back
+FL_EXPORT void trim_result_memory() noexcept;  // gives the cached blocks back
 
 struct KeptResults {
   std::size_t bytes, most;

@@ -133,10 +133,10 @@ void wake_at(std::atomic<uint32_t>& gate, uint32_t bits) {
 // Linux often queues a woken thread behind the one that woke it, which does not sleep: 16 us calls then gained nothing
 // from a second thread, and calls of 100 us took twice as long. So a worker sleeps with the CPU of its last caller
 // taken out of its set, and puts it back when awake; a caller that has moved since does that to the sleeper itself.
-class KeptApart {
+class AffinityMask {
  public:
   // By the worker, or by a caller that has posted to the sleeping worker.
-  void narrow(pthread_t thread, int cpu) {
+  void exclude(pthread_t thread, int cpu) {
     if (cpu < 0 || cpu >= CPU_SETSIZE || cpu == without_) return;
     if (without_ < 0 && pthread_getaffinity_np(thread, sizeof allowed_, &allowed_) != 0) return;
     narrowed_ = allowed_;
@@ -171,7 +171,7 @@ struct alignas(128) Worker {
   Pool* pool = nullptr;
   Common* common = nullptr;
   pthread_t thread{};
-  KeptApart apart;  // of who has set `waking` meanwhile, else the worker's
+  AffinityMask affinity;  // of who has set `waking` meanwhile, else the worker's
 
   // By a caller. Whether the worker comes, and whether it has to be woken for that.
   bool invite(int caller_cpu, bool& has_to_wake) {
@@ -179,7 +179,7 @@ struct alignas(128) Worker {
     if (state.compare_exchange_strong(expected, invited, std::memory_order_seq_cst)) return true;
     const bool sleeps = expected == asleep || expected == watching;
     if (!sleeps || !state.compare_exchange_strong(expected, waking, std::memory_order_seq_cst)) return false;
-    apart.narrow(thread, caller_cpu);
+    affinity.exclude(thread, caller_cpu);
     state.store(invited, std::memory_order_release);
     return has_to_wake = true;
   }
@@ -193,7 +193,7 @@ struct alignas(128) Worker {
   }
   void sleep() {
     uint32_t seen = common->gate.load(std::memory_order_seq_cst);
-    apart.narrow(pthread_self(), common->caller_cpu.load(std::memory_order_relaxed));
+    affinity.exclude(pthread_self(), common->caller_cpu.load(std::memory_order_relaxed));
     for (uint32_t now = idle; state.load(std::memory_order_acquire) != invited;) {
       change(now, asleep);  // before the look: a caller that does not see this word has opened its job before
       const bool watches = others_call();
@@ -391,7 +391,7 @@ void Worker::loop() {
     if (Job::is_service(seen)) job->serve(slot);
     else job->work(slot);
     job->leave();
-    apart.restore();
+    affinity.restore();
   }
 }
 

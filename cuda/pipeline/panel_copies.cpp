@@ -30,8 +30,8 @@ bool direct(const Lines<T>& host) {
   const int64_t pitch = host.line_stride;
   if (host.empty() || host.step != 1 || host.stored.converted()) return false;
   if (host.batch > 1 && host.bs != host.lines * pitch) return false;
-  const bool lines_apart = pitch >= host.length && std::max(pitch, host.ld) <= INT_MAX / int64_t(sizeof(float));
-  if (host.total() > 1 && (host.length < shortest_line || !lines_apart)) return false;
+  const bool no_overlap = pitch >= host.length && std::max(pitch, host.ld) <= INT_MAX / int64_t(sizeof(float));
+  if (host.total() > 1 && (host.length < shortest_line || !no_overlap)) return false;
   return is_pinned(host.data) && is_pinned(host.data + (host.total() - 1) * pitch + host.length - 1);
 }
 

@@ -211,7 +211,7 @@ def test_bench_host_on_the_gpu(tmp_path):
 
 @pytest.mark.gpu
 def test_bench_of_random_shapes_on_the_gpu(tmp_path):
-    """Rows apart and unaligned operands, ours and the peers'."""
+    """Padded rows and unaligned operands, ours and the peers'."""
     peers = [name for name in ("torch", "cupy") if importlib.util.find_spec(name)]
     peers += ["cublas"] if peers else []  # they bring it
     for op in OPERATIONS:

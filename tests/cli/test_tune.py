@@ -71,9 +71,9 @@ def test_the_problems_are_the_same_everywhere():
 
 def test_rows_for_one_precision_are_measured_apart():
     found = {"strict_128x256": 3.0, "fp16x2": 1.0, "reproducible_128x256": 3.5, "reproducible_64x64m1": 4.0}
-    chosen, apart = tuning.parts("sgemm", "cuda", found)
+    chosen, others = tuning.parts("sgemm", "cuda", found)
     assert list(chosen) == ["strict_128x256", "fp16x2"]
-    assert list(apart) == ["reproducible_128x256", "reproducible_64x64m1"]
+    assert list(others) == ["reproducible_128x256", "reproducible_64x64m1"]
     assert tuning.parts("sgemm", "cpu", {"avx2_6x16": 1.0, "reference": 9.0}) == (
         {"avx2_6x16": 1.0, "reference": 9.0},
         {},

@@ -18,13 +18,13 @@ F32 = np.float32
 @pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
 def test_torch_graph(n, mode, torch, rng):
     a, b = (torch.zeros((n, n), device="cuda") for _ in range(2))
-    product, turned, vector = torch.empty_like(a), torch.empty_like(a), torch.empty(n, device="cuda")
+    product, transposed, vector = torch.empty_like(a), torch.empty_like(a), torch.empty(n, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, capture_error_mode=mode):
         fl.matmul(a, b, out=product)
         fl.sgemm(product, b, product, alpha=0.5, beta=1.0, out=product)  # overlap: through a temporary
-        fl.transpose(product, out=turned)
-        fl.sgemv(turned, b[0], out=vector)
+        fl.transpose(product, out=transposed)
+        fl.sgemv(transposed, b[0], out=vector)
         fresh = fl.matmul(a[:, ::2], b[::2])  # packed, into memory of torch's own pool
     for _ in range(3):
         host_a, host_b = normal(rng, n, n) / 8, normal(rng, n, n) / 8
@@ -33,7 +33,7 @@ def test_torch_graph(n, mode, torch, rng):
         first = host_a.astype(np.float64) @ host_b
         want = first + 0.5 * first @ host_b
         np.testing.assert_allclose(product.cpu().numpy(), want, rtol=1e-3, atol=1e-3)
-        assert_same_bits(turned.cpu().numpy(), product.cpu().numpy().T)
+        assert_same_bits(transposed.cpu().numpy(), product.cpu().numpy().T)
         np.testing.assert_allclose(vector.cpu().numpy(), want.T @ host_b[0], rtol=1e-3, atol=1e-2)
         assert_product(fresh.cpu().numpy(), host_a[:, ::2], host_b[::2])
 
@@ -136,7 +136,7 @@ class Producer:
 
 def test_calls_with_out_allocate_nothing(torch):
     a = torch.ones((64, 64), device="cuda")
-    out, turned, vector = torch.empty_like(a), torch.empty_like(a), torch.empty(64, device="cuda")
+    out, transposed, vector = torch.empty_like(a), torch.empty_like(a), torch.empty(64, device="cuda")
     x = fl.DeviceArray.from_numpy(np.ones((64, 64), F32))
     y = fl.DeviceArray.from_numpy(np.ones((64, 64), F32))
     side = torch.cuda.Stream()
@@ -145,7 +145,7 @@ def test_calls_with_out_allocate_nothing(torch):
         for stream in (None, side):
             fl.matmul(a, a, out=out, stream=stream)
             fl.sgemm(a, a, out, beta=1.0, out=out, stream=stream)
-            fl.transpose(a, out=turned, stream=stream)
+            fl.transpose(a, out=transposed, stream=stream)
             fl.sgemv(a, a[0], out=vector, stream=stream)
             fl.matmul(x, x, out=y, stream=stream)
 

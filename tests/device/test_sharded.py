@@ -95,15 +95,15 @@ def test_a_result_is_an_operand_of_the_next():
 
 
 def test_views():
-    """Rows apart, F order: packed on their device before they are passed on."""
+    """Every second row, every third column, F order: packed on their device before they are passed on."""
     a, b = normal(300, 260), normal(260, 210, seed=1)
     left, right = put(np.repeat(b[:120], 2, axis=0), 0), put(np.ascontiguousarray(b[120:].T), 1)
     b_parts = [View(left, slice(0, 240, 2), step=2), View(right, slice(None), transposed=True)]
     a_parts = [View(put(a), slice(0, 100)), View(put(np.ascontiguousarray(a[100:].T), 1), slice(None), transposed=True)]
     got = fl.matmul(a_parts, b_parts)
     assert_product(whole(got), a, b)
-    apart = View(put(np.repeat(b, 3, axis=1)), slice(None), columns=slice(0, 630, 3))
-    assert_product(whole(fl.matmul(a_parts, apart)), a, b)
+    strided = View(put(np.repeat(b, 3, axis=1)), slice(None), columns=slice(0, 630, 3))
+    assert_product(whole(fl.matmul(a_parts, strided)), a, b)
 
 
 def test_out_and_what_it_overlaps():

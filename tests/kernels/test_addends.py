@@ -1,4 +1,4 @@
-"""What beta multiplies, apart from the result and with strides of its own: every GPU row of the SGEMM table by name."""
+"""What beta multiplies, in memory of its own with strides of its own: every GPU row of the SGEMM table by name."""
 
 from __future__ import annotations
 

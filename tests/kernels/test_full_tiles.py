@@ -51,8 +51,8 @@ def test_nearly_whole_tiles(row, rng):
 
 
 @every_row
-@pytest.mark.parametrize("apart", ["nothing", "four floats", "backwards"])
-def test_whole_tiles_of_rows_that_do_not_follow_one_another(row, apart, rng):
+@pytest.mark.parametrize("distance", ["nothing", "four floats", "backwards"])
+def test_whole_tiles_of_rows_that_do_not_follow_one_another(row, distance, rng):
     """A broadcast row, rows that overlap, reversed rows: aligned, but not what the copy engine takes."""
     rows_of, cols_of, k_of = FULL_TILES[row.name]
     m, n, k = 2 * rows_of, 2 * cols_of, 2 * k_of
@@ -60,13 +60,13 @@ def test_whole_tiles_of_rows_that_do_not_follow_one_another(row, apart, rng):
 
     def strange(rows_, cols):
         """The operand in device memory, and what it holds."""
-        if apart == "backwards":
+        if distance == "backwards":
             whole = place(rng.standard_normal((1, rows_, cols), np.float32), "aligned_padded")
             values = np.array(whole.view(whole.host))[:, ::-1]
             return SimpleNamespace(
                 ptr=whole.ptr + 4 * whole.ld * (rows_ - 1), strides=(-whole.ld, 1), bs=0, of=whole
             ), values
-        ld = 0 if apart == "nothing" else 4
+        ld = 0 if distance == "nothing" else 4
         run = place(rng.standard_normal((1, 1, (rows_ - 1) * ld + cols), np.float32), "aligned")
         values = as_strided(run.view(run.host), (1, rows_, cols), (0, 4 * ld, 4)).copy()
         return SimpleNamespace(ptr=run.ptr, strides=(ld, 1), bs=0, of=run), values

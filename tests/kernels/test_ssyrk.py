@@ -241,7 +241,7 @@ def test_device_triangles_have_the_bits_of_the_whole(uplo, trans, precision, rng
             assert_same_bits(result.download(context), np.where(inside, whole.download(), before), context)
             result, out = placed(before, order, 3 - n % 2, 1, 5)
             fl.ssyrk(x, out, out=out, uplo=uplo, **options)
-            check(result.download(context), before, a, uplo, c, 1.5, beta, f"{context}, rows that lie apart")
+            check(result.download(context), before, a, uplo, c, 1.5, beta, f"{context}, padded rows")
             fresh = fl.ssyrk(x, put(before), uplo=uplo, **options).numpy()
             check(fresh, np.zeros_like(c), a, uplo, c, 1.5, beta, f"{context}, a new array")
 

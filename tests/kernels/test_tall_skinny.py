@@ -38,7 +38,7 @@ def test_large_thin_products(row, shape, placement, rng):
             context = f"{shape} {placement} trans {trans_a}, {trans_b} beta {beta}"
             left, right = place(a, placement, trans_a), place(b, placement, trans_b)
             assert_within(multiply(row, left, right, place(start, placement), alpha, beta), want, bound, context)
-        a_turned, b_turned, turned = (x.swapaxes(-1, -2) for x in (a, b, start))
-        left, right = place(b_turned, placement), place(a_turned, placement)
-        got = multiply(row, left, right, place(turned, placement), alpha, beta)
+        a_transposed, b_transposed, start_transposed = (x.swapaxes(-1, -2) for x in (a, b, start))
+        left, right = place(b_transposed, placement), place(a_transposed, placement)
+        got = multiply(row, left, right, place(start_transposed, placement), alpha, beta)
         assert_within(got, want.swapaxes(-1, -2), bound.swapaxes(-1, -2), f"{shape} {placement} few rows, beta {beta}")

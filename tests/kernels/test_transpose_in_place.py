@@ -36,7 +36,7 @@ def inside(values, view):
 
 
 VIEWS = {
-    "rows apart": lambda x: x[3:, 5:],
+    "padded rows": lambda x: x[3:, 5:],
     "columns first": lambda x: x.T[3:, 4:],
     "a step": lambda x: x[1::2, ::2],
     "a step, columns first": lambda x: x.T[1::2, 1::2],

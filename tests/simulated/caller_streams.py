@@ -44,10 +44,10 @@ def test_results_that_nobody_keeps(device, rng):
         product = fl.matmul(x, y, stream=streams[turn % 4])
         fl.matmul(x, y, stream=streams[(turn + 1) % 4])
         del x, y
-        turned = fl.transpose(product, stream=streams[(turn + 2) % 4])
+        transposed = fl.transpose(product, stream=streams[(turn + 2) % 4])
         del product
-        assert_product(turned.numpy().T, a, b)
-    del turned
+        assert_product(transposed.numpy().T, a, b)
+    del transposed
     gc.collect()
     device.simulated_synchronize()
     assert fl.cuda.memory_info()["used"] == 0

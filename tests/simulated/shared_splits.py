@@ -12,7 +12,7 @@ from support.operands import normal
 
 @pytest.mark.parametrize(("devices", "times"), [("cuda:0", 1), ("cuda:all", 2)])
 def test_each_device_splits_a_line_once(device, rng, devices, times):
-    """Of two, each needs all of both operands, half of which come by way of the other."""
+    """Of two, each needs all of both operands, half of which come through the other."""
     m, n, k = 3000, 2900, 500
     a, b = normal(rng, m, k), normal(rng, k, n)
     _, steps = _core.panel_plan(m, n, k, 1)

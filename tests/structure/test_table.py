@@ -45,7 +45,7 @@ def test_kernels_lists_the_table():
 
 
 # What a device may be asked to compute: rules of cost/rules.h that together refuse nothing of it.
-WIDEST = {"sgemm": {"blas_layout"}, "sgemv": {"blas_layout"}, "transpose": {"apart", "contiguous_rows"}}
+WIDEST = {"sgemm": {"blas_layout"}, "sgemv": {"blas_layout"}, "transpose": {"out_of_place", "contiguous_rows"}}
 
 
 @pytest.mark.parametrize("op", OPERATIONS)

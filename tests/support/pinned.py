@@ -22,7 +22,7 @@ def check_products_of_pinned_operands(pinned, k, rng):
     assert (frame == 7).all()
     out[...] = c
     assert_product(fl.sgemm(pinned(a), b, out, beta=0.5, out=out, device="cuda"), a, b, c, beta=0.5)
-    for threads in (2, 8):  # with more of them short parts of lines go by way of the library's own pinned memory
+    for threads in (2, 8):  # with more of them short parts of lines go through the library's own pinned memory
         check_parts_of_lines(pinned, threads, rng)
 
 

@@ -36,9 +36,9 @@ class Transposed:
 
 def transposed(x):
     """The same memory of a DeviceMatrix."""
-    turned = copy.copy(x)
-    turned.transposed = not x.transposed
-    return turned
+    other = copy.copy(x)
+    other.transposed = not x.transposed
+    return other
 
 
 def halves(row, shape, a, alpha=1.0, placement="aligned"):

@@ -75,7 +75,7 @@ struct Simd {
     turn(r);
     for (int i = 0; i < 4; ++i) store(dst + i * ds, r[i]);
   }
-  // Four rows of the block at b, turned: row[q] holds element q of each of four columns.
+  // Four rows of the block at b, transposed: row[q] holds element q of each of four columns.
   static void turn_four(const float* b, int64_t b_cs, V* row) {
     for (int q = 0; q < 4; ++q) row[q] = load(b + q * b_cs);
     turn(row);

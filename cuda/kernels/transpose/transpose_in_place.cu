@@ -1,6 +1,6 @@
 // A square matrix transposed onto itself: a block takes a tile above the diagonal and its mirror image below, holds
 // both in shared memory and writes each where the other was. What it reads nobody else writes, so no order among blocks
-// is needed. Operands that are apart come one tile to a block, so that this row takes what the others take.
+// is needed. Two matrices come one tile to a block, so that this row takes what the others take.
 //
 // Bound: memory, each element is read once and written once. 16-byte accesses in all four directions where rows are
 // aligned (transpose_staging.cuh), else 4-byte ones, a warp on 32 neighbours of a row.

@@ -49,8 +49,8 @@ def add_parser(subparsers: Any) -> None:
         "--random",
         type=positive,
         metavar="N",
-        help="N shapes drawn log-uniformly, with random transpositions, rows"
-        " apart and unaligned operands; --seed draws others",
+        help="N shapes drawn log-uniformly, with random transpositions, padded"
+        " rows and unaligned operands; --seed draws others",
     )
     parser.add_argument("--precision", choices=PRECISIONS, help=f"of sgemm ({PRECISIONS[0]}) and host (the first two)")
     parser.add_argument(

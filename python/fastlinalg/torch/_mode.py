@@ -99,8 +99,8 @@ def _leave_to_python(keys: Any, op: Any, given: tuple[Any, ...], options: dict[s
 
 
 def _is_traced(*given: Tensor) -> bool:
-    """Whether these are PyTorch's tensors without memory. What is included then changes how it finds their shapes: in
-    PyTorch 2.11 those of a product with an addend without end, as multiplications by way of themselves."""
+    """Whether these are PyTorch's tensors without memory. What is included then changes how it finds their shapes:
+    PyTorch 2.11 would decompose a product with an addend into itself without end."""
     module = sys.modules.get("torch._subclasses.fake_tensor")
     return module is not None and any(isinstance(x, module.FakeTensor) for x in given)
 
