@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import fastlinalg as fl
-from fastlinalg.bench import machine
+from fastlinalg.bench import machine, records
 
 UNIT = 2.0**-24
 SWEEP = tuple(2**i for i in range(6, 17))  # of K, at M = N = 1024
@@ -183,10 +183,7 @@ def main() -> int:
     else:
         found = document([(1024, k) for k in SWEEP] + [(size, k) for size in SIZES for k in NAMED])
     if args.json:
-        with open(args.json, "w") as file:
-            head = json.dumps({key: value for key, value in found.items() if key != "rows"}, indent=1)
-            rows = ",\n".join(json.dumps(row) for row in found["rows"])
-            file.write(f'{head[:-2]},\n "rows": [\n{rows}\n]}}\n')
+        records.write(args.json, found)
     if args.plot:
         plot(found, args.plot)
     if args.table:

@@ -8,7 +8,6 @@ Contenders take turns; every time is a median of calls with `out=`, in milliseco
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 import fastlinalg as fl
-from fastlinalg.bench import machine
+from fastlinalg.bench import machine, records
 
 DTYPES = ("float64", "float16", "int32", "int8")
 SECONDS = 0.5  # for each contender of a shape, about
@@ -65,9 +64,7 @@ def main() -> None:
     arguments = parser.parse_args()
     described = machine.describe(arguments.device, 0.0, fl.get_num_threads())
     rows = [measure(n, arguments.device) for n in arguments.shapes]
-    with open(arguments.json, "w") as file:
-        json.dump({"commit": machine.commit(), "machine": described, "rows": rows}, file, indent=1)
-        file.write("\n")
+    records.write(arguments.json, {"commit": machine.commit(), "machine": described, "rows": rows})
 
 
 if __name__ == "__main__":

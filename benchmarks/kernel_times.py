@@ -14,7 +14,6 @@ takes strict products of the sizes that ``fastlinalg bench sgemm --random`` draw
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 import sys
@@ -27,7 +26,7 @@ import numpy as np
 
 import fastlinalg as fl
 from fastlinalg import _core
-from fastlinalg.bench import machine, problems
+from fastlinalg.bench import machine, problems, records
 from fastlinalg.bench.problems import FOUNDING_K, FOUNDING_SIZES
 
 SEED = 14
@@ -287,12 +286,10 @@ def measure(args: argparse.Namespace) -> list[dict]:
 
 
 def write(path: Path, measured: list[dict]) -> None:
-    """One line for each call, so that two runs can be compared."""
     head = {"commit": machine.commit(), "version": fl.__version__, "device": fl.devices()[0]}
     head |= {"machine": machine.describe("cuda", fl.devices()[0]["peak_gflops"], 0)}
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = ",\n".join(json.dumps(row) for row in measured)
-    path.write_text(json.dumps(head, indent=1)[:-2] + ',\n "measured": [\n' + lines + "\n]}\n", encoding="utf-8")
+    records.write(path, head | {"measured": measured})
 
 
 def main() -> int | str:

@@ -15,7 +15,6 @@ import argparse
 import contextlib
 import copy
 import itertools
-import json
 import statistics
 import sys
 from collections.abc import Callable, Iterator
@@ -28,7 +27,7 @@ from torch import Tensor, nn
 
 import fastlinalg as fl
 import fastlinalg.torch
-from fastlinalg.bench import machine
+from fastlinalg.bench import machine, records
 
 PRECISIONS = ("highest", "fastlinalg", "high")
 KEPT = "kept"  # fastlinalg, which keeps the splits of the weights
@@ -268,7 +267,7 @@ def main() -> int | str:
     if args.json:
         head = {"commit": machine.commit(), "version": fl.__version__, "torch": torch.__version__}
         head |= {"device": fl.devices()[0]}
-        args.json.write_text(json.dumps(head | {"rows": [asdict(row) for row in rows]}, indent=1) + "\n")
+        records.write(args.json, head | {"rows": [asdict(row) for row in rows]})
     return 0
 
 

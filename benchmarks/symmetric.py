@@ -9,7 +9,6 @@ rows, and with their own transpose: where one triangle is computed they are exac
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 from collections.abc import Callable
@@ -19,7 +18,7 @@ import numpy as np
 import torch
 
 import fastlinalg as fl
-from fastlinalg.bench import machine
+from fastlinalg.bench import machine, records
 
 FIXED = [(n, 1024) for n in (128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 16384)]
 FIXED += [(4096, 4096), (8192, 8192)]
@@ -99,7 +98,7 @@ def main() -> int | str:
         print(f"{precision}: geometric mean {statistics.geometric_mean(ratios):.3f}, least {min(ratios)}")
     if args.json:
         head = {"commit": machine.commit(), "version": fl.__version__, "torch": torch.__version__}
-        args.json.write_text(json.dumps(head | {"device": fl.devices()[0], "rows": rows}, indent=1) + "\n")
+        records.write(args.json, head | {"device": fl.devices()[0], "rows": rows})
     return 0
 
 
