@@ -24,14 +24,14 @@ constinit SaidLines said;
 
 const LogTarget* log_target() noexcept { return current.load(std::memory_order_acquire); }
 
-void say_once(const LogTarget& target, const std::string& line) {
+void log_once(const LogTarget& target, const std::string& line) {
   if (said.add(line)) target.write(line.c_str(), target.user);
 }
 
 void say_ignored_settings(const LogTarget& target, Device device) {
-  for (const std::string& line : ignored_settings()) say_once(target, line);
+  for (const std::string& line : ignored_settings()) log_once(target, line);
   if (device.kind == Device::cpu) return;
-  for (const std::string& line : ignored_device_settings()) say_once(target, line);
+  for (const std::string& line : ignored_device_settings()) log_once(target, line);
 }
 
 }  // namespace fl

@@ -14,7 +14,7 @@ namespace fl {
 
 struct LogTarget;
 const LogTarget* log_target() noexcept;  // null: nobody listens
-void say_once(const LogTarget& target, const std::string& line);
+void log_once(const LogTarget& target, const std::string& line);
 void say_ignored_settings(const LogTarget& target, Device device);
 
 // Lets one call report to the log. What is said of sizes that this thread has just used would not be new.
@@ -25,7 +25,7 @@ class CallLog {
     const LogTarget* const target = log_target();
     if (!target || !are_new(target, args)) return;
     say_ignored_settings(*target, options.device);
-    function_ = [&args, target](const std::string& line) { say_once(*target, describe(args) + " -> " + line); };
+    function_ = [&args, target](const std::string& line) { log_once(*target, describe(args) + " -> " + line); };
     options.log = &function_;
   }
   CallLog(const CallLog&) = delete;

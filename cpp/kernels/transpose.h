@@ -77,7 +77,7 @@ struct Blocks {
 
 // What has fewer rows or columns than S::block.
 template <class S>
-void turn_edge(const float* a, int64_t rs, int64_t rows, int64_t columns, float* stage, int64_t pitch) {
+void transpose_edge(const float* a, int64_t rs, int64_t rows, int64_t columns, float* stage, int64_t pitch) {
   if constexpr (requires { S::transpose_part(a, rs, rows, columns, stage, pitch); }) {
     for (int64_t j = 0; j < columns; j += S::block)
       S::transpose_part(a + j, rs, rows, columns - j, stage + j * pitch, pitch);
@@ -95,8 +95,8 @@ inline void fetch(const float* p) { __builtin_prefetch(p, 0, 2); }
 
 // stage[j * pitch + i] = a[i * rs + j]. Meanwhile the block at `next` is fetched, if any.
 template <class S>
-void turn_to_stage(const float* a, int64_t rs, int64_t rows, int64_t columns, float* stage, int64_t pitch,
-                   const float* next) {
+void transpose_to_stage(const float* a, int64_t rs, int64_t rows, int64_t columns, float* stage, int64_t pitch,
+                        const float* next) {
   int64_t i = 0;
   for (; i + S::block <= rows; i += S::block) {
     int64_t j = 0;
@@ -105,24 +105,24 @@ void turn_to_stage(const float* a, int64_t rs, int64_t rows, int64_t columns, fl
         for (int q = 0; q < S::block; ++q) fetch(next + (i + q) * rs + j);
       S::transpose(a + i * rs + j, rs, S::block, stage + j * pitch + i, pitch);
     }
-    if (j < columns) turn_edge<S>(a + i * rs + j, rs, S::block, columns - j, stage + j * pitch + i, pitch);
+    if (j < columns) transpose_edge<S>(a + i * rs + j, rs, S::block, columns - j, stage + j * pitch + i, pitch);
     if (next)  // the line more that rows have which do not begin at one
       for (int q = 0; q < S::block; ++q) fetch(next + (i + q) * rs + columns - 1);
   }
-  if (i < rows) turn_edge<S>(a + i * rs, rs, rows - i, columns, stage + i, pitch);
+  if (i < rows) transpose_edge<S>(a + i * rs, rs, rows - i, columns, stage + i, pitch);
 }
 
 // How far behind the beginning of a line it is, in floats.
 inline int64_t in_line(const float* p) { return int64_t(reinterpret_cast<uintptr_t>(p) / 4 % 16); }
 
 template <class S>
-void turn_block(const Blocks& blocks, const Place& at, float* stage, const float* next) {
+void transpose_block(const Blocks& blocks, const Place& at, float* stage, const float* next) {
   const TransposeArgs& p = blocks.p;
   const Cut& cut = blocks.cut;
   const int64_t above = blocks.above(at), pitch = cut.rows + blocks.overlap + 16;
   const int64_t rows = p.m - at.i < cut.rows ? p.m - at.i : cut.rows,
                 columns = p.n - at.j < cut.columns ? p.n - at.j : cut.columns;
-  turn_to_stage<S>(blocks.source(at), p.a.rs, above + rows, columns, stage, pitch, next);
+  transpose_to_stage<S>(blocks.source(at), p.a.rs, above + rows, columns, stage, pitch, next);
   float* const b = p.b.data + at.batch * p.b.bs + at.j * p.b.rs + at.i;
   if (!blocks.overlap) {
     for (int64_t j = 0; j < columns; ++j) S::copy(b + j * p.b.rs, stage + j * pitch, rows, cut.far);
@@ -154,8 +154,8 @@ void turn(const TransposeArgs& p, const Context& context) {
     Place at = blocks.at(first);
     for (int64_t block = first; block < behind; ++block) {
       const Place next = block + 1 < blocks.count ? blocks.at(block + 1) : at;
-      if (blocks.cut.far) turn_block<typename S::Far>(blocks, at, stage, blocks.ahead(at, next));
-      else turn_block<S>(blocks, at, stage, nullptr);
+      if (blocks.cut.far) transpose_block<typename S::Far>(blocks, at, stage, blocks.ahead(at, next));
+      else transpose_block<S>(blocks, at, stage, nullptr);
       at = next;
     }
     if (blocks.cut.far) S::fence();
@@ -182,7 +182,7 @@ void copy_rows(const TransposeArgs& p, const Context& context) {
 }
 
 // Any strides, in blocks that keep the lines of both sides in L1.
-inline void turn_strided(const TransposeArgs& p, const Context& context) {
+inline void transpose_strided(const TransposeArgs& p, const Context& context) {
   constexpr int64_t side = 16;
   const int64_t strips = ceil_div(p.n, side);
   auto task = [&](int64_t index, int) {
@@ -208,8 +208,8 @@ void exchange_tiles(float* b, int64_t rs, int64_t size, int64_t i, int64_t j, fl
   constexpr int64_t pitch = side + 16;
   float *const one = b + i * rs + j, *const other = b + j * rs + i, *const second = stage + side * pitch;
   const int64_t rows = size - i < side ? size - i : side, columns = size - j < side ? size - j : side;
-  turn_to_stage<S>(one, rs, rows, columns, stage, pitch, nullptr);
-  if (i != j) turn_to_stage<S>(other, rs, columns, rows, second, pitch, nullptr);
+  transpose_to_stage<S>(one, rs, rows, columns, stage, pitch, nullptr);
+  if (i != j) transpose_to_stage<S>(other, rs, columns, rows, second, pitch, nullptr);
   for (int64_t c = 0; c < columns; ++c) S::copy(other + c * rs, stage + c * pitch, rows, false);
   if (i == j) return;
   for (int64_t r = 0; r < rows; ++r) S::copy(one + r * rs, second + r * pitch, columns, false);
@@ -250,7 +250,7 @@ void transpose(TransposeArgs p, Context context) {
     return turn<S>(exchanged, context);
   }
   if ((p.a.rs == 1 && p.b.cs == 1) || (p.a.cs == 1 && p.b.rs == 1)) return copy_rows<S>(p, context);
-  turn_strided(p, context);
+  transpose_strided(p, context);
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ template <class Variant, int BX, int BY>
 __global__ void __launch_bounds__(BX* BY) transpose_vec4_kernel(TransposeArgs p, TileGrid grid) {
   const Patch patch = thread_patch<T>(p, grid);
   if (patch.rows >= T && patch.cols >= T) Variant::turn(patch.a, p.a.rs, patch.b, p.b.rs);
-  else turn_edge<T>(patch, p.a.rs, p.b.rs);
+  else transpose_edge<T>(patch, p.a.rs, p.b.rs);
 }
 
 template <class Variant, int BX, int BY>

@@ -15,7 +15,7 @@ constexpr int T = 2;
 template <int BX, int BY>
 __global__ void __launch_bounds__(BX* BY) transpose_vec2_kernel(TransposeArgs p, TileGrid grid) {
   const Patch patch = thread_patch<T>(p, grid);
-  if (patch.rows < T || patch.cols < T) return turn_edge<T>(patch, p.a.rs, p.b.rs);
+  if (patch.rows < T || patch.cols < T) return transpose_edge<T>(patch, p.a.rs, p.b.rs);
   const float2 upper = __ldg(reinterpret_cast<const float2*>(patch.a));
   const float2 lower = __ldg(reinterpret_cast<const float2*>(patch.a + p.a.rs));
   write(patch.b, make_float2(upper.x, lower.x));

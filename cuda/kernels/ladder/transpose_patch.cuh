@@ -28,7 +28,7 @@ __device__ __forceinline__ Patch thread_patch(const TransposeArgs& p, const Tile
 
 // Element by element, for the patches across the edge.
 template <int T>
-__device__ __forceinline__ void turn_edge(const Patch& patch, int64_t lda, int64_t ldb) {
+__device__ __forceinline__ void transpose_edge(const Patch& patch, int64_t lda, int64_t ldb) {
 #pragma unroll 1  // rare: registers matter more here
   for (int r = 0; r < T && r < patch.rows; ++r)
 #pragma unroll 1
