@@ -1,40 +1,33 @@
-"""Operands in device memory, seconds from device events, peers, and the state of the GPU while it works.
+"""Operands in device memory, seconds from device events, cuBLAS, and the state of the GPU while it works.
 
 Times are those of the library's own `_core.time_in_graph`: events around a CUDA graph of several launches. It is not
 public, and every commit from the first one on has it.
 """
 
-import importlib
+import functools
 import statistics
+
+import numpy as np
+from bench import timing as shared
+from bench.cublas import WORKSPACE_BYTES, Library
+from bench.nvml import watched
 
 import fastlinalg as fl
 
-from . import early
 from . import support as s
 
-ROUNDS, REPLAYS = 3, 4
-GRAPH_S = 4e-3  # long against the launch of a graph
-MOST_LAUNCHES = 50
-SHORT_S = 100e-6  # launches of CuPy cost some 10 us on the host
-_handle = None
+PLAN = shared.Plan(repeats=12, budget_us=50e3, least=3)
+ROUNDS = 3
 _state: dict[str, list[float]] = {}
 
 
 def demand_device():
     s.demand(fl.cuda.is_available(), f"no CUDA device: {fl.info()['cuda'].get('message', 'reason unknown')}")
-
-
-def demand_arrays():
     s.demand(hasattr(fl, "DeviceArray"), "there are no device arrays at this commit")
 
 
-def library():
-    """Where the functions for arrays in device memory are."""
-    return fl if hasattr(fl, "DeviceArray") else early
-
-
 def put(array):
-    return library().DeviceArray.from_numpy(array)
+    return fl.DeviceArray.from_numpy(array)
 
 
 def demand_memory(elements):
@@ -43,136 +36,79 @@ def demand_memory(elements):
     s.demand(not free or 4 * elements < 0.8 * free, f"{4 * elements / 2**30:.1f} GiB are more than the device has free")
 
 
-def _timed(work, launches):
-    return statistics.median(fl._core.time_in_graph(work, launches, REPLAYS)) * 1e-6
+def _timed(plan, rounds, **works):
+    def turn(name):
+        with watched() as seen:
+            samples = shared.in_graph(works[name], plan, fl._core.time_in_graph)
+        return shared.Timing(samples, "", clocks=seen or None)
+
+    found = shared.by_turns(list(works), works, rounds, turn)
+    for timing in found.values():
+        note(timing.clocks or {})
+    return found
 
 
-def _launches(work):
-    fl._core.time_in_graph(work, 1, 1)
-    once = max(_timed(work, 1), 1e-7)
-    return max(1, min(MOST_LAUNCHES, int(GRAPH_S / once)))
-
-
-def seconds(work):
+def seconds(work, plan=None):
     """Median seconds per launch; `work` takes the address of the stream to launch on."""
-    launches = _launches(work)
-    found = []
-    for _ in range(ROUNDS):
-        found.append(_timed(work, launches))
-        sample()
-    return statistics.median(found)
+    return _timed(plan or PLAN, 1, work=work)["work"].median * 1e-6
 
 
-def ratio(ours, theirs, timed=_timed):
+def ratio(ours, theirs):
     """Our time as a multiple of the peer's: the median over rounds in which the two take turns."""
-    launches = {work: _launches(work) if timed is _timed else MOST_LAUNCHES for work in (ours, theirs)}
-    found = []
-    for turn in range(ROUNDS):
-        pair = (ours, theirs) if turn % 2 == 0 else (theirs, ours)
-        times = {work: timed(work, launches[work]) for work in pair}
-        found.append(times[ours] / times[theirs])
-        sample()
-    return statistics.median(found)
+    found = _timed(PLAN, ROUNDS, ours=ours, theirs=theirs)
+    return found["theirs"].speed_against(found["ours"])
 
 
-def ratio_to_peer(ours, peer, theirs):
-    """CuPy refuses to call cuBLAS while a graph is captured: both are launched plainly then, which hides short ones."""
-    if peer.captures:
-        return ratio(ours, theirs)
-    alone = seconds(ours)
-    s.demand(alone > SHORT_S, f"{alone * 1e6:.0f} us are hidden by CuPy's launches; PyTorch is needed for a ratio")
-    return ratio(ours, theirs, peer.timed)
+class Cublas:
+    """cuBLAS on device arrays in C order; `trans` swaps the axes of the second or the only matrix."""
+
+    def __init__(self):
+        self._workspace = put(np.empty(WORKSPACE_BYTES // 4, np.float32))
+        self._library = Library(address(self._workspace))
+
+    def product(self, a, b, out, trans_b=False):
+        *batch, m, k = a.shape
+        n = out.shape[-1]
+        operands = (address(a), k), (address(b), b.shape[-1]), (address(out), n)
+        return self._library.sgemm(False, trans_b, m, n, k, *operands, *batch)
+
+    def times_vector(self, a, x, out, trans):
+        m, n = a.shape
+        return self._library.sgemv(trans, m, n, (address(a), n), address(x), address(out))
 
 
-class Peer:
-    """cuBLAS by way of PyTorch or CuPy, on the same device memory."""
-
-    def __init__(self, name):
-        self._library = importlib.import_module(name)
-        self._name = name
-        self.captures = name == "torch"
-
-    def view(self, array):
-        if self._name == "torch":
-            return self._library.as_tensor(array, device="cuda")
-        return self._library.asarray(array)
-
-    def _on(self, stream):
-        cuda = self._library.cuda
-        return cuda.stream(cuda.ExternalStream(stream)) if self._name == "torch" else cuda.ExternalStream(stream)
-
-    def timed(self, work, launches):
-        """Seconds per plain launch on one stream, between two events of CuPy."""
-        cuda = self._library.cuda
-        stream, begin, end = cuda.Stream(non_blocking=True), cuda.Event(), cuda.Event()
-        work(stream.ptr)
-        begin.record(stream)
-        for _ in range(launches):
-            work(stream.ptr)
-        end.record(stream)
-        end.synchronize()
-        return cuda.get_elapsed_time(begin, end) * 1e-3 / launches
-
-    def product(self, a, b, out):
-        """`a`, `b` and `out` as views: matrices, or stacks of them."""
-        torch = self._name == "torch"
-        call = self._library.matmul if not torch or a.ndim != 2 else self._library.mm
-        return self._work(lambda: call(a, b, out=out))
-
-    def times_vector(self, a, x, out):
-        call = self._library.mv if self._name == "torch" else self._library.matmul
-        return self._work(lambda: call(a, x, out=out))
-
-    def copy(self, source, target):
-        """A kernel that moves as much as a copy; what is called a copy is a memcpy, slower for large matrices."""
-        negative = self._library.neg if self._name == "torch" else self._library.negative
-        return self._work(lambda: negative(source, out=target))
-
-    def _work(self, call):
-        def work(stream):
-            with self._on(stream):
-                call()
-
-        return work
-
-
-def peer():
-    """The first that is installed and sees the device."""
-    for name in ("torch", "cupy"):
-        try:
-            found = Peer(name)
-        except ImportError:
-            continue
-        if name == "torch":
-            if not found._library.cuda.is_available():
-                continue
-            found._library.set_float32_matmul_precision("highest")  # no TF32
-        return found
-    raise NotImplementedError("cuBLAS is called through PyTorch or CuPy, and neither is installed with CUDA")
-
-
-def sample():
-    """Note clock, power and temperature now, where nvidia-ml-py answers."""
-    for name, value in sensors().items():
-        _state.setdefault(name, []).append(value)
-
-
-def sensors():
-    """`sm_mhz`, `watts` and `celsius`; empty where they cannot be read."""
-    global _handle
+@functools.cache
+def cublas():
     try:
-        import pynvml
+        return Cublas()
+    except ImportError as error:
+        raise NotImplementedError(f"cuBLAS is not installed: {error}") from None
 
-        if _handle is None:
-            pynvml.nvmlInit()
-            _handle = pynvml.nvmlDeviceGetHandleByIndex(0)
-        return {
-            "sm_mhz": float(pynvml.nvmlDeviceGetClockInfo(_handle, pynvml.NVML_CLOCK_SM)),
-            "watts": pynvml.nvmlDeviceGetPowerUsage(_handle) / 1000.0,
-            "celsius": float(pynvml.nvmlDeviceGetTemperature(_handle, pynvml.NVML_TEMPERATURE_GPU)),
-        }
-    except Exception:  # not installed, no driver, no permission: the benchmark does without
-        return {}
+
+def copy(source, target):
+    """A kernel of PyTorch that moves as much as a copy: what is called one is a memcpy, slower for large matrices."""
+    try:
+        import torch
+    except ImportError:
+        torch = None
+    s.demand(torch and torch.cuda.is_available(), "PyTorch with CUDA is not installed, which copies")
+    flat = [torch.as_tensor(array, device="cuda").reshape(-1) for array in (source, target)]
+
+    def work(stream):
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream)):
+            torch.neg(flat[0], out=flat[1])
+
+    return work
+
+
+def address(array):
+    return array.__cuda_array_interface__["data"][0]
+
+
+def note(said):
+    """Keep what the sensors say for `state`."""
+    for name, value in said.items():
+        _state.setdefault(name, []).append(value)
 
 
 def state():

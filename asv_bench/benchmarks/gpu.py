@@ -1,9 +1,11 @@
 """Every operation on arrays in device memory, as users call it: dispatch chooses the kernel.
 
-Peers are cuBLAS, through PyTorch or CuPy, and a kernel of the ladder, which is always there.
+Peers are cuBLAS itself, and a kernel of the ladder, which is always there.
 """
 
 import time
+
+from bench.nvml import sensors
 
 import fastlinalg as fl
 
@@ -36,8 +38,7 @@ class _Gpu:
 
 class _BesideCublas(_Gpu):
     def track_ratio_to_cublas(self, *_):
-        peer = device.peer()
-        return device.ratio_to_peer(self.ours, peer, self.theirs(peer))
+        return device.ratio(self.ours, self.theirs(device.cublas()))
 
     track_ratio_to_cublas.unit = "ratio"
 
@@ -49,11 +50,10 @@ class _Product(_BesideCublas):
         device.demand_memory(elements)
         s.demand_precision(precision)
         a, b = device.put(s.random(*count, m, k)), device.put(s.random(*count, k, n))
-        lib = device.library()
-        out = lib.matmul(a, b, precision=precision)
-        self.ours = lambda stream: lib.matmul(a, b, out, precision=precision, stream=stream)
-        self.ladder = lambda stream: lib.sgemm(a, b, out=out, kernel=LADDER["sgemm"], stream=stream)
-        self.theirs = lambda peer: peer.product(*map(peer.view, (a, b, out)))
+        out = fl.matmul(a, b, precision=precision)
+        self.ours = lambda stream: fl.matmul(a, b, out, precision=precision, stream=stream)
+        self.ladder = lambda stream: fl.sgemm(a, b, out=out, kernel=LADDER["sgemm"], stream=stream)
+        self.theirs = lambda cublas: cublas.product(a, b, out)
 
 
 class Products(_Product):
@@ -114,21 +114,15 @@ class Syrk(_BesideCublas):
         m, k = s.sizes(shape)
         device.demand_memory(m * m + m * k)
         s.demand_precision(precision)
-        lib = device.library()
         a = device.put(s.random(m, k))
-        out = lib.sgemm(a, a, trans_b=True)
+        out = fl.sgemm(a, a, trans_b=True)
         options = {"trans_b": True, "out": out}
         self.ours = {
-            "matmul": lambda stream: lib.sgemm(a, a, precision=precision, stream=stream, **options),
+            "matmul": lambda stream: fl.sgemm(a, a, precision=precision, stream=stream, **options),
             "ssyrk": lambda stream: fl.ssyrk(a, out=out, precision=precision, stream=stream),
         }[call]
-        self.ladder = lambda stream: lib.sgemm(a, a, kernel=LADDER["sgemm"], stream=stream, **options)
-
-        def theirs(peer):
-            view = peer.view(a)
-            return peer.product(view, view.T, peer.view(out))
-
-        self.theirs = theirs
+        self.ladder = lambda stream: fl.sgemm(a, a, kernel=LADDER["sgemm"], stream=stream, **options)
+        self.theirs = lambda cublas: cublas.product(a, a, out, trans_b=True)
 
 
 class Vectors(_BesideCublas):
@@ -147,16 +141,10 @@ class Vectors(_BesideCublas):
         device.demand_memory(m * n)
         trans = product == "A^T x"
         a, x = device.put(s.random(m, n)), device.put(s.random(m if trans else n))
-        lib = device.library()
-        out = lib.sgemv(a, x, trans=trans)
-        self.ours = lambda stream: lib.sgemv(a, x, trans=trans, out=out, stream=stream)
-        self.ladder = lambda stream: lib.sgemv(a, x, trans=trans, out=out, kernel=LADDER["sgemv"], stream=stream)
-
-        def theirs(peer):
-            view = peer.view(a)
-            return peer.times_vector(view.T if trans else view, peer.view(x), peer.view(out))
-
-        self.theirs = theirs
+        out = fl.sgemv(a, x, trans=trans)
+        self.ours = lambda stream: fl.sgemv(a, x, trans=trans, out=out, stream=stream)
+        self.ladder = lambda stream: fl.sgemv(a, x, trans=trans, out=out, kernel=LADDER["sgemv"], stream=stream)
+        self.theirs = lambda cublas: cublas.times_vector(a, x, out, trans)
 
 
 class Transposes(_Gpu):
@@ -169,16 +157,13 @@ class Transposes(_Gpu):
     def prepare(self, shape):
         m, n = s.sizes(shape)
         device.demand_memory(2 * m * n)
-        lib = device.library()
-        a = device.put(s.random(m, n))
-        out = lib.transpose(a)
-        self.ours = lambda stream: lib.transpose(a, out, stream=stream)
-        self.ladder = lambda stream: lib.transpose(a, out, kernel=LADDER["transpose"], stream=stream)
-        self.theirs = lambda peer: peer.copy(peer.view(a), peer.view(out).reshape(m, n))
+        a = self.a = device.put(s.random(m, n))
+        out = self.out = fl.transpose(a)
+        self.ours = lambda stream: fl.transpose(a, out, stream=stream)
+        self.ladder = lambda stream: fl.transpose(a, out, kernel=LADDER["transpose"], stream=stream)
 
     def track_ratio_to_copy(self, *_):
-        peer = device.peer()
-        return device.ratio_to_peer(self.ours, peer, self.theirs(peer))
+        return device.ratio(self.ours, device.copy(self.a, self.out))
 
     track_ratio_to_copy.unit = "ratio"
 
@@ -191,7 +176,6 @@ class Call(_Gpu):
     quick = {"track_host_seconds": [("matmul out",), ("plan execute",)]}
 
     def prepare(self, call):
-        device.demand_arrays()
         a, out = device.put(s.random(32, 32)), device.put(s.empty(32, 32))
         self.last = out
         self.ours = lambda stream: fl.matmul(a, a, out, stream=stream)
@@ -224,7 +208,7 @@ class State(_Gpu):
     prepare = _Product.prepare
 
     def _under_load(self, name):
-        s.demand(device.sensors(), "nvidia-ml-py is not installed, or does not answer")
+        s.demand(sensors(), "NVML does not answer")
         device.state()
         end = time.monotonic() + 1
         while time.monotonic() < end:

@@ -30,7 +30,6 @@ class _Kernel:
     def setup(self, kernel, shape):
         if self.where == "cuda":
             device.demand_device()
-            device.demand_arrays()
         s.demand_kernel(self.op, kernel)
         s.clear()
         put = device.put if self.where == "cuda" else lambda array: array

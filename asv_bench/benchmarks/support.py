@@ -1,5 +1,6 @@
 """What benchmarks have in common: operands, threads, and what a commit or a machine lacks."""
 
+import functools
 import mmap
 import os
 
@@ -56,10 +57,14 @@ def empty(*shape):
     return np.zeros(shape, np.float32) if found is None else found
 
 
+@functools.cache
+def _tile():
+    return np.random.default_rng(0).standard_normal(1 << 20, dtype=np.float32)
+
+
 def random(*shape):
     """Normal numbers, the same in every process."""
-    out = empty(*shape)
-    tile = np.random.default_rng(0).standard_normal(min(out.size, 1 << 20), dtype=np.float32)
+    out, tile = empty(*shape), _tile()
     flat = out.reshape(-1)
     for first in range(0, flat.size, tile.size):
         flat[first : first + tile.size] = tile[: flat.size - first]

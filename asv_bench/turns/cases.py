@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import itertools
+import math
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -14,54 +15,82 @@ from typing import Any
 
 FOLDER = Path(__file__).resolve().parent.parent
 MODULES = ("cpu", "calls", "process", "host", "kernels", "gpu")
+ANYWHERE = ("calls", "wide")  # modules of the wide set on any machine
+MOST_ON_CPU = 1e10  # multiplications of a case of the wide set
+SETS = ("quick", "full", "wide")
+PRECISIONS = ("accurate", "strict", "reproducible")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One number to measure. `name` and `params` are asv's; lower is better."""
+    """One number to measure. `name` and `params` are asv's; lower is better. `capability`: of the GPU it pretends."""
 
     name: str
     params: tuple[Any, ...]
     unit: str
     version: str
     quick: bool
+    capability: str = ""
+
+    @property
+    def group(self) -> str:
+        """Of cases that have one mean: one benchmark in one precision."""
+        words = [self.name, *(value for value in self.params if value in PRECISIONS), self._pretends]
+        return " ".join(filter(None, words))
+
+    @property
+    def _pretends(self) -> str:
+        return f"as {self.capability}" if self.capability else ""
 
     @property
     def label(self) -> str:
-        return f"{self.name}({', '.join(map(str, self.params))})" if self.params else self.name
+        params = f"({', '.join(map(str, self.params))})" if self.params else ""
+        return " ".join(filter(None, [f"{self.name}{params}", self._pretends]))
 
 
-def _classes() -> Iterator[tuple[str, type]]:
+def _module(name: str) -> Any:
     if str(FOLDER) not in sys.path:
         sys.path.insert(0, str(FOLDER))
-    for module in MODULES:
-        found = importlib.import_module(f"benchmarks.{module}")
-        for name, value in vars(found).items():
-            if inspect.isclass(value) and value.__module__ == found.__name__ and not name.startswith("_"):
-                yield f"{module}.{name}", value
+    return importlib.import_module(f"benchmarks.{name}" if name in MODULES else f"turns.{name}")
 
 
-def methods() -> Iterator[tuple[str, type, Any]]:
+def found(name: str) -> tuple[type, str]:
+    """The class and the method of a benchmark."""
+    module, kind, method = name.split(".")
+    return getattr(_module(module), kind), method
+
+
+def methods(modules: Iterable[str] = MODULES) -> Iterator[tuple[str, type, Any]]:
     """Each benchmark's name, class and function."""
-    for prefix, kind in _classes():
-        for name, function in inspect.getmembers(kind, inspect.isfunction):
-            if name.startswith("track_"):
-                yield f"{prefix}.{name}", kind, function
+    for module in map(_module, modules):
+        for name, kind in vars(module).items():
+            if inspect.isclass(kind) and kind.__module__ == module.__name__ and not name.startswith("_"):
+                for method, function in inspect.getmembers(kind, inspect.isfunction):
+                    if method.startswith("track_"):
+                        yield f"{module.__name__.rpartition('.')[2]}.{name}.{method}", kind, function
 
 
-def every() -> list[Case]:
-    """All cases, in the order of the files; needs fastlinalg, as the benchmarks import it."""
-    found = []
-    for name, kind, function in methods():
+def every(which: str = "full") -> list[Case]:
+    """All cases of a set, in the order of the files; needs fastlinalg, as the benchmarks import it."""
+    cases = []
+    for name, kind, function in methods((*MODULES, "wide") if which == "wide" else MODULES):
         quick = {tuple(params) for params in getattr(kind, "quick", {}).get(function.__name__, ())}
-        for params in itertools.product(*getattr(kind, "params", ())):
-            found.append(Case(name, params, function.unit, str(kind.version), params in quick))
-    return found
+        choices = kind.cases() if hasattr(kind, "cases") else itertools.product(*getattr(kind, "params", ()))
+        found = [Case(name, tuple(params), function.unit, str(kind.version), params in quick) for params in choices]
+        cases += [case for case in found if which == "full" or (_is_wide(case) if which == "wide" else case.quick)]
+    return cases
 
 
-def chosen(cases: Iterable[Case], which: str, pattern: str = "") -> list[Case]:
-    """Those of a set, "quick" or "full", whose label has a match of the regular expression."""
-    return [case for case in cases if (case.quick or which == "full") and re.search(pattern, case.label)]
+def _is_wide(case: Case) -> bool:
+    """Times by dispatch, one caller: on the GPU and from NumPy to it where there is one, else on the CPU."""
+    import fastlinalg as fl
+
+    module = case.name.split(".")[0]
+    if case.unit != "seconds" or module not in (("gpu", "host") if fl.cuda.is_available() else ("cpu",)) + ANYWHERE:
+        return False
+    if module == "cpu":
+        return math.prod(map(int, case.params[0].split("x"))) < MOST_ON_CPU
+    return module != "host" or ("cuda" in case.params and case.params[-1] == 1)
 
 
 def regex(cases: Iterable[Case]) -> str:

@@ -1,8 +1,8 @@
-"""One process that measures cases with one build. Started by `rounds`.
+"""One process that measures cases with one build, one after the other. Started by `rounds`.
 
-PYTHONPATH names the folder of the build. Standard input: a JSON object, `{"site": FOLDER, "cases": [[name, params]]}`,
-or `{"list": true}`. Standard output: a JSON object a line, `{"ready": FOLDER}` after import, then `{"value": 1.2e-6}`,
-`{"skipped": reason}` or `{"failed": message}` for each case in turn.
+PYTHONPATH names the folder of the build. Standard input, a line each: a JSON object, `{"site": FOLDER}` or
+`{"list": SET}`, then `[name, params]` of cases. Standard output, a JSON object a line: `{"ready": FOLDER}` after
+import, then `{"value": 1.2e-6}`, `{"skipped": reason}` or `{"failed": message}` for each case in turn.
 """
 
 from __future__ import annotations
@@ -18,29 +18,33 @@ FOLDER = Path(__file__).resolve().parent.parent
 
 
 def measure(name: str, params: list[Any]) -> dict[str, Any]:
-    module, kind, method = name.split(".")
     device = importlib.import_module("benchmarks.device")
+    one: Any = None
     try:
-        one = getattr(importlib.import_module(f"benchmarks.{module}"), kind)()
+        kind, method = importlib.import_module("turns.cases").found(name)
+        one = kind()
         device.state()
-        try:
-            if hasattr(one, "setup"):
-                one.setup(*params)
-            found: dict[str, Any] = {"value": float(getattr(one, method)(*params))}
-            state = device.state()
-            return found | ({"state": state} if state else {})
-        finally:
-            if hasattr(one, "teardown"):
-                one.teardown(*params)
+        if hasattr(one, "setup"):
+            one.setup(*params)
+        found: dict[str, Any] = {"value": float(getattr(one, method)(*params))}
+        state = device.state()
+        return found | ({"state": state} if state else {})
     except NotImplementedError as reason:
         return {"skipped": str(reason)}
     except Exception as error:
         return {"failed": f"{type(error).__name__}: {error}"}
+    finally:
+        if hasattr(one, "teardown"):
+            one.teardown(*params)
 
 
 def main() -> None:
     out, sys.stdout = sys.stdout, sys.stderr  # nobody else's words among the answers
-    request = json.load(sys.stdin)
+
+    def say(answer: Any) -> None:
+        print(json.dumps(answer), file=out, flush=True)
+
+    request = json.loads(sys.stdin.readline())
     sys.path.insert(0, str(FOLDER))
     # Before the finders of an editable install, which would answer with its own package.
     sys.meta_path.insert(0, importlib.machinery.PathFinder)
@@ -50,14 +54,13 @@ def main() -> None:
     if "list" in request:
         from turns.cases import every
 
-        print(json.dumps([vars(case) for case in every()]), file=out)
-        return
+        return say([vars(case) for case in every(request["list"])])
     found = Path(fastlinalg.__file__).resolve().parent.parent
     if found != Path(request["site"]).resolve():
         sys.exit(f"the build in {request['site']} was to be measured, and import found {found}")
-    print(json.dumps({"ready": str(found)}), file=out, flush=True)
-    for name, params in request["cases"]:
-        print(json.dumps(measure(name, params)), file=out, flush=True)
+    say({"ready": str(found)})
+    for line in sys.stdin:
+        say(measure(*json.loads(line)))
 
 
 if __name__ == "__main__":

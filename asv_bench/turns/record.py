@@ -39,6 +39,5 @@ def load(file: Path) -> tuple[dict[str, str], list[Measured]]:
 
 
 def _sampled(row: dict) -> tuple[Case, Samples]:
-    names = ("name", "params", "unit", "version", "quick")
-    case = Case(**{name: row[name] for name in names} | {"params": tuple(row["params"])})
+    case = Case(row["name"], tuple(row["params"]), row["unit"], row["version"], row["quick"])
     return case, Samples(row["values"], row["reason"], row["states"])

@@ -77,6 +77,12 @@ def _logs(base: Samples, head: Samples) -> list[float]:
     return [math.log(h / b) for b, h in pairs if b is not None and h is not None and b > 0 and h > 0]
 
 
+def ratios(base: Mapping[Case, Samples], head: Mapping[Case, Samples]) -> dict[Case, float]:
+    """Head over base of every case that both have a figure for, the median over rounds."""
+    logs = {case: _logs(base[case], head[case]) for case in base}
+    return {case: math.exp(statistics.median(values)) for case, values in logs.items() if values}
+
+
 def changes(base: Mapping[Case, Samples], head: Mapping[Case, Samples]) -> list[Change]:
     """Every case that both builds have a figure for in at least two rounds."""
     logs = {case: _logs(base[case], head[case]) for case in base}

@@ -7,9 +7,8 @@ import time
 
 import pytest
 
-from fastlinalg.bench import timing
+from fastlinalg.bench import nvml, timing
 from fastlinalg.bench.contenders import DISPATCH, STRICT, Contender, DeviceSession
-from fastlinalg.bench.machine import Clocks
 from fastlinalg.bench.timing import Plan, Quiet, Timing, alternating, by_turns
 from support.patience import patient
 
@@ -33,12 +32,12 @@ def contenders(log):
 
 def test_every_round_has_a_turn_of_each(log):
     timings = alternating(contenders(log), Plan(4, 1e6))
-    assert turns(log[6:]) == ["a", "b", "c"] * 4
+    assert turns(log[6:]) == ["a", "b", "c", "b", "a", "b", "c", "b", "a"]  # every other round backwards
     assert all(len(t.samples) == 4 and t.per_round == 1 for t in timings.values())
 
 
 def test_with_threads_each_turn_begins_with_a_rest_and_the_order_turns_round(log):
-    timings = alternating(contenders(log), Plan(15, 1e6), Quiet(0.25e6, 10.0))
+    timings = alternating(contenders(log), Plan(15, 1e6), Quiet(0.25e6, 10.0, 5))
     forth, back = ["rest 0.25", "a", "rest 0.25", "b", "rest 0.25", "c"], ["c", "b", "a"]
     there_and_back = forth + [x for name in back for x in ("rest 0.25", name)]
     assert turns(log[6:]) == (there_and_back * 3)[: 5 * len(forth)]
@@ -89,14 +88,14 @@ def test_clocks_are_read_while_something_runs(monkeypatch):
     readings = iter([1500.0, 1700.0, 1600.0])
     read = threading.Event()
 
-    def sample(self):
+    def sensors():
         mhz = next(readings, None)
         if mhz is None:
             read.set()
         return mhz and {"sm_mhz": mhz, "watts": 2 * mhz}
 
-    monkeypatch.setattr(Clocks, "sample", sample)
-    with Clocks("cpu").watched() as seen:
+    monkeypatch.setattr(nvml, "sensors", sensors)
+    with nvml.watched() as seen:
         assert read.wait(patient(30)) and seen == {}
     assert seen == {"sm_mhz": 1600, "watts": 3200}
 

@@ -50,7 +50,7 @@ def test_nothing_in_them_depends_on_the_commit(tmp_path):
     (tmp_path / "fastlinalg" / "__init__.py").touch()
     done = subprocess.run(
         [sys.executable, str(ROOT / "asv_bench" / "turns" / "child.py")],
-        input='{"list": true}',
+        input='{"list": "full"}',
         env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin"},
         capture_output=True,
         text=True,
@@ -68,13 +68,13 @@ def test_quick_parameters_are_among_all():
         assert all(hasattr(kind, other) for other in quick), name
         for params in quick.get(function.__name__, ()):
             assert tuple(params) in known, f"{name}: {params}"
-    quick = cases.chosen(cases.every(), "quick")
+    quick = cases.every("quick")
     assert 100 < len(quick) < 250
     assert {case.name.split(".")[0] for case in quick} == set(cases.MODULES)
 
 
 def test_the_regular_expression_of_a_set_matches_it_alone():
-    every, quick = cases.every(), cases.chosen(cases.every(), "quick")
+    every, quick = cases.every(), cases.every("quick")
     pattern = re.compile(cases.regex(quick))
     for case in every:  # as asv writes them
         name = f"{case.name}({', '.join(map(repr, case.params))})" if case.params else case.name
@@ -93,9 +93,10 @@ def test_every_kernel_of_the_table_is_named(op):
 @pytest.fixture
 def in_a_moment(monkeypatch):
     """Measurements of a few calls, for what they do and not for what they find."""
-    monkeypatch.setattr(timing, "BLOCK_S", 1e-5)
-    monkeypatch.setattr(timing, "BUDGET_S", 1e-5)
-    monkeypatch.setattr(timing, "REST_S", 0.0)
+    monkeypatch.setattr(timing.shared, "BLOCK_US", 10.0)
+    monkeypatch.setattr(timing, "PLAN", timing.shared.Plan(1, 10.0))
+    monkeypatch.setattr(timing, "SAMPLES_AMONG_THREADS", timing.shared.Plan(1, 10.0))
+    monkeypatch.setattr(timing, "AMONG_THREADS", timing.shared.Quiet())
     monkeypatch.setattr(process, "TIMES", 1)
 
 

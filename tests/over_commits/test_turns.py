@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -84,6 +85,18 @@ def test_what_cannot_be_compared_is_another_status(wrong, base, tmp_path):
     assert status == 2 and "Traceback" not in said, said
 
 
+@needs_scipy
+def test_the_wide_set_has_means_by_group_and_names_what_changed(base, tmp_path):
+    """Of two equal builds; `--minutes` ends the rounds and not the command."""
+    two = ("--rounds", 2, "--confirm", 0)
+    said = run("compare", base, base, "--set", "wide", "--bench", r"ShortK.*\(64x64x1:|Random.*x1\d:TN, 1", *two)[1]
+    for group in ("wide.ShortK.track_seconds", "wide.Random.track_seconds"):
+        assert re.search(rf"[+-]\d+\.\d\d %  \(.* to .* %\)  {group}, \d+ cases", said), said
+    assert "changed most:" in said and "nothing is slower" in said, said
+    status, said = run("compare", base, base, "--set", "wide", "--confirm", 0, "--minutes", 0)
+    assert status == 0 and "cases, 0 with a second look" in said, said
+
+
 def test_a_process_that_ends_costs_one_case(base, tmp_path):
     """What comes after the case that ends the process is measured in the next one."""
     build = Build("head", copy(tmp_path / "head", END))
@@ -141,7 +154,7 @@ def test_what_was_measured_elsewhere_is_added(base, tmp_path):
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
     commit, file, results = head.stdout.strip(), tmp_path / "samples.json", tmp_path / "results"
     elsewhere = tmp_path / "checkout"
-    for part in ("asv_bench/turns", "asv_bench/benchmarks", "tools/asv_wheels"):
+    for part in ("asv_bench/turns", "asv_bench/benchmarks", "tools/asv_wheels", "python/fastlinalg/bench"):
         source, target = ROOT / part, elsewhere / part
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)

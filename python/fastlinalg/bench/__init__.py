@@ -2,9 +2,9 @@
 
 Modules: ``problems`` (what is measured), ``operands`` (random data and the check before every timing),
 ``peer``, ``peers`` and ``cublas`` (other libraries), ``contenders`` (calls on the host and on a device),
-``timing``, ``runner`` (puts them together), ``host``, ``host_peers`` and ``host_report`` (NumPy to NumPy),
-``results`` and ``records`` (rows and files), ``read`` (files back into rows), ``report``, ``plot``, ``curves`` and
-``html`` (what people read), ``machine`` and ``busy``.
+``turns`` (the driver), ``timing``, ``nvml`` (clocks), ``runner`` (puts them together), ``host``, ``host_peers`` and
+``host_report`` (NumPy to NumPy), ``results`` and ``records`` (rows and files), ``read`` (files back into rows),
+``report``, ``plot``, ``curves`` and ``html`` (what people read), ``machine`` and ``busy``.
 
 JSON files (``--json``) hold one object::
 
@@ -15,7 +15,7 @@ JSON files (``--json``) hold one object::
     version     of fastlinalg
     command     the command line
     machine     device, cpu, cores, threads, os, python, numpy, gpu, driver, runtime, peak_gflops; clocks: {"before",
-                "after"}, each {"sm_mhz", "watts"} or null; busy: in words what other programs used of it, or ""
+                "after"}, each as in a row; busy: in words what other programs used of it, or ""
     peers       {name: version}
     rows        a list of
         op, kernel    kernel is a name of the kernel table, "dispatch", "strict" (dispatched in that precision, to
@@ -38,8 +38,8 @@ JSON files (``--json``) hold one object::
                       2**-24, "rel_f": relative Frobenius norm}, against float64 over sampled rows
         method        "cuda graph", "loop" (events around plain launches), or by the host's clock "alternating blocks",
                       "single calls after N ms" (``--pause``; docs/cpu.md says how) or "wall clock" (one call)
-        clocks        {"sm_mhz", "watts"} of a GPU, medians while this was timed, or null; turns of the two sides of a
-                      ratio whose clocks were apart by more than 3 % were repeated, twice at most
+        clocks        {"sm_mhz", "watts", "celsius"} of a GPU, medians while this was timed, or null; turns of the two
+                      sides of a ratio whose clocks were apart by more than 3 % were repeated, twice at most
         result        host only, as all that follow: "fresh", "reused" or "out"
         pause_ms      before each call
         link_us       of the same bytes from and to pinned memory, both ways at once; null without a GPU

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Any
+
+from .nvml import busy_percent
 
 WATCH_S = 0.4
 MOST_SHARE = 0.05  # of the CPUs that this process may use
@@ -53,14 +54,6 @@ def _busy_ticks(cpus: set[int]) -> int | None:
 
 
 def _gpu() -> str:
-    """What other processes do on the first GPU, where nvidia-ml-py is installed and answers."""
-    from .machine import first_gpu
-
-    handle, nvml = first_gpu()
-    if handle is None:
-        return ""
-    try:
-        percent: Any = nvml.nvmlDeviceGetUtilizationRates(handle).gpu
-    except nvml.NVMLError:
-        return ""
+    """What other processes do on the first GPU, where NVML answers."""
+    percent = busy_percent()
     return f"other programs use the GPU {percent} % of the time" if percent > MOST_GPU_PERCENT else ""

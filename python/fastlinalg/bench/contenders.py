@@ -12,11 +12,11 @@ import fastlinalg as fl
 
 from .. import _core
 from .._check import Array, canaries
-from .machine import Clocks
+from .nvml import watched
 from .operands import Operands, Placed
 from .peer import COPY, DeviceOperand, DevicePeer, Peer
 from .problems import Problem
-from .timing import AMONG_THREADS, ROUNDS, Plan, Timing, alternating, by_turns, in_graph, once
+from .timing import AMONG_THREADS, ROUNDS, Plan, Quiet, Timing, alternating, by_turns, in_graph, once
 
 DISPATCH = "dispatch"  # the contender that leaves the choice of kernel to the library
 STRICT = "strict"  # the same with precision="strict", as something to compare with
@@ -111,7 +111,7 @@ class HostSession:
     def measure(self, contenders: list[Contender], plan: Plan, note: Callable[[str], None]) -> dict[str, Timing]:
         note(f"{len(contenders)} contenders in turn")
         pools = fl.get_num_threads() > 1 and any(c.peer for c in contenders)
-        return alternating({c.name: c.call for c in contenders}, plan, AMONG_THREADS if pools else None)
+        return alternating({c.name: c.call for c in contenders}, plan, AMONG_THREADS if pools else Quiet())
 
 
 class DeviceSession:
@@ -198,11 +198,10 @@ class DeviceSession:
         sides = [name for name, contender in named.items() if contender.reference or dispatched(name)]
         rounds = min(ROUNDS, plan.repeats) if any(contender.reference for contender in contenders) else 1
         share = replace(plan, repeats=plan.repeats // rounds, budget_us=plan.budget_us / rounds)
-        clocks = Clocks("cuda")
 
         def turn(name: str) -> Timing:
             note(name)
-            with clocks.watched() as seen:
+            with watched() as seen:
                 timing = self._time(named[name], share)
             return replace(timing, clocks=seen or None)
 

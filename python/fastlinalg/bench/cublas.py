@@ -1,4 +1,7 @@
-"""cuBLAS itself, through ctypes: what the other libraries call, without what they add."""
+"""cuBLAS itself, through ctypes: what the other libraries call, without what they add.
+
+Nothing here imports fastlinalg: `asv_bench/` takes this module from its checkout.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from .. import _core
-from .peer import DeviceOperand, Peer
-from .problems import Problem
-from .timing import DeviceCall
-
 WORKSPACE_BYTES = 32 << 20  # what cuBLAS asks for on Hopper
+
+Matrix = tuple[int, int]  # address and leading dimension, row-major
+DeviceCall = Callable[[int], object]
 
 
 def _candidates() -> Iterator[str]:
@@ -35,60 +36,56 @@ def _load() -> ctypes.CDLL:
     raise ImportError("libcublas is neither on the loader's path nor in the package nvidia-cublas")
 
 
-class CuBLAS(Peer):
-    """``cublasSgemm``, ``cublasSgemv`` and ``cublasSgeam``, in float32 arithmetic."""
+class Library:
+    """Calls of ``cublasSgemm``, ``cublasSgemv`` and ``cublasSgeam`` in float32 arithmetic, alpha 1 and beta 0.
 
-    name = "cublas"
-    devices = ("cuda",)
+    cuBLAS counts columns first: what is row-major to us is transposed to it. The workspace is the caller's, as one of
+    cuBLAS's own would be allocated at a call, which no graph can hold.
+    """
 
-    def __init__(self) -> None:
-        self.library: Any = _load()
-        self._handle = ctypes.c_void_p()
-        self._check(self.library.cublasCreate_v2(ctypes.byref(self._handle)))
+    def __init__(self, workspace: int) -> None:
+        self._library: Any = _load()
+        self._handle, self._workspace = ctypes.c_void_p(), ctypes.c_void_p(workspace)
+        self._one, self._zero = ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))
+        self._check(self._library.cublasCreate_v2(ctypes.byref(self._handle)))
         version = ctypes.c_int()
-        self._check(self.library.cublasGetVersion_v2(self._handle, ctypes.byref(version)))
+        self._check(self._library.cublasGetVersion_v2(self._handle, ctypes.byref(version)))
         self.version = f"{version.value // 10000}.{version.value // 100 % 100}.{version.value % 100}"
-        self._workspace = _core.DeviceBuffer(WORKSPACE_BYTES)  # of its own it would allocate, which no graph can hold
 
     def _check(self, status: int) -> None:
         if status:
             raise RuntimeError(f"cuBLAS says {status}")
 
-    def device_calls(
-        self, problem: Problem, a: DeviceOperand, b: DeviceOperand | None, out: DeviceOperand
-    ) -> dict[str, DeviceCall]:
-        call = {"sgemm": self._sgemm, "sgemv": self._sgemv, "transpose": self._sgeam}[problem.op](problem, a, b, out)
-        set_stream, set_workspace = self.library.cublasSetStream_v2, self.library.cublasSetWorkspace_v2
-        workspace = ctypes.c_void_p(self._workspace.ptr), ctypes.c_size_t(WORKSPACE_BYTES)
+    def _on_stream(self, function: str, *arguments: Any) -> DeviceCall:
+        call = getattr(self._library, function)
 
         def run(stream: int) -> None:
-            self._check(set_stream(self._handle, ctypes.c_void_p(stream)))
-            self._check(set_workspace(self._handle, *workspace))
-            self._check(call())
+            size = ctypes.c_size_t(WORKSPACE_BYTES)
+            self._check(self._library.cublasSetStream_v2(self._handle, ctypes.c_void_p(stream)))
+            self._check(self._library.cublasSetWorkspace_v2(self._handle, self._workspace, size))
+            self._check(call(self._handle, *arguments))
 
-        return {self.name: run}
+        return run
 
-    # cuBLAS counts columns first: what is row-major to us is transposed to it.
-    def _sgemm(self, p: Problem, a: DeviceOperand, b: Any, out: DeviceOperand) -> Callable[[], int]:
-        one, zero = ctypes.c_float(1), ctypes.c_float(0)
-        shape = self._handle, int(p.trans_b), int(p.trans_a), p.n, p.m, p.k, ctypes.byref(one)
-        beta = ctypes.byref(zero)
-        first, second, result = ((ctypes.c_void_p(x.ptr), x.ld) for x in (b, a, out))
-        if p.batch == 1:
-            return lambda: self.library.cublasSgemm_v2(*shape, *first, *second, beta, *result)
-        strides = [ctypes.c_longlong(size) for size in (p.k * p.n, p.m * p.k, p.m * p.n)]
-        return lambda: self.library.cublasSgemmStridedBatched(
-            *shape, *first, strides[0], *second, strides[1], beta, *result, strides[2], p.batch
-        )
+    def sgemm(
+        self, trans_a: bool, trans_b: bool, m: int, n: int, k: int, a: Matrix, b: Matrix, c: Matrix, batch: int = 1
+    ) -> DeviceCall:
+        """``c = op(a) op(b)``; the matrices of a batch follow each other."""
+        shape = int(trans_b), int(trans_a), n, m, k, self._one
+        first, second, result = ((ctypes.c_void_p(ptr), ld) for ptr, ld in (b, a, c))
+        if batch == 1:
+            return self._on_stream("cublasSgemm_v2", *shape, *first, *second, self._zero, *result)
+        next_b, next_a, next_c = (ctypes.c_longlong(size) for size in (k * n, m * k, m * n))
+        operands = *first, next_b, *second, next_a, self._zero, *result, next_c
+        return self._on_stream("cublasSgemmStridedBatched", *shape, *operands, batch)
 
-    def _sgemv(self, p: Problem, a: DeviceOperand, b: Any, out: DeviceOperand) -> Callable[[], int]:
-        one, zero = ctypes.c_float(1), ctypes.c_float(0)
-        matrix = self._handle, int(not p.trans), p.n, p.m, ctypes.byref(one), ctypes.c_void_p(a.ptr), a.ld
-        vectors = ctypes.c_void_p(b.ptr), 1, ctypes.byref(zero), ctypes.c_void_p(out.ptr), 1
-        return lambda: self.library.cublasSgemv_v2(*matrix, *vectors)
+    def sgemv(self, trans: bool, m: int, n: int, a: Matrix, x: int, y: int) -> DeviceCall:
+        """``y = op(a) x``, a stored as m x n."""
+        matrix = int(not trans), n, m, self._one, ctypes.c_void_p(a[0]), a[1]
+        return self._on_stream("cublasSgemv_v2", *matrix, ctypes.c_void_p(x), 1, self._zero, ctypes.c_void_p(y), 1)
 
-    def _sgeam(self, p: Problem, a: DeviceOperand, _: Any, out: DeviceOperand) -> Callable[[], int]:
-        one, zero = ctypes.c_float(1), ctypes.c_float(0)
-        matrix = self._handle, 1, 0, p.m, p.n, ctypes.byref(one), ctypes.c_void_p(a.ptr), a.ld
-        result = ctypes.c_void_p(out.ptr), out.ld
-        return lambda: self.library.cublasSgeam(*matrix, ctypes.byref(zero), *result, *result)
+    def sgeam(self, m: int, n: int, a: Matrix, out: Matrix) -> DeviceCall:
+        """``out`` is a, m x n, transposed."""
+        result = ctypes.c_void_p(out[0]), out[1]
+        matrix = 1, 0, m, n, self._one, ctypes.c_void_p(a[0]), a[1]
+        return self._on_stream("cublasSgeam", *matrix, self._zero, *result, *result)

@@ -5,14 +5,14 @@ A peer gets the same operands as our kernels, in the same memory, and writes to 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from .. import _core
 from .._check import Array
-from .cublas import CuBLAS
+from .cublas import WORKSPACE_BYTES, Library
 from .peer import COPY, DeviceOperand, DevicePeer, MissingPeer, Peer, swapped
 from .problems import Problem
 from .timing import DeviceCall, HostCall
@@ -55,8 +55,34 @@ class SciPy(Peer):
         return {}
 
 
+def cublas_call(library: Library, problem: Problem, a: DeviceOperand, b: Any, out: DeviceOperand) -> DeviceCall:
+    """cuBLAS's function for the problem."""
+    m, n, at, result = problem.m, problem.n, (a.ptr, a.ld), (out.ptr, out.ld)
+    if problem.op == "sgemm":
+        flags = problem.trans_a, problem.trans_b
+        return library.sgemm(*flags, m, n, problem.k, at, (b.ptr, b.ld), result, problem.batch)
+    return library.sgemv(problem.trans, m, n, at, b.ptr, out.ptr) if b else library.sgeam(m, n, at, result)
+
+
+class CuBLAS(Peer):
+    """``cublasSgemm``, ``cublasSgemv`` and ``cublasSgeam``, in float32 arithmetic."""
+
+    name = "cublas"
+    devices = ("cuda",)
+
+    def __init__(self) -> None:
+        self._workspace = _core.DeviceBuffer(WORKSPACE_BYTES)
+        self.library = Library(int(self._workspace.ptr))
+        self.version = self.library.version
+
+    def device_calls(
+        self, problem: Problem, a: DeviceOperand, b: DeviceOperand | None, out: DeviceOperand
+    ) -> dict[str, DeviceCall]:
+        return {self.name: cublas_call(self.library, problem, a, b, out)}
+
+
 class CuPy(DevicePeer):
-    """``cupy.matmul``, and cuBLAS gemv and geam as CuPy offers them."""
+    """``cupy.matmul``, and ``cupy.copyto`` for transposes."""
 
     name = "cupy"
     devices = ("cuda",)
@@ -64,37 +90,15 @@ class CuPy(DevicePeer):
     def device_calls(
         self, problem: Problem, a: DeviceOperand, b: DeviceOperand | None, out: DeviceOperand
     ) -> dict[str, DeviceCall]:
-        if problem.op != "sgemm":
-            return {name: self._on_stream(call) for name, call in self._streamed(problem, a, b, out).items()}
         cupy = self.library
-        first, second = swapped(cupy.asarray(a), problem.trans_a), swapped(cupy.asarray(b), problem.trans_b)
-        result = cupy.asarray(out)
-        return {self.name: self._on_stream(lambda: cupy.matmul(first, second, out=result))}
-
-    def _streamed(
-        self, problem: Problem, a: DeviceOperand, b: DeviceOperand | None, out: DeviceOperand
-    ) -> dict[str, Callable[[], object]]:
-        """cuBLAS itself, which takes any distance between rows; ``cupy.cublas`` would copy."""
-        cublas = importlib.import_module("cupy_backends.cuda.libs.cublas")
-        handle = self.library.cuda.device.get_cublas_handle
-        one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
-        factors = one.ctypes.data, zero.ctypes.data  # each call below keeps the arrays alive
-        m, n = problem.m, problem.n
+        first, result = swapped(cupy.asarray(a), problem.trans_a or problem.trans), cupy.asarray(out)
         if b is not None:
-            trans, x = (0 if problem.trans else 1), b.ptr  # what is row-major to us is transposed to cuBLAS
-
-            def gemv(_: object = (one, zero)) -> None:
-                cublas.sgemv(handle(), trans, n, m, factors[0], a.ptr, a.ld, x, 1, factors[1], out.ptr, 1)
-
-            return {self.name: gemv}
-
-        def geam(_: object = (one, zero)) -> None:
-            third = (factors[1], out.ptr, out.ld, out.ptr, out.ld)
-            cublas.sgeam(handle(), 1, 0, m, n, factors[0], a.ptr, a.ld, *third)
-
-        if not problem.contiguous:
-            return {self.name: geam}
-        return {self.name: geam, COPY: self._copy(self.library.asarray(a), self.library.asarray(out))}
+            second = swapped(cupy.asarray(b), problem.trans_b)
+            return {self.name: self._on_stream(lambda: cupy.matmul(first, second, out=result))}
+        calls: dict[str, Callable[[], object]] = {self.name: lambda: cupy.copyto(result, first.T)}
+        if problem.contiguous:
+            calls[COPY] = self._copy(first, result)
+        return {name: self._on_stream(call) for name, call in calls.items()}
 
     def _copy(self, source: Any, target: Any) -> Callable[[], object]:
         # A kernel, 16 bytes per thread where they divide: a memcpy falls far behind one for large matrices.

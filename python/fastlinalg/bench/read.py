@@ -52,8 +52,8 @@ def read(path: str) -> Document:
 def _row(row: dict[str, Any]) -> Row:
     problem, error = _problem(row), row["error"]
     accuracy = None if error is None else Accuracy(error["ok"], error["max_units"], error["rel_f"])
-    timing = Timing([float(sample) for sample in row["samples_us"]], row["method"])
-    common = (problem, row["kernel"], row["peer"], timing, accuracy, row["ratios"], row["clocks"])
+    timing = Timing([float(sample) for sample in row["samples_us"]], row["method"], clocks=row["clocks"])
+    common = (problem, row["kernel"], row["peer"], timing, accuracy, row["ratios"])
     if problem.op != "host":
         return Row(*common)
     mode = Mode(row["result"], row["pause_ms"] / 1e3, row.get("callers", 1))

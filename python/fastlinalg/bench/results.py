@@ -27,7 +27,6 @@ class Row:
     timing: Timing
     accuracy: Accuracy | None
     ratios: dict[str, float] = field(default_factory=dict)
-    clocks: dict[str, float] | None = None
 
     @property
     def entry(self) -> str:
@@ -80,7 +79,7 @@ class Row:
             "ratios": self.ratios,
             "error": accuracy and {"ok": accuracy.ok, "max_units": accuracy.max_units, "rel_f": accuracy.rel_f},
             "method": timing.method,
-            "clocks": self.clocks,
+            "clocks": timing.clocks,
         }
 
 

@@ -164,9 +164,7 @@ class Runner(ProblemRunner):
         for contender in contenders:
             timing = timings[contender.name]
             ratios = {name: timing.speed_against(timings[name]) for name in others if name != contender.name}
-            row = Row(
-                problem, contender.name, not contender.ours, timing, accuracy[contender.name], ratios, timing.clocks
-            )
+            row = Row(problem, contender.name, not contender.ours, timing, accuracy[contender.name], ratios)
             self.document.rows.append(row)
 
     def _check(self, session: Session, operands: Operands, contenders: list[Contender]) -> dict[str, Accuracy | None]:

@@ -1,4 +1,7 @@
-"""How calls are timed, on the host and on a device."""
+"""How calls are timed, on the host and on a device.
+
+Nothing here imports fastlinalg: `asv_bench/` takes this module from its checkout, whatever commit it measures.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import statistics
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+
+from .turns import take_turns
 
 HostCall = Callable[[], object]
 DeviceCall = Callable[[int], object]  # takes the address of the CUDA stream to launch on
@@ -23,15 +28,18 @@ class Plan:
         At most about so much time for each contender, after a first call.
     pause_us : float
         On the host: rest so long before each call and time single calls. 0: calls in a row.
+    least : int
+        So many samples all the same, however long they take.
     """
 
     repeats: int
     budget_us: float
     pause_us: float = 0.0
+    least: int = 1
 
     def samples(self, block_us: float) -> int:
-        """How many blocks of this length to time; at least one."""
-        return max(1, min(self.repeats, int(self.budget_us / max(block_us, 1e-3))))
+        """How many blocks of this length to time."""
+        return max(self.least, min(self.repeats, int(self.budget_us / max(block_us, 1e-3))))
 
 
 @dataclass(frozen=True)
@@ -65,14 +73,11 @@ class Timing:
 
 def once(call: HostCall) -> float:
     """Microseconds of one call on the host."""
-    begin = time.perf_counter()
-    call()
-    return (time.perf_counter() - begin) * 1e6
+    return _block(call, 1)
 
 
 BLOCK_US = 2e3  # long against the clock's resolution, short against a scheduler's turn
 WARM_US = 50e3  # calls longer than this need no warm-up before each block
-ROUNDS = 5  # of several threads and on a device, with several samples in each
 
 
 @dataclass(frozen=True)
@@ -82,14 +87,16 @@ class Quiet:
     After a call, the threads of OpenBLAS look for the next one for 2**28 ticks of the time-stamp counter (0.10 s at
     2.6 GHz) before they sleep, and take whole scheduler turns of whatever runs on their cores meanwhile: in blocks
     that followed each other at once, we lost up to half our speed to them. So everyone rests before each turn, and
-    then warms up.
+    then warms up, and there are few rounds of several blocks.
     """
 
     rest_us: float = 0.0
     warm_us: float = 0.0
+    rounds: int = 10_000
 
 
-AMONG_THREADS = Quiet(150e3, 20e3)
+ROUNDS = 5  # of several threads and on a device, with several samples in each
+AMONG_THREADS = Quiet(150e3, 20e3, ROUNDS)
 
 
 def _warm_up(call: HostCall, length_us: float, quiet: Quiet) -> None:
@@ -101,37 +108,44 @@ def _warm_up(call: HostCall, length_us: float, quiet: Quiet) -> None:
         call()
 
 
-def _block(call: HostCall, repeats: int, pause_us: float) -> float:
+def _block(call: HostCall, repeats: int, clock: Callable[[], float] = time.perf_counter) -> float:
     """Microseconds per call of several in a row."""
-    if pause_us:
-        time.sleep(pause_us / 1e6)
-    begin = time.perf_counter()
+    begin = clock()
     for _ in range(repeats):
         call()
-    return (time.perf_counter() - begin) * 1e6 / repeats
+    return (clock() - begin) * 1e6 / repeats
 
 
-def alternating(calls: Mapping[str, HostCall], plan: Plan, quiet: Quiet | None = None) -> dict[str, Timing]:
+def alternating(
+    calls: Mapping[str, HostCall],
+    plan: Plan,
+    quiet: Quiet = Quiet(),
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, Timing]:
     """Time host calls in rounds, in which the contenders take turns.
 
     Frequency changes and other load then meet all of them alike, and ratios within a round are steadier than
-    the times. A contender whose blocks are long takes part in the first rounds only. With `quiet` there are few
-    rounds of several blocks, since each turn begins with a rest; every other round goes backwards.
+    the times. A contender whose blocks are long takes part in the first rounds only.
     """
     lengths = {name: min(once(call), once(call)) for name, call in calls.items()}
     most = 1 if plan.pause_us else 10_000
     repeats = {name: max(1, min(most, int(BLOCK_US / max(us, 0.1)))) for name, us in lengths.items()}
     wanted = {name: plan.samples(repeats[name] * us) for name, us in lengths.items()}
-    rounds = {name: min(n, ROUNDS) if quiet else n for name, n in wanted.items()}
+    rounds = {name: min(n, quiet.rounds) for name, n in wanted.items()}
     per_round = {name: n // rounds[name] for name, n in wanted.items()}
+
+    def turn(name: str) -> list[float]:
+        _warm_up(calls[name], lengths[name], quiet)
+        blocks = []
+        for _ in range(per_round[name]):
+            time.sleep(plan.pause_us / 1e6)
+            blocks.append(_block(calls[name], repeats[name], clock))
+        return blocks
+
     samples: dict[str, list[float]] = {name: [] for name in calls}
-    for turn in range(max(rounds.values(), default=0)):
-        for name in list(calls)[:: -1 if quiet and turn % 2 else 1]:
-            if turn >= rounds[name]:
-                continue
-            call = calls[name]
-            _warm_up(call, lengths[name], quiet or Quiet())
-            samples[name] += [_block(call, repeats[name], plan.pause_us) for _ in range(per_round[name])]
+    for found in take_turns(rounds, turn):
+        for name, blocks in found.items():
+            samples[name] += blocks
     method = f"single calls after {plan.pause_us / 1e3:g} ms" if plan.pause_us else "alternating blocks"
     return {name: Timing(samples[name], method, per_round[name]) for name in calls}
 
@@ -150,36 +164,17 @@ def in_graph(call: DeviceCall, plan: Plan, time_in_graph: Callable[[DeviceCall, 
     return list(time_in_graph(call, launches, plan.samples(block_us)))
 
 
-CLOCKS_APART = 0.03
-ATTEMPTS = 3
-
-
 def by_turns(
     names: Sequence[str], sides: Collection[str], rounds: int, turn: Callable[[str], Timing]
 ) -> dict[str, Timing]:
-    """Time contenders on a device in rounds of a turn each; every other round goes backwards.
-
-    Where the clocks of the `sides` of ratios are apart by more than 3 % these take their turns again, three times at
-    most, and the turns with the nearest clocks count.
-    """
+    """Time contenders on a device in rounds of a turn each, those of the `sides` of ratios at near clocks."""
     kept: dict[str, list[Timing]] = {name: [] for name in names}
-    for number in range(rounds):
-        order = names[:: -1 if number % 2 else 1]
-        found = {name: turn(name) for name in order}
-        for _ in range(ATTEMPTS - 1):
-            if _apart(found, sides) <= CLOCKS_APART:
-                break
-            again = found | {name: turn(name) for name in order if name in sides}
-            found = min(found, again, key=lambda turns: _apart(turns, sides))
-        for name in names:
-            kept[name].append(found[name])
+    for found in take_turns(
+        dict.fromkeys(names, rounds), turn, lambda timing: (timing.clocks or {}).get("sm_mhz"), sides
+    ):
+        for name, timing in found.items():
+            kept[name].append(timing)
     return {name: _joined(turns) for name, turns in kept.items()}
-
-
-def _apart(turns: Mapping[str, Timing], sides: Collection[str]) -> float:
-    """How much faster the fastest clock was than the slowest, as a share of it."""
-    clocks = [timing.clocks["sm_mhz"] for name, timing in turns.items() if name in sides and timing.clocks]
-    return max(clocks) / min(clocks) - 1 if clocks else 0.0
 
 
 def _joined(turns: Sequence[Timing]) -> Timing:

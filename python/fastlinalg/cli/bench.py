@@ -243,7 +243,7 @@ def _peak_gflops(device: str, threads: int) -> float:
 
 
 def _measure(args: argparse.Namespace, device: str, jobs: list[Job]) -> int:
-    from ..bench import machine, report
+    from ..bench import machine, nvml, report
     from ..bench.busy import busy
     from ..bench.host import HostRunner, HostSettings
     from ..bench.results import Document
@@ -255,8 +255,8 @@ def _measure(args: argparse.Namespace, device: str, jobs: list[Job]) -> int:
         print(f"fastlinalg bench: warning: {others}: times will be too long, and ratios unsteady", file=sys.stderr)
     peak = _peak_gflops(device, threads)
     described = machine.describe(device, peak, threads) | {"busy": others}
-    clocks = machine.Clocks(device)
-    before = clocks.sample()
+    sensors = nvml.sensors if device == "cuda" else dict
+    before = sensors() or None
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     command = shlex.join(["fastlinalg", *args.argv])
     peers = {peer.name: peer.version for settings, _ in jobs for peer in settings.peers}
@@ -267,7 +267,7 @@ def _measure(args: argparse.Namespace, device: str, jobs: list[Job]) -> int:
                 HostRunner(settings, document, shown).run(problems)
             else:
                 Runner(settings, document, shown).run(problems)
-    described["clocks"] = {"before": before, "after": clocks.sample()}
+    described["clocks"] = {"before": before, "after": sensors() or None}
 
     report.print_tables(document)
     if args.json:
