@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support import c_interface
 from support.cpp_program import common_folder
 from support.patience import patient
 from support.source_tree import IS_THERE, ROOT
@@ -100,3 +102,14 @@ def prefix(cmake, embedded, tmp_path_factory):
     folder = tmp_path_factory.mktemp("prefix")
     cmake.install(embedded, folder)
     return folder
+
+
+# ---------------------------------------------------------------- the C interface
+@pytest.fixture(scope="module")
+def library():
+    return c_interface.load()
+
+
+@pytest.fixture
+def memory():
+    return (ctypes.c_float * 64)(*range(64))
