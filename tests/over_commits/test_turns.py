@@ -154,7 +154,7 @@ def test_what_was_measured_elsewhere_is_added(base, tmp_path):
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
     commit, file, results = head.stdout.strip(), tmp_path / "samples.json", tmp_path / "results"
     elsewhere = tmp_path / "checkout"
-    for part in ("asv_bench/turns", "asv_bench/benchmarks", "tools/asv_wheels", "python/fastlinalg/bench"):
+    for part in ("asv_bench/turns", "asv_bench/benchmarks", "tools/asv_wheels", "python/fastlinalg/bench", "cpp/table"):
         source, target = ROOT / part, elsewhere / part
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
