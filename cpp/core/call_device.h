@@ -10,7 +10,7 @@
 
 namespace fl {
 
-// `automatic` lets run.cpp decide by the estimated cost, transfers included.
+// `automatic`: the estimated costs decide, transfers included.
 struct Device {
   enum Kind { automatic, cpu, cuda } kind = automatic;
   int ordinal = 0;

@@ -17,5 +17,9 @@ FL_EXPORT bool normalise(TransposeArgs& p);
 
 // Whether A and B change places for that.
 bool swaps_operands(const SgemmArgs& p);
+template <class Args>
+bool swaps_operands(const Args&) {
+  return false;
+}
 
 }  // namespace fl

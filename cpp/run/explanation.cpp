@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <span>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "core/joined.h"
 #include "core/operations.h"
 #include "device/device.h"
+#include "run/placement.h"
 
 namespace fl {
 namespace {
@@ -54,9 +54,8 @@ std::string place(const Args& args, const CallOptions& options, const AsWritten&
   if (written.device != "auto") return where + ", because device=" + quoted(written.device) + " says so";
   if (!options.kernel.empty()) return where + ", where the kernel that was asked for runs";
   if (options.device_memory) return where + ", where its operands are";
-  const char* const environment = std::getenv("FASTLINALG_DEVICE");
-  if (environment && *environment)
-    return where + ", because FASTLINALG_DEVICE=" + std::string(environment) + " says so";
+  if (const auto& environment = environment_device())
+    return where + ", because FASTLINALG_DEVICE=" + environment->text + " says so";
   const std::optional<Device> device = other_device(taken, options);
   if (!device) return where + ": there is no CUDA device";
   CallOptions elsewhere = options;

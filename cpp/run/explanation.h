@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "run/run.h"
+#include "run/forecast.h"
 
 namespace fl {
 

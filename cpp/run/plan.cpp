@@ -1,31 +1,25 @@
 #include "run/plan.h"
 
 #include <string>
-#include <type_traits>
-#include <utility>
 
 #include "core/errors.h"
 #include "core/normalise.h"
-#include "core/operations.h"
+#include "run/forecast.h"
+#include "run/sgemm_extras.h"
 #include "runtime/threading.h"
-#include "table/prepacked.h"
 
 namespace fl {
 namespace {
 
-bool constant_moves(const SgemmArgs& before, const SgemmArgs& now, Side side) {
-  return side == Side::a ? before.a != now.a : before.b != now.b;
+// Other addresses in a decision. The strides on a device are as they were.
+template <class Kind, class Args>
+void set_operands(Kind& kind, const Args& args) {
+  kind.given() = args;
 }
 template <class Args>
-bool constant_moves(const Args&, const Args&, Side) {
-  return false;
-}
-
-// A plan for operands in host memory loads both, or the one that both are.
-bool same_symmetry(const SgemmArgs& before, const SgemmArgs& now) { return before.symmetric == now.symmetric; }
-template <class Args>
-bool same_symmetry(const Args&, const Args&) {
-  return true;
+void set_operands(PackedLaunch<Args>& launch, const Args& args) {
+  launch.caller = args;
+  launch.args = *cuda::packed_layout(args);  // the addresses of what is not copied
 }
 
 }  // namespace
@@ -34,7 +28,7 @@ template <class Args>
 Plan<Args>::Plan(const Args& args, const CallOptions& options) : given_(args), options_(options) {
   const ThreadCount threads;
   prepare();
-  options_.device = decision_.kernel ? decision_.device : options.device;  // "auto" is answered once
+  options_.device = decision_ ? device() : options.device;  // "auto" is answered once
   options_.log = nullptr;
 }
 template <class Args>
@@ -44,7 +38,7 @@ Plan<Args>::Plan(Plan&&) noexcept = default;
 
 template <class Args>
 const char* Plan<Args>::kernel() const {
-  return decision_.kernel ? decision_.kernel->name : "";
+  return decision_ ? chosen(*decision_).kernel->name : "";
 }
 
 // On the calling thread's ThreadCount.
@@ -53,13 +47,9 @@ void Plan<Args>::prepare() {
   decision_ = decide(given_, options_);
   threads_ = num_threads();
   workspace_bytes_ = kept_bytes_ = 0;
-  if (!decision_.kernel) return;
-  try {
-    get_workspace();
-  } catch (const OutOfMemory&) {
-    if (!do_without_workspace(decision_, options_)) throw;
-    get_workspace();
-  }
+  if (!decision_) return;
+  log_choice(*decision_, options_);
+  with_concessions(*decision_, options_, [&] { get_workspace(); });
 }
 
 // Operands that move, from host memory or into packed copies, find their workspace beside them in each call's memory.
@@ -67,38 +57,27 @@ template <class Args>
 void Plan<Args>::get_workspace() {
   host_workspace_.reset();
   captured_run_.reset();
-  workspace_bytes_ = decision_.kernel->workspace(seen_by_kernel(decision_, options_));
-  if (decision_.device.kind == Device::cpu) host_workspace_ = std::make_unique<HostWorkspace>(workspace_bytes_);
-  else if (options_.device_memory && !decision_.packed) get_captured_run();
-}
-
-template <class Args>
-PrepackedOperands Plan<Args>::operands_to_prepack() const {
-  PrepackedOperands prepacked;
-  if constexpr (std::is_same_v<Args, SgemmArgs>) {
-    if (!options_.constant) return prepacked;
-    const bool is_a = (*options_.constant == Side::a) != swaps_operands(given_);
-    (is_a ? prepacked.a : prepacked.b) = prepacked_to_keep(*decision_.kernel, decision_.args, is_a ? Side::a : Side::b);
-  }
-  return prepacked;
+  workspace_bytes_ = chosen(*decision_).kernel->workspace(chosen(*decision_).args);
+  if (std::holds_alternative<CpuRun<Args>>(*decision_))
+    host_workspace_ = std::make_unique<HostWorkspace>(workspace_bytes_);
+  else if (const auto* const launch = std::get_if<Launch<Args>>(&*decision_)) get_captured_run(*launch);
 }
 
 // What is kept only saves time: where there is no room for it, each execution prepacks both operands.
 template <class Args>
-void Plan<Args>::get_captured_run() {
-  const int device = decision_.device.ordinal;
-  const PrepackedOperands prepacked = operands_to_prepack();
+void Plan<Args>::get_captured_run(const Launch<Args>& launch) {
+  const PrepackedOperands prepacked = operands_to_prepack(launch, given_, options_);
   kept_bytes_ = prepacked.a.bytes + prepacked.b.bytes;
   if (kept_bytes_ > 0) try {
-      captured_run_ = std::make_unique<cuda::CapturedRun>(workspace_bytes_, prepacked, device);
+      captured_run_ = std::make_unique<cuda::CapturedRun>(workspace_bytes_, prepacked, launch.ordinal);
       return;
     } catch (const OutOfMemory&) {
       if (options_.log)
-        (*options_.log)("cuda:" + std::to_string(device) + " has no " + std::to_string(kept_bytes_) +
+        (*options_.log)("cuda:" + std::to_string(launch.ordinal) + " has no " + std::to_string(kept_bytes_) +
                         " bytes to prepack the constant operand");
       kept_bytes_ = 0;
     }
-  captured_run_ = std::make_unique<cuda::CapturedRun>(workspace_bytes_, PrepackedOperands{}, device);
+  captured_run_ = std::make_unique<cuda::CapturedRun>(workspace_bytes_, PrepackedOperands{}, launch.ordinal);
 }
 
 template <class Args>
@@ -109,17 +88,17 @@ void Plan<Args>::renew_constant() {
 template <class Args>
 void Plan<Args>::rebind(const Args& args) {
   if (args == given_) return;
-  if (options_.constant && constant_moves(given_, args, *options_.constant)) renew_constant();
+  if (constant_moves(given_, args, options_)) renew_constant();
   given_ = args;
-  if (!decision_.kernel) return;
+  if (!decision_) return;
   if (captured_run_) captured_run_->forget();
-  const Args before = std::exchange(decision_.args, args);
-  normalise(decision_.args);
-  if (decision_.packed) decision_.layout = *cuda::packed_layout(decision_.args);  // the addresses of what is not copied
+  Args plain = args;
+  normalise(plain);
+  const bool as_before = std::visit([&](auto& kind) { return same_symmetry(kind.given(), plain); }, *decision_);
+  std::visit([&](auto& kind) { set_operands(kind, plain); }, *decision_);
   // A kernel may cut its work by the alignment of its operands, and then need more room than before.
-  const Args& seen = seen_by_kernel(decision_, options_);
-  if (same_symmetry(before, decision_.args) && decision_.kernel->legal(seen) == nullptr &&
-      decision_.kernel->workspace(seen) <= workspace_bytes_)
+  const Chosen<Args>& now = chosen(*decision_);
+  if (as_before && now.kernel->legal(now.args) == nullptr && now.kernel->workspace(now.args) <= workspace_bytes_)
     return;
   const ThreadCount threads;
   prepare();
@@ -129,26 +108,23 @@ template <class Args>
 void Plan<Args>::run_on_cpu() {
   const ThreadCount threads;
   if (threads.count() != threads_) prepare();
-  decision_.kernel->run(decision_.args, Context{.workspace = host_workspace_->data(), .threads = threads_});
+  const Chosen<Args>& now = chosen(*decision_);
+  now.kernel->run(now.args, Context{.workspace = host_workspace_->data(), .threads = threads_});
 }
 
 template <class Args>
 void Plan<Args>::run_on_device(void* stream) {
-  if (captured_run_) return captured_run_->run(*decision_.kernel, decision_.args, stream);
-  options_.stream = stream;
-  try {
-    fl::execute(decision_, options_);
-  } catch (const OutOfMemory&) {
-    Decision<Args> this_time = decision_;  // the next execution may find memory
-    if (!do_without_workspace(this_time, options_)) throw;
-    fl::execute(this_time, options_);
-  }
+  if (captured_run_) return captured_run_->run(*chosen(*decision_).kernel, chosen(*decision_).args, stream);
+  CallOptions options = options_;
+  options.stream = stream;
+  Decision<Args> this_time = *decision_;  // the next execution may find memory
+  with_concessions(this_time, options, [&] { fl::execute(this_time, options); });
 }
 
 template <class Args>
 void Plan<Args>::execute(void* stream) {
-  if (!decision_.kernel) return;
-  if (decision_.device.kind == Device::cpu) run_on_cpu();
+  if (!decision_) return;
+  if (host_workspace_) run_on_cpu();
   else run_on_device(stream);
 }
 

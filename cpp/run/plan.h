@@ -27,20 +27,19 @@ class FL_EXPORT Plan {
 
   const Args& args() const { return given_; }
   const char* kernel() const;  // "" where nothing is computed
-  Device device() const { return decision_.device; }
+  Device device() const { return decision_ ? place_of(*decision_) : Device{}; }
   std::size_t workspace_bytes() const { return workspace_bytes_ + kept_bytes_; }
 
  private:
   void prepare();
   void get_workspace();
-  void get_captured_run();
-  PrepackedOperands operands_to_prepack() const;
+  void get_captured_run(const Launch<Args>& launch);
   void run_on_cpu();
   void run_on_device(void* stream);
 
   Args given_;
   CallOptions options_;
-  Decision<Args> decision_;
+  std::optional<Decision<Args>> decision_;            // nothing is left to compute
   std::size_t workspace_bytes_ = 0, kept_bytes_ = 0;  // of the kernel, and of what is kept of the constant operand
   int threads_ = 0;                                   // that the kernel was chosen for and its workspace is made for
   std::unique_ptr<HostWorkspace> host_workspace_;

@@ -9,6 +9,7 @@
 
 #include "core/operations.h"
 #include "device/device.h"
+#include "run/forecast.h"
 #include "runtime/host_workspace.h"
 #include "runtime/thread_pool.h"
 #include "runtime/threading.h"

@@ -1,0 +1,133 @@
+#include "run/decision.h"
+
+#include <utility>
+
+#include "core/call_cache.h"
+#include "core/normalise.h"
+#include "device/device.h"
+#include "device/hardware.h"
+#include "dispatch/call_key.h"
+#include "run/placement.h"
+#include "runtime/threading.h"
+
+namespace fl {
+namespace {
+
+template <class Args>
+using SharedPlan = std::shared_ptr<const PanelPlan<Args>>;
+
+// The plan of a call on host operands, with the kernel of each of its steps. Making one asks the table about every
+// shape among the blocks of every plan that is compared: 0.06 ms for 1024 cubed, 0.24 for 4096 (a Zen 4), a sixth and a
+// twelfth of the calls. So each thread keeps its last few. None depends on the number of threads.
+template <class Args>
+SharedPlan<Args> plan_for(const Args& layout, Device place, std::string_view name) {
+  const Device device{place.kind, place.ordinal};  // the first, for all
+  thread_local CallCache<CallKey<Args>, SharedPlan<Args>, 8> recent;
+  const Kernel<Args>* const asked = name.empty() ? nullptr : &row_named<Args>(name);
+  const CallKey<Args> key(layout, device, 0, asked);
+  if (const SharedPlan<Args>* known = recent.find(key)) return *known;
+  const KernelFor<Args> kernel_for{[device, asked](const Args& sub) -> const Kernel<Args>& {
+                                     return choose(sub, device, asked ? asked->name : std::string_view());
+                                   },
+                                   &spec_of(device)};
+  PanelPlan<Args> plan = plan_panels<Args>(layout, kernel_for);
+  plan.kernel_for = kernel_for;
+  return recent.keep(key, std::make_shared<const PanelPlan<Args>>(std::move(plan)));
+}
+
+template <class Kind>
+void choose_kernel(Kind& kind, std::string_view name) {
+  kind.kernel = &choose(kind.args, kind.device(), name);
+}
+template <class Args>
+void choose_kernel(Panels<Args>& panels, std::string_view name) {
+  panels.plan = plan_for(panels.args, panels.devices, name);
+  panels.kernel = largest_step(*panels.plan).kernel;
+}
+
+template <class Args>
+CpuRun<Args> decide_on_cpu(const Args& args, const CallOptions& options) {
+  CpuRun<Args> run{{nullptr, args}};
+  choose_kernel(run, options.kernel);
+  return run;
+}
+
+template <class Args>
+Decision<Args> decide_on_device(int device, const Args& args, const CallOptions& options) {
+  require_code(device);
+  Decision<Args> decision = Launch<Args>{{nullptr, args}, device};
+  if (const std::optional<Args> packed = cuda::packed_layout(args))
+    decision = PackedLaunch<Args>{{nullptr, *packed}, args, device};
+  choose_again(decision, options);
+  return decision;
+}
+
+// Both operands of a symmetric product are one on a device, if they are the same numbers. Devices that share a product
+// out compute all of it.
+SgemmArgs as_loaded(SgemmArgs args, Device devices, const StoredInputs& stored) {
+  args.symmetric = args.symmetric && !devices.set && stored[0] == stored[1];
+  return args;
+}
+const auto& as_loaded(const auto& args, Device, const StoredInputs&) { return args; }
+
+template <class Args>
+Panels<Args> decide_by_panels(Device devices, const Args& args, const StoredInputs& stored,
+                              const CallOptions& options) {
+  for (const int device : ordinals(devices)) require_code(device);
+  Panels<Args> panels{{nullptr, cuda::device_layout(as_loaded(args, devices, stored))}, args, stored, devices};
+  choose_kernel(panels, options.kernel);
+  return panels;
+}
+
+// A call that must not copy is not worth two copies over the link.
+bool stays_on_host(const TransposeArgs& p) { return p.in_place; }
+bool stays_on_host(const auto&) { return false; }
+
+// No call on the GPU is faster, so most small ones need no plan to be told from those that are.
+constexpr double fastest_gpu_call_us = 25;
+
+template <class Args>
+Decision<Args> decide_by_cost(const Args& args, const StoredInputs& stored, const CallOptions& options) {
+  const Device gpu{Device::cuda, 0};
+  CpuRun<Args> on_cpu = decide_on_cpu(args, options);
+  if (stays_on_host(args) || cuda::device_count() == 0 || !available_on(Needs::cuda, gpu.ordinal)) return on_cpu;
+  const double cpu_us = estimate_us(*on_cpu.kernel, args, on_cpu.device());
+  if (cpu_us < fastest_gpu_call_us) return on_cpu;
+  const HostLink link = cuda::host_link(gpu.ordinal, num_threads());
+  if (estimate_us(*plan_for(cuda::device_layout(args), gpu, {}), link) >= cpu_us) return on_cpu;
+  cuda::load_code(gpu.ordinal);  // the estimate went by the code that is expected
+  if (!available_on(Needs::cuda, gpu.ordinal)) return on_cpu;
+  return decide_by_panels(gpu, args, stored, options);
+}
+
+}  // namespace
+
+template <class Args>
+void choose_again(Decision<Args>& decision, const CallOptions& options) {
+  std::visit([&](auto& kind) { choose_kernel(kind, options.kernel); }, decision);
+}
+
+template <class Args>
+std::optional<Decision<Args>> decide(const Args& args, const CallOptions& options) {
+  if (!options.kernel.empty()) row_named<Args>(options.kernel);  // an unknown name is an error for an empty call too
+  Args plain = args;
+  if (!normalise(plain)) {
+    resolve_device(options.device, options);  // and so is a device that is not there
+    return std::nullopt;
+  }
+  StoredInputs stored = options.stored;
+  if (swaps_operands(args)) std::swap(stored[0], stored[1]);
+  const Device device = placement<Args>(options);
+  if (device.kind == Device::cpu) return decide_on_cpu(plain, options);
+  if (options.device_memory) return decide_on_device(device.ordinal, plain, options);
+  if (device.kind == Device::automatic) return decide_by_cost(plain, stored, options);
+  return decide_by_panels(device, plain, stored, options);
+}
+
+#define FL_INSTANTIATE(Args)                                                      \
+  template std::optional<Decision<Args>> decide(const Args&, const CallOptions&); \
+  template void choose_again(Decision<Args>&, const CallOptions&);
+FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
+#undef FL_INSTANTIATE
+
+}  // namespace fl

@@ -1,0 +1,101 @@
+#include "run/forecast.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/call_cache.h"
+#include "device/device.h"
+#include "dispatch/call_key.h"
+#include "run/sgemm_extras.h"
+#include "runtime/threading.h"
+#include "transfer/device_shares.h"
+
+namespace fl {
+namespace {
+
+// The call that the kernel computes, of panels the largest step.
+template <class Args>
+Args largest_part(const Decision<Args>& decision) {
+  const Args& args = chosen(decision).args;
+  const auto* const panels = std::get_if<Panels<Args>>(&decision);
+  return panels ? sub_problem(args, largest_step(*panels->plan).block) : args;
+}
+
+// Several devices end with the last of them.
+template <class Args>
+double panels_us(const Panels<Args>& panels, int threads) {
+  const HostLink link = cuda::host_link(panels.devices.ordinal, threads);
+  if (!panels.devices.set) return estimate_us(*panels.plan, link);
+  double us = 0;
+  for (const DeviceShare<Args>& share : share_out(*panels.plan, panels.args, std::popcount(panels.devices.set), true))
+    us = std::max(us, estimate_us(share.plan, link));
+  return us;
+}
+
+template <class Args>
+double kernel_us(const Decision<Args>& decision) {
+  return estimate_us(*chosen(decision).kernel, chosen(decision).args, place_of(decision));
+}
+
+}  // namespace
+
+template <class Args>
+void log_choice(const Decision<Args>& decision, const CallOptions& options) {
+  if (!options.log || !options.log_choice) return;
+  const Args part = largest_part(decision);
+  const Device device = place_of(decision);
+  (*options.log)(device_text(device) + " " + explain(part, device, *chosen(decision).kernel));
+}
+
+template <class Args>
+Device device_of(const Args& args, const CallOptions& options) {
+  const ThreadCount threads;
+  const std::optional<Decision<Args>> decision = decide(args, options);
+  if (!decision) return options.device;
+  log_choice(*decision, options);
+  return place_of(*decision);
+}
+
+template <class Args>
+Forecast forecast(const Args& args, const CallOptions& options) {
+  const ThreadCount threads;
+  const std::optional<Decision<Args>> decision = decide(args, options);
+  if (!decision) return {};
+  const Kernel<Args>& kernel = *chosen(*decision).kernel;
+  const Args part = largest_part(*decision);
+  Forecast result{.device = place_of(*decision), .kernel = kernel.name, .others = {}};
+  result.triangle = takes_triangle(kernel, part);
+  result.others = not_taken(part, result.device, kernel);
+  if (const auto* const panels = std::get_if<Panels<Args>>(&*decision)) {
+    result.steps = int64_t(panels->plan->steps.size());
+    result.us = panels_us(*panels, threads.count());
+    result.triangle |= std::ranges::any_of(panels->plan->steps, &PanelStep<Args>::mirrored);
+  } else {
+    result.us = kernel_us(*decision);
+  }
+  return result;
+}
+
+// Who asks before each call asks about the same few again and again, so each thread remembers its last answers.
+template <class Args>
+double expected_us(const Args& args, const CallOptions& options) {
+  const auto ask = [&] {
+    const std::optional<Decision<Args>> decision = decide(args, options);
+    return decision ? kernel_us(*decision) : 0;
+  };
+  if (!options.device_memory || !options.kernel.empty()) return ask();  // other devices' costs decide too
+  thread_local CallCache<CallKey<Args>, double, 32> recent;
+  const CallKey<Args> key(args, options.device, num_threads());
+  if (const double* const known = recent.find(key)) return *known;
+  return recent.keep(key, ask());
+}
+
+#define FL_INSTANTIATE(Args)                                           \
+  template void log_choice(const Decision<Args>&, const CallOptions&); \
+  template Device device_of(const Args&, const CallOptions&);          \
+  template Forecast forecast(const Args&, const CallOptions&);         \
+  template double expected_us(const Args&, const CallOptions&);
+FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
+#undef FL_INSTANTIATE
+
+}  // namespace fl

@@ -1,0 +1,63 @@
+#include "run/sgemm_extras.h"
+
+#include <cmath>
+
+#include "core/normalise.h"
+#include "plan/accurate_answer.h"
+#include "plan/accurate_plan.h"
+#include "plan/strict_plan.h"
+#include "run/constant_operands.h"
+#include "table/prepacked.h"
+
+namespace fl {
+
+bool takes_triangle(const Kernel<SgemmArgs>& kernel, const SgemmArgs& args) {
+  if (!args.symmetric || !kernel.traits.triangle) return false;
+  if (!kernel.traits.strict) return computes_triangle(args);
+  if (on_cuda(kernel.needs) && args.k < TRIANGLE_LEAST_K) return false;
+  return !kernel.depth || kernel.depth(args) >= args.k;
+}
+
+bool make_strict(SgemmArgs& p) {
+  if (p.precision != Precision::accurate) return false;
+  p.precision = Precision::strict;
+  return true;
+}
+
+bool answers_later(const Chosen<SgemmArgs>& chosen, const CallOptions& options) {
+  return options.log && options.log_choice && std::isfinite(chosen.args.alpha) &&
+         chosen.kernel->traits.terms != Terms::none;
+}
+
+void log_answer(const Chosen<SgemmArgs>& chosen, int device, const CallOptions& options, const unsigned* statuses) {
+  const Kernel<SgemmArgs>& kernel = *chosen.kernel;
+  const bool bf16x6_fallback = kernel.traits.bf16x6_behind && has_bf16x6_fallback(chosen.args);
+  (*options.log)("cuda:" + std::to_string(device) + " " + kernel.name + ", computed by " +
+                 accurate_answer(kernel.traits.terms, bf16x6_fallback, chosen.args, statuses));
+}
+
+SgemmArgs with_constant_operand(SgemmArgs args, const CallOptions& options) {
+  if (options.constant_operand) options.constant_operand->replace_by_copy(args);
+  return args;
+}
+
+bool run_on_constant_operand(const Launch<SgemmArgs>& launch, const CallOptions& options) {
+  return options.constant_operand &&
+         options.constant_operand->run(*launch.kernel, launch.args, launch.ordinal, options.stream);
+}
+
+PrepackedOperands operands_to_prepack(const Launch<SgemmArgs>& launch, const SgemmArgs& given,
+                                      const CallOptions& options) {
+  PrepackedOperands prepacked;
+  if (!options.constant) return prepacked;
+  const bool is_a = (*options.constant == Side::a) != swaps_operands(given);
+  (is_a ? prepacked.a : prepacked.b) = prepacked_to_keep(*launch.kernel, launch.args, is_a ? Side::a : Side::b);
+  return prepacked;
+}
+
+bool constant_moves(const SgemmArgs& before, const SgemmArgs& now, const CallOptions& options) {
+  if (!options.constant) return false;
+  return *options.constant == Side::a ? before.a != now.a : before.b != now.b;
+}
+
+}  // namespace fl
