@@ -7,7 +7,7 @@
 #include "capi/struct.h"
 #include "core/joined.h"
 #include "core/operations.h"
-#include "device/device.h"
+#include "device/device_info.h"
 #include "device/hardware.h"
 #include "dispatch/tuning_file.h"
 #include "run/kernel_state.h"

@@ -1,7 +1,8 @@
 // The C interface: memory and streams of devices.
 #include "capi/errors.h"
 #include "capi/struct.h"
-#include "device/device.h"
+#include "device/device_memory.h"
+#include "device/streams.h"
 #include "runtime/result_memory.h"
 
 struct fl_buffer {

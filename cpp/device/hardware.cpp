@@ -9,7 +9,7 @@
 #include "core/lazy.h"
 #include "core/operations.h"
 #include "core/quoted.h"
-#include "device/device.h"
+#include "device/device_info.h"
 #include "device/loaded_code.h"
 #include "device/pretended.h"
 

@@ -2,7 +2,12 @@
 #include "core/errors.h"
 #include "core/lazy.h"
 #include "core/operations.h"
-#include "device/device.h"
+#include "device/device_info.h"
+#include "device/device_memory.h"
+#include "device/host_calls.h"
+#include "device/launches.h"
+#include "device/streams.h"
+#include "device/timing.h"
 
 namespace fl::cuda {
 namespace {
@@ -37,7 +42,7 @@ void run_on_host_operands(const PanelPlan<Args>&, const Args&, const StoredInput
 }
 HostLink host_link(int, int) { refuse(); }
 template <class Args>
-void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, FirstWords*) {
+void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, StatusWords*) {
   refuse();
 }
 template <class Args>
@@ -45,7 +50,7 @@ std::optional<Args> packed_layout(const Args&) {
   refuse();
 }
 template <class Args>
-void run_on_packed_operands(const Kernel<Args>&, const Args&, const Args&, int, void*, FirstWords*) {
+void run_on_packed_operands(const Kernel<Args>&, const Args&, const Args&, int, void*, StatusWords*) {
   refuse();
 }
 void copy_triangle(const TriangleCopy&, int, void*) { refuse(); }
@@ -81,13 +86,13 @@ std::vector<TraceEvent> trace_of(const std::function<void()>&) { refuse(); }
 std::vector<double> time_in_graph(int, int, int, const std::function<void(void*)>&) { refuse(); }
 LinkTimes time_link(int, std::size_t, std::size_t, int) { refuse(); }
 
-#define FL_INSTANTIATE(Args)                                                                                    \
-  template Args device_layout(const Args&);                                                                     \
-  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const StoredInputs&, const Args&,     \
-                                     std::span<const int>, void*, const Log*);                                  \
-  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, FirstWords*);              \
-  template std::optional<Args> packed_layout(const Args&);                                                      \
-  template void run_on_packed_operands(const Kernel<Args>&, const Args&, const Args&, int, void*, FirstWords*); \
+#define FL_INSTANTIATE(Args)                                                                                     \
+  template Args device_layout(const Args&);                                                                      \
+  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const StoredInputs&, const Args&,      \
+                                     std::span<const int>, void*, const Log*);                                   \
+  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, StatusWords*);              \
+  template std::optional<Args> packed_layout(const Args&);                                                       \
+  template void run_on_packed_operands(const Kernel<Args>&, const Args&, const Args&, int, void*, StatusWords*); \
   template void CapturedRun::run(const Kernel<Args>&, const Args&, void*);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE

@@ -5,7 +5,7 @@
 
 #include "core/call_device.h"
 #include "core/operations.h"
-#include "device/device.h"
+#include "device/device_info.h"
 #include "dispatch/tuning.h"
 #include "table/registry.h"
 
@@ -25,7 +25,7 @@ struct CallKey {
   bool operator==(const CallKey&) const = default;
 
  private:
-  // Choices on a device go by the code that it runs (device.h).
+  // Choices on a device go by the code that it runs (device_info.h).
   static LoadedCode code_on(Device device) {
     return device.kind == Device::cuda ? cuda::known_code(device.ordinal) : LoadedCode{};
   }

@@ -12,7 +12,7 @@
 #include "core/errors.h"
 #include "core/joined.h"
 #include "core/operations.h"
-#include "device/device.h"
+#include "device/device_info.h"
 #include "device/hardware.h"
 #include "dispatch/call_key.h"
 #include "dispatch/tuning.h"

@@ -7,7 +7,7 @@
 
 #include "core/errors.h"
 #include "core/operations.h"
-#include "device/device.h"
+#include "device/device_info.h"
 #include "device/pretended.h"
 #include "table/registry.h"
 

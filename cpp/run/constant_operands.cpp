@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "core/errors.h"
+#include "device/streams.h"
 #include "runtime/fork.h"
 #include "table/prepacked.h"
 

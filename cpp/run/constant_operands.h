@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/export.h"
-#include "device/device.h"
+#include "device/launches.h"
 
 namespace fl {
 

@@ -4,8 +4,10 @@
 
 #include "core/call_cache.h"
 #include "core/normalise.h"
-#include "device/device.h"
+#include "device/device_info.h"
 #include "device/hardware.h"
+#include "device/host_calls.h"
+#include "device/launches.h"
 #include "dispatch/call_key.h"
 #include "run/placement.h"
 #include "runtime/threading.h"

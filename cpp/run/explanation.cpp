@@ -8,7 +8,7 @@
 
 #include "core/joined.h"
 #include "core/operations.h"
-#include "device/device.h"
+#include "device/device_info.h"
 #include "run/placement.h"
 
 namespace fl {

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "core/call_cache.h"
-#include "device/device.h"
+#include "device/host_calls.h"
 #include "dispatch/call_key.h"
 #include "run/sgemm_extras.h"
 #include "runtime/threading.h"

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "device/device.h"
+#include "device/device_info.h"
 #include "device/hardware.h"
 #include "runtime/threading.h"
 

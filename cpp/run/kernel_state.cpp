@@ -1,7 +1,7 @@
 #include "run/kernel_state.h"
 
 #include "core/operations.h"
-#include "device/device.h"
+#include "device/device_info.h"
 #include "device/hardware.h"
 #include "dispatch/dispatch.h"
 

@@ -5,7 +5,7 @@
 
 #include "core/errors.h"
 #include "core/lazy.h"
-#include "device/device.h"
+#include "device/device_info.h"
 
 namespace fl {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "device/device.h"
+#include "device/launches.h"
 #include "run/run.h"
 #include "runtime/host_workspace.h"
 

@@ -6,7 +6,8 @@
 #include "core/call_cache.h"
 #include "core/normalise.h"
 #include "cost/cpu_cost.h"
-#include "device/device.h"
+#include "device/host_calls.h"
+#include "device/launches.h"
 #include "dispatch/call_key.h"
 #include "run/constant_operands.h"
 #include "run/forecast.h"
@@ -33,7 +34,7 @@ void run_decided(const CpuRun<Args>& cpu, const CallOptions& options) {
 
 template <class Launched, class Start>
 void with_answer_logged(const Launched& launch, const CallOptions& options, Start&& start) {
-  cuda::FirstWords left;
+  cuda::StatusWords left;
   start(answers_later(launch, options) ? &left : nullptr);
   if (left.read) log_answer(launch, launch.ordinal, options, left.words);
 }
@@ -41,14 +42,14 @@ void with_answer_logged(const Launched& launch, const CallOptions& options, Star
 template <class Args>
 void run_decided(const Launch<Args>& launch, const CallOptions& options) {
   if (run_on_constant_operand(launch, options)) return;
-  with_answer_logged(launch, options, [&](cuda::FirstWords* left) {
+  with_answer_logged(launch, options, [&](cuda::StatusWords* left) {
     cuda::run_on_device_operands(*launch.kernel, launch.args, launch.ordinal, options.stream, left);
   });
 }
 
 template <class Args>
 void run_decided(const PackedLaunch<Args>& launch, const CallOptions& options) {
-  with_answer_logged(launch, options, [&](cuda::FirstWords* left) {
+  with_answer_logged(launch, options, [&](cuda::StatusWords* left) {
     cuda::run_on_packed_operands(*launch.kernel, launch.caller, launch.args, launch.ordinal, options.stream, left);
   });
 }

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "core/operations.h"
-#include "device/device.h"
+#include "device/device_memory.h"
+#include "device/launches.h"
+#include "device/streams.h"
 #include "run/forecast.h"
 #include "runtime/host_workspace.h"
 #include "runtime/thread_pool.h"

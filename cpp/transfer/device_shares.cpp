@@ -9,17 +9,14 @@ namespace fl {
 namespace {
 
 // ---------------------------------------------------------------- who computes
-// Each step goes to the device that has the least to do so far, its results' way out included. That is as nominal as in
-// panel_plan.cpp: shares must not depend on timing.
-constexpr double bytes_per_us = 40e3;
-
+// Each step goes to the device that has the least to do so far, its results' way out included.
 template <class Args>
 std::vector<int> share_steps(const PanelPlan<Args>& plan, int devices) {
   std::vector<double> busy_us(std::size_t(devices), 0.0);
   std::vector<int> device_of;
   for (const PanelStep<Args>& step : plan.steps) {
     const auto least = std::min_element(busy_us.begin(), busy_us.end());
-    *least += step.us + 4.0 * double(step.block.elements()) / bytes_per_us;
+    *least += step.us + 4.0 * double(step.block.elements()) / busy_link_bytes_per_us;
     device_of.push_back(int(least - busy_us.begin()));
   }
   return device_of;

@@ -10,7 +10,6 @@
 namespace fl {
 namespace {
 
-constexpr double link_bytes_per_us = 48e3, step_us = 10;  // as nominal as in panel_plan.cpp
 constexpr double slice_bytes = 64 << 20;
 constexpr int64_t most_slices = 16, least_slice_rows = 256;
 constexpr double most_tiles = 1 << 18;  // each takes about 1 KB of host memory: with more, that would run out instead
@@ -156,13 +155,13 @@ class Planner {
 
   // The products of all panels of a tile: the first and the last of them in slices.
   double sum_us(const Args& tile, double tile_us, const OutOfCoreShape& s, const Cuts& c) const {
-    if (s.slice_rows >= s.rows) return double(c.depth) * (tile_us + step_us);
+    if (s.slice_rows >= s.rows) return double(c.depth) * (tile_us + tile_step_us);
     const Block block{0, 1, 0, s.slice_rows, 0, s.cols};
     const Args slice = sub_problem(tile, block);
     const double slices_us =
-        double(ceil_div(s.rows, s.slice_rows)) * (kernel_for_.us(kernel_for_(slice), slice) + step_us);
+        double(ceil_div(s.rows, s.slice_rows)) * (kernel_for_.us(kernel_for_(slice), slice) + tile_step_us);
     const double in_slices = double(std::min<int64_t>(c.depth, 2));
-    return in_slices * slices_us + (double(c.depth) - in_slices) * (tile_us + step_us);
+    return in_slices * slices_us + (double(c.depth) - in_slices) * (tile_us + tile_step_us);
   }
 
   double estimate_us(const OutOfCoreShape& s, const Cuts& c, const SlotBytes& bytes, double sum_us) const {

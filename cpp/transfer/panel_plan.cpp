@@ -8,11 +8,9 @@
 namespace fl {
 namespace {
 
-// What the plans are compared for. Fixed figures, not the measured speed: a plan must not depend on timing. An H200's
-// link does 40 to 50 GB/s each way while both directions and the workers are busy; a step costs its launches and
-// events. More cuts have to gain something.
-constexpr HostLink nominal{10, 40e3};
-constexpr double step_us = 6, worthwhile = 0.98;
+// What the plans are compared for. More cuts have to gain something.
+constexpr HostLink nominal{10, busy_link_bytes_per_us};
+constexpr double worthwhile = 0.98;
 // Of the device's own memory, which a mirror image is read from and written to.
 constexpr double device_bytes_per_us = 2e6;
 // Panels begin where the tiles of most kernels do, and where every 16-byte access stays aligned.
@@ -300,7 +298,7 @@ double estimate_us(const PanelPlan<Args>& plan, const HostLink& link) {
   for (const PanelStep<Args>& step : plan.steps) {
     for (; load < step.loads; ++load)
       in += bytes_on_link(plan.loads[load].block, plan.loads[load].line) / link.bytes_per_us;
-    product = std::max(product, in) + step.us + step_us;
+    product = std::max(product, in) + step.us + panel_step_us;
     if (step.mirrored) product += 2 * bytes(step.block) / device_bytes_per_us;
     out = std::max(out, product) + bytes_on_link(step.block, step.line) / link.bytes_per_us;
     if (step.mirrored) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "table/registry.h"
+#include "transfer/host_link.h"
 
 namespace fl {
 
@@ -89,11 +90,6 @@ TransposeArgs sub_problem(const TransposeArgs& p, const Block& block);
 template <class Args>
 FL_EXPORT PanelPlan<Args> plan_panels(const Args& layout, const KernelFor<Args>& kernel_for);
 
-// What a host link does: both directions at once, each at this speed.
-struct HostLink {
-  double call_us = 0;       // of a call that copies next to nothing
-  double bytes_per_us = 1;  // of a call that copies much
-};
 // Microseconds that a call by this plan is expected to take.
 template <class Args>
 double estimate_us(const PanelPlan<Args>& plan, const HostLink& link);

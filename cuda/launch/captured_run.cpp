@@ -7,7 +7,8 @@
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/streams.h"
-#include "device/device.h"
+#include "device/device_info.h"
+#include "device/launches.h"
 
 namespace fl::cuda {
 namespace {

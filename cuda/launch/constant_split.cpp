@@ -2,7 +2,7 @@
 #include "cuda/launch/lasting_memory.h"
 #include "cuda/launch/launch_kernel.h"
 #include "cuda/runtime/memory_pool.h"
-#include "device/device.h"
+#include "device/launches.h"
 
 namespace fl::cuda {
 

@@ -15,6 +15,7 @@
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/memory_pool.h"
 #include "cuda/runtime/per_device.h"
+#include "device/device_memory.h"
 
 namespace fl::cuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cost/rules.h"
-#include "device/device.h"
+#include "device/host_calls.h"
 
 namespace fl::cuda {
 namespace {

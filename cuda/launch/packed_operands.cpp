@@ -8,7 +8,8 @@
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/memory_pool.h"
 #include "cuda/runtime/streams.h"
-#include "device/device.h"
+#include "device/device_info.h"
+#include "device/launches.h"
 
 namespace fl::cuda {
 namespace {
@@ -90,7 +91,7 @@ class Packing {
 };
 
 void run_packed(const Kernel<SgemmArgs>& kernel, const SgemmArgs& args, SgemmArgs& layout, int device, void* stream,
-                FirstWords* left) {
+                StatusWords* left) {
   const Packing packing(device, stream);
   const auto a = a_of(args, layout), b = b_of(args, layout);
   const auto c = c_of(args, layout);
@@ -106,7 +107,7 @@ void run_packed(const Kernel<SgemmArgs>& kernel, const SgemmArgs& args, SgemmArg
 }
 
 void run_packed(const Kernel<SgemvArgs>& kernel, const SgemvArgs& args, SgemvArgs& layout, int device, void* stream,
-                FirstWords* left) {
+                StatusWords* left) {
   const Packing packing(device, stream);
   const auto a = a_of(args, layout);
   const PoolBuffer memory(device, a.bytes(), packing.stream());
@@ -117,7 +118,7 @@ void run_packed(const Kernel<SgemvArgs>& kernel, const SgemvArgs& args, SgemvArg
 }
 
 void run_packed(const Kernel<TransposeArgs>& kernel, const TransposeArgs& args, TransposeArgs&, int device,
-                void* stream, FirstWords* left) {
+                void* stream, StatusWords* left) {
   run_on_device_operands(kernel, args, device, stream, left);
 }
 
@@ -151,7 +152,7 @@ std::optional<TransposeArgs> packed_layout(const TransposeArgs&) {
 
 template <class Args>
 void run_on_packed_operands(const Kernel<Args>& kernel, const Args& args, const Args& layout, int device, void* stream,
-                            FirstWords* left) {
+                            StatusWords* left) {
   require_device(device);
   const DeviceGuard guard(device);
   Args packed = layout;
@@ -159,7 +160,7 @@ void run_on_packed_operands(const Kernel<Args>& kernel, const Args& args, const 
 }
 
 #define FL_INSTANTIATE(Args) \
-  template void run_on_packed_operands(const Kernel<Args>&, const Args&, const Args&, int, void*, FirstWords*);
+  template void run_on_packed_operands(const Kernel<Args>&, const Args&, const Args&, int, void*, StatusWords*);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 

@@ -3,7 +3,8 @@
 
 #include "cuda/launch/launch_kernel.h"
 #include "cuda/runtime/device_guard.h"
-#include "device/device.h"
+#include "device/device_info.h"
+#include "device/launches.h"
 
 namespace fl::cuda {
 

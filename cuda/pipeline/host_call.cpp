@@ -20,7 +20,8 @@
 #include "cuda/runtime/memory_pool.h"
 #include "cuda/runtime/ring.h"
 #include "cuda/runtime/streams.h"
-#include "device/device.h"
+#include "device/device_info.h"
+#include "device/host_calls.h"
 #include "transfer/device_shares.h"
 #include "transfer/out_of_core_plan.h"
 

@@ -10,7 +10,7 @@
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/memory_pool.h"
-#include "device/device.h"
+#include "device/host_calls.h"
 
 namespace fl::cuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/errors.h"
-#include "device/device.h"
+#include "device/device_info.h"
 
 namespace fl::cuda {
 namespace {

@@ -3,11 +3,12 @@
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <vector>
 
 #include "core/errors.h"
 #include "core/lazy.h"
 #include "cuda/runtime/check.h"
-#include "device/device.h"
+#include "device/device_info.h"
 #include "device/pretended.h"
 #include "runtime/fork.h"
 

@@ -9,17 +9,14 @@
 #include "cuda/runtime/memory_pool.h"
 #include "cuda/runtime/per_device.h"
 #include "cuda/runtime/ring.h"
-#include "device/device.h"
+#include "device/host_calls.h"
 
 namespace fl::cuda {
 namespace {
 
-// Until a device has been used: PCIe 5 with 16 lanes, both ways at once.
-constexpr double unmeasured = 48e3;
-
 struct Link {
   std::atomic<bool> claimed{false};
-  std::atomic<double> bytes_per_us{unmeasured};
+  std::atomic<double> bytes_per_us{link_bytes_per_us};
 };
 
 double copy_us(char* device_memory, char* pinned, cudaStream_t in, cudaStream_t out) {

@@ -8,7 +8,8 @@
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/memory_pool.h"
 #include "cuda/runtime/streams.h"
-#include "device/device.h"
+#include "device/device_info.h"
+#include "device/timing.h"
 
 namespace fl::cuda {
 namespace {

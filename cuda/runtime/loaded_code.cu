@@ -15,7 +15,7 @@
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/per_device.h"
-#include "device/device.h"
+#include "device/device_info.h"
 
 namespace fl::cuda {
 namespace {

@@ -9,7 +9,8 @@
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/per_device.h"
 #include "cuda/runtime/ring.h"
-#include "device/device.h"
+#include "device/device_info.h"
+#include "device/device_memory.h"
 
 namespace fl::cuda {
 namespace {

@@ -8,7 +8,8 @@
 #include "cuda/runtime/events.h"
 #include "cuda/runtime/memory_pool.h"
 #include "cuda/runtime/per_device.h"
-#include "device/device.h"
+#include "device/device_info.h"
+#include "device/streams.h"
 
 namespace fl::cuda {
 namespace {

@@ -1,7 +1,7 @@
 // State that exists once per device: a pool, streams, pinned chunks.
 #pragma once
 
-#include "device/device.h"
+#include "device/device_info.h"
 
 namespace fl::cuda {
 

@@ -4,7 +4,8 @@
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/events.h"
 #include "cuda/runtime/streams.h"
-#include "device/device.h"
+#include "device/device_info.h"
+#include "device/streams.h"
 
 namespace fl::cuda {
 namespace {

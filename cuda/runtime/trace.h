@@ -1,7 +1,7 @@
 // When what happened in a call on host operands, as the thread that drives it sees it: for a time line of the call.
 #pragma once
 
-#include "device/device.h"
+#include "device/timing.h"
 
 namespace fl::cuda {
 

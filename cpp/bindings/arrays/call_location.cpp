@@ -7,7 +7,7 @@
 #include "bindings/arrays/gil.h"
 #include "core/errors.h"
 #include "core/lazy.h"
-#include "device/device.h"
+#include "device/streams.h"
 #include "dispatch/dispatch.h"
 
 namespace fl::py {

@@ -4,7 +4,8 @@
 #include "bindings/arrays/array.h"
 #include "bindings/arrays/call_location.h"
 #include "core/errors.h"
-#include "device/device.h"
+#include "device/device_info.h"
+#include "device/device_memory.h"
 
 namespace fl::py {
 namespace {

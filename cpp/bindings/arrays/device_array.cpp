@@ -10,7 +10,8 @@
 #include "bindings/arrays/gil.h"
 #include "bindings/arrays/names.h"
 #include "core/errors.h"
-#include "device/device.h"
+#include "device/device_memory.h"
+#include "device/streams.h"
 #include "dispatch/dispatch.h"
 
 namespace fl::py {

@@ -10,7 +10,7 @@
 #include "bindings/arrays/device_array.h"
 #include "bindings/arrays/names.h"
 #include "core/errors.h"
-#include "device/device.h"
+#include "device/streams.h"
 
 namespace fl::py {
 namespace {

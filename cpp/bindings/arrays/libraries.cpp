@@ -7,7 +7,7 @@
 #include "bindings/arrays/names.h"
 #include "core/errors.h"
 #include "core/lazy.h"
-#include "device/device.h"
+#include "device/streams.h"
 
 namespace fl::py {
 namespace {

@@ -5,7 +5,8 @@
 #include "bindings/arrays/names.h"
 #include "core/errors.h"
 #include "core/lazy.h"
-#include "device/device.h"
+#include "device/device_memory.h"
+#include "device/streams.h"
 
 namespace fl::py {
 namespace {

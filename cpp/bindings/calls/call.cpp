@@ -10,7 +10,7 @@
 #include "bindings/calls/tune.h"
 #include "core/errors.h"
 #include "core/operations.h"
-#include "device/device.h"
+#include "device/device_memory.h"
 #include "run/ignored_settings.h"
 #include "runtime/threading.h"
 

@@ -10,7 +10,8 @@
 #include "bindings/calls/call.h"
 #include "bindings/calls/tune.h"
 #include "core/errors.h"
-#include "device/device.h"
+#include "device/device_memory.h"
+#include "device/timing.h"
 
 namespace fl::py {
 namespace {

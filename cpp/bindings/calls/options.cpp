@@ -5,7 +5,6 @@
 
 #include "bindings/arrays/array.h"
 #include "core/errors.h"
-#include "device/device.h"
 
 namespace fl::py {
 

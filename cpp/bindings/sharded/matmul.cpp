@@ -13,7 +13,8 @@
 #include "bindings/calls/problems.h"
 #include "bindings/calls/products.h"
 #include "core/errors.h"
-#include "device/device.h"
+#include "device/device_memory.h"
+#include "device/streams.h"
 
 namespace fl::py {
 namespace {
