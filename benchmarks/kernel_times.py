@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,10 +32,6 @@ from fastlinalg.bench.problems import FOUNDING_K, FOUNDING_SIZES
 
 SEED = 14
 OPS = ("sgemm", "sgemv", "transpose")
-LADDER = {
-    "naive", "coalesced", "smem", "blocktile_1d", "blocktile_2d", "vectorized", "blocktile_8x8", "bank_conflict_free",
-    "double_buffered",
-}  # fmt: skip
 LADDER_EVERY = 10  # shapes
 FAR, FAR_EVERY = 5.0, 3  # estimates so many times the best one: measured on every third shape
 TOO_FAR = 20.0  # and never
@@ -191,7 +188,7 @@ def estimates(shape: Shape) -> dict[str, float]:
     return found
 
 
-def wanted(shape: Shape, number: int, strict: set[str], near: float = TOO_FAR) -> dict[str, float]:
+def wanted(shape: Shape, number: int, rows: dict[str, Any], near: float = TOO_FAR) -> dict[str, float]:
     """What to time on the shape: the kernels and their estimates, at most `near` times the best one."""
     found = estimates(shape)
     best = min(found.values(), default=0.0)
@@ -200,9 +197,9 @@ def wanted(shape: Shape, number: int, strict: set[str], near: float = TOO_FAR) -
         apart = us / best
         if apart > near or (apart > FAR and number % FAR_EVERY):
             continue
-        if shape.op == "sgemm" and name in LADDER and number % LADDER_EVERY:
+        if shape.op == "sgemm" and rows[name].traits.ladder and number % LADDER_EVERY:
             continue
-        if shape.precision == "accurate" and name in strict and apart > CLOSE:
+        if shape.precision == "accurate" and rows[name].strict and apart > CLOSE:
             continue
         kept[name] = us
     return kept
@@ -263,7 +260,7 @@ def todo(args: argparse.Namespace) -> Iterator[tuple[int, Shape]]:
 
 
 def measure(args: argparse.Namespace) -> list[dict]:
-    strict = {row.name for row in fl.kernels("sgemm") if row.strict}
+    rows = {op: {row.name: row for row in fl.kernels(op)} for op in OPS}
     calls = list(todo(args))
     memory = Memory([shape for _, shape in calls])
     begin, measured, timings = time.monotonic(), [], 0
@@ -272,7 +269,7 @@ def measure(args: argparse.Namespace) -> list[dict]:
             print(f"\n{args.seconds:g} s are over after {done} of {len(calls)} calls", file=sys.stderr)
             break
         times = {}
-        for kernel, estimate in wanted(shape, number, strict, args.near).items():
+        for kernel, estimate in wanted(shape, number, rows[shape.op], args.near).items():
             try:
                 times[kernel] = round(time_us(shape, kernel, estimate, memory), 3)
             except ValueError:  # the estimates were of aligned operands
