@@ -1,4 +1,4 @@
-"""``fastlinalg report``: one HTML page from files of ``fastlinalg bench --json``, or from asv's results."""
+"""``fastlinalg report``: one HTML page from files of ``fastlinalg bench --json``."""
 
 from __future__ import annotations
 
@@ -10,34 +10,10 @@ from typing import Any
 
 
 def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser("report", help="one HTML page from files of bench --json, or from asv's results")
-    parser.add_argument(
-        "files",
-        nargs="+",
-        metavar="FILE.json",
-        help="written by fastlinalg bench --json; or a folder of asv's results: ratios to peers over the commits",
-    )
+    parser = subparsers.add_parser("report", help="one HTML page from files of bench --json")
+    parser.add_argument("files", nargs="+", metavar="FILE.json", help="written by fastlinalg bench --json")
     parser.add_argument("-o", "--output", default="report.html", metavar="FILE", help="default: report.html")
     parser.set_defaults(run=run)
-
-
-def _over_commits(args: argparse.Namespace) -> int:
-    """The front page from a folder of asv's results."""
-    from ..bench import front_page, over_commits
-    from ..bench.read import NotABenchFile
-
-    try:
-        if len(args.files) > 1:
-            raise NotABenchFile(f"{len(args.files)} were given; a folder of asv's results has a page of its own")
-        Path(args.output).write_bytes(front_page.page(over_commits.read(args.files[0])).encode())
-    except NotABenchFile as error:
-        print(f"fastlinalg report: error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"fastlinalg report: error: cannot write {args.output}: {error.strerror}", file=sys.stderr)
-        return 2
-    print(args.output)
-    return 0
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,8 +22,6 @@ def run(args: argparse.Namespace) -> int:
             "fastlinalg report: error: needs matplotlib; install with: pip install fastlinalg[bench]", file=sys.stderr
         )
         return 1
-    if any(Path(path).is_dir() for path in args.files):
-        return _over_commits(args)
     from ..bench.html import page
     from ..bench.read import UNEXPECTED, NotABenchFile, read
 

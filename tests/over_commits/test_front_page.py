@@ -1,4 +1,4 @@
-"""``fastlinalg report`` of a folder of asv's results: ratios over commits, as a page with everything in it."""
+"""The front page of the dashboard: ratios over commits, from a folder of asv's results."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import json
 
 import pytest
 
-from fastlinalg.cli import main
 from support.command import needs_plot
+from support.source_tree import needs_source_tree
 
-pytestmark = needs_plot
+pytest.importorskip("matplotlib")
+from front_page import page
+
+pytestmark = [needs_plot, needs_source_tree]
 COLUMNS = ["result", "params", "version"]
 RATIO, SECONDS = "cpu.Cubes.track_ratio_to_numpy", "cpu.Cubes.track_seconds"
 COMMITS = ["a" * 40, "b" * 40, "c" * 40]
@@ -40,30 +43,11 @@ def results(tmp_path):
     return folder
 
 
-def test_a_page_of_ratios_over_commits(results, tmp_path, capsys):
-    page = tmp_path / "front.html"
-    assert main(["report", str(results), "-o", str(page)]) == 0
-    text = page.read_text()
+def test_a_page_of_ratios_over_commits(results):
+    text = page(results)
     assert "Zen &lt;4&gt;" in text and "idle" not in text and "http" not in text
     assert f'href="commits.html#{COMMITS[-1]}"' in text and f'href="index.html#{RATIO}"' in text
     assert "<td>2.50</td><td>1.25</td>" in text  # 8x8x8: 1 / 0.4 today, 1 / 0.8 at first
     assert "<td>1.00</td><td>0.50</td>" in text  # 32x32x32, which the first commit has no figure for
     assert "<td>1.58</td><td>0.79</td>" in text  # of both, by the geometric mean
     assert text.count("<svg") == 3 and f"{COMMITS[1][:9]} 2.00" in text
-
-
-@pytest.mark.parametrize("content", [None, "{", "[]", '{"date": 1}', '{"date": 1, "commit_hash": "a"}'])
-def test_what_is_no_result_is_named(results, content, tmp_path, capsys):
-    file = results / "benchmarks.json" if content is None else results / "zen4" / "x.json"
-    file.unlink()
-    if content is not None:
-        file.write_text(content)
-    assert main(["report", str(results), "-o", str(tmp_path / "front.html")]) == 2
-    assert str(results) in capsys.readouterr().err
-
-
-def test_a_folder_has_a_page_of_its_own(results, tmp_path, capsys):
-    assert main(["report", str(results), str(results), "-o", str(tmp_path / "front.html")]) == 2
-    assert "2 were given" in capsys.readouterr().err
-    assert main(["report", str(results), "-o", str(tmp_path / "no" / "front.html")]) == 2
-    assert "cannot write" in capsys.readouterr().err
