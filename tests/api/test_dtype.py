@@ -7,7 +7,7 @@ import pytest
 
 import fastlinalg as fl
 from support.accuracy import assert_same_bits
-from support.other_types import CONVERTED, dtype_of, numbers
+from support.operands import CONVERTED, dtype_of, numbers
 
 VIEWS = {
     "C": lambda x: x,

@@ -9,7 +9,7 @@ import pytest
 
 import fastlinalg as fl
 from support.accuracy import assert_same_bits
-from support.other_types import CONVERTED, numbers
+from support.operands import CONVERTED, numbers
 
 pytestmark = pytest.mark.gpu
 SHAPES = ((20, 30, 40), (700, 600, 500), (513, 1025, 70), (1, 3000, 500), (3, 2, 100_000))

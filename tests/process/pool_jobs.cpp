@@ -1,4 +1,4 @@
-// What a job of the thread pool promises those who come at the same moment: runtime/thread_pool.cpp without its threads.
+// What a job of the thread pool promises those who come at the same moment: the pool without its threads.
 #include "runtime/thread_pool.cpp"
 
 #include <cstdio>
