@@ -20,7 +20,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scipy import special
+from scipy import stats
 
 from .cases import Case
 from .rounds import Samples, Table
@@ -85,44 +85,25 @@ def ratios(base: Mapping[Case, Samples], head: Mapping[Case, Samples]) -> dict[C
 
 def changes(base: Mapping[Case, Samples], head: Mapping[Case, Samples]) -> list[Change]:
     """Every case that both builds have a figure for in at least two rounds."""
-    logs = {case: _logs(base[case], head[case]) for case in base}
-    means = {case: _trimmed(values) for case, values in logs.items() if len(values) >= 2}
-    common = statistics.median(mean.variance for mean in means.values()) if means else 0.0
-    return [_change(case, mean, common, base[case], head[case]) for case, mean in means.items()]
+    logs = {case: values for case in base if len(values := _logs(base[case], head[case])) >= 2}
+    errors = {case: float(stats.mstats.trimmed_stde(values, (TRIMMED, TRIMMED))) for case, values in logs.items()}
+    common = statistics.median(error**2 for error in errors.values()) if errors else 0.0
+    return [_change(case, logs[case], error**2, common, base[case], head[case]) for case, error in errors.items()]
 
 
-@dataclass(frozen=True)
-class _Mean:
-    """A trimmed mean of logarithms; `variance` over the `kept` ones is that of the mean."""
-
-    value: float
-    variance: float
-    kept: int
-    rounds: int
-
-
-def _trimmed(logs: Sequence[float]) -> _Mean:
-    n, cut = len(logs), int(TRIMMED * len(logs))
-    ordered = sorted(logs)
-    kept = ordered[cut : n - cut]
-    drawn_in = [min(max(value, kept[0]), kept[-1]) for value in ordered]
-    variance = statistics.variance(drawn_in) * (n - 1) / (len(kept) - 1)
-    return _Mean(statistics.fmean(kept), variance, len(kept), n)
-
-
-def _change(case: Case, mean: _Mean, common: float, base: Samples, head: Samples) -> Change:
-    size, ratio = abs(mean.value), math.exp(mean.value)
+def _change(case: Case, logs: list[float], variance: float, common: float, base: Samples, head: Samples) -> Change:
     figures = statistics.median(base.known), statistics.median(head.known)
+    mean, kept = float(stats.trim_mean(logs, TRIMMED)), len(logs) - 2 * int(TRIMMED * len(logs))
+    ratio = math.exp(mean)
     if len(set(base.known)) == len(set(head.known)) == 1:  # sizes and counts, the same every time
-        return Change(case, mean.rounds, *figures, ratio, ratio, ratio, float(size == 0), TIERS[0])
-    degrees = mean.kept - 1 + PRIOR_ROUNDS
-    variance = (PRIOR_ROUNDS * common + (mean.kept - 1) * mean.variance) / degrees
-    error = math.sqrt(variance / mean.kept) or 1e-12
-    p = 2 * float(special.stdtr(degrees, -size / error))
-    reach = float(special.stdtrit(degrees, 1 - ALPHA / 2)) * error
-    allowed = [tier for tier in TIERS if reach <= tier or size - reach > math.log1p(TIERS[-1])]
-    bounds = (math.exp(mean.value - reach), math.exp(mean.value + reach))
-    return Change(case, mean.rounds, *figures, ratio, *bounds, p, min(allowed, default=None))
+        return Change(case, len(logs), *figures, ratio, ratio, ratio, float(mean == 0), TIERS[0])
+    degrees = kept - 1 + PRIOR_ROUNDS
+    error = math.sqrt((PRIOR_ROUNDS * common + (kept - 1) * variance) / degrees) or 1e-12
+    p = 2 * float(stats.t.sf(abs(mean) / error, degrees))
+    low, high = map(float, stats.t.interval(1 - ALPHA, degrees, mean, error))
+    sure_of = abs(mean) - (high - mean)
+    allowed = [tier for tier in TIERS if high - mean <= tier or sure_of > math.log1p(TIERS[-1])]
+    return Change(case, len(logs), *figures, ratio, math.exp(low), math.exp(high), p, min(allowed, default=None))
 
 
 def suspects(first: Table) -> list[Case]:
@@ -172,7 +153,4 @@ def _holm(p: Sequence[float]) -> list[bool]:
 
 def scatter(samples: Sequence[float]) -> float:
     """By what part repeated figures of one build differ: half the distance between their quartiles over the median."""
-    if len(samples) < 2:
-        return 0.0
-    low, _, high = statistics.quantiles(samples, n=4, method="inclusive")
-    return (high - low) / 2 / statistics.median(samples)
+    return float(stats.iqr(samples)) / 2 / statistics.median(samples)
