@@ -16,7 +16,7 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent.parent
 MODULES = ("cpu", "calls", "process", "host", "kernels", "gpu")
 ANYWHERE = ("calls", "wide")  # modules of the wide set on any machine
-MOST_ON_CPU = 1e10  # multiplications of a case of the wide set
+MOST_ON_CPU, MOST_ON_HOST = 1e10, 8192  # of a case of the wide set: multiplications, and n from NumPy to NumPy
 SETS = ("quick", "full", "wide")
 PRECISIONS = ("accurate", "strict", "reproducible")
 
@@ -90,7 +90,7 @@ def _is_wide(case: Case) -> bool:
         return False
     if module == "cpu":
         return math.prod(map(int, case.params[0].split("x"))) < MOST_ON_CPU
-    return module != "host" or ("cuda" in case.params and case.params[-1] == 1)
+    return module != "host" or ("cuda" in case.params and case.params[-1] == 1 and int(case.params[0]) <= MOST_ON_HOST)
 
 
 def regex(cases: Iterable[Case]) -> str:

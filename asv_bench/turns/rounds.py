@@ -72,6 +72,26 @@ class Samples:
 Table = list[dict[Case, Samples]]  # one for each build
 
 
+def logs_of(base: Samples, head: Samples) -> list[float]:
+    """The logarithm of head over base in each round that both have a figure in."""
+    pairs = zip(base.values, head.values, strict=True)
+    return [math.log(h / b) for b, h in pairs if b is not None and h is not None and b > 0 and h > 0]
+
+
+def ratios(table: Table) -> dict[Case, float]:
+    """Of two builds: head over base of every case that both have a figure for, the median over rounds."""
+    base, head = table
+    logs = {case: logs_of(base[case], head[case]) for case in base}
+    return {case: math.exp(statistics.median(values)) for case, values in logs.items() if values}
+
+
+def gone(table: Table) -> list[tuple[Case, str]]:
+    """Cases that base has a figure for and head has none, with the reason."""
+    base, head = table
+    lost = [(case, samples) for case, samples in head.items() if base[case].known and not samples.known]
+    return [(case, samples.reason or "no figure") for case, samples in lost]
+
+
 class Worker:
     """A process that measures cases with one build until it is closed; a new one in place of one that a case ended."""
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from scipy import stats
 
 from .cases import Case
-from .rounds import Samples, Table
+from .rounds import Samples, Table, gone, logs_of
 
 TIERS = (0.02, 0.04, 0.10)  # a slowdown counts from here on: steady cases, common ones, noisy ones
 LEAST_SECONDS = 20e-9  # of a call: what the place of code in memory makes of the same source
@@ -72,20 +72,9 @@ class Outcome:
         return not self.slower and not self.gone
 
 
-def _logs(base: Samples, head: Samples) -> list[float]:
-    pairs = zip(base.values, head.values, strict=True)
-    return [math.log(h / b) for b, h in pairs if b is not None and h is not None and b > 0 and h > 0]
-
-
-def ratios(base: Mapping[Case, Samples], head: Mapping[Case, Samples]) -> dict[Case, float]:
-    """Head over base of every case that both have a figure for, the median over rounds."""
-    logs = {case: _logs(base[case], head[case]) for case in base}
-    return {case: math.exp(statistics.median(values)) for case, values in logs.items() if values}
-
-
 def changes(base: Mapping[Case, Samples], head: Mapping[Case, Samples]) -> list[Change]:
     """Every case that both builds have a figure for in at least two rounds."""
-    logs = {case: values for case in base if len(values := _logs(base[case], head[case])) >= 2}
+    logs = {case: values for case in base if len(values := logs_of(base[case], head[case])) >= 2}
     errors = {case: float(stats.mstats.trimmed_stde(values, (TRIMMED, TRIMMED))) for case, values in logs.items()}
     common = statistics.median(error**2 for error in errors.values()) if errors else 0.0
     return [_change(case, logs[case], error**2, common, base[case], head[case]) for case, error in errors.items()]
@@ -127,16 +116,11 @@ def judge(first: Table, second: Table) -> Outcome:
     found = changes(*second)
     sure = _holm([c.p for c in found])
     flagged = [c for c, is_sure in zip(found, sure, strict=True) if is_sure and c.counts]
-    gone = [
-        (case, samples.reason or "no figure")
-        for case, samples in first[1].items()
-        if first[0][case].known and not samples.known
-    ]
     return Outcome(
         slower=sorted((c for c in flagged if c.ratio > 1), key=lambda c: -c.ratio),
         faster=sorted((c for c in flagged if c.ratio < 1), key=lambda c: c.ratio),
         noisy=[c for c in found if c.threshold is None],
-        gone=gone,
+        gone=gone(first),
     )
 
 

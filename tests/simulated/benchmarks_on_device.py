@@ -32,4 +32,5 @@ for name, _, _ in cases.methods():
         every = [params for params in every if params[0] == "64" and params[2] == "cuda"][:2]
     size = SMALL.get(name.rsplit(".", 1)[0])
     answers[name] = measure(name, [size, *every[0][1:]] if size else list(every[0]))
+answers["wide"] = measure("wide.Random.track_seconds", ["40x30x20:TN", "strict"])
 print(json.dumps(answers))

@@ -24,3 +24,4 @@ def test_each_measures_or_says_what_it_lacks(library):
     for kind in ("Products", "Cubes", "Thin", "Batches", "Vectors", "Transposes"):
         assert {f"gpu.{kind}.track_seconds", f"gpu.{kind}.track_ratio_to_ladder"} <= measured
     assert {"gpu.Call.track_host_seconds", "host.Square.track_seconds", "kernels.GpuSgemm.track_seconds"} <= measured
+    assert "wide" in measured

@@ -16,8 +16,8 @@ import fastlinalg as fl
 
 from .. import _core
 from .._check import Array, expected_product
-from .host_peers import HostPeer
 from .operands import Accuracy, fill_normal, judge, strips
+from .peer import Peer
 from .problems import Problem
 from .results import Document, Row
 from .runner import ProblemRunner, Progress
@@ -98,7 +98,7 @@ class HostSettings:
 
     device: str
     precisions: Sequence[str]
-    peers: Sequence[HostPeer]
+    peers: Sequence[Peer]
     plan: Plan
     limit_s: float
     seed: int

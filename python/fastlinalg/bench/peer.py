@@ -63,6 +63,7 @@ class Peer:
     name = ""
     module = ""
     devices: tuple[str, ...] = ()
+    on_gpu = False  # whether `multiply` goes to the GPU and back
 
     def __init__(self) -> None:
         self.library: Any = importlib.import_module(self.module or self.name)
@@ -77,6 +78,10 @@ class Peer:
                 f"--threads needs threadpoolctl for {self.name}; install with: pip install fastlinalg[bench]"
             ) from None
         threadpoolctl.threadpool_limits(threads, user_api="blas")
+
+    def multiply(self, a: Array, b: Array, out: Array | None) -> Array:
+        """``a @ b`` of NumPy arrays as users of the library write it, in a new array or in `out`."""
+        raise NotImplementedError
 
     def host_calls(self, problem: Problem, a: Array, b: Array | None, out: Array) -> dict[str, HostCall]:
         """Calls by name of contender; empty if the library has no such operation."""

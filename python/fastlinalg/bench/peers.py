@@ -24,6 +24,10 @@ class NumPy(Peer):
     name = "numpy"
     devices = ("cpu",)
 
+    def multiply(self, a: Array, b: Array, out: Array | None) -> Array:
+        product: Array = np.matmul(a, b, out=out)
+        return product
+
     def host_calls(self, problem: Problem, a: Array, b: Array | None, out: Array) -> dict[str, HostCall]:
         if b is None:
             return {self.name: lambda: np.copyto(out, a.T)}
@@ -87,6 +91,11 @@ class CuPy(DevicePeer):
     name = "cupy"
     devices = ("cuda",)
 
+    def multiply(self, a: Array, b: Array, out: Array | None) -> Array:
+        cupy = self.library
+        result: Array = cupy.asnumpy(cupy.matmul(cupy.asarray(a), cupy.asarray(b)), out=out)
+        return result
+
     def device_calls(
         self, problem: Problem, a: DeviceOperand, b: DeviceOperand | None, out: DeviceOperand
     ) -> dict[str, DeviceCall]:
@@ -143,6 +152,15 @@ class Torch(DevicePeer):
     def set_threads(self, threads: int) -> None:
         self.library.set_num_threads(threads)
 
+    def multiply(self, a: Array, b: Array, out: Array | None) -> Array:
+        torch, device = self.library, "cuda" if self.on_gpu else "cpu"
+        product = torch.mm(torch.from_numpy(a).to(device), torch.from_numpy(b).to(device))
+        if out is not None:
+            torch.from_numpy(out).copy_(product)
+            return out
+        result: Array = product.cpu().numpy()
+        return result
+
     def _calls(self, problem: Problem, a: Any, b: Any, out: Any) -> dict[str, Callable[[], object]]:
         torch = self.library
         if problem.op == "sgemm":
@@ -194,6 +212,14 @@ class Torch(DevicePeer):
 
 
 PEERS: dict[str, type[Peer]] = {peer.name: peer for peer in (NumPy, SciPy, CuPy, Torch, CuBLAS)}
+HOST_PEERS = tuple(name for name, peer in PEERS.items() if peer.multiply is not Peer.multiply)
+
+
+def _made(name: str) -> Peer:
+    try:
+        return PEERS[name]()
+    except ImportError as error:
+        raise MissingPeer(f"--against {name}: not installed ({error})") from None
 
 
 def load(names: Iterable[str], device: str, threads: int | None) -> list[Peer]:
@@ -210,10 +236,20 @@ def load(names: Iterable[str], device: str, threads: int | None) -> list[Peer]:
             raise MissingPeer(f"--against {name}: unknown; there are {', '.join(PEERS)}")
         if device not in PEERS[name].devices:
             raise MissingPeer(f"--against {name}: does not run on {device}; choose --device {PEERS[name].devices[0]}")
-        try:
-            peers.append(PEERS[name]())
-        except ImportError as error:
-            raise MissingPeer(f"--against {name}: not installed ({error})") from None
+        peers.append(_made(name))
         if threads is not None and device == "cpu":
             peers[-1].set_threads(threads)
+    return peers
+
+
+def load_for_host(names: Iterable[str], on_gpu: bool) -> list[Peer]:
+    """As `load`, for whole calls from NumPy to NumPy: on the GPU and back, or on the CPU."""
+    peers = []
+    for name in names:
+        if name not in HOST_PEERS:
+            raise MissingPeer(f"--against {name}: unknown to bench host; there are {', '.join(HOST_PEERS)}")
+        if not on_gpu and "cpu" not in PEERS[name].devices:
+            raise MissingPeer(f"--against {name}: needs a CUDA device")
+        peers.append(_made(name))
+        peers[-1].on_gpu = on_gpu
     return peers

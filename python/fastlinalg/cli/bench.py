@@ -164,12 +164,12 @@ def _plan(args: argparse.Namespace) -> tuple[Plan, float]:
 
 def _host_settings(args: argparse.Namespace) -> HostSettings:
     from ..bench.host import HostSettings
-    from ..bench.host_peers import HOST_PEERS, load
+    from ..bench.peers import HOST_PEERS, load_for_host
 
     names = [name for name in args.against if args.op == "host" or name in HOST_PEERS]
     on_gpu = args.device != "cpu" and fl.cuda.is_available()
     precisions = [args.precision] if args.precision else PRECISIONS[:2]
-    peers, devices = load(names, on_gpu), _devices(args.devices)
+    peers, devices = load_for_host(names, on_gpu), _devices(args.devices)
     return HostSettings(args.device or "auto", precisions, peers, *_plan(args), args.seed, args.callers, devices)
 
 
