@@ -1,8 +1,9 @@
 """One process that measures cases with one build, one after the other. Started by `rounds`.
 
-PYTHONPATH names the folder of the build. Standard input, a line each: a JSON object, `{"site": FOLDER}` or
-`{"list": SET}`, then `[name, params]` of cases. Standard output, a JSON object a line: `{"ready": FOLDER}` after
-import, then `{"value": 1.2e-6}`, `{"skipped": reason}` or `{"failed": message}` for each case in turn.
+PYTHONPATH names the folder of the build. Standard input, a line each: a JSON object, `{"list": SET}`, `{"facts": true}`
+or `{"site": FOLDER}`, then `[name, params]` of cases. Standard output, a JSON object a line: what was asked for, or
+`{"ready": FOLDER}` after import, then `{"value": 1.2e-6}`, `{"skipped": reason}` or `{"failed": message}` for each
+case in turn.
 """
 
 from __future__ import annotations
@@ -38,6 +39,21 @@ def measure(name: str, params: list[Any]) -> dict[str, Any]:
             one.teardown(*params)
 
 
+def facts() -> dict[str, str]:
+    """What of the machine only the package knows, and the versions beside it."""
+    import numpy
+
+    import fastlinalg as fl
+
+    gpu = fl.devices()[0] if fl.cuda.is_available() else None
+    return {
+        "python": ".".join(map(str, sys.version_info[:2])),
+        "numpy": ".".join(numpy.__version__.split(".")[:2]),
+        "gpu": f"{gpu['name']}, {gpu.get('clock_khz', 0) // 1000} MHz" if gpu else "none",
+        "driver": str(fl.info()["cuda"].get("driver") or "none") if gpu else "none",
+    }
+
+
 def main() -> None:
     out, sys.stdout = sys.stdout, sys.stderr  # nobody else's words among the answers
 
@@ -51,6 +67,8 @@ def main() -> None:
     importlib.import_module("benchmarks")
     import fastlinalg
 
+    if "facts" in request:
+        return say(facts())
     if "list" in request:
         from turns.cases import every
 

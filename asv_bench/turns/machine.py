@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-import subprocess
 from pathlib import Path
-from typing import Any
 
-from .rounds import Build
-
-GPU = (
-    "import json, fastlinalg as fl\ninfo = fl.info()['cuda']\n"
-    "gpu = fl.devices()[0] if fl.cuda.is_available() else {}\n"
-    "name = f\"{gpu['name']}, {gpu.get('clock_khz', 0) // 1000} MHz\" if gpu else 'none'\n"
-    "print(json.dumps([name, str(info.get('driver') or 'none') if gpu else 'none']))"
-)
-VERSIONS = (
-    "import json, sys, numpy\n"
-    "print(json.dumps(['.'.join(map(str, sys.version_info[:2])), '.'.join(numpy.__version__.split('.')[:2])]))"
-)
+from .rounds import Build, asked
 
 
 def describe(name: str, build: Build) -> dict[str, str]:
     """What asv writes of a machine, with clocks, and its GPU and driver; "none" where there is no GPU."""
-    gpu, driver = _ask(build, GPU)
+    facts = asked(build, {"facts": True})
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "machine": name,
@@ -34,15 +20,15 @@ def describe(name: str, build: Build) -> dict[str, str]:
         "num_cpu": str(os.cpu_count()),
         "ram": f"{round(memory / 2**30)} GiB",
         "os": f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}",
-        "gpu": gpu,
-        "driver": driver,
+        "gpu": facts["gpu"],
+        "driver": facts["driver"],
     }
 
 
 def versions(build: Build) -> tuple[str, str]:
     """Of Python and NumPy, as "3.12" and "2.4"."""
-    python, numpy = _ask(build, VERSIONS)
-    return python, numpy
+    facts = asked(build, {"facts": True})
+    return facts["python"], facts["numpy"]
 
 
 def _cpu() -> str:
@@ -56,10 +42,3 @@ def _cpu() -> str:
     if not {"cpu family", "model", "cpu MHz"} <= set(facts):
         return name
     return f"{name}, family {facts['cpu family']} model {facts['model']}, {float(facts['cpu MHz']):.0f} MHz"
-
-
-def _ask(build: Build, code: str) -> Any:
-    done = subprocess.run(
-        [build.python, "-c", code], env=build.environment(), cwd="/", capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout)

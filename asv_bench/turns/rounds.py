@@ -151,11 +151,11 @@ class Worker:
         self._errors.close()
 
 
-def list_cases(build: Build, which: str, pattern: str = "") -> list[Case]:
-    """The cases of a set whose label has a match of the regular expression, asked of a process with this build."""
+def asked(build: Build, request: dict[str, Any]) -> Any:
+    """What a new process with this build answers to one request."""
     done = subprocess.run(
         [build.python, str(CHILD)],
-        input=json.dumps({"list": which}) + "\n",
+        input=json.dumps(request) + "\n",
         env=build.environment(),
         cwd="/",
         capture_output=True,
@@ -164,7 +164,12 @@ def list_cases(build: Build, which: str, pattern: str = "") -> list[Case]:
     )
     if done.returncode:
         raise RuntimeError(f"{build.label}: the benchmarks cannot be loaded:\n{done.stderr.strip()}")
-    found = [Case(**row | {"params": tuple(row["params"])}) for row in json.loads(done.stdout)]
+    return json.loads(done.stdout)
+
+
+def list_cases(build: Build, which: str, pattern: str = "") -> list[Case]:
+    """The cases of a set whose label has a match of the regular expression, as the build has them."""
+    found = [Case(**row | {"params": tuple(row["params"])}) for row in asked(build, {"list": which})]
     return [case for case in found if re.search(pattern, case.label)]
 
 

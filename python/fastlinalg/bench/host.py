@@ -22,6 +22,7 @@ from .problems import Problem
 from .results import Document, Row
 from .runner import ProblemRunner, Progress
 from .timing import AMONG_THREADS, Plan, Timing
+from .turns import take_turns
 
 ROTATED_BYTES = 512 << 20  # operands of calls in a row: more than the last-level cache of any machine holds
 MOST_PAIRS = 512
@@ -207,14 +208,18 @@ class HostRunner(ProblemRunner):
         out = np.zeros(problem.out_shape(), np.float32)
         self._check(problem, pairs.pairs[0], contenders, out)
         link_us = self._link_us(problem)
-        for contender in contenders * TURNS:
+        named = {contender.name: contender for contender in contenders}
+
+        def turn(name: str) -> None:
             time.sleep(AMONG_THREADS.rest_us / 1e6)  # until the threads of the one before have gone to sleep
             for mode in self.settings.modes:
                 if mode.pause_s and problem.bytes > PAUSED_BYTES:
                     continue
-                self.progress.detail(f"{contender.name}, {mode.label}")
+                self.progress.detail(f"{name}, {mode.label}")
                 time_mode = self._time if mode.callers == 1 else self._time_callers
-                contender.samples.setdefault(mode, []).extend(time_mode(contender, mode, pairs, out))
+                named[name].samples.setdefault(mode, []).extend(time_mode(named[name], mode, pairs, out))
+
+        list(take_turns(dict.fromkeys(named, TURNS), turn))
         for contender in contenders:
             best = min(min(samples) for samples in contender.samples.values())
             self._us_per_flop[contender.name] = best / problem.flops
