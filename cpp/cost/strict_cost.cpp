@@ -4,15 +4,12 @@
 #include <cmath>
 
 #include "core/layout.h"
-#include "plan/strict_plan.h"
+#include "plan/strict/multistage_plan.h"
+#include "plan/strict/pipelined_plan.h"
+#include "plan/strict/short_k_plan.h"
 
 namespace fl {
 namespace {
-
-template <class Tile>
-int64_t tiles_of(const SgemmArgs& p, const Tile& tile) {
-  return ceil_div(p.m, tile.BM) * ceil_div(p.n, tile.BN) * p.batch;
-}
 
 double outputs_of(const SgemmArgs& p) { return double(p.m) * double(p.n) * double(p.batch); }
 
@@ -70,11 +67,6 @@ double wave_us(const SgemmArgs& p, const Tile& tile, int step, double tile_ns, d
   return 1e-3 * tile_ns + store_us + 1e-6 * k_ps * k * copy_factor(p, tile.BM, tile.BN, a_along_k, copy);
 }
 
-template <class Tile>
-double blocks_of(const SgemmArgs& p, const Tile& tile) {
-  return double(ceil_div(p.m, tile.BM)) * double(ceil_div(p.n, tile.BN)) * double(p.batch) * tile.cluster_k;
-}
-
 double waves_of(double blocks, int64_t room) { return double(int64_t((blocks + double(room) - 1) / double(room))); }
 
 // What k is rounded up to. A group alone ends at any pair of k. Where each group has blocks of k, four warps are enough
@@ -106,30 +98,24 @@ double warp_tile_factor(const SgemmArgs& p, const CopyCost& copy) {
          copy.warp_aligned * (p.b.cs == 1 && aligned16(p.b));
 }
 
-double interleaved_factor(const SgemmArgs& p, const CopyCost& copy) {
-  const auto share = [&](const ConstMatrix& x, bool contiguous) {
-    return !contiguous ? copy.interleaved_transposed : aligned16(x) ? 0.0 : copy.interleaved_unaligned;
-  };
-  return 1.0 + share(p.a, p.a.cs != 1) + share(p.b, p.b.cs == 1);
+// What the copies of an operand add to a step along k of blocks that copy together.
+double together_share(const ConstMatrix& x, bool contiguous, double transposed, double unaligned) {
+  return !contiguous ? transposed : aligned16(x) ? 0.0 : unaligned;
+}
+double together_factor(const SgemmArgs& p, const CopyCost& copy) {
+  return 1.0 + together_share(p.a, p.a.cs != 1, copy.interleaved_transposed, copy.interleaved_unaligned) +
+         together_share(p.b, p.b.cs == 1, copy.interleaved_transposed, copy.interleaved_unaligned);
+}
+double slices_factor(const SgemmArgs& p, bool async, const SliceCost& cost) {
+  const double unaligned = async ? cost.unaligned : cost.unaligned_by_registers;
+  return 1.0 + together_share(p.a, p.a.cs == 1, async ? cost.transposed_a : cost.transposed_a_by_registers, unaligned) +
+         together_share(p.b, p.b.cs == 1, async ? cost.transposed_b : cost.transposed_b_by_registers, unaligned);
 }
 
-// What the copies of an operand of a mixed tile add to a k. `across` of its rows or columns are contiguous, or k is.
-double mixed_copies_ps(const ConstMatrix& x, bool contiguous, int64_t across, int tile, const MixedCost& cost) {
+// What spread copies of an operand add to a k. `across` of its rows or columns are contiguous, or k is.
+double spread_copies_ps(const ConstMatrix& x, bool contiguous, int64_t across, int tile, const SpreadCost& cost) {
   if (contiguous && aligned16(x) && across % 4 == 0) return 0.0;
-  return (contiguous ? cost.by4_ps : cost.turned_ps) * tile;
-}
-
-double slice_copies(const SgemmArgs& p, bool async, const SliceCost& cost) {
-  const double turned_a = async ? cost.turned_a : cost.turned_a_by_registers,
-               turned_b = async ? cost.turned_b : cost.turned_b_by_registers,
-               unaligned = async ? cost.unaligned : cost.unaligned_by_registers;
-  return 1.0 +
-         (p.a.cs != 1      ? turned_a
-          : aligned16(p.a) ? 0.0
-                           : unaligned) +
-         (p.b.cs != 1      ? turned_b
-          : aligned16(p.b) ? 0.0
-                           : unaligned);
+  return (contiguous ? cost.by4_ps : cost.transposed_ps) * tile;
 }
 
 #define COMMON_COST(name, chip, commit, shapes, residual, ...) constexpr CopyCost chip##_##name{__VA_ARGS__};
@@ -158,31 +144,32 @@ double cost_us(const SgemmArgs& p, const PipelinedTile& tile, const DeviceSpec& 
 double cost_us(const SgemmArgs& p, const ClusterSplitKTile& tile, const DeviceSpec& device,
                const ClusterSplitKCost& cost) {
   const CopyCost copy = copy_cost(device);
-  const double waves = waves_of(blocks_of(p, tile), blocks_at_a_time(tile.cluster_k, device, copy));
+  const double waves =
+      waves_of(double(tiles_of(p, tile) * tile.cluster_k), blocks_at_a_time(tile.cluster_k, device, copy));
   const double us = waves * wave_us(p, tile, tile.step(), cost.tile_ns, cost.k_ps, true, copy);
   return (full_tiles(p, tile.BM, tile.BN, tile.step() * tile.cluster_k) ? cost.tma : 1.0) * us;
 }
 
-double cost_us(const SgemmArgs& p, const InterleavedTile& tile, const DeviceSpec& device, const InterleavedCost& cost) {
+double cost_us(const SgemmArgs& p, const MultistageTile& tile, const DeviceSpec& device, const TogetherCost& cost) {
   const CopyCost copy = copy_cost(device);
   const int splits = split_k_plan(p, tile).splits;
   const double most = double(ceil_div(tiles_of(p, tile) * splits, int64_t{device.multiprocessors}));
   const double k = double(ceil_div(p.k, splits));
   const double us = 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns)) + 1e-6 * cost.block_k_ps * k +
                     1e-3 * cost.round_ns * std::ceil(most / tile.blocks) +
-                    most * (1e-3 * cost.tile_ns + 1e-6 * cost.k_ps * k * interleaved_factor(p, copy)) +
+                    most * (1e-3 * cost.tile_ns + 1e-6 * cost.k_ps * k * together_factor(p, copy)) +
                     1e-9 * cost.output_fs * written(p, splits, copy) +
                     (splits > 1 ? reduction_us(p, splits, device, copy) + copy.interleaved_reduction_us : 0.0);
   return us > copy.interleaved_long_us ? copy.interleaved_long * us : us;  // fitted to shorter products
 }
 
-double cost_us(const SgemmArgs& p, const SliceTile& tile, const DeviceSpec& device, const SliceCost& cost) {
+double cost_us(const SgemmArgs& p, const MultistageTile& tile, const DeviceSpec& device, const SliceCost& cost) {
   const CopyCost copy = copy_cost(device);
   const int splits = split_k_plan(p, tile).splits;
   const int64_t most = ceil_div(tiles_of(p, tile) * splits, int64_t{device.multiprocessors});
-  const double k = double(slices_range(p.k, splits)), waves = double(ceil_div(most, int64_t{tile.blocks}));
+  const double k = double(split_k_rule(tile).range(p.k, splits)), waves = double(ceil_div(most, int64_t{tile.blocks}));
   const bool async = device.has(feature_cp_async);
-  const double copies = slice_copies(p, async, cost);
+  const double copies = slices_factor(p, async, cost);
   const double block_k_ps = (async ? 1.0 : cost.block_by_registers) * cost.block_k_ps,
                k_ps = (async ? 1.0 : cost.by_registers) * cost.k_ps;
   return 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns)) + waves * 1e-6 * block_k_ps * k * copies +
@@ -190,15 +177,16 @@ double cost_us(const SgemmArgs& p, const SliceTile& tile, const DeviceSpec& devi
          double(most) * (1e-3 * cost.tile_ns + 1e-6 * k_ps * k * copies);
 }
 
-double cost_us(const SgemmArgs& call, const MixedTile& tile, const DeviceSpec& device, const MixedCost& cost) {
+double cost_us(const SgemmArgs& call, const MultistageTile& tile, const DeviceSpec& device, const SpreadCost& cost) {
   const CopyCost copy = copy_cost(device);
-  const SgemmArgs p = turned(call, tile);
+  const SgemmArgs p = transposed_problem(call, tile);
   const int splits = split_k_plan(call, tile).splits;
   const double most = double(ceil_div(tiles_of(p, tile) * splits, int64_t{device.multiprocessors}));
-  const double k = splits > 1 ? double(mixed_range(p.k, splits)) : double(p.k), rounds = std::ceil(most / tile.blocks);
-  const bool tail = (splits > 1 ? mixed_range(p.k, splits) : p.k) % tile.BK != 0;
-  const double k_ps = cost.k_ps + mixed_copies_ps(p.a, p.a.cs != 1, p.m, tile.BM, cost) +
-                      mixed_copies_ps(p.b, p.b.cs == 1, p.n, tile.BN, cost);
+  const int64_t range = splits > 1 ? split_k_rule(tile).range(p.k, splits) : p.k;
+  const double k = double(range), rounds = std::ceil(most / tile.blocks);
+  const bool tail = range % tile.BK != 0;
+  const double k_ps = cost.k_ps + spread_copies_ps(p.a, p.a.cs != 1, p.m, tile.BM, cost) +
+                      spread_copies_ps(p.b, p.b.cs == 1, p.n, tile.BN, cost);
   return 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns) + rounds * cost.round_ns + tail * cost.tail_ns) +
          1e-6 * cost.block_k_ps * k + 1e-9 * cost.output_fs * written(p, splits, copy) +
          (splits > 1 ? reduction_us(p, splits, device, copy) : 0.0) + most * (1e-3 * cost.tile_ns + 1e-6 * k_ps * k);
@@ -217,8 +205,8 @@ double cost_us(const SgemmArgs& p, const WarpTile& tile, const DeviceSpec& devic
 double short_k_us(const SgemmArgs& p, const DeviceSpec& device, const ShortKCost& cost) {
   const ShortKTile& tile = short_k_tile(p);
   const bool few = &tile == &short_k_few;
-  const double tiles = double(ceil_div(p.m, tile.BM)) * double(ceil_div(p.n, tile.BN)) * double(p.batch);
-  const double k = double(p.k) * (1.0 + cost.turned * (p.a.cs == 1) + cost.turned * (p.b.cs != 1));
+  const auto tiles = double(tiles_of(p, tile));
+  const double k = double(p.k) * (1.0 + cost.transposed * (p.a.cs == 1) + cost.transposed * (p.b.cs != 1));
   const double start = few ? cost.few_start_us + 1e-6 * cost.few_k_ps * k : cost.start_us + 1e-6 * cost.k_ps * k;
   const double fmas = tiles * double(tile.BM * tile.BN) * k / device.multiprocessors;
   const double written = 1e-9 * outputs_of(p) * (aligned16(p.c) ? cost.output_fs : cost.unaligned_output_fs);

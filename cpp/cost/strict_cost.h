@@ -1,11 +1,16 @@
 // What the strict SGEMM kernels are expected to take: a start, and then for every wave of tiles a time per tile and one
-// per element of k. What a tile is comes from its object (plan/strict_tiles.h), what was measured from measured.def.
-// Nothing here decides a bit of a result: that is plan/strict_plan.h.
+// per element of k. What a tile is comes from its object (plan/strict/), what was measured from measured.def. Nothing
+// here decides a bit of a result: that is plan/strict/ too.
 #pragma once
+
+#include <type_traits>
 
 #include "core/problem.h"
 #include "cost/coefficients.h"
-#include "plan/strict_tiles.h"
+#include "plan/strict/cluster_tiles.h"
+#include "plan/strict/multistage_tiles.h"
+#include "plan/strict/pipelined_tiles.h"
+#include "plan/strict/warp_tiles.h"
 
 namespace fl {
 
@@ -15,44 +20,59 @@ namespace fl {
 // device without programmatic dependent launch.
 FL_COEFFICIENTS(PipelinedCost, start_ns, tile_ns, k_ps, output_fs, full_ns, tma, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const PipelinedTile& tile, const DeviceSpec& device, const PipelinedCost& cost);
-PipelinedCost coefficients_of(const PipelinedTile&);
 
 FL_COEFFICIENTS(ClusterSplitKCost, tile_ns, k_ps, tma);
 double cost_us(const SgemmArgs& p, const ClusterSplitKTile& tile, const DeviceSpec& device,
                const ClusterSplitKCost& cost);
-ClusterSplitKCost coefficients_of(const ClusterSplitKTile&);
 
 // What passes in any case: start_ns and block_k_ps for each k. What the multiprocessor with the most tiles spends on
 // each: tile_ns and k_ps, more where operands are not aligned or transposed; and on all that are there at a time:
 // round_ns. output_fs for each output.
-FL_COEFFICIENTS(InterleavedCost, start_ns, tile_ns, block_k_ps, k_ps, round_ns, output_fs, no_pdl_ns);
-double cost_us(const SgemmArgs& p, const InterleavedTile& tile, const DeviceSpec& device, const InterleavedCost& cost);
-InterleavedCost coefficients_of(const InterleavedTile&);
+FL_COEFFICIENTS(TogetherCost, start_ns, tile_ns, block_k_ps, k_ps, round_ns, output_fs, no_pdl_ns);
+double cost_us(const SgemmArgs& p, const MultistageTile& tile, const DeviceSpec& device, const TogetherCost& cost);
 
 // The same for slices of steps, where block_k_ps passes for each wave of blocks, and all outputs cost the same. The
 // others make a step along k longer: copies of an operand that is not the way it is read, or not aligned, and copies by
 // way of registers.
-FL_COEFFICIENTS(SliceCost, start_ns, tile_ns, block_k_ps, k_ps, turned_a, turned_b, unaligned, block_by_registers,
-                by_registers, turned_a_by_registers, turned_b_by_registers, unaligned_by_registers, no_pdl_ns);
-double cost_us(const SgemmArgs& p, const SliceTile& tile, const DeviceSpec& device, const SliceCost& cost);
-SliceCost coefficients_of(const SliceTile&);
+FL_COEFFICIENTS(SliceCost, start_ns, tile_ns, block_k_ps, k_ps, transposed_a, transposed_b, unaligned,
+                block_by_registers, by_registers, transposed_a_by_registers, transposed_b_by_registers,
+                unaligned_by_registers, no_pdl_ns);
+double cost_us(const SgemmArgs& p, const MultistageTile& tile, const DeviceSpec& device, const SliceCost& cost);
 
-// The same as for interleaved ones, but that k_ps is longer for each float that comes by a copy of 4 bytes of its own,
-// by by4_ps along a line of the operand, by turned_ps across. tail_ns passes where the ranges of k are not whole steps:
-// their last copies are not spread.
-FL_COEFFICIENTS(MixedCost, start_ns, tile_ns, block_k_ps, k_ps, by4_ps, turned_ps, round_ns, tail_ns, output_fs,
+// The same where copies are spread, but that k_ps is longer for each float that comes by a copy of 4 bytes of its own,
+// by by4_ps along a line of the operand, by transposed_ps across. tail_ns passes where the ranges of k are not whole
+// steps: their last copies are not spread.
+FL_COEFFICIENTS(SpreadCost, start_ns, tile_ns, block_k_ps, k_ps, by4_ps, transposed_ps, round_ns, tail_ns, output_fs,
                 no_pdl_ns);
-double cost_us(const SgemmArgs& p, const MixedTile& tile, const DeviceSpec& device, const MixedCost& cost);
-MixedCost coefficients_of(const MixedTile&);
+double cost_us(const SgemmArgs& p, const MultistageTile& tile, const DeviceSpec& device, const SpreadCost& cost);
 
 // A tile takes warp_k_ps per element of k by itself and adds tile_ns and k_ps to what its multiprocessor has to do; so
 // many times k_ps where copies go by way of registers, which alignment does not make shorter.
 FL_COEFFICIENTS(WarpTileCost, start_ns, warp_k_ps, tile_ns, k_ps, by_registers, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const WarpTile& tile, const DeviceSpec& device, const WarpTileCost& cost);
-WarpTileCost coefficients_of(const WarpTile&);
 
+// The coefficients of a tile's model.
 template <auto TILE>
-double strict_us(const SgemmArgs& p, const DeviceSpec& device, const decltype(coefficients_of(TILE))& cost) {
+struct CostOf;
+template <PipelinedTile TILE>
+struct CostOf<TILE> {
+  using type = PipelinedCost;
+};
+template <ClusterSplitKTile TILE>
+struct CostOf<TILE> {
+  using type = ClusterSplitKCost;
+};
+template <MultistageTile TILE>
+struct CostOf<TILE> {
+  using type =
+      std::conditional_t<TILE.slices(), SliceCost, std::conditional_t<TILE.spread(), SpreadCost, TogetherCost>>;
+};
+template <WarpTile TILE>
+struct CostOf<TILE> {
+  using type = WarpTileCost;
+};
+template <auto TILE>
+double strict_us(const SgemmArgs& p, const DeviceSpec& device, const typename CostOf<TILE>::type& cost) {
   return cost_us(p, TILE, device, cost);
 }
 
@@ -68,9 +88,9 @@ FL_COEFFICIENTS(CopyCost, transposed, unaligned_by_fma, most_unaligned, unaligne
 double slab_addition_us(const SgemmArgs& p, int slabs, const DeviceSpec& device);
 
 // The few tiles: few_start_us and few_k_ps along k, few_output_k_ps for each output and k of a multiprocessor.
-// `turned`: for each operand that is not the way it is read.
+// `transposed`: for each operand that is not the way it is read.
 FL_COEFFICIENTS(ShortKCost, start_us, k_ps, output_k_ps, few_start_us, few_k_ps, few_output_k_ps, output_fs,
-                unaligned_output_fs, turned, no_pdl_us);
+                unaligned_output_fs, transposed, no_pdl_us);
 double short_k_us(const SgemmArgs& p, const DeviceSpec& device, const ShortKCost& cost);
 
 // Lanes that read rows of B side by side in k hinder each other where these lie whole lines apart: 5 x 73 x 32 takes

@@ -7,11 +7,10 @@
 
 #include "core/layout.h"
 #include "core/problem.h"
+#include "plan/reproducible_block.h"
 
 namespace fl {
 
-// Chains of FMAs over so many k, whose sums are added in ascending order. A part of the specification.
-constexpr int64_t REPRODUCIBLE_BLOCK = 256;
 constexpr int64_t blocks_of_k(const SgemmArgs& p) { return ceil_div(p.k, REPRODUCIBLE_BLOCK); }
 
 inline int64_t reproducible_depth(const SgemmArgs& p) {

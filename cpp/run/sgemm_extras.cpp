@@ -5,7 +5,7 @@
 #include "core/normalise.h"
 #include "plan/accurate_answer.h"
 #include "plan/accurate_plan.h"
-#include "plan/strict_plan.h"
+#include "plan/strict/pipelined_plan.h"
 #include "run/constant_operands.h"
 #include "table/prepacked.h"
 

@@ -1,5 +1,6 @@
 #include "table/registry.h"
 
+#include <algorithm>
 #include <string>
 #include <type_traits>
 
@@ -18,7 +19,7 @@
 #include "plan/accurate_plan.h"
 #include "plan/gemv_cuda_plan.h"
 #include "plan/reproducible_plan.h"
-#include "plan/strict_plan.h"
+#include "plan/strict/strict_plan.h"
 #include "plan/tall_skinny_plan.h"
 
 namespace fl {
@@ -36,11 +37,14 @@ namespace fl {
 template <const auto& TILE>
 constexpr bool fits(Needs needs) {
   const int limit = least_shared_per_block(needs_row(needs).features);
-  if constexpr (requires { TILE.shared_bytes(); }) return TILE.shared_bytes() <= limit;
-  else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(TILE)>, SliceTile> ||
-                     std::is_same_v<std::remove_cvref_t<decltype(TILE)>, WarpTile>)
-    return TILE.shared_bytes(false) <= limit && TILE.shared_bytes(true) <= least_shared_per_block(feature_cp_async);
-  else return TILE.shared_bytes(false) <= limit && TILE.shared_bytes(true) <= limit;
+  using Tile = std::remove_cvref_t<decltype(TILE)>;
+  if constexpr (std::is_same_v<Tile, PipelinedTile>) return TILE.shared_bytes() <= limit;
+  else if constexpr (std::is_same_v<Tile, ClusterSplitKTile>)
+    return TILE.shared_bytes(false) <= limit && TILE.shared_bytes(true) <= limit;
+  else {  // asynchronous copies or, where a device has none, by way of registers
+    const int async_limit = std::max(limit, least_shared_per_block(feature_cp_async));
+    return TILE.shared_bytes(true) <= async_limit && (needs != Needs::cuda || TILE.shared_bytes(false) <= limit);
+  }
 }
 #define STRICT_SGEMM(tile, needs, ...)                                                                           \
   static_assert(must_be_sound<tile>());                                                                          \

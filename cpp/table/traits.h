@@ -2,7 +2,10 @@
 #pragma once
 
 #include "cost/ladder_cost.h"
-#include "plan/strict_tiles.h"
+#include "plan/strict/cluster_tiles.h"
+#include "plan/strict/multistage_tiles.h"
+#include "plan/strict/pipelined_tiles.h"
+#include "plan/strict/warp_tiles.h"
 #include "plan/terms.h"
 
 namespace fl {
@@ -38,13 +41,7 @@ constexpr Traits traits_of(const PipelinedTile& tile) {
 constexpr Traits traits_of(const ClusterSplitKTile& tile) {
   return {.tile_rows = tile.BM, .tile_cols = tile.BN, .cluster_k = true, .tma = true};
 }
-constexpr Traits traits_of(const InterleavedTile& tile) {
-  return {.tile_rows = tile.BM, .tile_cols = tile.BN, .split_k = true};
-}
-constexpr Traits traits_of(const SliceTile& tile) {
-  return {.tile_rows = tile.BM, .tile_cols = tile.BN, .split_k = true};
-}
-constexpr Traits traits_of(const MixedTile& tile) {
+constexpr Traits traits_of(const MultistageTile& tile) {
   return {.tile_rows = tile.BM, .tile_cols = tile.BN, .split_k = true};
 }
 constexpr Traits traits_of(const WarpTile& tile) { return {.tile_rows = tile.BM, .tile_cols = tile.BN}; }

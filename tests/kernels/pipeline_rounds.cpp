@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/strict_tiles.h"
+#include "plan/strict/pipelined_tiles.h"
 
 namespace {
 

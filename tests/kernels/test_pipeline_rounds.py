@@ -14,7 +14,7 @@ import pytest
 from support.cpp_program import build, run
 from support.source_tree import ROOT
 
-TILES = ROOT / "cpp" / "plan" / "strict_tiles.h"
+TILES = ROOT / "cpp" / "plan" / "strict" / "pipelined_tiles.h"
 HERE = Path(__file__).parent
 
 

@@ -17,6 +17,7 @@ LAYERS = (
     "cpp/core",
     "cpp/runtime",
     "cpp/plan",
+    "cpp/plan/strict",
     "cpp/cost",
     "cpp/table",
     "cpp/transfer",
@@ -35,7 +36,7 @@ LAYERS = (
     "cpp/cblas",
 )
 # Kernels stand beside that list: each family sees what they have in common, and the first three layers.
-SEEN_BY_KERNELS = ("cpp/core", "cpp/runtime", "cpp/plan")
+SEEN_BY_KERNELS = ("cpp/core", "cpp/runtime", "cpp/plan", "cpp/plan/strict")
 BUILT_ON = {"cuda/kernels/sgemm_reproducible": "cuda/kernels/sgemm_strict"}  # kernels made of another family's
 MOST_FILES_OF_A_FOLDER = 25
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from support.source_tree import ROOT
+from support.source_tree import ROOT, needs_source_tree
 
 CPP = ROOT / "cpp"
-pytestmark = pytest.mark.skipif(not (CPP / "plan" / "strict_tiles.h").exists(), reason="needs the source tree")
+pytestmark = needs_source_tree
 
 # What is changed in a tile, and what the compiler says then.
 BROKEN = {
@@ -53,7 +53,7 @@ def compiled(source: str, folder: Path) -> subprocess.CompletedProcess[str]:
     if not compiler:
         pytest.skip("needs a C++ compiler")
     path = folder / "tiles.cpp"
-    path.write_text(f'#include "plan/strict_tiles.h"\nusing namespace fl;\n{source}')
+    path.write_text(f'#include "plan/strict/strict_plan.h"\nusing namespace fl;\n{source}')
     command = [compiler, "-std=c++20", "-fsyntax-only", f"-I{CPP}", str(path)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

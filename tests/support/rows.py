@@ -12,34 +12,33 @@ from fastlinalg import _core
 
 OPERATIONS = _core.operations()
 
-# What kernels() does not say of a row yet, as lists and rules on names: all of them are here.
-#
-# Strict GPU rows with a shorter twin for whole tiles: the tile, and the step along k of all blocks that share one.
-FULL_TILES = {
-    "strict_32x32k8c4": (32, 32, 512),
-    "strict_32x32k8c2": (32, 32, 256),
-    "strict_48x32k8c4": (48, 32, 512),
-    "strict_48x48k8c2": (48, 48, 256),
-    "strict_64x64k4c2": (64, 64, 64),
-    "strict_96x96k4c2": (96, 96, 64),
-    "strict_64x128k4": (64, 128, 32),
-    "strict_96x192k2": (96, 192, 32),
-    "strict_128x256": (128, 256, 32),
-    "strict_192x192": (192, 192, 32),
-    "reproducible_128x256": (128, 256, 32),
-}
+
+# What kernels() does not say of a row yet, as lists and rules on names (kernels.def): all of them are here.
+def strict_tiles(suffix: str) -> tuple[str, ...]:
+    """Strict rows with a tile whose names end so."""
+    return tuple(row.name for row in fl.kernels("sgemm") if re.fullmatch(rf"strict_\d+x\d+{suffix}", row.name))
+
+
 # Every warp of a cluster has a slice of k, which an accurate product adds up in runs.
-CLUSTER_SPLIT_K = ("strict_32x32k8c4", "strict_32x32k8c2", "strict_48x32k8c4", "strict_48x48k8c2")
+CLUSTER_SPLIT_K = strict_tiles(r"k8c\d")
 # As many blocks as the device takes at a time go from tile to tile, and add in ascending k.
-PERSISTENT = (
-    "strict_128x256",
-    "strict_192x192",
-    "strict_128x128",
-    "strict_128x192p",
-    "strict_128x128p",
-    "strict_128x192r",
-    "strict_128x128r",
-)
+PERSISTENT = strict_tiles("[pr]?")
+# They are for a short k. Their sums over a long one are longer than those of rows whose groups share each range.
+WITHOUT_GROUPS = frozenset(strict_tiles("m1"))
+
+
+def _step(name: str) -> int:
+    """Along k, of all blocks that share a tile."""
+    blocks = re.search(r"c(\d)$", name)
+    return (128 if name in CLUSTER_SPLIT_K else 32) * (int(blocks[1]) if blocks else 1)
+
+
+# GPU rows with a shorter twin for whole tiles: the tile, and the step along k.
+FULL_TILES = {
+    row.name: (*map(int, row.traits.tile.split("x")), _step(row.name))
+    for row in fl.kernels("sgemm")
+    if (row.strict and row.name.startswith("strict_") and row.traits.tma) or row.name == "reproducible_128x256"
+}
 TALL_SKINNY = ("strict_tall_skinny",)
 # Tensor cores with k cut over the grid where tiles are few, and with a plain kernel in the same launch.
 ACCURATE_SPLIT_K = ("fp16x2", "bf16x6", "fp16x2_mma")
@@ -96,10 +95,6 @@ def adds_in_the_same_order(row, *shapes) -> bool:
     """Whether the row splits k alike in products of these shapes: CPU rows always do."""
     depths = {accumulation_depth(row, m, -(-n // 4) * 4, -(-k // 4) * 4) for m, n, k in shapes if row.device == "cuda"}
     return None not in depths and len(depths) <= 1
-
-
-# They are for a short k. Their sums over a long one are longer than those of rows whose groups share each range.
-WITHOUT_GROUPS = frozenset({"strict_64x64m1", "strict_64x128m1"})
 
 
 @functools.cache

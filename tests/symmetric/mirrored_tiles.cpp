@@ -14,7 +14,7 @@
 #include "cuda/kernels/common/rasterize.cuh"
 #include "cuda/kernels/sgemm_accurate/mirrored_epilogue.cuh"
 #include "cuda/kernels/sgemm_strict/tile_epilogue.cuh"
-#include "plan/strict_plan.h"
+#include "plan/strict/pipelined_plan.h"
 
 namespace fl {
 namespace {

@@ -15,7 +15,7 @@ from support.source_tree import ROOT
 HERE = Path(__file__).parent
 KERNELS = "cuda/kernels"
 TILES, EPILOGUE = "common/rasterize.cuh", "sgemm_accurate/mirrored_epilogue.cuh"
-STRICT, PLAN = "sgemm_strict/tile_epilogue.cuh", "plan/strict_plan.h"
+STRICT, PLAN = "sgemm_strict/tile_epilogue.cuh", "plan/strict/pipelined_plan.h"
 OTHERS = ("common/epilogue.cuh", "common/float4.cuh")
 
 # What these headers name of CUDA, and of other headers that they include.
@@ -87,9 +87,13 @@ def verdict(folder: Path, name: str = "", right: str = "", wrong: str = ""):
             text = changed(name, text, right, wrong)
         place.write_text(text)
     (folder / "stand_ins.h").write_text(STAND_INS)
-    for empty in ("cuda_runtime.h", f"{KERNELS}/sgemm_accurate/epilogue.cuh", f"{KERNELS}/common/ptx_cluster.cuh"):
+    for empty in (
+        "cuda_runtime.h",
+        f"{KERNELS}/sgemm_accurate/epilogue.cuh",
+        f"{KERNELS}/common/ptx_shared.cuh",
+        f"{KERNELS}/common/inner_loop.cuh",
+    ):
         (folder / empty).write_text("")
-    (folder / KERNELS / "common/tiles.cuh").write_text('#include "cuda/kernels/common/epilogue.cuh"\n')
     program = folder / "mirrored_tiles"
     includes = (f"-I{folder}", f"-I{ROOT / 'cpp'}")
     build(program, ROOT / "cuda", "-O1", "-w", *includes, HERE / "mirrored_tiles.cpp", seconds=60)

@@ -2,7 +2,7 @@
 // (sm_90).
 #pragma once
 
-#include "cuda/kernels/common/ptx_wgmma.cuh"
+#include "cuda/kernels/common/ptx_barriers.cuh"
 
 namespace fl::ptx {
 

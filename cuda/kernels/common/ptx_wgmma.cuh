@@ -9,9 +9,6 @@
 namespace fl::ptx {
 
 // ---------------------------------------------------------------- bulk copies, global to shared (sm_90)
-__device__ __forceinline__ void barrier_expect(uint32_t barrier, uint32_t bytes) {  // mbarrier.arrive.expect_tx
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
 // No .release.cluster: with it every arrival becomes a full memory barrier, and the copies need none.
 __device__ __forceinline__ void barrier_arrive_in(uint32_t block, uint32_t barrier) {  // mbarrier.arrive in a cluster
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(address_in(block, barrier)) : "memory");

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cuda/kernels/common/ptx_wgmma.cuh"
+#include "cuda/kernels/common/ptx_barriers.cuh"
 
 namespace fl {
 

@@ -13,6 +13,7 @@
 
 #include "cuda/kernels/common/epilogue.cuh"
 #include "cuda/kernels/common/float4.cuh"
+#include "cuda/kernels/common/inner_loop.cuh"
 #include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/rasterize.cuh"
 
@@ -56,9 +57,6 @@ __device__ __forceinline__ BlockTile block_tile(const SgemmArgs& p, const TileGr
           rows == BM && cols == BN};
 }
 
-// How many of the next BK steps along k exist; zero or less behind the last one.
-__device__ __forceinline__ int k_left(int64_t left, int BK) { return static_cast<int>(min(left, int64_t{BK})); }
-
 // Which elements of a ROWS x COLS tile thread t loads: VEC of them, neighbours in memory. A line is what is contiguous
 // of the operand, a row or a column; lines become rows of the tile, or, TRANSPOSED, its columns.
 //  - Straight: neighbouring threads walk along the line and then to the next.
@@ -77,13 +75,6 @@ struct TileLoader {
   __device__ __forceinline__ int col() const { return TRANSPOSED ? across : along; }
   __device__ __forceinline__ int64_t offset(int64_t ld) const { return across * ld + along; }
 };
-
-// threadIdx.x, read anew: what is derived from it stays out of the registers that live through the main loop.
-__device__ __forceinline__ unsigned thread_again() {
-  unsigned t;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
-  return t;
-}
 
 // The elements of a tile that a thread moves one by one, the same column of every STEP-th row, in the two halves of the
 // way: memory to registers, registers to tile. Both operands are fetched before either is stored: the waits overlap.
@@ -145,20 +136,5 @@ struct TileLoader4 : TileLoader<ROWS, COLS, TRANSPOSED, 4> {
     }
   }
 };
-
-// acc += a_frag * b_frag, every value of one with every value of the other. The walk turns at the end of a row, so
-// that each FMA shares an operand with the one before it: that one comes from the reuse cache and leaves the two banks
-// of the register file to the others.
-template <int TM, int TN>
-__device__ __forceinline__ void outer_product(float (&acc)[TM][TN], const float (&a_frag)[TM],
-                                              const float (&b_frag)[TN]) {
-#pragma unroll
-  for (int i = 0; i < TM; ++i)
-#pragma unroll
-    for (int step = 0; step < TN; ++step) {
-      const int j = i % 2 ? TN - 1 - step : step;
-      acc[i][j] = fmaf(a_frag[i], b_frag[j], acc[i][j]);
-    }
-}
 
 }  // namespace fl

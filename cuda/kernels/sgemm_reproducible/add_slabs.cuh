@@ -77,14 +77,14 @@ __global__ void __launch_bounds__(ADD_THREADS)
       if (exists && s < slabs.count) next[i] = __ldcg(slabs.sums + place + s * slabs.stride);
     }
   };
-  auto leave = [&](int into) {
+  auto stage_fetched = [&](int into) {
 #pragma unroll
     for (int i = 0; i < EACH; ++i) stage[into][i * WARPS + warp][lane] = next[i];
   };
   BlockUpdate update(p, slabs.first);
   float result = exists && update.reads && warp == 0 ? *c : 0.0f;
   fetch(0);
-  leave(0);
+  stage_fetched(0);
   __syncthreads();
   int from = 0;
 #pragma unroll 1
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(ADD_THREADS)
 #pragma unroll 8
       for (int s = 1; s < here; ++s) result = update(stage[from][s][lane], result);
     }
-    if (first + ROUND < slabs.count) leave(from ^ 1);
+    if (first + ROUND < slabs.count) stage_fetched(from ^ 1);
     __syncthreads();
   }
   pdl_launch_next();

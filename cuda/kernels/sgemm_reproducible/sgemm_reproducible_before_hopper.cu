@@ -1,5 +1,6 @@
 // The same before Hopper: the tiles of sgemm_strict_before_hopper.cu.
 #include "cuda/kernels/sgemm_reproducible/block_sums.cuh"
+#include "cuda/kernels/sgemm_strict/pipelined_by_registers.cuh"
 
 namespace fl {
 

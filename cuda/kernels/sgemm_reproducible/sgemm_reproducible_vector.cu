@@ -17,7 +17,7 @@
 #include "cuda/kernels/common/ptx.cuh"
 #include "cuda/kernels/sgemm_reproducible/add_slabs.cuh"
 #include "cuda/kernels/sgemm_reproducible/chain_of_a_thread.cuh"
-#include "plan/strict_tiles.h"
+#include "plan/strict/tile_rules.h"
 
 namespace fl {
 namespace {
@@ -70,7 +70,7 @@ struct Chain {
     return p.b.data + segment.problem * p.b.bs + segment.k(plan) * p.b.rs + output * p.b.cs;
   }
   // Behind the outputs a row of a slab has up to three more floats, which the second kernel reads.
-  __device__ __forceinline__ void leave(const SgemmArgs& p, const ChainPlan& plan, float sum) const {
+  __device__ __forceinline__ void store_partial(const SgemmArgs& p, const ChainPlan& plan, float sum) const {
     if (plan.slabs.sums) {
       float* const row = plan.slabs.sums + segment.block * plan.slabs.stride + segment.problem * plan.slabs.ld;
       row[output] = sum;
@@ -94,8 +94,9 @@ __global__ void __launch_bounds__(THREADS)
   const Chain at(p, number);
   pdl_wait();
   pdl_launch_next();
-  at.leave(p, plan,
-           chain_of_fmas<AT_A_TIME>(at.segment.x(p, plan), p.a.cs, at.b(p, plan), p.b.rs, 0, at.segment.length(plan)));
+  at.store_partial(
+      p, plan,
+      chain_of_fmas<AT_A_TIME>(at.segment.x(p, plan), p.a.cs, at.b(p, plan), p.b.rs, 0, at.segment.length(plan)));
 }
 
 // ---------------------------------------------------------------- a warp to 32 chains, by way of shared memory
@@ -253,7 +254,7 @@ __global__ void __launch_bounds__(32)
                                min(k_of_chain - k, BK));
       pass(from);
     }
-    if (lane < task.chains) task.chain.leave(p, plan, sum);
+    if (lane < task.chains) task.chain.store_partial(p, plan, sum);
   }
   ptx::wait_copies<0>();
 #else

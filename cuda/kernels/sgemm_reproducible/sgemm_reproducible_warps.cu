@@ -60,7 +60,7 @@ __device__ __forceinline__ void copy_stage(const SgemmArgs& p, const SharedTileP
 
 // A warp's sums to shared memory.
 template <class T>
-__device__ __forceinline__ void leave(const float (&acc)[T::TM][T::TN], uint32_t sums, Lane lane) {
+__device__ __forceinline__ void store_partial(const float (&acc)[T::TM][T::TN], uint32_t sums, Lane lane) {
 #pragma unroll
   for (int i = 0; i < T::TM; ++i)
 #pragma unroll
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
       multiply_ahead<T>(acc, pipeline + from * T::STAGE_BYTES, Lane(lane_id));
       from = from + 1 == T::STAGES ? 0 : from + 1;
     }
-    leave<T>(acc, sums + warp * T::SUMS_BYTES, Lane(lane_id));
+    store_partial<T>(acc, sums + warp * T::SUMS_BYTES, Lane(lane_id));
     __syncthreads();
 #pragma unroll
     for (int w = 0; w < T::WARPS; ++w)

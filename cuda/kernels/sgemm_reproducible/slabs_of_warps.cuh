@@ -52,7 +52,7 @@ struct SlabWalk {
 };
 
 template <class T>
-__device__ __forceinline__ void leave_in_slab(const SgemmArgs& p, const SlabTilesPlan& plan, const SlabTask& task,
+__device__ __forceinline__ void store_in_slab(const SgemmArgs& p, const SlabTilesPlan& plan, const SlabTask& task,
                                               const float (&acc)[T::TM][T::TN], Lane lane) {
   const int64_t row0 = task.tile.row * T::BM + lane.row, col0 = task.tile.col * T::BN + lane.col * 4;
   float* const to = plan.slabs.sums + task.block * plan.slabs.stride + task.tile.batch * p.m * plan.slabs.ld;
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
       multiply_ahead<T>(acc, pipeline + from * T::STAGE_BYTES, Lane(lane_id));
       from = from + 1 == T::STAGES ? 0 : from + 1;
     }
-    leave_in_slab<T>(p, plan, task, acc, Lane(lane_id));
+    store_in_slab<T>(p, plan, task, acc, Lane(lane_id));
   }
   ptx::wait_copies<0>();
 #else

@@ -17,27 +17,67 @@
 #pragma once
 
 #include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/ptx_cluster.cuh"
 #include "cuda/kernels/sgemm_strict/tile_copy.cuh"
 #include "cuda/kernels/sgemm_strict/tile_epilogue.cuh"
-#include "plan/strict_plan.h"
+#include "plan/strict/cluster_plan.h"
 
 namespace fl {
 
-// A tile as a kernel sees it. RUNS: each warp adds up runs of its range of k (strict_plan.h); a kernel of its own,
-// since it takes twice the registers for sums.
-template <ClusterSplitKTile TILE, bool IN_RUNS>
+// As ClusterSum (group_sums.cuh), where a block's share is small: what it receives is counted, 16 bytes at a time, at a
+// barrier of its own, and nobody waits for a whole cluster. 0.2 to 0.5 us sooner with up to 288 fours for a block; with
+// 512, in 64 x 64 tiles of pipelined.cuh, 0.3 us later.
+template <int CLUSTER_K, int QUADS>
+struct CountedSum {
+  static constexpr int SHARE = QUADS / CLUSTER_K, BYTES = QUADS * 16 + 16;
+  static_assert(QUADS % CLUSTER_K == 0 && SHARE % 32 == 0, "equal shares of whole warps");
+  uint32_t inbox;  // BYTES of shared memory
+  int rank;
+
+  __device__ __forceinline__ uint32_t barrier() const { return inbox + QUADS * 16; }
+  // One warp, before it arrives at the cluster's barrier. Nobody sends before all have arrived there. One lane does it
+  // all; what is between is for compute-sanitizer's racecheck, which takes the warp-wide instruction that the compiler
+  // makes of the first step for one of all lanes, and reports a race with the second.
+  __device__ __forceinline__ void prepare(int lane) const {
+    if (lane == 0) {
+      ptx::barrier_init(barrier(), 1);
+      ptx::barrier_init_fence();
+    }
+    __syncwarp();
+    if (lane == 0) ptx::barrier_expect(barrier(), (CLUSTER_K - 1) * SHARE * 16);
+  }
+  __device__ __forceinline__ bool owns(int quad) const { return quad / SHARE == rank; }
+  __device__ __forceinline__ void send(int quad, float4 part) const {
+    const int owner = quad / SHARE;
+    if (owner == rank) return;
+    ptx::store4_counted(ptx::address_in(owner, inbox + (rank * SHARE + quad % SHARE) * 16), part,
+                        ptx::address_in(owner, barrier()));
+  }
+  __device__ __forceinline__ void wait() const { ptx::barrier_wait_for_cluster(barrier(), 0); }
+  // The sum over all blocks, of which this one's part is `own`.
+  __device__ __forceinline__ float4 total(int quad, float4 own) const {
+    auto part = [&](int r) { return r == rank ? own : ptx::load4(inbox + (r * SHARE + quad % SHARE) * 16); };
+    float4 sum = part(0);
+#pragma unroll
+    for (int r = 1; r < CLUSTER_K; ++r) sum = add(sum, part(r));
+    return sum;
+  }
+};
+
+// A tile as a kernel sees it. RUNS: each warp adds up runs of its range of k (cluster_plan.h); a kernel of its own,
+// since it takes twice the registers for sums. TMA: cluster_split_k_tma.cuh.
+template <ClusterSplitKTile TILE, bool IN_RUNS, bool BOXES = false>
 struct ClusterSplitK {
   static_assert(must_be_sound<TILE>());
-  static constexpr bool TMA = false, RUNS = IN_RUNS;
+  static constexpr bool TMA = BOXES, RUNS = IN_RUNS;
   static constexpr int BM = TILE.BM, BN = TILE.BN, BK = TILE.BK, TM = TILE.TM(), TN = TILE.TN();
-  static constexpr int K_GROUPS = TILE.k_groups, CLUSTER_K = TILE.cluster_k, STAGES = TILE.stages,
-                       THREADS = TILE.threads(), QUADS = BM * BN / 4;
-  using CopyA = TileCopy<BM, BK, 32, Tail::of_columns>;
-  using CopyB = TileCopy<BK, BN, 32, Tail::of_lines>;
+  static constexpr int K_GROUPS = TILE.k_groups, CLUSTER_K = TILE.cluster_k,
+                       STAGES = TMA ? TILE.tma_stages : TILE.stages, THREADS = TILE.threads(), QUADS = BM * BN / 4;
+  static constexpr int A_LD = TMA ? BK : padded_row(BK), B_LD = TMA ? BN : padded_row(BN), A_BYTES = TILE.a_bytes(TMA);
   using Sum = CountedSum<CLUSTER_K, QUADS>;
-  static constexpr int STAGE_BYTES = TILE.stage_bytes(false), PIPELINE_BYTES = TILE.pipeline_bytes(false);  // of a warp
-  static constexpr int INBOX = TILE.inbox(false), SHARED_BYTES = TILE.shared_bytes(false);
-  static_assert(SHARED_BYTES == INBOX + Sum::BYTES);
+  static constexpr int STAGE_BYTES = TILE.stage_bytes(TMA), PIPELINE_BYTES = TILE.pipeline_bytes(TMA);  // of a warp
+  static constexpr int INBOX = TILE.inbox(TMA), BARRIERS = TILE.barriers(TMA), SHARED_BYTES = TILE.shared_bytes(TMA);
+  static_assert(BARRIERS == INBOX + Sum::BYTES);
 };
 
 // Sums of the runs of a range, in the order of k. Of each 64 k they take one addition for 64 FMAs.
@@ -73,7 +113,7 @@ struct RangeRuns<T, true> {
 // in an order that cost a fifth of the issue slots in the register banks: 12.2 us instead of 11.5 with 48 x 48 tiles.
 template <class T>
 struct RangeMath {
-  static constexpr int A_ROW = T::CopyA::LD * 4, B_ROW = T::CopyB::LD * 4;
+  static constexpr int A_ROW = T::A_LD * 4, B_ROW = T::B_LD * 4;
   float acc[T::TM][T::TN];
   float4 a_rows[T::TM];
   float b_even[T::TN], b_odd[T::TN];
@@ -118,7 +158,7 @@ struct RangeMath {
     one_k<3>(b_odd, a_next);
   }
 
-  // The warp's part of the sums, as fours of neighbours. `one`: see sum_and_store in epilogue.cuh.
+  // The warp's part of the sums, as fours of neighbours. `one`: see group_sums.cuh.
   __device__ __forceinline__ void store(uint32_t to, float one, int lane) const {
 #pragma unroll
     for (int i = 0; i < T::TM; ++i)
@@ -141,8 +181,8 @@ struct ClusterSplitKPlan {
 template <class T>
 struct WarpRange {
   uint32_t pipeline;
-  typename T::CopyA a;
-  typename T::CopyB b;
+  TileCopy<T::BM, T::BK, 32, Tail::of_columns> a;
+  TileCopy<T::BK, T::BN, 32, Tail::of_lines> b;
   int64_t to_copy;
   int into = 0;
 
@@ -152,7 +192,7 @@ struct WarpRange {
       const uint32_t stage = pipeline + into * T::STAGE_BYTES;
       a.length = b.lines = k_left(to_copy, T::BK);
       a(stage);
-      b(stage + T::CopyA::BYTES);
+      b(stage + T::A_BYTES);
       a.next_columns();
       b.next_lines();
       to_copy -= T::BK;
@@ -165,8 +205,8 @@ struct WarpRange {
 // math.acc = the product over the range, in ascending k. What is loaded behind its end is not used.
 template <class T>
 __device__ __forceinline__ void multiply_range(RangeMath<T>& math, WarpRange<T>& range, int64_t count, Lane lane) {
-  constexpr int A_ROW = T::CopyA::LD * 4, B_ROW = T::CopyB::LD * 4;
-  const uint32_t a_at = lane.row * A_ROW, b_at = T::CopyA::BYTES + lane.col * 16;
+  constexpr int A_ROW = T::A_LD * 4, B_ROW = T::B_LD * 4;
+  const uint32_t a_at = lane.row * A_ROW, b_at = T::A_BYTES + lane.col * 16;
   uint32_t stage = range.pipeline, a = stage + a_at, b = stage + b_at;
   ptx::wait_copies<T::STAGES - 2>();
   __syncwarp();  // all lanes' copies have arrived
@@ -255,23 +295,6 @@ __global__ void __launch_bounds__(T::THREADS, 1)
 #else
   not_for_this_target();
 #endif
-}
-
-template <ClusterSplitKTile TILE>
-ClusterSplitKPlan cluster_split_k_plan(const SgemmArgs& p) {
-  return {operand(p.a, p.a.rs, p.a.cs),
-          operand(p.b, p.b.rs, p.b.cs),
-          TileGrid(p.m, p.n, p.batch, TILE.BM, TILE.BN),
-          warp_range(p.k, TILE),
-          aligned16(p.c),
-          1.0f};
-}
-
-template <ClusterSplitKTile TILE, bool RUNS>
-void launch_cluster_split_k(const SgemmArgs& p, const ClusterSplitKPlan& plan, const Context& ctx) {
-  using T = ClusterSplitK<TILE, RUNS>;
-  launch_kernel<strict_cluster_split_k_kernel<T>>(
-      {plan.grid.blocks() * T::CLUSTER_K, T::THREADS, T::SHARED_BYTES, T::CLUSTER_K}, ctx, p, plan);
 }
 
 }  // namespace fl

@@ -16,26 +16,6 @@
 
 namespace fl {
 
-template <ClusterSplitKTile TILE, bool IN_RUNS>
-struct ClusterSplitKTma {
-  static_assert(must_be_sound<TILE>());
-  static constexpr bool TMA = true, RUNS = IN_RUNS;
-  static constexpr int BM = TILE.BM, BN = TILE.BN, BK = TILE.BK, TM = TILE.TM(), TN = TILE.TN();
-  static constexpr int K_GROUPS = TILE.k_groups, CLUSTER_K = TILE.cluster_k, STAGES = TILE.tma_stages,
-                       THREADS = TILE.threads(), QUADS = BM * BN / 4;
-  struct CopyA {
-    static constexpr int LD = BK, BYTES = TILE.a_bytes(true);
-  };
-  struct CopyB {
-    static constexpr int LD = BN, BYTES = TILE.b_bytes(true);
-  };
-  using Sum = CountedSum<CLUSTER_K, QUADS>;
-  static constexpr int STAGE_BYTES = TILE.stage_bytes(true), PIPELINE_BYTES = TILE.pipeline_bytes(true);  // of a warp
-  static constexpr int INBOX = TILE.inbox(true), BARRIERS = TILE.barriers(true), SHARED_BYTES = TILE.shared_bytes(true);
-  static_assert(BARRIERS == INBOX + Sum::BYTES);
-  static_assert(BK == 16, "four parts to a row of A, swizzled");
-};
-
 struct TmaMaps {
   CUtensorMap a, b;
 };
@@ -54,7 +34,7 @@ struct TmaStages {
     const uint32_t to = pipeline + stage * T::STAGE_BYTES, barrier = barriers + stage * 8;
     ptx::barrier_expect(barrier, T::STAGE_BYTES);
     ptx::load_box(to, &maps.a, k, row, barrier);
-    ptx::load_box(to + T::CopyA::BYTES, &maps.b, col, k, barrier);
+    ptx::load_box(to + T::A_BYTES, &maps.b, col, k, barrier);
     k += T::BK;
   }
 };
@@ -65,7 +45,7 @@ __device__ __forceinline__ void multiply_tma_range(RangeMath<T>& math, TmaStages
                                                    int count, int lane_id) {
   constexpr int B_ROW = T::BN * 4;
   const Lane lane(lane_id);
-  const uint32_t swizzle = lane.row / 2 % 4, a_at = lane.row * T::BK * 4, b_at = T::CopyA::BYTES + lane.col * 16;
+  const uint32_t swizzle = lane.row / 2 % 4, a_at = lane.row * T::BK * 4, b_at = T::A_BYTES + lane.col * 16;
   int now = 0;
   uint32_t phase = 0, stage = stages.pipeline, b = stage + b_at;
   ptx::barrier_wait(stages.barriers, phase);
@@ -142,20 +122,31 @@ bool tma_maps(TmaMaps& maps, const SgemmArgs& p, const ClusterSplitKPlan& plan) 
          tensor_map(maps.b, p.b.data, p.k, p.n, plan.b.ld, T::BK, T::BN, CU_TENSOR_MAP_SWIZZLE_NONE);
 }
 
+template <class T>
+LaunchShape cluster_split_k_shape(const ClusterSplitKPlan& plan) {
+  return {plan.grid.blocks() * T::CLUSTER_K, T::THREADS, T::SHARED_BYTES, T::CLUSTER_K};
+}
+
 template <ClusterSplitKTile TILE, bool RUNS>
-void launch_tma_or_copies(const SgemmArgs& p, const ClusterSplitKPlan& plan, const Context& ctx) {
-  using T = ClusterSplitKTma<TILE, RUNS>;
+void launch_cluster_split_k(const SgemmArgs& p, const ClusterSplitKPlan& plan, const Context& ctx) {
+  using Boxes = ClusterSplitK<TILE, RUNS, true>;
+  using Copies = ClusterSplitK<TILE, RUNS>;
   TmaMaps maps;
-  if (!tma_maps<T>(maps, p, plan)) return launch_cluster_split_k<TILE, RUNS>(p, plan, ctx);
-  launch_kernel<strict_cluster_split_k_tma_kernel<T>>(
-      {plan.grid.blocks() * T::CLUSTER_K, T::THREADS, T::SHARED_BYTES, T::CLUSTER_K}, ctx, p, plan, maps);
+  if (tma_maps<Boxes>(maps, p, plan))
+    launch_kernel<strict_cluster_split_k_tma_kernel<Boxes>>(cluster_split_k_shape<Boxes>(plan), ctx, p, plan, maps);
+  else launch_kernel<strict_cluster_split_k_kernel<Copies>>(cluster_split_k_shape<Copies>(plan), ctx, p, plan);
 }
 
 template <ClusterSplitKTile TILE>
 void strict_cluster_split_k(const SgemmArgs& p, const Context& ctx) {
-  const ClusterSplitKPlan plan = cluster_split_k_plan<TILE>(p);
-  if (sums_in_runs(p, TILE)) launch_tma_or_copies<TILE, true>(p, plan, ctx);
-  else launch_tma_or_copies<TILE, false>(p, plan, ctx);
+  const ClusterSplitKPlan plan{operand(p.a, p.a.rs, p.a.cs),
+                               operand(p.b, p.b.rs, p.b.cs),
+                               TileGrid(p.m, p.n, p.batch, TILE.BM, TILE.BN),
+                               warp_range(p.k, TILE),
+                               aligned16(p.c),
+                               1.0f};
+  if (sums_in_runs(p, TILE)) launch_cluster_split_k<TILE, true>(p, plan, ctx);
+  else launch_cluster_split_k<TILE, false>(p, plan, ctx);
 }
 
 }  // namespace fl

@@ -1,9 +1,10 @@
 // The main loop of pipelined.cuh: its sizes, the stages, who works on what when, and what the multiplying warps do.
 #pragma once
 
+#include "cuda/kernels/common/ptx_barriers.cuh"
 #include "cuda/kernels/sgemm_strict/tile_copy.cuh"
 #include "cuda/kernels/sgemm_strict/tile_epilogue.cuh"
-#include "plan/strict_plan.h"
+#include "plan/strict/pipelined_plan.h"
 
 namespace fl {
 
@@ -67,7 +68,7 @@ struct PipelinedPlan {
   int steps, tail;  // BK of k each, the last of them `tail`
   bool c_by16;
   float one;             // 1.0f, as a number that the compiler does not know
-  unsigned nothing;      // 0, likewise
+  unsigned zero;         // 0, likewise
   unsigned splits;       // ranges of k, each a part of the grid; 1 unless split_k
   int64_t split_stride;  // from the sums of one to those of the next
   StreamK stream_k;
@@ -101,7 +102,7 @@ struct PipelineState {
   __device__ __forceinline__ uint32_t empty() const { return full() + 8; }
 
   // The multiplying warps.
-  __device__ __forceinline__ void wait_full() const {
+  __device__ __forceinline__ void consumer_wait() const {
     if constexpr (T::BY_REGISTERS) {
       ptx::block_barrier_sync(number() + half(), HALF_THREADS);
     } else {
@@ -110,16 +111,16 @@ struct PipelineState {
       ptx::barrier_wait(full(), phase);
     }
   }
-  __device__ __forceinline__ void say_read() const {
+  __device__ __forceinline__ void consumer_release() const {
     if constexpr (T::BY_REGISTERS) ptx::block_barrier_arrive(number() + 2 + half(), HALF_THREADS);
     else ptx::barrier_arrive(empty());
   }
   // The copying ones, where they copy by way of registers.
-  __device__ __forceinline__ void say_full_to_all() const {
+  __device__ __forceinline__ void producer_commit() const {
     ptx::block_barrier_arrive(number(), HALF_THREADS);
     ptx::block_barrier_arrive(number() + 1, HALF_THREADS);
   }
-  __device__ __forceinline__ void wait_read_by_all() const {
+  __device__ __forceinline__ void producer_acquire() const {
     ptx::block_barrier_sync(number() + 2, HALF_THREADS);
     ptx::block_barrier_sync(number() + 3, HALF_THREADS);
   }
@@ -211,7 +212,7 @@ struct WarpMath {
   // acc += the sum over the group's steps of one tile.
   __device__ __forceinline__ void multiply(const PipelinedPlan& plan, const Steps& steps, int group) {
     if (group >= steps.count) return;
-    pipeline.wait_full();
+    pipeline.consumer_wait();
     uint32_t a = pipeline.tiles() + a_offset, b = pipeline.tiles() + b_offset;
     load(a, b);
     // Behind the end of k there is padding whose products change nothing, so that k comes in pairs, two or more.
@@ -230,7 +231,7 @@ struct WarpMath {
       rotate<false, 0, RELEASE_ROW>(a, b);
       release(plan);
       if (step + T::STEP_STRIDE < steps.count) {
-        pipeline.wait_full();
+        pipeline.consumer_wait();
         a = pipeline.tiles() + a_offset;
         b = pipeline.tiles() + b_offset;
         rotate<true, RELEASE_ROW>(a, b);
@@ -243,18 +244,18 @@ struct WarpMath {
   // Every lane says that it is done with the stage. One per warp would be enough, but a race checker that follows each
   // thread by itself wants all, and that costs nothing that can be measured.
   __device__ __forceinline__ void release(const PipelinedPlan& plan) {
-    if constexpr (T::TMA) ptx::barrier_arrive(pipeline.empty() + nothing_of_fragments(plan));
-    else pipeline.say_read();
+    if constexpr (T::TMA) ptx::barrier_arrive(pipeline.empty() + zero_of_fragments(plan));
+    else pipeline.consumer_release();
     pipeline.template advance<T::K_GROUPS>();
   }
   // 0, which is known when all fragments are there.
-  __device__ __forceinline__ unsigned nothing_of_fragments(const PipelinedPlan& plan) const {
+  __device__ __forceinline__ unsigned zero_of_fragments(const PipelinedPlan& plan) const {
     unsigned bits = 0;
 #pragma unroll
     for (int i = 0; i < T::TM; i += 4) bits |= __float_as_uint(a_frag[i]);
 #pragma unroll
     for (int j = 0; j < T::TN; j += 4) bits |= __float_as_uint(b_frag[j]);
-    return bits & plan.nothing;
+    return bits & plan.zero;
   }
 
   // q counts rows of the thread tile, four columns at a time.

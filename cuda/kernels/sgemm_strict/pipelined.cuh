@@ -18,9 +18,9 @@
 
 #include <algorithm>
 
+#include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/split_k.cuh"
 #include "cuda/kernels/common/tensor_map.cuh"
-#include "cuda/kernels/sgemm_strict/register_copy.cuh"
 #include "cuda/kernels/sgemm_strict/stream_k.cuh"
 
 namespace fl {
@@ -90,37 +90,15 @@ __device__ __forceinline__ void produce(const SgemmArgs& p, const PipelinedPlan&
   }
 }
 
-// The same by way of registers: a step is loaded while the one before it waits for room.
+// The same by way of registers: pipelined_by_registers.cuh.
 template <class T>
 __device__ __forceinline__ void produce_by_registers(const SgemmArgs& p, const PipelinedPlan& plan, uint32_t shared,
-                                                     int t) {
-  PipelineState<T> pipeline{shared, 0, 0};
-  for (unsigned number = first_unit<T>(); number < end_of_units<T>(plan); number += to_next_unit<T>()) {
-    const WorkUnit unit = work_unit<T>(plan, 0, number);
-    if (!unit.exists) continue;
-    const Steps steps = unit.steps;
-    const Tile tile = tile_of<T>(plan, unit.tile);
-    const int64_t row = tile.row * T::BM, col = tile.col * T::BN, k = int64_t{steps.first} * T::BK;
-    RegisterCopy<T::BK, T::BM, T::PRODUCER_THREADS> a(plan.a, first_of(plan.a, tile.batch, k, row), minus_zeros, t);
-    RegisterCopy<T::BK, T::BN, T::PRODUCER_THREADS> b(plan.b, first_of(plan.b, tile.batch, k, col), plus_zeros, t);
-    a.length = static_cast<int>(min(p.m - row, int64_t{T::BM}));
-    b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
-    pdl_wait();
-#pragma unroll 1
-    for (int step = steps.count; step > 0; --step) {
-      if (step == 1 && steps.first + steps.count == plan.steps) a.lines = b.lines = plan.tail;
-      a.fetch();
-      b.fetch();
-      if (pipeline.phase != 0) pipeline.wait_read_by_all();
-      a(pipeline.tiles());
-      b(pipeline.tiles() + T::A_BYTES);
-      pipeline.say_full_to_all();
-      a.next_lines();
-      b.next_lines();
-      if (++pipeline.stage == T::STAGES) pipeline.stage = 0, pipeline.phase = 1;  // from now on stages have been full
-    }
-  }
-}
+                                                     int t);
+
+// Where groups of warps, or blocks of a cluster, share k: group_sums.cuh.
+template <class T, class Math>
+__device__ __forceinline__ void sum_and_store(const SgemmArgs& p, const PipelinedPlan& plan, const Math& math,
+                                              const Corner& at, int rank, int t);
 
 // precision="reproducible": block_sums.cuh.
 template <class T, class Math>
@@ -154,7 +132,7 @@ __device__ __forceinline__ void consume(const SgemmArgs& p, const PipelinedPlan&
     Corner at = corner(p, tile.batch, tile.row * T::BM, tile.col * T::BN);
     if constexpr (T::SPLIT_K && !T::TRIANGLE) at.c += unit.tile % plan.splits * plan.split_stride;
     if constexpr (T::PERSISTENT) store<T>(p, math, at);
-    else sum_and_store<T>(p, plan, math, at, rank, t);
+    else if constexpr (!T::IN_BLOCKS) sum_and_store<T>(p, plan, math, at, rank, t);
     if constexpr (T::TRIANGLE)
       if (!on_diagonal<T>(tile)) store_mirrored<T>(p, math, corner(p, tile.batch, tile.col * T::BN, tile.row * T::BM));
   }
@@ -240,10 +218,10 @@ template <class T>
 PipelinedPlan pipelined_plan(const SgemmArgs& p, const SplitKPlan& split_k) {
   PipelinedPlan plan{operand(p.a, p.a.cs, p.a.rs), operand(p.b, p.b.rs, p.b.cs)};
   plan.splits = static_cast<unsigned>(split_k.splits);
-  plan.split_stride = p.batch * p.m * split_k.ld;
+  plan.split_stride = split_k.stride(p);
   count_tiles<T>(p, plan);
   plan.c_by16 = aligned16(p.c);
-  plan.one = 1.0f, plan.nothing = 0;
+  plan.one = 1.0f, plan.zero = 0;
   return plan;
 }
 
@@ -324,13 +302,11 @@ template <PipelinedTile TILE>
 void strict_pipelined(const SgemmArgs& p, const Context& ctx) {
   constexpr bool by_alignment = TILE.stages_go_on();  // there is a kernel for rows of C that are not aligned
   const SplitKPlan split_k = split_k_plan(p, TILE);
-  SgemmArgs part = p;
-  float* sums = static_cast<float*>(ctx.workspace);
-  if (split_k.splits > 1) part.alpha = 1.0f, part.beta = 0.0f, part.c = {sums, split_k.ld, 1, p.m * split_k.ld};
+  const SgemmArgs part = begin_split_k(p, split_k, ctx);
   const PipelinedPlan plan = pipelined_plan<Pipelined<TILE>>(part, split_k);
   if (plan.c_by16 || !by_alignment) launch_pipelined<TILE, true>(part, plan, ctx);
   else launch_pipelined<TILE, !by_alignment>(part, plan, ctx);
-  if (split_k.splits > 1) reduce_split_k(p, split_k.splits, sums, split_k.ld, ctx);
+  reduce_split_k(p, split_k, ctx);
 }
 
 }  // namespace fl

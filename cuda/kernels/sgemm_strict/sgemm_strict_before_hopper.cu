@@ -13,15 +13,14 @@
 //
 // Without setmaxnreg all 384 threads have 168 registers: 8 x 16 sums and their fragments spill, 8 x 12 do not. In 99
 // KiB the sums of sliced-K have room for two groups, or for eight of 32 x 64.
-#include "cuda/kernels/sgemm_strict/pipelined.cuh"
+#include "cuda/kernels/sgemm_strict/group_sums.cuh"
+#include "cuda/kernels/sgemm_strict/pipelined_by_registers.cuh"
 
 namespace fl {
 
-void sgemm_strict_128x192p(const SgemmArgs& p, const Context& ctx) { strict_pipelined<strict_128x192p>(p, ctx); }
-void sgemm_strict_128x128p(const SgemmArgs& p, const Context& ctx) { strict_pipelined<strict_128x128p>(p, ctx); }
-void sgemm_strict_64x128k2p(const SgemmArgs& p, const Context& ctx) { strict_pipelined<strict_64x128k2p>(p, ctx); }
-void sgemm_strict_32x64k8p(const SgemmArgs& p, const Context& ctx) { strict_pipelined<strict_32x64k8p>(p, ctx); }
-void sgemm_strict_128x192r(const SgemmArgs& p, const Context& ctx) { strict_pipelined<strict_128x192r>(p, ctx); }
-void sgemm_strict_128x128r(const SgemmArgs& p, const Context& ctx) { strict_pipelined<strict_128x128r>(p, ctx); }
+#define FL_FUNCTION(tile) \
+  void sgemm_##tile(const SgemmArgs& p, const Context& ctx) { strict_pipelined<tile>(p, ctx); }
+FL_BEFORE_HOPPER_TILES(FL_FUNCTION)
+#undef FL_FUNCTION
 
 }  // namespace fl

@@ -11,8 +11,9 @@
 
 namespace fl {
 
-void sgemm_strict_128x128(const SgemmArgs& p, const Context& ctx) { strict_pipelined<strict_128x128>(p, ctx); }
-void sgemm_strict_128x256(const SgemmArgs& p, const Context& ctx) { strict_pipelined<strict_128x256>(p, ctx); }
-void sgemm_strict_192x192(const SgemmArgs& p, const Context& ctx) { strict_pipelined<strict_192x192>(p, ctx); }
+#define FL_FUNCTION(tile) \
+  void sgemm_##tile(const SgemmArgs& p, const Context& ctx) { strict_pipelined<tile>(p, ctx); }
+FL_LARGE_TILES(FL_FUNCTION)
+#undef FL_FUNCTION
 
 }  // namespace fl

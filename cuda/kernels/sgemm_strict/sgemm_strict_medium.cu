@@ -16,14 +16,13 @@
 //
 // What bounds the narrow tile is how fast stages are filled: 0.036 floats for an FMA, and 4-byte copies where an
 // operand is transposed or not aligned. A stage to each copying warp fills them sooner than all four on each stage.
-#include "cuda/kernels/sgemm_strict/pipelined.cuh"
+#include "cuda/kernels/sgemm_strict/group_sums.cuh"
 
 namespace fl {
 
-void sgemm_strict_64x48k8(const SgemmArgs& p, const Context& ctx) { strict_pipelined<strict_64x48k8>(p, ctx); }
-void sgemm_strict_64x64k4c2(const SgemmArgs& p, const Context& ctx) { strict_pipelined<strict_64x64k4c2>(p, ctx); }
-void sgemm_strict_96x96k4c2(const SgemmArgs& p, const Context& ctx) { strict_pipelined<strict_96x96k4c2>(p, ctx); }
-void sgemm_strict_64x128k4(const SgemmArgs& p, const Context& ctx) { strict_pipelined<strict_64x128k4>(p, ctx); }
-void sgemm_strict_96x192k2(const SgemmArgs& p, const Context& ctx) { strict_pipelined<strict_96x192k2>(p, ctx); }
+#define FL_FUNCTION(tile) \
+  void sgemm_##tile(const SgemmArgs& p, const Context& ctx) { strict_pipelined<tile>(p, ctx); }
+FL_MEDIUM_TILES(FL_FUNCTION)
+#undef FL_FUNCTION
 
 }  // namespace fl

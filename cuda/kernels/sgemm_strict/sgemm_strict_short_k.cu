@@ -15,7 +15,7 @@
 #include "cuda/kernels/sgemm_strict/register_copy.cuh"
 #include "cuda/kernels/sgemm_strict/tile_copy.cuh"
 #include "cuda/kernels/sgemm_strict/tile_epilogue.cuh"
-#include "plan/strict_plan.h"
+#include "plan/strict/short_k_plan.h"
 
 namespace fl {
 namespace {

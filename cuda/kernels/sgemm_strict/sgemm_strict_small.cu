@@ -10,17 +10,9 @@
 
 namespace fl {
 
-void sgemm_strict_32x32k8c4(const SgemmArgs& p, const Context& ctx) {
-  strict_cluster_split_k<strict_32x32k8c4>(p, ctx);
-}
-void sgemm_strict_32x32k8c2(const SgemmArgs& p, const Context& ctx) {
-  strict_cluster_split_k<strict_32x32k8c2>(p, ctx);
-}
-void sgemm_strict_48x32k8c4(const SgemmArgs& p, const Context& ctx) {
-  strict_cluster_split_k<strict_48x32k8c4>(p, ctx);
-}
-void sgemm_strict_48x48k8c2(const SgemmArgs& p, const Context& ctx) {
-  strict_cluster_split_k<strict_48x48k8c2>(p, ctx);
-}
+#define FL_FUNCTION(tile) \
+  void sgemm_##tile(const SgemmArgs& p, const Context& ctx) { strict_cluster_split_k<tile>(p, ctx); }
+FL_CLUSTER_TILES(FL_FUNCTION)
+#undef FL_FUNCTION
 
 }  // namespace fl

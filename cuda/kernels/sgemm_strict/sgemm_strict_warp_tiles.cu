@@ -176,8 +176,9 @@ void strict_warp_tiles(const SgemmArgs& p, const Context& ctx) {
 
 }  // namespace
 
-void sgemm_strict_16x16w(const SgemmArgs& p, const Context& ctx) { strict_warp_tiles<strict_16x16w>(p, ctx); }
-void sgemm_strict_32x32w(const SgemmArgs& p, const Context& ctx) { strict_warp_tiles<strict_32x32w>(p, ctx); }
-void sgemm_strict_64x32w(const SgemmArgs& p, const Context& ctx) { strict_warp_tiles<strict_64x32w>(p, ctx); }
+#define FL_FUNCTION(tile) \
+  void sgemm_##tile(const SgemmArgs& p, const Context& ctx) { strict_warp_tiles<tile>(p, ctx); }
+FL_WARP_TILES(FL_FUNCTION)
+#undef FL_FUNCTION
 
 }  // namespace fl

@@ -11,7 +11,6 @@
 // two parts of a tile would overlap; so there is at least one whole wave.
 #pragma once
 
-#include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/sgemm_strict/mainloop.cuh"
 
 namespace fl {
@@ -94,14 +93,8 @@ struct StreamKSums {
   }
 };
 
-namespace {
-// Before the kernel itself, since what a workspace holds is not known.
-__global__ void __launch_bounds__(1024) nothing_saved_kernel(unsigned* saved, unsigned count) {
-  pdl_launch_next();
-  pdl_wait();
-  for (unsigned i = threadIdx.x; i < count; i += 1024) saved[i] = 0;
-}
-}  // namespace
+// Clears the flags before the kernel itself, since what a workspace holds is not known.
+void clear_saved(unsigned* saved, unsigned count, const Context& ctx);
 
 // Shares the tiles of `plan` out among `blocks`. False where that does not pay.
 template <class T>
@@ -114,7 +107,7 @@ bool schedule_stream_k(const SgemmArgs& p, const PipelinedTile& tile, PipelinedP
   stream_k.steps = (plan.tiles - stream_k.tiles) * static_cast<unsigned>(plan.steps);
   stream_k.sums = static_cast<float4*>(ctx.workspace);
   stream_k.saved = reinterpret_cast<unsigned*>(stream_k.sums + std::size_t{blocks} * T::QUADS);
-  launch_kernel<nothing_saved_kernel>({1, 1024}, ctx, stream_k.saved, blocks * T::MATH_THREADS / 32);
+  clear_saved(stream_k.saved, blocks * T::MATH_THREADS / 32, ctx);
   return true;
 }
 

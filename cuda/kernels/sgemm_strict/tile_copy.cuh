@@ -14,9 +14,8 @@
 #pragma once
 
 #include "core/layout.h"
-#include "cuda/kernels/common/ptx.cuh"
-#include "cuda/kernels/common/tiles.cuh"
-#include "plan/strict_tiles.h"
+#include "cuda/kernels/common/ptx_shared.cuh"
+#include "plan/strict/tile_rules.h"
 
 namespace fl {
 

@@ -5,7 +5,7 @@
 #include "cuda/kernels/sgemm_strict/register_copy.cuh"
 #include "cuda/kernels/sgemm_strict/tile_copy.cuh"
 #include "cuda/kernels/sgemm_strict/tile_epilogue.cuh"
-#include "plan/strict_tiles.h"
+#include "plan/strict/warp_tiles.h"
 
 namespace fl {
 

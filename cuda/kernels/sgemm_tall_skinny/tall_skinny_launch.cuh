@@ -60,7 +60,7 @@ void launch_tall_skinny(const SgemmArgs& p, const TallSkinnyPlan& wanted, const 
                          .shared_bytes = tall_skinny_shared_bytes<T>(plan, args),
                          .most_shared_bytes = most},
                         ctx, args);
-  if (plan.splits > 1) reduce_split_k(p, plan.splits, args.sums, p.n, ctx);
+  reduce_split_k(p, {plan.splits, p.n}, ctx);
 }
 
 }  // namespace

@@ -1,0 +1,114 @@
+// Tiles whose blocks have few warps, all of which copy and multiply, in groups that share the block's k
+// (sgemm_strict_multistage.cu, sgemm_strict_spread.cu).
+#pragma once
+
+#include "plan/strict/tile_rules.h"
+
+namespace fl {
+
+// What a group takes of each step along k: every k_groups-th line, or a slice of neighbouring ones.
+enum class ShareOfK { lines, slices };
+// When a thread starts its copies of a step: together, before the FMAs, or each at a place of its own between them.
+// Where a device has no asynchronous copies, tiles in slices go by way of registers.
+enum class Copies { together, spread };
+
+struct MultistageTile {
+  int BM, BN, BK, TM, TN;
+  int k_groups;
+  int stages;
+  int blocks;  // on a multiprocessor at a time, as far as registers go
+  ShareOfK share = ShareOfK::lines;
+  Copies copies = Copies::spread;
+  bool one_buffer = false;  // of fragments
+
+  constexpr bool slices() const { return share == ShareOfK::slices; }
+  constexpr bool spread() const { return copies == Copies::spread; }
+  constexpr int k_unit() const { return spread() ? 16 : BK; }  // ranges of k are whole ones
+  constexpr int warps_n() const { return BN / (4 * TN); }
+  constexpr int group_threads() const { return BM / (8 * TM) * warps_n() * 32; }
+  constexpr int threads() const { return group_threads() * k_groups; }
+  // A as slices read it has k contiguous.
+  constexpr int a_bytes() const { return slices() ? padded_bytes(BM, BK) : padded_bytes(BK, BM); }
+  constexpr int stage_bytes() const { return a_bytes() + padded_bytes(BK, BN); }
+  constexpr int pipeline_bytes() const { return stages * stage_bytes(); }
+  // The groups' sums take the place of the pipeline: so many rows of each thread at a time.
+  constexpr int sums_rows() const { return slices() ? 4 : TM; }
+  constexpr int sums_bytes() const { return padded_bytes(BM / TM * sums_rows(), BN); }  // of a group
+  // By way of registers one stage is enough.
+  constexpr int shared_bytes(bool async = true) const {
+    const int pipeline = async ? pipeline_bytes() : stage_bytes(), sums = k_groups * sums_bytes();
+    return pipeline > sums ? pipeline : sums;
+  }
+  // For few columns; of a product with few rows such tiles compute the transposed one.
+  constexpr bool tall() const { return spread() && BN <= 32; }
+
+  constexpr TileFault fault() const {
+    if (BM % (8 * TM) != 0 || BN % (4 * TN) != 0 || (!spread() && BN % 32 != 0)) return TileFault::cover;
+    if (TM % 4 != 0 || TN % 4 != 0) return TileFault::fours;
+    if (BK % k_groups != 0 || k_unit() % k_groups != 0) return TileFault::step;
+    if (BK / k_groups % (slices() ? 4 : one_buffer ? 1 : 2) != 0) return TileFault::step;
+    if (threads() != 256 && (!spread() || threads() != 128)) return TileFault::threads;
+    if (stages < 2) return TileFault::stages;
+    if (shared_bytes() > SMALLEST_BLOCK_SHARED || blocks * (shared_bytes() + SYSTEM_SHARED) > SM_SHARED)
+      return TileFault::shared_memory;
+    if (slices() && shared_bytes(false) > capability(75).shared_per_block) return TileFault::shared_memory;
+    return TileFault::none;
+  }
+  constexpr TileName name() const {
+    const char* const letter = slices() ? "s" : spread() ? "m" : "i";
+    return k_groups > 1 ? TileName(BM, BN).shared(letter, k_groups) : TileName(BM, BN).text("m1");
+  }
+};
+
+// clang-format off
+inline constexpr MultistageTile strict_64x16m4{
+    .BM = 64, .BN = 16, .BK = 32, .TM = 8, .TN = 4, .k_groups = 4, .stages = 3, .blocks = 4};
+inline constexpr MultistageTile strict_64x32m4{
+    .BM = 64, .BN = 32, .BK = 32, .TM = 8, .TN = 8, .k_groups = 4, .stages = 3, .blocks = 4, .one_buffer = true};
+inline constexpr MultistageTile strict_64x48m4{
+    .BM = 64, .BN = 48, .BK = 32, .TM = 8, .TN = 12, .k_groups = 4, .stages = 3, .blocks = 3, .one_buffer = true};
+inline constexpr MultistageTile strict_64x64m4{
+    .BM = 64, .BN = 64, .BK = 32, .TM = 8, .TN = 8, .k_groups = 4, .stages = 3, .blocks = 2, .one_buffer = true};
+inline constexpr MultistageTile strict_96x64m2{
+    .BM = 96, .BN = 64, .BK = 32, .TM = 12, .TN = 8, .k_groups = 2, .stages = 3, .blocks = 3, .one_buffer = true};
+inline constexpr MultistageTile strict_64x128m2{
+    .BM = 64, .BN = 128, .BK = 16, .TM = 8, .TN = 8, .k_groups = 2, .stages = 4, .blocks = 2};
+inline constexpr MultistageTile strict_64x64m1{
+    .BM = 64, .BN = 64, .BK = 16, .TM = 8, .TN = 4, .k_groups = 1, .stages = 3, .blocks = 4, .one_buffer = true};
+inline constexpr MultistageTile strict_64x128m1{
+    .BM = 64, .BN = 128, .BK = 16, .TM = 8, .TN = 8, .k_groups = 1, .stages = 3, .blocks = 4, .one_buffer = true};
+
+inline constexpr MultistageTile strict_32x32i4{
+    .BM = 32, .BN = 32, .BK = 32, .TM = 4, .TN = 4, .k_groups = 4, .stages = 3, .blocks = 3,
+    .copies = Copies::together};
+inline constexpr MultistageTile strict_32x64i4{
+    .BM = 32, .BN = 64, .BK = 32, .TM = 4, .TN = 8, .k_groups = 4, .stages = 3, .blocks = 3,
+    .copies = Copies::together};
+inline constexpr MultistageTile strict_64x64i2{
+    .BM = 64, .BN = 64, .BK = 32, .TM = 8, .TN = 4, .k_groups = 2, .stages = 3, .blocks = 3,
+    .copies = Copies::together};
+inline constexpr MultistageTile strict_64x128i2{
+    .BM = 64, .BN = 128, .BK = 32, .TM = 8, .TN = 8, .k_groups = 2, .stages = 3, .blocks = 2,
+    .copies = Copies::together};
+
+// Within the shared memory that all devices give a block.
+inline constexpr MultistageTile strict_32x32s8{
+    .BM = 32, .BN = 32, .BK = 64, .TM = 4, .TN = 8, .k_groups = 8, .stages = 4, .blocks = 2,
+    .share = ShareOfK::slices, .copies = Copies::together};
+inline constexpr MultistageTile strict_64x32s8{
+    .BM = 64, .BN = 32, .BK = 64, .TM = 8, .TN = 8, .k_groups = 8, .stages = 3, .blocks = 2,
+    .share = ShareOfK::slices, .copies = Copies::together};
+// clang-format on
+
+// The tiles that are kernels, by the file that compiles them.
+// clang-format off
+// sgemm_strict_multistage.cu
+#define FL_INTERLEAVED_TILES(DO) DO(strict_32x32i4) DO(strict_32x64i4) DO(strict_64x64i2) DO(strict_64x128i2)
+// sgemm_strict_multistage.cu
+#define FL_SLICE_TILES(DO) DO(strict_32x32s8) DO(strict_64x32s8)
+// sgemm_strict_spread.cu
+#define FL_SPREAD_TILES(DO) DO(strict_64x16m4) DO(strict_64x32m4) DO(strict_64x48m4) DO(strict_64x64m4) \
+    DO(strict_96x64m2) DO(strict_64x128m2) DO(strict_64x64m1) DO(strict_64x128m1)
+// clang-format on
+
+}  // namespace fl

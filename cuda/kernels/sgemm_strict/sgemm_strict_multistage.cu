@@ -1,0 +1,59 @@
+// Strict SGEMM of few outputs or a short k, by blocks of eight warps whose copies of a step come together
+// (multistage.cuh).
+//
+//   row        tile       groups   thread tile   stages     blocks on a multiprocessor
+//   32x32i4    32 x 32      4         4 x 4      3 of 32 k             3
+//   32x64i4    32 x 64      4         4 x 8      3 of 32               3
+//   64x64i2    64 x 64      2         8 x 4      3 of 32               3
+//   64x128i2   64 x 128     2         8 x 8      3 of 32               2
+//   32x32s8    32 x 32      8         4 x 8      4 of 64               2
+//   64x32s8    64 x 32      8         8 x 8      3 of 64               2
+//
+// Interleaved tiles are for 10^4 to 10^6 outputs with k from 10 to 400, products that are over in a few microseconds:
+// with three stages and two plain barriers there is little to start and little to end, which is what counts there. Of
+// the lines of a step group g of G takes g, g + G, ...: so short steps, and the last one, are shared evenly as well.
+//
+// In slices each warp multiplies the whole tile over neighbouring lines of a step, on any GPU: copies are asynchronous
+// where the device has that; else, for 7.5, the loads of a step wait in registers while the one before it is
+// multiplied. A lies with k contiguous, so that rows of C-order operands arrive by 16 bytes. What bounds it: copies and
+// the reads of fragments share one pipe to shared memory, and warps that wait to begin a copy do not multiply. A k of
+// 64 x 32 takes 31 cycles, of which FMAs are 16.
+//
+// What lost is in docs/sgemm_strict.md.
+#include "cuda/kernels/sgemm_strict/multistage.cuh"
+
+namespace fl {
+namespace {
+
+template <MultistageTile TILE>
+void interleaved(const SgemmArgs& call, const Context& ctx) {
+  using T = Multistage<TILE>;
+  strict_multistage<TILE>(call, ctx, [&](const SgemmArgs& p, const MultistagePlan& plan) {
+    if (plan.splits > 1) launch_multistage<T, true, TogetherCopies<T>>(p, plan, ctx);
+    else launch_multistage<T, false, TogetherCopies<T>>(p, plan, ctx);
+  });
+}
+
+template <MultistageTile TILE>
+void in_slices(const SgemmArgs& call, const Context& ctx) {
+  using Async = Multistage<TILE, true>;
+  using ByRegisters = Multistage<TILE, false>;
+  strict_multistage<TILE>(call, ctx, [&](const SgemmArgs& p, const MultistagePlan& plan) {
+    if (ctx.device->has(feature_cp_async)) launch_multistage<Async, true, TogetherCopies<Async>>(p, plan, ctx);
+    else launch_multistage<ByRegisters, true, TogetherCopies<ByRegisters>>(p, plan, ctx);
+  });
+}
+
+}  // namespace
+
+#define FL_FUNCTION(tile) \
+  void sgemm_##tile(const SgemmArgs& p, const Context& ctx) { interleaved<tile>(p, ctx); }
+FL_INTERLEAVED_TILES(FL_FUNCTION)
+#undef FL_FUNCTION
+
+#define FL_FUNCTION(tile) \
+  void sgemm_##tile(const SgemmArgs& p, const Context& ctx) { in_slices<tile>(p, ctx); }
+FL_SLICE_TILES(FL_FUNCTION)
+#undef FL_FUNCTION
+
+}  // namespace fl
