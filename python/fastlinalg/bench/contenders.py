@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -47,17 +47,6 @@ class Contender:
 def dispatched(kernel: str) -> bool:
     """Whether the library chooses the kernel of this contender."""
     return kernel in (DISPATCH, STRICT)
-
-
-class Session(Protocol):
-    """One problem with its operands in place."""
-
-    def ours(self, kernel: str) -> Contender: ...
-    def theirs(self, peer: Any) -> list[Contender]: ...
-    def copies(self) -> list[Contender]: ...
-    def result(self, contender: Contender) -> Array: ...
-    def first_us(self, contender: Contender) -> float: ...
-    def measure(self, contenders: list[Contender], plan: Plan, note: Callable[[str], None]) -> dict[str, Timing]: ...
 
 
 class HostSession:
@@ -218,3 +207,6 @@ class DeviceSession:
                 raise
             contender.peer.synchronize()
             return Timing(in_graph(contender.call, plan, contender.peer.loop), "loop")
+
+
+Session = HostSession | DeviceSession  # one problem with its operands in place

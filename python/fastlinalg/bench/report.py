@@ -64,15 +64,8 @@ def print_tables(document: Document) -> None:
     for op in dict.fromkeys(row.problem.op for row in document.rows):
         rows = [row for row in document.rows if row.problem.op == op]
         if op == "host":
-            print(
-                "\n".join(
-                    [
-                        f"NumPy to NumPy on {machine_name(document)}",
-                        *host_report.table([r for r in rows if isinstance(r, HostRow)]),
-                        "",
-                    ]
-                )
-            )
+            table = host_report.table([row for row in rows if isinstance(row, HostRow)])
+            print("\n".join([f"NumPy to NumPy on {machine_name(document)}", *table, ""]))
             continue
         peers = list(dict.fromkeys(name for row in rows for name in row.ratios))
         title = f"{op} on {machine_name(document)}"
