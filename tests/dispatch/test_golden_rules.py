@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+import fastlinalg as fl
+from support.golden import answers
 from support.golden.plans import PARTS, of_part, stored
 from support.golden.tables import differences
 
@@ -15,3 +17,10 @@ from support.golden.tables import differences
 def test_rules_are_what_they_were(part):
     changed = differences(stored(part), of_part(part))
     assert not changed, "\n".join(["if that was meant: python -m support.golden plans", *changed])
+
+
+def test_calls_say_what_they_said():
+    if not any(row.name == "avx2_6x16" and row.available for row in fl.kernels("sgemm")):
+        pytest.skip("the values are those of AVX2")
+    changed = differences(answers.stored("cpu"), answers.on_cpu())
+    assert not changed, "\n".join(["if that was meant: python -m support.golden answers", *changed])

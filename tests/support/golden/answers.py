@@ -1,0 +1,182 @@
+"""What calls say of themselves, in ``answers.json``: ``fl.explain`` and the log, of where they run, by what and why.
+
+Asked in a process of its own, whose environment says what the machine is. Figures are left out, and names of rows that
+were not taken: those are the other golden values'.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+import fastlinalg as fl
+
+from ..patience import patient
+from ..simulation.library import build_library, run
+from ..source_tree import TESTS
+from .tables import Table, read
+
+ON_CPU = {
+    "avx2": {"FASTLINALG_CPU": "avx2", "FASTLINALG_NUM_THREADS": "2"},
+    "baseline": {"FASTLINALG_CPU": "baseline", "FASTLINALG_NUM_THREADS": "1"},
+}
+SIMULATED = {
+    "9.0": {},
+    "8.0": {"FASTLINALG_SIMULATED_CC": "80"},
+    "7.5": {"FASTLINALG_SIMULATED_CC": "75"},
+    "12.0": {"FASTLINALG_SIMULATED_CC": "120"},
+    "9.0 as 8.0": {"FASTLINALG_COMPUTE_CAPABILITY": "8.0"},
+    "two of 9.0": {"FASTLINALG_SIMULATED_DEVICES": "2"},
+    "9.0 by FASTLINALG_DEVICE": {"FASTLINALG_DEVICE": "cuda"},
+}
+PROGRAM = f"import sys; sys.path.insert(0, {str(TESTS)!r}); from support.golden import answers; answers.say()"
+
+# ---------------------------------------------------------------- what is asked, in that process
+SIZES = ((40, 50, 60), (700, 600, 500), (5000, 4000, 3000))
+SHAPES: dict[str, Callable[[int, int, int], tuple]] = {
+    "product": lambda m, n, k: ((m, k), (k, n)),
+    "batch": lambda m, n, k: ((7, m, k), (k, n)),
+    "one row": lambda m, n, k: ((1, k), (k, n)),
+    "one column": lambda m, n, k: ((m, k), (k, 1)),
+    "matrix and vector": lambda m, n, k: ((m, k), (k,)),
+    "vector and matrix": lambda m, n, k: ((k,), (k, n)),
+    "vectors": lambda m, n, k: ((k,), (k,)),
+    "transpose": lambda m, n, k: ((m, n),),
+    "nothing": lambda m, n, k: ((0, k), (k, n)),
+}
+PLACES = ("auto", "cpu", "cuda", "cuda:all")
+PRECISIONS = ("strict", "reproducible")
+LEFT_OUT = (
+    (r"\n  next  +(for the largest part )?.*", r"; \1"),
+    (r"\n  not  +[\w, ]*: (.*)", r"; not: \1"),
+    (r"\n  kernel  +(\w+) \(.*\): ", r"; \1 "),
+    (r"fastest of \d+ kernels that can compute it here", "fastest"),
+    (r"about [\d.]+ (ns|µs|ms|s)\b", "T"),
+    (r"\n  \w+ +", "; "),
+)
+
+
+def explained(shapes: tuple, **options: Any) -> str:
+    try:
+        text = str(fl.explain(*shapes, **options))
+    except (ValueError, fl.CudaError) as error:
+        return f"{type(error).__name__}: {error}"
+    for pattern, kept in LEFT_OUT:
+        text = re.sub(pattern, kept, text)
+    return text
+
+
+def explanations() -> Table:
+    places = PLACES if fl.cuda.is_available() else ("cpu",)
+    return {
+        f"explain: {name}, {'x'.join(map(str, size))}": {
+            **{place: explained(of(*size), device=place) for place in places},
+            **{
+                precision: explained(of(*size), precision=precision, device=places[-1])
+                for precision in (() if name in ("transpose", "vectors") else PRECISIONS)
+            },
+        }
+        for name, of in SHAPES.items()
+        for size in SIZES
+    }
+
+
+def filled(put, *shape: int):
+    return put(np.ones(shape, np.float32))
+
+
+# Of one size each: the log names a shape when it is new.
+CALLS: dict[str, Callable[..., Any]] = {
+    "product": lambda a, b, x, n, **w: fl.matmul(a, b, **w),
+    "strict": lambda a, b, x, n, **w: fl.matmul(a, b, precision="strict", **w),
+    "reproducible": lambda a, b, x, n, **w: fl.matmul(a, b, precision="reproducible", **w),
+    "with C": lambda a, b, x, n, **w: fl.sgemm(a, b, b, alpha=2.0, beta=0.5, **w),
+    "alpha 0": lambda a, b, x, n, **w: fl.sgemm(a, b, alpha=0.0, **w),
+    "transposed": lambda a, b, x, n, **w: fl.sgemm(a, b, trans_a=True, trans_b=True, **w),
+    "itself": lambda a, b, x, n, **w: fl.sgemm(a, a, trans_b=True, **w),
+    "one triangle": lambda a, b, x, n, **w: fl.ssyrk(a, **w),
+    "a kernel": lambda a, b, x, n, **w: fl.sgemm(a, b, kernel="portable" if w["device"] == "cpu" else "naive", **w),
+    "no such kernel": lambda a, b, x, n, **w: fl.sgemm(a, b, kernel="nive", **w),
+    "matrix and vector": lambda a, b, x, n, **w: fl.sgemv(a, x, **w),
+    "transposed matrix and vector": lambda a, b, x, n, **w: fl.sgemv(a, x, trans=True, **w),
+    "transpose": lambda a, b, x, n, **w: fl.transpose(a, **w),
+    "transpose in place": lambda a, b, x, n, **w: fl.transpose(a, out=a, **w),
+}
+
+
+def logged(lines: list[str], call: Callable[[], Any]) -> str:
+    lines.clear()
+    try:
+        call()
+    except (ValueError, MemoryError, fl.CudaError) as error:
+        lines.append(f"{type(error).__name__}: {error}")
+    return "; ".join(re.sub(r" \(estimated .*\)", "", line) for line in lines)
+
+
+def log_of_calls() -> Table:
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("fastlinalg").addHandler(handler)
+    logging.getLogger("fastlinalg").setLevel(logging.DEBUG)
+    kinds = {"host, cpu": (np.asarray, "cpu", 0)}
+    if fl.cuda.is_available():
+        kinds |= {"host, cuda": (np.asarray, "cuda", 0), "host, cuda, 1 MiB": (np.asarray, "cuda", 1 << 20)}
+        kinds |= {"device": (fl.DeviceArray.from_numpy, "auto", 0)}
+    if len(fl.devices()) > 1:
+        kinds |= {"host, cuda:all": (np.asarray, "cuda:all", 0)}
+    table: Table = {f"log: {name}": {} for name in CALLS}
+    if fl.cuda.is_available():
+        large = np.ones((3000, 3000), np.float32)
+        table["log: large transpose in place"] = {"host, auto": logged(lines, lambda: fl.transpose(large, out=large))}
+    for i, (kind, (put, device, limit)) in enumerate(kinds.items()):
+        if fl.cuda.is_available():
+            fl.cuda.set_memory_limit(limit)
+        for j, (name, call) in enumerate(CALLS.items()):
+            n = 300 + 20 * i + j
+            a, b, x = filled(put, n, n), filled(put, n, n), filled(put, n)
+            table[f"log: {name}"][kind] = logged(lines, lambda: call(a, b, x, n, device=device))  # noqa: B023
+    return table
+
+
+def say() -> None:
+    print(json.dumps(explanations() | log_of_calls()))  # before a call has measured the link
+
+
+# ---------------------------------------------------------------- who asks
+def on_cpu() -> dict[str, Table]:
+    there = {key: value for key, value in os.environ.items() if not key.startswith("FASTLINALG_")}
+    there |= {"FASTLINALG_TUNE": "off", "CUDA_VISIBLE_DEVICES": ""}
+    tables = {}
+    for name, variables in ON_CPU.items():
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM], env=there | variables, capture_output=True, text=True, check=True,
+            timeout=patient(300),
+        )  # fmt: skip
+        tables[f"cpu: {name}"] = json.loads(done.stdout)
+    return tables
+
+
+def on_simulated(library: Path, name: str) -> dict[str, Table]:
+    variables = {"FASTLINALG_TUNE": "off"} | ON_CPU["avx2"] | SIMULATED[name]
+    return {f"simulated: {name}": json.loads(run(library, ["-c", PROGRAM], **variables))}
+
+
+def on_all_simulated() -> dict[str, Table]:
+    with TemporaryDirectory() as folder:
+        library = build_library(Path(folder))
+        return {table: rows for name in SIMULATED for table, rows in on_simulated(library, name).items()}
+
+
+def stored(where: str) -> dict[str, Table]:
+    return {table: rows for table, rows in read("answers").items() if table.startswith(where)}
