@@ -1,4 +1,4 @@
-"""What calls on simulated devices say of themselves: golden values (support/golden/answers.py)."""
+"""What calls on simulated devices say: golden values (support/golden/answers.py). And which kernels answer them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import pytest
 
 from support.golden.answers import SIMULATED, on_simulated, stored
 from support.golden.tables import differences
+from support.simulation.library import run
+from support.source_tree import TESTS
 
 
 @pytest.mark.parametrize("device", SIMULATED)
@@ -13,3 +15,34 @@ def test_calls_say_what_they_said(library, device):
     got = on_simulated(library, device)
     changed = differences({table: stored("simulated")[table] for table in got}, got)
     assert not changed, "\n".join(["if that was meant: python -m support.golden simulated", *changed])
+
+
+CHOSEN = f"""
+import sys; sys.path.insert(0, {str(TESTS)!r})
+import numpy as np, fastlinalg as fl
+from support.golden.calls import PRECISIONS, PRODUCTS, calls
+from support.golden.choices import chosen
+
+def put(batch, *shape):
+    return fl.DeviceArray.from_numpy(np.zeros((batch, *shape) if batch > 1 else shape, np.float32))
+
+count = 0
+for kind in PRODUCTS:
+    for precision in PRECISIONS:
+        asked = [call[:6] + ([0] * 3, [0] * 3, precision) for call in calls("sgemm", kind, 24, precision)]
+        asked = [call for call in asked if (call[0] + call[1]) * call[2] * call[3] < 5e6 > call[0] * call[1] * call[3]]
+        for call, want in zip(asked, chosen("sgemm", asked, precision, fl.devices()[0])):
+            m, n, k, batch, trans_a, trans_b = call[:6]
+            a, b = put(batch, *((k, m) if trans_a else (m, k))), put(batch, *((n, k) if trans_b else (k, n)))
+            with fl.Matmul(a, b, trans_a=trans_a, trans_b=trans_b, precision=precision) as plan:
+                plan.plan()
+                assert plan.kernel == want, (kind, call, plan.kernel, want)
+                count += 1
+print(count)
+"""
+
+
+@pytest.mark.parametrize("device", ["9.0", "8.0", "7.5", "9.0 as 8.0"])
+def test_dispatch_chooses_as_the_golden_choices_do(library, device):
+    """They put together the parts of its rule (support/golden/choices.py)."""
+    assert int(run(library, ["-c", CHOSEN], FASTLINALG_TUNE="off", **SIMULATED[device])) > 300

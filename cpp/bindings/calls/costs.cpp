@@ -131,12 +131,17 @@ struct CallsOf {
 };
 class Calls {
  public:
-  Calls(const std::string& op, const std::vector<ShapeRow>& shapes, nb::handle device) : spec_(spec_of_row(device)) {
+  // `symmetric`: products of a matrix and its own transpose.
+  Calls(const std::string& op, const std::vector<ShapeRow>& shapes, nb::handle device, bool symmetric)
+      : spec_(spec_of_row(device)) {
     with_operation(op, [&]<class Args>() {
       CallsOf<Args> found;
       for (const ShapeRow& shape : shapes) {
         Args p = call_of<Args>(shape_of(shape));
-        found.calls.push_back(normalise(p) ? std::optional(p) : std::nullopt);
+        std::optional<Args>& kept = found.calls.emplace_back();
+        if (!normalise(p)) continue;
+        if constexpr (requires { p.symmetric; }) p.symmetric = symmetric;
+        kept = p;
       }
       calls_ = std::move(found);
     });
@@ -149,7 +154,20 @@ class Calls {
     return std::visit([&](const auto& held) { return estimates(held.calls, kernel, coefficients, at); }, calls_);
   }
 
+  // Of all that the kernel takes, on the threads that there are.
+  std::size_t workspace_bytes(const std::string& kernel) const {
+    return std::visit([&]<class Args>(const CallsOf<Args>& held) { return workspaces(held.calls, find<Args>(kernel)); },
+                      calls_);
+  }
+
  private:
+  template <class Args>
+  static std::size_t workspaces(const std::vector<std::optional<Args>>& calls, const Kernel<Args>& row) {
+    std::size_t bytes = 0;
+    for (const std::optional<Args>& p : calls)
+      if (p && !row.legal(*p)) bytes += row.workspace(*p);
+    return bytes;
+  }
   template <class Args>
   std::vector<double> estimates(const std::vector<std::optional<Args>>& calls, const std::string& kernel,
                                 const std::vector<double>& coefficients, const std::vector<std::size_t>& at) const {
@@ -177,7 +195,7 @@ std::vector<double> estimate_us_of(const std::string& op, const std::string& ker
                                    nb::handle device) {
   std::vector<std::size_t> all(shapes.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  return Calls(op, shapes, device).estimate_us(kernel, coefficients, all);
+  return Calls(op, shapes, device, false).estimate_us(kernel, coefficients, all);
 }
 
 // Why dispatch passes a GPU kernel by on a device that fl.devices() or a file of measurements describes, with all code.
@@ -221,8 +239,9 @@ std::vector<bool> short_sums(const std::string& op, const std::string& kernel, c
 void bind_costs(nb::module_& m) {
   m.def("cost_coefficients", cost_coefficients, nb::arg("op"), nb::arg("kernel"), nb::arg("chip") = "h200");
   nb::class_<Calls>(m, "CostCalls")
-      .def(nb::init<const std::string&, const std::vector<ShapeRow>&, nb::handle>(), nb::arg("op"), nb::arg("shapes"),
-           nb::arg("device") = nb::none())
+      .def(nb::init<const std::string&, const std::vector<ShapeRow>&, nb::handle, bool>(), nb::arg("op"),
+           nb::arg("shapes"), nb::arg("device") = nb::none(), nb::arg("symmetric") = false)
+      .def("workspace_bytes", &Calls::workspace_bytes, nb::arg("kernel"))
       .def("estimate_us", &Calls::estimate_us, nb::arg("kernel"), nb::arg("coefficients"), nb::arg("at"));
   m.def("estimate_us", estimate_us_of, nb::arg("op"), nb::arg("kernel"), nb::arg("shapes"),
         nb::arg("coefficients") = std::vector<double>(), nb::arg("device") = nb::none());

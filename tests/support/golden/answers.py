@@ -36,13 +36,13 @@ SIMULATED = {
     "7.5": {"FASTLINALG_SIMULATED_CC": "75"},
     "12.0": {"FASTLINALG_SIMULATED_CC": "120"},
     "9.0 as 8.0": {"FASTLINALG_COMPUTE_CAPABILITY": "8.0"},
-    "two of 9.0": {"FASTLINALG_SIMULATED_DEVICES": "2"},
+    "eight of 9.0": {"FASTLINALG_SIMULATED_DEVICES": "8"},
     "9.0 by FASTLINALG_DEVICE": {"FASTLINALG_DEVICE": "cuda"},
 }
 PROGRAM = f"import sys; sys.path.insert(0, {str(TESTS)!r}); from support.golden import answers; answers.say()"
 
 # ---------------------------------------------------------------- what is asked, in that process
-SIZES = ((40, 50, 60), (700, 600, 500), (5000, 4000, 3000))
+SIZES = ((40, 50, 60), (700, 600, 500), (5000, 4000, 3000), (256, 256, 8192))
 SHAPES: dict[str, Callable[[int, int, int], tuple]] = {
     "product": lambda m, n, k: ((m, k), (k, n)),
     "batch": lambda m, n, k: ((7, m, k), (k, n)),
@@ -53,12 +53,16 @@ SHAPES: dict[str, Callable[[int, int, int], tuple]] = {
     "vectors": lambda m, n, k: ((k,), (k,)),
     "transpose": lambda m, n, k: ((m, n),),
     "nothing": lambda m, n, k: ((0, k), (k, n)),
+    "itself": lambda m, n, k: (itself := np.ones((m, k), np.float32), itself.T),
 }
-PLACES = ("auto", "cpu", "cuda", "cuda:all")
+ON_DEVICES = {
+    "auto": {}, "cpu": {"device": "cpu"}, "cuda": {"device": "cuda"}, "cuda:all": {"device": "cuda:all"},
+    "naive": {"kernel": "naive"},
+}  # fmt: skip
 PRECISIONS = ("strict", "reproducible")
 LEFT_OUT = (
+    (r"\n  not .*", ""),
     (r"\n  next  +(for the largest part )?.*", r"; \1"),
-    (r"\n  not  +[\w, ]*: (.*)", r"; not: \1"),
     (r"\n  kernel  +(\w+) \(.*\): ", r"; \1 "),
     (r"fastest of \d+ kernels that can compute it here", "fastest"),
     (r"about [\d.]+ (ns|µs|ms|s)\b", "T"),
@@ -66,29 +70,46 @@ LEFT_OUT = (
 )
 
 
-def explained(shapes: tuple, **options: Any) -> str:
+def text_of(operands: tuple, options: dict[str, Any]) -> str:
     try:
-        text = str(fl.explain(*shapes, **options))
+        return str(fl.explain(*operands, **options))
     except (ValueError, fl.CudaError) as error:
         return f"{type(error).__name__}: {error}"
+
+
+def explained(operands: tuple, **options: Any) -> str:
+    text = text_of(operands, options)
     for pattern, kept in LEFT_OUT:
         text = re.sub(pattern, kept, text)
     return text
 
 
 def explanations() -> Table:
-    places = PLACES if fl.cuda.is_available() else ("cpu",)
+    place = "cuda" if fl.cuda.is_available() else "cpu"
+    ways = dict(ON_DEVICES) if fl.cuda.is_available() else {"cpu": {"device": "cpu"}}
+    ways |= {precision: {"device": place, "precision": precision} for precision in PRECISIONS}
+    table: Table = {}
+    for name, of in SHAPES.items():
+        for size in SIZES:
+            row = table[f"explain: {name}, {'x'.join(map(str, size))}"] = {}
+            for way, options in ways.items():
+                if "precision" not in options or name not in ("transpose", "vectors"):
+                    row[way] = explained(of(*size), **options)
+            row["not"] = "; ".join(re.findall(r"\n  not .*: (.*)", text_of(of(*size), ways[place])))
+    return table
+
+
+def explanations_on_the_device() -> Table:
+    operands = {size: fl.DeviceArray.from_numpy(np.ones((size[0], size[2]), np.float32)) for size in SIZES}
     return {
-        f"explain: {name}, {'x'.join(map(str, size))}": {
-            **{place: explained(of(*size), device=place) for place in places},
-            **{
-                precision: explained(of(*size), precision=precision, device=places[-1])
-                for precision in (() if name in ("transpose", "vectors") else PRECISIONS)
-            },
+        f"explain: itself on the device, {'x'.join(map(str, size))}": {
+            precision: explained((a, a), trans_b=True, precision=precision) for precision in ("accurate", *PRECISIONS)
         }
-        for name, of in SHAPES.items()
-        for size in SIZES
+        for size, a in operands.items()
     }
+
+
+LIMITS = {"": 0, ", 1 MiB": 1 << 20}  # of each device
 
 
 def filled(put, *shape: int):
@@ -131,17 +152,17 @@ def log_of_calls() -> Table:
     logging.getLogger("fastlinalg").setLevel(logging.DEBUG)
     kinds = {"host, cpu": (np.asarray, "cpu", 0)}
     if fl.cuda.is_available():
-        kinds |= {"host, cuda": (np.asarray, "cuda", 0), "host, cuda, 1 MiB": (np.asarray, "cuda", 1 << 20)}
+        kinds |= {f"host, cuda{what}": (np.asarray, "cuda", limit) for what, limit in LIMITS.items()}
         kinds |= {"device": (fl.DeviceArray.from_numpy, "auto", 0)}
     if len(fl.devices()) > 1:
-        kinds |= {"host, cuda:all": (np.asarray, "cuda:all", 0)}
+        kinds |= {f"host, cuda:all{what}": (np.asarray, "cuda:all", limit) for what, limit in LIMITS.items()}
     table: Table = {f"log: {name}": {} for name in CALLS}
     if fl.cuda.is_available():
         large = np.ones((3000, 3000), np.float32)
         table["log: large transpose in place"] = {"host, auto": logged(lines, lambda: fl.transpose(large, out=large))}
     for i, (kind, (put, device, limit)) in enumerate(kinds.items()):
-        if fl.cuda.is_available():
-            fl.cuda.set_memory_limit(limit)
+        for ordinal in range(len(fl.devices())):
+            fl.cuda.set_memory_limit(limit, ordinal)
         for j, (name, call) in enumerate(CALLS.items()):
             n = 300 + 20 * i + j
             a, b, x = filled(put, n, n), filled(put, n, n), filled(put, n)
@@ -150,7 +171,10 @@ def log_of_calls() -> Table:
 
 
 def say() -> None:
-    print(json.dumps(explanations() | log_of_calls()))  # before a call has measured the link
+    answers = explanations()  # before a call has measured the link
+    if fl.cuda.is_available():
+        answers |= explanations_on_the_device()
+    print(json.dumps(answers | log_of_calls()))
 
 
 # ---------------------------------------------------------------- who asks

@@ -19,6 +19,7 @@ DEVICES = {
 }
 PRECISIONS = ("strict", "accurate", "reproducible")
 
+ITSELF = "matrix times its own transpose"
 # m, n, k, batch from ... to ...
 PRODUCTS: dict[str, tuple[Range, Range, Range, Range]] = {
     "tiny": ((1, 32), (1, 32), (1, 64), (1, 1)),
@@ -34,6 +35,7 @@ PRODUCTS: dict[str, tuple[Range, Range, Range, Range]] = {
     "tiny, batched": ((1, 32), (1, 32), (1, 64), (2, 100000)),
     "batched": ((1, 512), (1, 512), (1, 512), (2, 500)),
     "large, batched": ((512, 3000), (512, 3000), (512, 3000), (2, 9)),
+    ITSELF: ((64, 8192), (1, 1), (64, 8192), (1, 3)),  # as many columns as rows
 }
 MATRICES: dict[str, tuple[Range, Range, Range, Range]] = {  # of SGEMV and of transposes
     "any size": ((1, 20000), (1, 20000), (1, 1), (1, 1)),
@@ -48,6 +50,7 @@ KINDS = {"sgemm": PRODUCTS, "sgemv": MATRICES, "transpose": MATRICES}
 def drawn(draws: Draws, ranges: tuple[Range, ...], op: str, precision: str | None) -> Call:
     """Half of them of whole tiles, half transposed; a quarter padded, a quarter not aligned."""
     m, n, k, batch = (draws.between(*limits) for limits in ranges)
+    n = m if ranges == PRODUCTS[ITSELF] else n
     if draws.below(2):
         m, n, k = (size // 64 * 64 or size for size in (m, n, k))
     transposed = [op != "transpose" and draws.below(2) == 1 for _ in range(2)]

@@ -19,6 +19,7 @@ SIZES = (
 )  # fmt: skip
 BATCHES = ((3, 5, 7, 1000), (300, 200, 100, 70), (2500, 2300, 2600, 3))
 MATRICES = ((5000, 3000, 1), (3, 2_000_000, 1), (2_000_000, 3, 1), (20_000, 20_000, 1), (300, 200, 100), (9, 9, 90_000))
+SYMMETRIC = tuple((n, k) for n in (100, 700, 1500, 2049, 3000, 4096, 6000, 8192) for k in (30, 300, 1000, 4096, 10_000))
 OPTIONS: dict[str, dict[str, Any]] = {"plain": {}, "C too": {"beta": 0.5}}
 SHARED: dict[str, dict[str, Any]] = {"one A": {"one_a": True}, "one B": {"one_b": True}}  # by all problems of a batch
 CASES = (
@@ -65,7 +66,7 @@ def panel_tables() -> dict[str, Table]:
         for name, options, sizes in CASES
     }
     symmetric = {
-        kernel: {f"{n}x{k}": panels(_core.symmetric_panel_plan(n, k, kernel=kernel)) for n, _, k in SIZES if n < 10_000}
+        kernel: {f"{n}x{k}": panels(_core.symmetric_panel_plan(n, k, kernel=kernel)) for n, k in SYMMETRIC}
         for kernel in KERNELS
     }
     return {"panels": products, "symmetric panels": symmetric}

@@ -1,18 +1,19 @@
 """What kernels are expected to take.
 
-For each kind of call how many of them the kernel takes, and the geometric mean of the microseconds: one estimate of a
-hundred that changes by 1e-5 moves it visibly.
+For each kind of call how many of them the kernel takes, the geometric mean of the microseconds, which one estimate of
+a hundred that changes by 1e-5 moves visibly, and all bytes of workspace, which on a CPU tell how threads share calls.
 """
 
 from __future__ import annotations
 
 import math
 import platform
+from typing import Any
 
 import fastlinalg as fl
 from fastlinalg import _core
 
-from .calls import DEVICES, KINDS, calls
+from .calls import DEVICES, ITSELF, KINDS, calls
 from .tables import Table
 
 COUNT = 100  # calls of each kind
@@ -20,21 +21,32 @@ THREADS = (1, 6)
 ON_X86 = platform.machine() in ("x86_64", "AMD64")
 
 
-def mean(estimates: list[float]) -> list[float]:
+def asked(op: str, device: dict[str, Any] | None = None) -> dict[str, _core.CostCalls]:
+    """kind of call -> calls"""
+    return {kind: _core.CostCalls(op, calls(op, kind, COUNT), device, kind == ITSELF) for kind in KINDS[op]}
+
+
+def summary(of_kind: _core.CostCalls, kernel: str, coefficients: list[float]) -> list[float]:
+    estimates = of_kind.estimate_us(kernel, coefficients, range(COUNT))
     logs = [math.log(us) for us in estimates if not math.isnan(us)]
-    return [len(logs), float(f"{math.exp(math.fsum(logs) / len(logs)):.9g}")] if logs else [0]
+    if not logs:
+        return [0]
+    return [len(logs), float(f"{math.exp(math.fsum(logs) / len(logs)):.9g}"), of_kind.workspace_bytes(kernel)]
+
+
+def rows_on(op: str, device: str) -> list[str]:
+    return [row.name for row in fl.kernels(op) if row.device == device]
 
 
 def estimates_on_gpus() -> dict[str, Table]:
     """device and operation -> kernel -> kind of call."""
     tables: dict[str, Table] = {}
-    for op, kinds in KINDS.items():
-        rows = [row.name for row in fl.kernels(op) if row.device == "cuda"]
+    for op in KINDS:
         for device, description in DEVICES.items():
-            asked = {kind: _core.CostCalls(op, calls(op, kind, COUNT), description) for kind in kinds}
+            kinds = asked(op, description)
             tables[f"{device} {op}"] = {
-                name: {kind: mean(of_kind.estimate_us(name, [], range(COUNT))) for kind, of_kind in asked.items()}
-                for name in rows
+                name: {kind: summary(of_kind, name, []) for kind, of_kind in kinds.items()}
+                for name in rows_on(op, "cuda")
             }
     return tables
 
@@ -42,19 +54,13 @@ def estimates_on_gpus() -> dict[str, Table]:
 def estimates_on_cpus() -> dict[str, Table]:
     """The same by the coefficients of one chip, whatever instructions the machine has."""
     tables: dict[str, Table] = {}
-    for op, kinds in KINDS.items():
-        asked = {kind: _core.CostCalls(op, calls(op, kind, COUNT)) for kind in kinds}
-        rows = {
-            row.name: [value for _, value in _core.cost_coefficients(op, row.name, "zen4")]
-            for row in fl.kernels(op)
-            if row.device == "cpu"
-        }
+    for op in KINDS:
+        kinds = asked(op)
+        rows = {name: [value for _, value in _core.cost_coefficients(op, name, "zen4")] for name in rows_on(op, "cpu")}
         for threads in THREADS:
             with fl.num_threads(threads):
                 tables[f"zen4, {threads} threads {op}"] = {
-                    name: {
-                        kind: mean(of_kind.estimate_us(name, numbers, range(COUNT))) for kind, of_kind in asked.items()
-                    }
+                    name: {kind: summary(of_kind, name, numbers) for kind, of_kind in kinds.items()}
                     for name, numbers in rows.items()
                 }
     return tables
