@@ -159,6 +159,14 @@ def test_c_may_overlap_out(rng):
         assert_product(out, a, b, before, beta=2.0)
 
 
+def test_vectors_have_strides_of_their_own(rng):
+    a, b = normal(rng, 900), normal(rng, 300)
+    for x in (a[::3], a[::-3], a[:300], np.broadcast_to(a[:1], 300)):
+        for y in (b, b[::-1]):
+            for left, right in ((x, y), (y, x)):
+                assert_product(np.reshape(fl.matmul(left, right), (1, 1)), left[None], right[:, None])
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (4,), (3, 1), (1, 4), (3, 4), (2, 1, 1), (2, 3, 4)], ids=str)
 def test_c_is_broadcast(shape, rng):
     a, b = normal(rng, 2, 3, 5), normal(rng, 5, 4)

@@ -54,6 +54,7 @@ UNKNOWN = A[A[:, 0] > 0]
         (lambda: fld.matmul(A, B, split_k=1.5), TypeError, "split_k must be an integer or None, got 1.5"),
         (lambda: fld.suggest_chunks(-1, 2, 3), ValueError, "m must be at least 0, got -1"),
         (lambda: fld.suggest_chunks(1, 2.5, 3), TypeError, "n must be an integer, got 2.5"),
+        (lambda: fld.suggest_chunks(1, 2, True), TypeError, "k must be an integer, got True"),
         (lambda: fld.suggest_chunks(1, 2, 3, workers=0), ValueError, "workers must be at least 1, got 0"),
         (lambda: fld.suggest_chunks(1, 2, 3, memory=8), ValueError, "memory=8 is too little"),
     ],

@@ -109,7 +109,15 @@ def test_factors_between_the_knots():
     assert tuning.corrected(knots, 0.1) == pytest.approx(0.05)
     assert tuning.corrected(knots, 1e6) == pytest.approx(1e6)
     assert tuning.corrected(knots, math.sqrt(10.0)) == pytest.approx(math.sqrt(10.0))
+    shapes = [((n, n), (n, n)) for n in (2, 9, 60, 300, 700, 3000)]  # of estimates beyond the knots and between them
+
+    def estimates():
+        return [fl.explain(*of, kernel=packed, device="cpu").estimated_us for of in shapes]
+
+    by_rules = estimates()
+    assert by_rules[0] < 1.0 and by_rules[-1] > 1000.0
     _core.set_tuning("cpu", "", [("sgemm", packed, knots)])
+    assert estimates() == pytest.approx([tuning.corrected(knots, us) for us in by_rules])
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ put = fl.DeviceArray.from_numpy
 
 
 class Named(_core.Weights):
-    def __init__(self, array):
-        super().__init__(2**30)
+    def __init__(self, *arrays, limit=2**30):
+        super().__init__(limit)
         self.stamp = 0
-        begin = array.__cuda_array_interface__["data"][0]
-        self.watch([(begin, begin + array.nbytes, 0)])
+        places = [(x.__cuda_array_interface__["data"][0], x.nbytes) for x in arrays]
+        self.watch([(begin, begin + size, owner) for owner, (begin, size) in enumerate(places)])
 
     def _stamp(self, owner):
         return self.stamp
@@ -86,3 +86,21 @@ def test_a_product_of_an_operand_with_itself_keeps_no_split(device, rng):
         device.simulated_synchronize()
         assert_product(out.numpy(), b, b)
     assert named.nbytes == 0 and fl.cuda.memory_info()["splits"] == 0
+
+
+def test_what_is_kept_stays_within_its_limit(device, rng):
+    """The least recently used splits give way to others."""
+    n = 300
+    x, out, *operands = (put(normal(rng, n, n)) for _ in range(6))
+
+    def use(named, y):
+        for _ in range(2):
+            product(named, x, y, out, None)
+        device.simulated_synchronize()
+        return named.nbytes
+
+    each = use(Named(operands[0]), operands[0])
+    few = Named(*operands, limit=5 * each // 2)
+    for _ in range(3):
+        assert [use(few, y) for y in operands][-1] == 2 * each
+    assert few.nbytes == 2 * each == fl.cuda.memory_info()["splits"]
