@@ -24,7 +24,7 @@ exclude_patterns = ["_build", "_drawings", "README.md"]
 root_doc = "index"
 if tags.has("course"):  # noqa: F821  (Sphinx puts it there)
     root_doc = "course/index"
-    exclude_patterns += [path.name for path in HERE.glob("*.md")] + ["guide", "reference"]
+    exclude_patterns += [path.name for path in HERE.glob("*.md")] + ["guide", "notes", "reference"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

@@ -118,7 +118,7 @@ def ends(palette: Palette) -> Figure:
     sums and stores at the end. At 256 the FMAs are half of the bar, at 1024 most of it.
     """
     names = ("last store to the next", "first copy to the first FMA", "along k, to the end", "sums of the groups")
-    rows = [figures.notebook("sgemm_strict", name) for name in names]
+    rows = [figures.notebook("notes/strict_hopper_2026-11", name) for name in names]
     figure, axes = canvas(palette, 8.2, 2.6, 36, 11.2)
     parts = (palette.wait, palette.copy, palette.c, palette.bad)
     for line, (text, column) in enumerate((("256", 0), ("512", 2), ("1024", 4))):

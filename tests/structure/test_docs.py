@@ -16,6 +16,7 @@ from support.source_tree import ROOT, needs_source_tree
 pytestmark = needs_source_tree
 
 DOCS = ROOT / "docs"
+NOTES = DOCS / "notes"  # of a day, each named by the page on its subject
 COURSE = sorted((DOCS / "course").glob("[0-9]*.md"))
 PARTS = [
     "## The question",
@@ -49,9 +50,15 @@ def test_every_page_is_in_one_table_of_contents():
         for block in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(), re.DOTALL):
             entries = [line for line in block.splitlines() if line and not line.startswith(":")]
             listed += [(page.parent / f"{entry}.md").resolve() for entry in entries]
-    there = [page for page in pages() if page != DOCS / "index.md"]
+    there = [page for page in pages() if page != DOCS / "index.md" and page.parent != NOTES]
     wrong = [str(page.relative_to(DOCS)) for page in {*listed, *there} if listed.count(page) != there.count(page)]
     assert not wrong, f"to be in one toctree each, of docs/index.md for a start: {wrong}"
+
+
+def test_notes_are_named_by_a_page():
+    linked = "".join(page.read_text() for page in pages() if page.parent != NOTES)
+    notes = [page for page in pages() if page.parent == NOTES]
+    assert notes and all(f"(notes/{note.name})" in linked and "orphan: true" in note.read_text() for note in notes)
 
 
 def includes():
