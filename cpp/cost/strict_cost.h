@@ -47,7 +47,7 @@ FL_COEFFICIENTS(SpreadCost, start_ns, tile_ns, block_k_ps, k_ps, by4_ps, transpo
 double cost_us(const SgemmArgs& p, const MultistageTile& tile, const DeviceSpec& device, const SpreadCost& cost);
 
 // A tile takes warp_k_ps per element of k by itself and adds tile_ns and k_ps to what its multiprocessor has to do; so
-// many times k_ps where copies go by way of registers, which alignment does not make shorter.
+// many times k_ps where copies go through registers, which alignment does not make shorter.
 FL_COEFFICIENTS(WarpTileCost, start_ns, warp_k_ps, tile_ns, k_ps, by_registers, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const WarpTile& tile, const DeviceSpec& device, const WarpTileCost& cost);
 

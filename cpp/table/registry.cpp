@@ -41,7 +41,7 @@ constexpr bool fits(Needs needs) {
   if constexpr (std::is_same_v<Tile, PipelinedTile>) return TILE.shared_bytes() <= limit;
   else if constexpr (std::is_same_v<Tile, ClusterSplitKTile>)
     return TILE.shared_bytes(false) <= limit && TILE.shared_bytes(true) <= limit;
-  else {  // asynchronous copies or, where a device has none, by way of registers
+  else {  // asynchronous copies or, where a device has none, through registers
     const int async_limit = std::max(limit, least_shared_per_block(feature_cp_async));
     return TILE.shared_bytes(true) <= async_limit && (needs != Needs::cuda || TILE.shared_bytes(false) <= limit);
   }

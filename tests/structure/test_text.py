@@ -73,6 +73,7 @@ PRIVATE_WORDS = re.compile(
     r"\bsimt_\w|\bsliced_|\bSlices::|GivenBack|BoxWriter|QuadWriter|WayOut|KeptSplit|StepSplits|KeptRun|kept_run"
     r"|ShortCalls|RecentPlans|alike\.h|VERDICT|\b[Vv]erdict|\bTEAMS\b|\bSQUARES\b|\bSHARES\b|band_order|corner_of"
     r"|[Ss]tands? by\b|stand-in|sum_splits|CutPlan|longest_chain|grid_release|launch_overlapping|kept_share"
+    r"|KeptApart|FirstWords|to_meet|say_read|is_for_others|MixedTile|InterleavedTile|SliceTile|turn_to_stage"
 )
 
 

@@ -9,7 +9,7 @@ namespace fl {
 // What a group takes of each step along k: every k_groups-th line, or a slice of neighbouring ones.
 enum class ShareOfK { lines, slices };
 // When a thread starts its copies of a step: together, before the FMAs, or each at a place of its own between them.
-// Where a device has no asynchronous copies, tiles in slices go by way of registers.
+// Where a device has no asynchronous copies, tiles in slices go through registers.
 enum class Copies { together, spread };
 
 struct MultistageTile {

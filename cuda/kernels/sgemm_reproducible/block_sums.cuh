@@ -71,7 +71,7 @@ struct AlignedRows {
   }
 };
 
-// The same where rows begin anywhere, by way of the warp's staging memory (WarpStaging): neighbouring lanes access
+// The same where rows begin anywhere, through the warp's staging memory (WarpStaging): neighbouring lanes access
 // neighbouring floats.
 template <class T>
 struct StagedRows {

@@ -115,7 +115,7 @@ struct PipelineState {
     if constexpr (T::BY_REGISTERS) ptx::block_barrier_arrive(number() + 2 + half(), HALF_THREADS);
     else ptx::barrier_arrive(empty());
   }
-  // The copying ones, where they copy by way of registers.
+  // The copying ones, where they copy through registers.
   __device__ __forceinline__ void producer_commit() const {
     ptx::block_barrier_arrive(number(), HALF_THREADS);
     ptx::block_barrier_arrive(number() + 1, HALF_THREADS);

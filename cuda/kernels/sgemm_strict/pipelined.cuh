@@ -90,7 +90,7 @@ __device__ __forceinline__ void produce(const SgemmArgs& p, const PipelinedPlan&
   }
 }
 
-// The same by way of registers: pipelined_by_registers.cuh.
+// The same through registers: pipelined_by_registers.cuh.
 template <class T>
 __device__ __forceinline__ void produce_by_registers(const SgemmArgs& p, const PipelinedPlan& plan, uint32_t shared,
                                                      int t);
