@@ -135,10 +135,8 @@ double cost_us(const SgemmArgs& p, const PipelinedTile& tile, const DeviceSpec& 
   SgemmArgs part = p;
   part.k = ceil_div(p.k, splits), part.batch = p.batch * splits;
   part.symmetric = computes_triangle(p, tile);
-  const bool full = computed_tiles(part, tile) > device.multiprocessors / 2;
   return pipelined_us(part, tile, device, cost, copy, tile.stream_k && splits == 1) +
-         1e-9 * cost.output_fs * written(p, splits, copy) + (full ? 1e-3 * cost.full_ns : 0.0) +
-         (splits > 1 ? reduction_us(p, splits, device, copy) : 0.0);
+         1e-9 * cost.output_fs * written(p, splits, copy) + (splits > 1 ? reduction_us(p, splits, device, copy) : 0.0);
 }
 
 double cost_us(const SgemmArgs& p, const ClusterSplitKTile& tile, const DeviceSpec& device,

@@ -64,7 +64,7 @@ def test_another_name_alone_changes_nothing():
 
 
 def test_wrong_coefficients_are_an_error():
-    with pytest.raises(ValueError, match="has 7 coefficients, got 2"):
+    with pytest.raises(ValueError, match="has 6 coefficients, got 2"):
         _core.estimate_us("sgemm", "strict_128x256", shapes("sgemm"), [1.0, 2.0])
 
 
