@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "cost/rules.h"
-#include "plan/accurate_plan.h"
+#include "plan/accurate/epilogue.h"
+#include "plan/accurate/mma_plan.h"
+#include "plan/accurate/range_bound.h"
+#include "plan/accurate/wgmma_plan.h"
 
 namespace fl {
 
@@ -44,10 +47,10 @@ double fp16x2_us(const SgemmArgs& p, const DeviceSpec& device, const WgmmaCost& 
   const double split = triangle ? split_us(p, ceil_div(p.m, SPLIT_LINES), double(p.m), cost) : split_us(p, cost);
   const double launches = has_bf16x6_fallback(p) ? cost.launches_with_fallback_us : cost.launches_us;
   const auto product_us = [&](double rounds_area) { return 1e-6 * cost.product_tensor_ps * rounds_area * k; };
-  if (const AccurateSplitK split_k = accurate_split_k(p.m, p.n, p.k); split_k.count > 1)
+  if (const AccurateSplitK split_k = wgmma_split_k(p.m, p.n, p.k); split_k.count > 1)
     return (split + launches + cost.split_k_us + split_k.ends + product_us(split_k.rounds_area)) * batch;
-  const AccurateTileChoice choice = triangle ? choose_triangle_tile(p.n, p.k, device.multiprocessors)
-                                             : choose_accurate_tile(p.m, p.n, p.k, device.multiprocessors);
+  const WgmmaTileChoice choice = triangle ? choose_triangle_tile(p.n, p.k, device.multiprocessors)
+                                          : choose_wgmma_tile(p.m, p.n, p.k, device.multiprocessors);
   const double area = choice.rounds_area * double(device.multiprocessors);
   const bool adds = p.beta != 0.0f, by_tma = allows_tma_store(p) && (!adds || allows_vectors(addend_of(p)));
   const double store_us = 1e-9 * area * ((adds ? cost.beta_fs : 0) + (by_tma || triangle ? 0 : cost.direct_store_fs));

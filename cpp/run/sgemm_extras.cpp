@@ -3,8 +3,9 @@
 #include <cmath>
 
 #include "core/normalise.h"
-#include "plan/accurate_answer.h"
-#include "plan/accurate_plan.h"
+#include "plan/accurate/answer.h"
+#include "plan/accurate/range_bound.h"
+#include "plan/accurate/wgmma_plan.h"
 #include "plan/strict/pipelined_plan.h"
 #include "run/constant_operands.h"
 #include "table/prepacked.h"

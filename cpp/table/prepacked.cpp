@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "plan/accurate_plan.h"
+#include "plan/accurate/split_layout.h"
 
 namespace fl {
 

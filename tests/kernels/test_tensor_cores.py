@@ -24,7 +24,7 @@ def block(capability):
 
 
 def constant(name):
-    return int(re.search(rf"\b{name} = (\d+)", (ROOT / "cpp/plan/accurate_plan.h").read_text())[1])
+    return int(re.search(rf"\b{name} = (\d+)", (ROOT / "cpp/plan/accurate/range_bound.h").read_text())[1])
 
 
 def promised(capability, k):

@@ -18,6 +18,7 @@ LAYERS = (
     "cpp/runtime",
     "cpp/plan",
     "cpp/plan/strict",
+    "cpp/plan/accurate",
     "cpp/cost",
     "cpp/table",
     "cpp/transfer",
@@ -35,9 +36,17 @@ LAYERS = (
     "cpp/bindings",
     "cpp/cblas",
 )
-# Kernels stand beside that list: each family sees what they have in common, and the first three layers.
-SEEN_BY_KERNELS = ("cpp/core", "cpp/runtime", "cpp/plan", "cpp/plan/strict")
-BUILT_ON = {"cuda/kernels/sgemm_reproducible": "cuda/kernels/sgemm_strict"}  # kernels made of another family's
+# Kernels stand beside that list: each family sees what they have in common, and the first five layers.
+SEEN_BY_KERNELS = ("cpp/core", "cpp/runtime", "cpp/plan", "cpp/plan/accurate", "cpp/plan/strict")
+# Kernels made of another family's, and the rooms of a family.
+ACCURATE = "cuda/kernels/sgemm_accurate"
+BUILT_ON = {
+    "cuda/kernels/sgemm_reproducible": ("cuda/kernels/sgemm_strict",),
+    f"{ACCURATE}/split": (ACCURATE,),
+    f"{ACCURATE}/fallback": (ACCURATE,),
+    f"{ACCURATE}/wgmma": (ACCURATE, f"{ACCURATE}/fallback"),
+    f"{ACCURATE}/mma": (ACCURATE, f"{ACCURATE}/fallback"),
+}
 MOST_FILES_OF_A_FOLDER = 25
 
 
@@ -52,7 +61,7 @@ def is_kernel(folder: str) -> bool:
 
 
 def may_include(folder: str, other: str) -> bool:
-    if folder == other or BUILT_ON.get(folder) == other:
+    if folder == other or other in BUILT_ON.get(folder, ()):
         return True
     if is_kernel(folder):
         return other in SEEN_BY_KERNELS or (other == "cuda/kernels/common" and folder.startswith("cuda/"))

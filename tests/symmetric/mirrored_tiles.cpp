@@ -12,7 +12,7 @@
 #include "stand_ins.h"
 
 #include "cuda/kernels/common/rasterize.cuh"
-#include "cuda/kernels/sgemm_accurate/mirrored_epilogue.cuh"
+#include "cuda/kernels/sgemm_accurate/wgmma/mirrored_epilogue.cuh"
 #include "cuda/kernels/sgemm_strict/tile_epilogue.cuh"
 #include "plan/strict/pipelined_plan.h"
 

@@ -14,7 +14,7 @@ from support.source_tree import ROOT
 
 HERE = Path(__file__).parent
 KERNELS = "cuda/kernels"
-TILES, EPILOGUE = "common/rasterize.cuh", "sgemm_accurate/mirrored_epilogue.cuh"
+TILES, EPILOGUE = "common/rasterize.cuh", "sgemm_accurate/wgmma/mirrored_epilogue.cuh"
 STRICT, PLAN = "sgemm_strict/tile_epilogue.cuh", "plan/strict/pipelined_plan.h"
 OTHERS = ("common/epilogue.cuh", "common/float4.cuh")
 
@@ -47,7 +47,6 @@ struct AccurateEpilogue {
   float alpha = 1;
   bool by_boxes = false;
 };
-constexpr int BOX_BYTES = 2048, MIRRORED_BOX = 16;
 inline float power_of_two(int e) { return std::ldexp(1.0f, e); }
 inline float scale_wide(float x, int e) { return std::ldexp(x, e); }
 inline unsigned thread_again() { return threadIdx.x; }
@@ -92,6 +91,7 @@ def verdict(folder: Path, name: str = "", right: str = "", wrong: str = ""):
         f"{KERNELS}/sgemm_accurate/epilogue.cuh",
         f"{KERNELS}/common/ptx_shared.cuh",
         f"{KERNELS}/common/inner_loop.cuh",
+        f"{KERNELS}/common/ptx_wgmma.cuh",
     ):
         (folder / empty).write_text("")
     program = folder / "mirrored_tiles"

@@ -5,7 +5,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "plan/accurate_plan.h"
+#include <type_traits>
+
+#include "plan/accurate/split_layout.h"
 
 namespace fl {
 
@@ -32,6 +34,9 @@ struct Bf16Terms {
   static __device__ __forceinline__ Pair pair(float x, float y) { return __floats2bfloat162_rn(x, y); }
   static __device__ __forceinline__ float2 floats(Pair x) { return __bfloat1622float2(x); }
 };
+
+template <Terms KIND>
+using TermsOf = std::conditional_t<KIND == Terms::fp16x2, Fp16Terms, Bf16Terms>;
 
 // All terms of 64 lines by 64 k.
 template <class S>

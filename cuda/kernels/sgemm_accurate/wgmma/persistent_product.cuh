@@ -16,29 +16,10 @@
 // that share B (2 %), clusters of four (which leave twelve multiprocessors idle: 5 %), stores without staging (3 %).
 #pragma once
 
-#include "core/device_spec.h"
-#include "cuda/kernels/sgemm_accurate/mirrored_epilogue.cuh"
-#include "cuda/kernels/sgemm_accurate/pipeline.cuh"
+#include "cuda/kernels/sgemm_accurate/fallback/fallback_tile.cuh"
+#include "cuda/kernels/sgemm_accurate/wgmma/pipeline.cuh"
 
 namespace fl {
-
-template <class S_, int W_, int BN_, int WARPGROUPS_, int STAGES_, int CLUSTER_, bool FALLS_BACK_ = false>
-struct PersistentTile : StageShape<S_, W_ * WARPGROUPS_ * 64, BN_> {
-  static constexpr int W = W_, BN = BN_, WARPGROUPS = WARPGROUPS_, STAGES = STAGES_, CLUSTER = CLUSTER_;
-  static constexpr bool FALLS_BACK = FALLS_BACK_;  // with the float32 fallback inside
-  static constexpr int BM = W * WARPGROUPS * 64, PARTS = 1;
-  static constexpr int STAGING = PersistentTile::STAGE_BYTES * STAGES;  // of the epilogue: two boxes for each warp
-  static constexpr int BARRIERS = STAGING + WARPGROUPS * 4 * 2 * BOX_BYTES;
-  static constexpr int SHARED_BYTES = BARRIERS + 16 * STAGES + 8 + 1024;  // aligned to 1024 by hand
-  static constexpr int CONSUMER_THREADS = 128 * WARPGROUPS, THREADS = CONSUMER_THREADS + 128;
-  static constexpr int CONSUMER_REGISTERS = WARPGROUPS == 3 ? 160 : 240, PRODUCER_REGISTERS = WARPGROUPS == 3 ? 32 : 24;
-  static constexpr int FALLBACK_REGISTERS = 200;  // of the threads that fall back, when all have given theirs back
-  static constexpr bool PING_PONG = CLUSTER > 1;
-  static_assert(SHARED_BYTES <= capability(90).shared_per_block, "the stages do not fit the shared memory of a block");
-  static_assert(STAGES * TERM_BLOCK <= TERMS_SMALLEST_K, "the producer fills all stages before it knows the status");
-  static_assert(!FALLS_BACK || (SHARED_BYTES >= FALLBACK_SHARED && THREADS >= FALLBACK_THREADS && CLUSTER == 1));
-  static_assert(!PING_PONG || WARPGROUPS == 2, "ping-pong is between two warpgroups");
-};
 
 struct PersistentPlan {
   ProductPlan product;
@@ -50,21 +31,14 @@ __device__ __forceinline__ int tile_count(const ProductPlan& plan) {
   return T::TRIANGLE ? plan.tile_rows * (plan.tile_rows + 1) / 2 : plan.tile_rows * plan.tile_cols;
 }
 
-template <Store STORE>
-__device__ __forceinline__ auto epilogue_of_warp(const ProductPlan& plan, const CUtensorMap* map, uint32_t boxes,
-                                                 bool wide) {
-  if constexpr (STORE == Store::mirrored) return MirroredEpilogue{plan.out, map, boxes, wide};
-  else return StagedEpilogue<STORE>{plan.out, map, boxes, wide};
-}
-
 // The producer. It starts before it is known whether the product will be computed: the first copies take as long as the
 // range check.
 template <class T>
 __device__ __forceinline__ void produce_tiles(const ProductPlan& plan, const Stages& stages, int rank,
                                               const RangeShared& range) {
-  PipelineState<T> at;
+  StageState<T> at;
   int filled = 0;
-  for (int tile = blockIdx.x / T::CLUSTER; tile < tile_count<T>(plan); tile += gridDim.x / T::CLUSTER) {
+  for (int tile = blockIdx.x / T::CLUSTER_N; tile < tile_count<T>(plan); tile += gridDim.x / T::CLUSTER_N) {
     TileProducer<T> source(plan, tile, rank);
     for (int step = 0; step < plan.k_blocks; ++step, ++filled, at.next()) {
       if (filled == T::STAGES) {
@@ -76,7 +50,26 @@ __device__ __forceinline__ void produce_tiles(const ProductPlan& plan, const Sta
   }
 }
 
-template <class T, Store STORE>
+// The stages are free for boxes when the last rows are stored: a warp need not wait for one. In ping-pong and with two
+// waves, the other warpgroup may still be in the last step, but is done with the stage of the one before.
+template <class T, class Epilogue>
+__device__ __forceinline__ void use_stages_as_boxes(Epilogue& epilogue, const Stages& stages, int stage, int warp) {
+  constexpr bool ONE_FREE = T::PING_PONG && T::W > 1;
+  constexpr int BANDS = T::BN / 32, LEFT = T::W == 1 ? BANDS : BANDS * 5 / 4;
+  static_assert(LEFT * T::M_GROUPS * 4 * BOX_BYTES <= (ONE_FREE ? 1 : T::STAGES) * T::STAGE_BYTES,
+                "the boxes of the last stores do not fit the stages that are free");
+  if (!ONE_FREE) ptx::named_barrier_sync(7, T::CONSUMER_THREADS);
+  epilogue.use_fresh_boxes(stages.tiles + (ONE_FREE ? stage * T::STAGE_BYTES : 0) + warp * LEFT * BOX_BYTES);
+}
+
+// By all lanes of a warp: it is done with a stage.
+template <class T>
+__device__ __forceinline__ void release_stage(uint32_t empty, int lane) {
+  if (T::CLUSTER_N == 1 && lane == 0) ptx::barrier_arrive(empty);
+  if (T::CLUSTER_N > 1 && lane < T::CLUSTER_N) ptx::barrier_arrive_in(lane, empty);
+}
+
+template <class T, class Epilogue>
 __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CUtensorMap* map, const Stages& stages,
                                                uint32_t staging, int rank, unsigned status) {
   constexpr int W = T::W, BN = T::BN, ACC = BN / 2, BANDS = BN / 32;
@@ -84,32 +77,23 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
   const int warp = threadIdx.x / 32 - 4;
   float acc[W][ACC] = {}, sum[ACC];
   const StageOperands<T> operands(stages, group);
-  auto epilogue = epilogue_of_warp<STORE>(plan, map, staging + warp * 2 * BOX_BYTES, (status & STATUS_WIDE) != 0);
+  Epilogue epilogue{plan.out, map, staging + warp * 2 * BOX_BYTES, (status & STATUS_WIDE) != 0};
   const TruncationCompensation<typename T::S> compensation(status);
   auto first_row = [&](const TileCorner<int>& corner) { return corner.row * T::BM + group * W * 64 + warp % 4 * 16; };
   auto store = [&](int w, int from, int to, const TileCorner<int>& corner) __attribute__((always_inline)) {
     epilogue.store(acc[w], from, to, first_row(corner) + w * 64, corner.col * BN, w < W - 1);
   };
 
-  PipelineState<T> at;
+  StageState<T> at;
   TileCorner<int> last{-1, 0};
-  if (T::PING_PONG && group == T::WARPGROUPS - 1) ptx::named_barrier_arrive(1, 256);
+  if (T::PING_PONG && group == T::M_GROUPS - 1) ptx::named_barrier_arrive(1, 256);
   // Once more after the last tile, for its rows. What is multiplied then goes nowhere: the code that stores is large
   // and slow where it is new, so that a second copy costs more, and a product under a condition is not overlapped.
-  for (int tile = blockIdx.x / T::CLUSTER;; tile += gridDim.x / T::CLUSTER) {
+  for (int tile = blockIdx.x / T::CLUSTER_N;; tile += gridDim.x / T::CLUSTER_N) {
     const bool more = tile < tile_count<T>(plan);
     const TileCorner<int> corner = rasterize<T>(plan, tile, rank);
-    // The stages are free for boxes then: a warp need not wait for one. In ping-pong and with two waves, the other
-    // warpgroup may still be in the last step, but is done with the stage of the one before.
-    if constexpr (STORE == Store::tma || STORE == Store::tma_row)
-      if (!more) {
-        constexpr bool ONE_FREE = T::PING_PONG && W > 1;
-        constexpr int LEFT = W == 1 ? BANDS : BANDS * 5 / 4;
-        static_assert(LEFT * T::WARPGROUPS * 4 * BOX_BYTES <= (ONE_FREE ? 1 : T::STAGES) * T::STAGE_BYTES,
-                      "the boxes of the last stores do not fit the stages that are free");
-        if (!ONE_FREE) ptx::named_barrier_sync(7, T::CONSUMER_THREADS);
-        epilogue.use_fresh_boxes(stages.tiles + (ONE_FREE ? at.stage * T::STAGE_BYTES : 0) + warp * LEFT * BOX_BYTES);
-      }
+    if constexpr (Epilogue::USES_STAGES)
+      if (!more) use_stages_as_boxes<T>(epilogue, stages, at.stage, warp);
     for (int step = 0; step < plan.k_blocks; ++step, at.next()) {
       if (more) ptx::barrier_wait(stages.full + 8 * at.stage, at.parity);
 #pragma unroll
@@ -118,7 +102,7 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
         ptx::wgmma_fence();
         operands.multiply(sum, at.stage, w);
         ptx::wgmma_commit();
-        if (T::PING_PONG) ptx::named_barrier_arrive(1 + (group + 1) % T::WARPGROUPS, 256);
+        if (T::PING_PONG) ptx::named_barrier_arrive(1 + (group + 1) % T::M_GROUPS, 256);
         // Rows that are finished are stored while the tensor cores work on those just issued.
         if (step == 0 && last.row >= 0) {
           if constexpr (W == 1) {
@@ -134,11 +118,7 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
         if (W > 1 && w > 0 && step == plan.k_blocks - 1) store(0, 0, BANDS * 3 / 4, corner);
         ptx::wgmma_wait_all();
         ptx::written(sum);
-        if (w == W - 1 && more) {
-          const uint32_t empty = stages.empty + 8 * at.stage;
-          if (T::CLUSTER == 1 && lane == 0) ptx::barrier_arrive(empty);
-          if (T::CLUSTER > 1 && lane < T::CLUSTER) ptx::barrier_arrive_in(lane, empty);
-        }
+        if (w == W - 1 && more) release_stage<T>(stages.empty + 8 * at.stage, lane);
 #pragma unroll
         for (int i = 0; i < ACC; ++i) acc[w][i] = fmaf(sum[i], compensation.of(step), acc[w][i]);
       }
@@ -148,21 +128,21 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
   }
 }
 
-template <class T, Store STORE>
+template <class T, class Epilogue>
 __global__ void __launch_bounds__(T::THREADS, 1)
     persistent_product_kernel(const __grid_constant__ PersistentPlan both, const __grid_constant__ CUtensorMap map) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ char memory[];
   __shared__ RangeShared range;
   const ProductPlan& plan = both.product;
-  const Stages stages = begin_stages<T>(memory, range, 4 * T::WARPGROUPS * T::CLUSTER);
-  const int rank = blockIdx.x % T::CLUSTER;
+  const Stages stages = begin_stages<T>(memory, range, 4 * T::M_GROUPS * T::CLUSTER_N);
+  const int rank = blockIdx.x % T::CLUSTER_N;
   const bool falls_back = T::FALLS_BACK && both.fallback.wanted;
   // Only where a kernel of this call follows: blocks of the next would take room before all of these have theirs.
   if (!falls_back) pdl_launch_next();
   ptx::touch(plan);
   __syncthreads();
-  if constexpr (T::CLUSTER > 1) {
+  if constexpr (T::CLUSTER_N > 1) {
     ptx::cluster_arrive();
     ptx::cluster_wait();
   }
@@ -179,11 +159,11 @@ __global__ void __launch_bounds__(T::THREADS, 1)
     ptx::registers_up<T::CONSUMER_REGISTERS>();
     const unsigned status = check_range<T>(plan, stages, range, T::STAGES);
     if (!(status & STATUS_REJECTED))
-      multiply_tiles<T, STORE>(plan, &map, stages, stages.tiles + T::STAGING, rank, status);
+      multiply_tiles<T, Epilogue>(plan, &map, stages, stages.tiles + T::PIPELINE_BYTES, rank, status);
     else if (falls_back) ptx::registers_down<T::PRODUCER_REGISTERS>();
   }
   // No block leaves while another may still copy into it or arrive at its barriers.
-  if constexpr (T::CLUSTER > 1) ptx::cluster_meet();
+  if constexpr (T::CLUSTER_N > 1) ptx::cluster_meet();
   if constexpr (T::FALLS_BACK) {
     if (!falls_back) return;
     __syncthreads();

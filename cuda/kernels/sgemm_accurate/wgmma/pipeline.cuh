@@ -3,17 +3,53 @@
 // split-K.
 #pragma once
 
+#include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/ptx_wgmma.cuh"
 #include "cuda/kernels/common/rasterize.cuh"
-#include "cuda/kernels/sgemm_accurate/epilogue.cuh"
-#include "cuda/kernels/sgemm_accurate/range_check.cuh"
+#include "cuda/kernels/sgemm_accurate/product.cuh"
+#include "plan/accurate/wgmma_tiles.h"
 
 namespace fl {
+
+// A tile as a kernel sees it.
+template <WgmmaTile TILE>
+struct Wgmma {
+  static_assert(must_be_sound<TILE>());
+  using S = TermsOf<TILE.terms>;
+  static constexpr bool UNSWIZZLED = TILE.unswizzled(), TRIANGLE = TILE.triangle, PING_PONG = TILE.ping_pong();
+  static constexpr int BM = TILE.BM, BN = TILE.BN, STAGES = TILE.stages;
+  static constexpr int W = TILE.waves, M_GROUPS = TILE.m_groups(), K_GROUPS = TILE.k_groups, PARTS = TILE.k_parts();
+  static constexpr int CLUSTER_N = TILE.cluster_n, CLUSTER_K = TILE.cluster_k;
+  static constexpr int PART_THREADS = TILE.part_threads(), CONSUMER_THREADS = TILE.consumer_threads(),
+                       THREADS = TILE.threads();
+  static constexpr int A_CHUNKS = TILE.a_chunks(), B_CHUNKS = TILE.b_chunks();
+  static constexpr int A_BYTES = TILE.a_bytes(), B_TERM_BYTES = TILE.b_term_bytes(), B_BYTES = TILE.b_bytes();
+  static constexpr int STAGE_BYTES = TILE.stage_bytes(), PIPELINE_BYTES = TILE.pipeline_bytes(),
+                       BARRIERS = TILE.barriers(), SHARED_BYTES = TILE.shared_bytes();
+  // Of persistent blocks.
+  static constexpr bool FALLS_BACK = TILE.falls_back;
+  static constexpr int CONSUMER_REGISTERS = TILE.consumer_registers(), PRODUCER_REGISTERS = TILE.producer_registers(),
+                       FALLBACK_REGISTERS = TILE.FALLBACK_REGISTERS;
+  // Of single tiles.
+  static constexpr int VECTORS = TILE.vectors(), PART_BYTES = TILE.part_bytes();
+};
 
 struct ProductPlan {
   const char *a, *b;  // terms
   int k_blocks, tile_rows, tile_cols, band;
   RangeCheck check;
   AccurateEpilogue out;
+
+  // Tiles of clusters are rows x cols.
+  ProductPlan(const AccurateProduct& product, int64_t rows, int64_t cols, int band)
+      : a(product.at.a.terms),
+        b(product.at.b.terms),
+        k_blocks(int(product.at.k_blocks)),
+        tile_rows(int(rows)),
+        tile_cols(int(cols)),
+        band(band),
+        check(product.range_check()),
+        out(product.epilogue()) {}
 };
 
 // The tile of a block, in tiles of a block: those of clusters, in bands of rows.
@@ -21,7 +57,7 @@ template <class T>
 __device__ __forceinline__ TileCorner<int> rasterize(const ProductPlan& plan, int tile, int rank) {
   const auto corner = T::TRIANGLE ? lower_tile(tile, plan.tile_rows, plan.band)
                                   : banded_tile(tile, plan.tile_rows, plan.tile_cols, plan.band);
-  return {corner.row, corner.col * T::CLUSTER + rank};
+  return {corner.row, corner.col * T::CLUSTER_N + rank};
 }
 
 struct Stages {
@@ -30,35 +66,12 @@ struct Stages {
 
 // The stage that is next, and the parity of its barriers' phase.
 template <class T>
-struct PipelineState {
+struct StageState {
   int stage = 0;
   uint32_t parity = 0;
   __device__ __forceinline__ void next() {
     if (++stage == T::STAGES) stage = 0, parity ^= 1;
   }
-};
-
-// What a stage has: blocks of 64 lines of A, and of B blocks of 64 columns, or one of as many as the tile has. That is
-// stored without a swizzle. It was two blocks, the second half empty, and a multiprocessor that takes 64 bytes from
-// L2 in a clock waited for that: 14.13 us for 13.51 at 768, 33.5 for 32.5 at 1536, 88.7 for 85.4 at 2560.
-template <class S_, int BM, int BN>
-struct StageShape {
-  using S = S_;
-  static constexpr bool UNSWIZZLED = BN % TERM_BLOCK != 0;
-  static constexpr int A_CHUNKS = BM / 64, B_CHUNKS = UNSWIZZLED ? 1 : BN / 64;
-  static constexpr int A_BYTES = BLOCK_BYTES<S>, B_TERM_BYTES = (UNSWIZZLED ? BN : 64) * TERM_ROW_BYTES;  // of a chunk
-  static constexpr int B_BYTES = S::COUNT * B_TERM_BYTES, STAGE_BYTES = A_CHUNKS * A_BYTES + B_CHUNKS * B_BYTES;
-  static constexpr bool TRIANGLE = false;
-};
-
-// The same tile where B is A transposed: those on and below the diagonal of C are computed. The terms of A serve as B,
-// too; its blocks lie in a stage term by term, so that the lines of a term follow one another.
-template <class Tile>
-struct TriangleTile : Tile {
-  static constexpr bool TRIANGLE = true;
-  static_assert(Tile::BM == Tile::BN * Tile::CLUSTER,
-                "the tiles of clusters are squares, so that they meet the diagonal");
-  static_assert(!Tile::UNSWIZZLED, "the terms of A have panels of 64 lines");
 };
 
 // The producer: what the copying thread reads of a tile.
@@ -74,7 +87,7 @@ struct TileProducer {
     b = plan.b + (std::size_t{blocks} * (corner.col * T::B_CHUNKS) + first) * T::B_BYTES;
   }
 
-  __device__ __forceinline__ void fill(const Stages& stages, int rank, const PipelineState<T>& at) {
+  __device__ __forceinline__ void fill(const Stages& stages, int rank, const StageState<T>& at) {
     const uint32_t full = stages.full + 8 * at.stage;
     uint32_t to = stages.tiles + at.stage * T::STAGE_BYTES;
     ptx::barrier_wait(stages.empty + 8 * at.stage, at.parity ^ 1);
@@ -82,7 +95,7 @@ struct TileProducer {
 #pragma unroll
     for (int c = 0; c < T::A_CHUNKS; ++c, to += T::A_BYTES) {
       const char* from = a + std::size_t{blocks * T::A_BYTES} * c;
-      if constexpr (T::CLUSTER == 1) ptx::bulk_copy(to, from, T::A_BYTES, full);
+      if constexpr (T::CLUSTER_N == 1) ptx::bulk_copy(to, from, T::A_BYTES, full);
       else if (c % 2 == rank) ptx::bulk_copy_to(to, from, T::A_BYTES, full, 3);
     }
 #pragma unroll

@@ -1,4 +1,7 @@
-#include "plan/accurate_plan.h"
+#include "plan/accurate/workspace.h"
+
+#include "plan/accurate/mma_plan.h"
+#include "plan/accurate/wgmma_plan.h"
 
 namespace fl {
 
@@ -6,8 +9,8 @@ namespace {
 // A device with few multiprocessors takes other tiles, but sums up in the same order.
 constexpr bool same_parts_of_k(int64_t m, int64_t n, int64_t k) {
   for (const int64_t multiprocessors : {1, 16, 114, 148})
-    if (choose_accurate_tile(m, n, k, multiprocessors).k_parts !=
-        choose_accurate_tile(m, n, k, PLAN_MULTIPROCESSORS).k_parts)
+    if (choose_wgmma_tile(m, n, k, multiprocessors).tile().k_parts() !=
+        choose_wgmma_tile(m, n, k, PLAN_MULTIPROCESSORS).tile().k_parts())
       return false;
   return true;
 }
@@ -17,12 +20,12 @@ static_assert(same_parts_of_k(512, 512, 1024) && same_parts_of_k(768, 768, 1024)
 
 std::size_t bf16x6_workspace(const SgemmArgs& p) {
   if (!terms_fit(p.k)) return 0;
-  return AccuratePlan(p, Terms::bf16x6, TERM_BLOCK, accurate_split_k(p.m, p.n, p.k)).bytes;
+  return AccuratePlan(p, Terms::bf16x6, TERM_BLOCK, wgmma_split_k(p.m, p.n, p.k)).bytes;
 }
 
 std::size_t fp16x2_workspace(const SgemmArgs& p) {
   if (!terms_fit(p.k)) return 0;
-  const AccurateSplitK split_k = accurate_split_k(p.m, p.n, p.k);
+  const AccurateSplitK split_k = wgmma_split_k(p.m, p.n, p.k);
   // Which tile a device takes depends on its number of multiprocessors.
   const std::size_t own = AccuratePlan(p, Terms::fp16x2, p.n <= LARGEST_N_OF_96 ? 96 : TERM_BLOCK, split_k).bytes;
   const std::size_t fallback = has_bf16x6_fallback(p) ? bf16x6_workspace(p) : 0;

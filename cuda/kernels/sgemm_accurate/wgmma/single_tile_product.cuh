@@ -11,34 +11,10 @@
 // and are left to persistent blocks wherever those have the same bits.
 #pragma once
 
-#include "core/device_spec.h"
-#include "cuda/kernels/sgemm_accurate/pipeline.cuh"
+#include "cuda/kernels/sgemm_accurate/fallback/fallback_tile.cuh"
+#include "cuda/kernels/sgemm_accurate/wgmma/pipeline.cuh"
 
 namespace fl {
-
-template <class S_, int M_GROUPS_, int K_GROUPS_, int BN_, int STAGES_, int BLOCKS_>
-struct SingleTile : StageShape<S_, M_GROUPS_ * 64, BN_> {
-  static constexpr int M_GROUPS = M_GROUPS_, K_GROUPS = K_GROUPS_, BN = BN_, STAGES = STAGES_, BLOCKS = BLOCKS_;
-  static constexpr int W = 1,
-                       CLUSTER = 1;  // as the producer and StageOperands know them: each block has tiles of its own
-  static constexpr int BM = 64 * M_GROUPS;
-  static constexpr int PARTS = BLOCKS * K_GROUPS, PART_THREADS = 128 * M_GROUPS;
-  // Whether two warpgroups, each with stages of its own, issue products in ping-pong. Else both wait for theirs, and
-  // add up, at the same time: 13.51 us for 12.97 at 768, 11.78 for 11.38 at 640. Products of three terms last long
-  // enough (26.8 us at 1024, 26.9 in ping-pong), and two warpgroups with one stage lose by it (16.4 for 18.4 at 1024).
-  static constexpr bool PING_PONG = K_GROUPS == 2 && M_GROUPS == 1 && S_::COUNT == 2;
-  static constexpr int VECTORS = BN / 8 / PARTS;                  // of a thread's sums, in fours, that its part stores
-  static constexpr int PART_BYTES = VECTORS * PART_THREADS * 16;  // what a part gets from another
-  static constexpr int RECEIVED = SingleTile::STAGE_BYTES * STAGES;
-  static constexpr int BARRIERS = RECEIVED + K_GROUPS * (PARTS - 1) * PART_BYTES;
-  static constexpr int NEEDED = BARRIERS + 16 * STAGES + 8 + 1024;  // aligned to 1024 by hand
-  static constexpr int SHARED_BYTES = NEEDED > FALLBACK_SHARED ? NEEDED : FALLBACK_SHARED;
-  static constexpr int CONSUMER_THREADS = PART_THREADS * K_GROUPS, THREADS = CONSUMER_THREADS + 128;
-  static_assert(VECTORS * PARTS * 8 == BN, "every part stores an equal share of the columns, eight at a time");
-  static_assert(THREADS >= FALLBACK_THREADS, "the float32 fallback needs more threads than the block has");
-  static_assert(STAGES % K_GROUPS == 0, "every warpgroup along k needs stages of its own, as many as the others");
-  static_assert(SHARED_BYTES <= capability(90).shared_per_block, "the stages do not fit the shared memory of a block");
-};
 
 struct SinglePlan {
   ProductPlan product;
@@ -54,8 +30,8 @@ struct SinglePlan {
 template <class T>
 struct WarpgroupWork {
   int rank, from, count, m_group, k_group, part;
-  __device__ __forceinline__ explicit WarpgroupWork(int k_blocks, int rank = blockIdx.x % T::BLOCKS,
-                                                    int ranks = T::BLOCKS)
+  __device__ __forceinline__ explicit WarpgroupWork(int k_blocks, int rank = blockIdx.x % T::CLUSTER_K,
+                                                    int ranks = T::CLUSTER_K)
       : rank(rank) {
     from = k_blocks * rank / ranks;
     count = k_blocks * (rank + 1) / ranks - from;
@@ -92,16 +68,16 @@ struct DirectEpilogue {
     int down;
     int4 across;
   };
-  static constexpr bool KEPT = T::VECTORS <= 4;
-  Scale kept[KEPT ? T::VECTORS : 1];
+  static constexpr bool LOADED = T::VECTORS <= 4;
+  Scale loaded[LOADED ? T::VECTORS : 1];
 
   __device__ __forceinline__ DirectEpilogue(const SinglePlan& plan, const WarpgroupWork<T>& work)
-      : plan(plan), work(work), corner(rasterize<T>(plan.product, blockIdx.x / T::BLOCKS, 0)) {
+      : plan(plan), work(work), corner(rasterize<T>(plan.product, blockIdx.x / T::CLUSTER_K, 0)) {
 #pragma unroll
     for (int i = 0; i < T::VECTORS; ++i) {
       const RowVector<T> at(corner, work, work.part * T::VECTORS + i);
-      if constexpr (KEPT) {
-        kept[i] = scale(at);
+      if constexpr (LOADED) {
+        loaded[i] = scale(at);
       } else {
         ptx::prefetch_l1(plan.product.out.a_exponents + at.row);
         ptx::prefetch_l1(plan.product.out.b_exponents + at.col);
@@ -111,9 +87,9 @@ struct DirectEpilogue {
 
   __device__ __forceinline__ void write(const float4 (&sums)[T::VECTORS], bool wide) const {
     const AccurateEpilogue& out = plan.product.out;
-    const bool whole = (corner.row + 1) * T::BM <= out.m && (corner.col + 1) * T::BN <= out.n;
+    const bool full = (corner.row + 1) * T::BM <= out.m && (corner.col + 1) * T::BN <= out.n;
     // Nearly all tiles run the few instructions of the first branch alone: it is new code for every block.
-    if (whole && plan.c_by16 && !wide && out.beta == 0.0f) write_whole(sums);
+    if (full && plan.c_by16 && !wide && out.beta == 0.0f) write_full(sums);
     else write_any(sums, wide);
   }
 
@@ -123,12 +99,12 @@ struct DirectEpilogue {
             __ldg(reinterpret_cast<const int4*>(plan.product.out.b_exponents + at.col))};
   }
 
-  __device__ __forceinline__ void write_whole(const float4 (&sums)[T::VECTORS]) const {
+  __device__ __forceinline__ void write_full(const float4 (&sums)[T::VECTORS]) const {
     const AccurateEpilogue& out = plan.product.out;
 #pragma unroll
     for (int i = 0; i < T::VECTORS; ++i) {
       const RowVector<T> at(corner, work, work.part * T::VECTORS + i);
-      const Scale e = KEPT ? kept[KEPT ? i : 0] : scale(at);
+      const Scale e = LOADED ? loaded[LOADED ? i : 0] : scale(at);
       auto result = [&](float sum, int across) { return sum * power_of_two(-e.down - across) * out.alpha; };
       *reinterpret_cast<float4*>(out.c + at.row * out.ldc + at.col) = {
           result(sums[i].x, e.across.x), result(sums[i].y, e.across.y), result(sums[i].z, e.across.z),
@@ -145,7 +121,7 @@ struct DirectEpilogue {
 #pragma unroll
     for (int i = 0; i < T::VECTORS; ++i) {
       const RowVector<T> at(corner, work, work.part * T::VECTORS + i);
-      const Scale e = KEPT ? kept[KEPT ? i : 0] : scale(at);
+      const Scale e = LOADED ? loaded[LOADED ? i : 0] : scale(at);
       if (at.row >= out.m) continue;
       const int exist = out.n - at.col;
       const float4 old = out.beta == 0.0f ? float4{} : out.addend.four(at.row, at.col, exist);
@@ -160,7 +136,7 @@ template <class T>
 __device__ __forceinline__ void produce_part(const ProductPlan& plan, int tile, const Stages& stages,
                                              const WarpgroupWork<T>& work, const RangeShared& range) {
   TileProducer<T> source(plan, tile, 0, work.from);
-  PipelineState<T> at;
+  StageState<T> at;
   for (int i = 0; i < work.count; ++i, at.next()) {
     if (i == T::STAGES) {
       ptx::barrier_wait(stages.checked, 0);
@@ -180,7 +156,7 @@ __device__ __forceinline__ void multiply_part(float (&acc)[T::BN / 2], const Sta
                    stages.empty + 8 * work.k_group, 0};
   const StageOperands<T> operands(own, work.m_group);
   float sum[T::BN / 2];
-  PipelineState<T> at;
+  StageState<T> at;
   if (T::PING_PONG && work.k_group == 1) ptx::named_barrier_arrive(2, 256);
   for (int i = 0; i < work.count - work.k_group; i += T::K_GROUPS) {
     ptx::barrier_wait(own.full + 8 * at.stage, at.parity);
@@ -210,12 +186,12 @@ __device__ __forceinline__ void exchange_halves(float4 (&mine)[T::VECTORS], cons
     return float4{second ? y.x : x.x, second ? y.y : x.y, second ? y.z : x.z, second ? y.w : x.w};
   };
   uint32_t to = received + (upper ? 0 : T::K_GROUPS - 1) * T::PART_BYTES + threadIdx.x % T::PART_THREADS * 16;
-  if constexpr (T::BLOCKS > 1) to = ptx::address_in(upper ? 0 : 1, to);
+  if constexpr (T::CLUSTER_K > 1) to = ptx::address_in(upper ? 0 : 1, to);
 #pragma unroll
   for (int i = 0; i < T::VECTORS; ++i, to += T::PART_THREADS * 16) {
     const float4 low = RowVector<T>::of(acc, i), high = RowVector<T>::of(acc, T::VECTORS + i);
     mine[i] = pick(upper, low, high);
-    if constexpr (T::BLOCKS > 1) ptx::store4_cluster(to, pick(upper, high, low));
+    if constexpr (T::CLUSTER_K > 1) ptx::store4_cluster(to, pick(upper, high, low));
     else ptx::store4(to, pick(upper, high, low));
   }
 }
@@ -235,11 +211,11 @@ __device__ __forceinline__ void exchange_parts(float4 (&mine)[T::VECTORS], const
     }
     const int sender = (work.part - owner + T::PARTS) % T::PARTS - 1 + owner % T::K_GROUPS * (T::PARTS - 1);
     uint32_t to = received + sender * T::PART_BYTES + thread * 16;
-    if constexpr (T::BLOCKS > 1) to = ptx::address_in(owner / T::K_GROUPS, to);
+    if constexpr (T::CLUSTER_K > 1) to = ptx::address_in(owner / T::K_GROUPS, to);
 #pragma unroll
     for (int i = 0; i < T::VECTORS; ++i) {
       const float4 x = RowVector<T>::of(acc, owner * T::VECTORS + i);
-      if constexpr (T::BLOCKS > 1) ptx::store4_cluster(to + i * T::PART_THREADS * 16, x);
+      if constexpr (T::CLUSTER_K > 1) ptx::store4_cluster(to + i * T::PART_THREADS * 16, x);
       else ptx::store4(to + i * T::PART_THREADS * 16, x);
     }
   }
@@ -267,7 +243,7 @@ __device__ __forceinline__ void multiply_single(const SinglePlan& plan, const St
   if constexpr (T::PARTS == 2) exchange_halves<T>(mine, acc, received, work);
   else exchange_parts<T>(mine, acc, received, work);
   if constexpr (T::PARTS > 1) {
-    if constexpr (T::BLOCKS > 1) ptx::cluster_meet();
+    if constexpr (T::CLUSTER_K > 1) ptx::cluster_meet();
     else ptx::named_barrier_sync(7, T::CONSUMER_THREADS);
     add_parts<T>(mine, received, work);
   }
@@ -283,22 +259,22 @@ __global__ void __launch_bounds__(T::THREADS, 1) single_tile_kernel(const __grid
   const Stages stages = begin_stages<T>(memory, range, 4 * T::M_GROUPS);
   ptx::touch(plan);
   __syncthreads();
-  if constexpr (T::BLOCKS > 1) ptx::cluster_meet();  // others write to this block once it has begun
+  if constexpr (T::CLUSTER_K > 1) ptx::cluster_meet();  // others write to this block once it has begun
   pdl_wait();
   if (!terms_wanted(plan.product.check)) return;
   const WarpgroupWork<T> work(plan.product.k_blocks);
-  bool met = false;
+  bool cluster_met = false;
   if (threadIdx.x < 128) {
     // Not by the warp that has made the barriers ready: 0.2 of 7.0 us at 512 and k = 1024, 0.1 of 11.9 at 1024.
-    if (threadIdx.x == 96) produce_part<T>(plan.product, blockIdx.x / T::BLOCKS, stages, work, range);
+    if (threadIdx.x == 96) produce_part<T>(plan.product, blockIdx.x / T::CLUSTER_K, stages, work, range);
   } else {
     const unsigned status = check_range<T>(plan.product, stages, range, min(work.count, T::STAGES));
     if (!(status & STATUS_REJECTED)) {
-      multiply_single<T>(plan, stages, stages.tiles + T::RECEIVED, work, status);
-      met = true;
+      multiply_single<T>(plan, stages, stages.tiles + T::PIPELINE_BYTES, work, status);
+      cluster_met = true;
     }
   }
-  if (T::BLOCKS > 1 && !met) ptx::cluster_meet();
+  if (T::CLUSTER_K > 1 && !cluster_met) ptx::cluster_meet();
   if (!plan.falls_back) return;
   __syncthreads();
   if (!(range.status & STATUS_REJECTED) || threadIdx.x >= FALLBACK_THREADS) return;
@@ -311,6 +287,25 @@ __global__ void __launch_bounds__(T::THREADS, 1) single_tile_kernel(const __grid
 #else
   not_for_this_target();
 #endif
+}
+
+// One tile for each cluster. Returns whether the float32 fallback is in the same kernel.
+template <WgmmaTile TILE>
+bool launch_single(const AccurateProduct& product) {
+  using T = Wgmma<TILE>;
+  const SgemmArgs& p = product.p;
+  const SinglePlan plan{ProductPlan(product, ceil_div(p.m, T::BM), ceil_div(p.n, T::BN), 8),
+                        aligned<4>(p.c.data, p.c.rs),
+                        product.last,
+                        aligned<4>(p.a.data, ld(p.a)) && aligned<4>(p.b.data, ld(p.b)),
+                        p,
+                        TileGrid(p.m, p.n, 1, FALLBACK_BM, FALLBACK_BM)};
+  const auto blocks = static_cast<unsigned>(plan.product.tile_rows * plan.product.tile_cols * T::CLUSTER_K);
+  by_order(p, [&](auto TA, auto TB) {
+    launch_kernel<single_tile_kernel<T, TA, TB>>({blocks, T::THREADS, T::SHARED_BYTES, T::CLUSTER_K}, product.ctx,
+                                                 plan);
+  });
+  return plan.falls_back;
 }
 
 }  // namespace fl

@@ -8,13 +8,18 @@
 
 #include <cuda_runtime.h>
 
+#include "cuda/kernels/common/ptx_wgmma.cuh"
 #include "cuda/kernels/sgemm_accurate/epilogue.cuh"
+#include "plan/accurate/wgmma_tiles.h"
 
 namespace fl {
+
+constexpr int MIRRORED_BOX = 16;  // rows and columns
 
 // Of one warp, which has two pairs of boxes and uses them alternately. As tensor maps have it, 16-byte parts of a row
 // of a box change places with the row's number.
 struct MirroredEpilogue {
+  static constexpr bool USES_STAGES = false;
   static constexpr int BOX = MIRRORED_BOX, BYTES = BOX * BOX * 4;
   static_assert(4 * BYTES == 2 * BOX_BYTES);
   const AccurateEpilogue& out;
@@ -37,8 +42,8 @@ struct MirroredEpilogue {
       asm volatile("" : "+r"(row0), "+r"(col0));  // addresses are worked out box by box, not kept: spills of 270 bytes
       if (col0 + box * BOX <= row0) {
         wait_for_boxes<2>();
-        leave(sums, row0, col0 + box * BOX);
-        send(row0, col0 + box * BOX);
+        fill_boxes(sums, row0, col0 + box * BOX);
+        store_boxes(row0, col0 + box * BOX);
       }
 #pragma unroll
       for (float& sum : sums) sum = 0.0f;
@@ -61,7 +66,7 @@ struct MirroredEpilogue {
 
   // Two columns, 8 * j on, of two rows, 8 * half on. Which of two stores comes first changes with the row, and with the
   // column of the transposed box: no bank conflicts.
-  __device__ __forceinline__ void leave(const float (&sums)[8], int row0, int col0) const {
+  __device__ __forceinline__ void fill_boxes(const float (&sums)[8], int row0, int col0) const {
     const int lane = threadIdx.x % 32, r = lane / 4, q = lane % 4;
     const bool second_first = r & 2, odd = q & 1;
     const uint32_t line = own() + r * 64 + ((q / 2 ^ r / 2 % 4 ^ (second_first ? 2 : 0)) << 4) + q % 2 * 8;
@@ -86,7 +91,7 @@ struct MirroredEpilogue {
     }
   }
 
-  __device__ __forceinline__ void send(int row0, int col0) {
+  __device__ __forceinline__ void store_boxes(int row0, int col0) {
     if (out.by_boxes && col0 < row0) {
       ptx::async_proxy_fence();
       __syncwarp();
@@ -96,22 +101,22 @@ struct MirroredEpilogue {
       }
     } else {
       __syncwarp();
-      write(row0, col0);
+      write_boxes(row0, col0);
       wait_for_boxes<0>();  // so that those of the latest stores are those of the other pair
     }
     pair ^= 1;
   }
 
   // Two lines of each box at a time.
-  __device__ __forceinline__ void write(int row0, int col0) const {
+  __device__ __forceinline__ void write_boxes(int row0, int col0) const {
     const int lane = threadIdx.x % 32, at = lane % 16;
 #pragma unroll 1
     for (int line = lane / 16; line < BOX; line += 2) {
-      const uint32_t place = line * 64 + ((at / 4 ^ line / 2 % 4) << 4) + at % 4 * 4;
+      const uint32_t offset = line * 64 + ((at / 4 ^ line / 2 % 4) << 4) + at % 4 * 4;
       const int row = row0 + line, col = col0 + at;
-      if (row < out.m && col <= row) out.c[row * out.ldc + col] = ptx::load1(own() + place);
+      if (row < out.m && col <= row) out.c[row * out.ldc + col] = ptx::load1(own() + offset);
       const int across = row0 + at, down = col0 + line;
-      if (across < out.m && down < across) out.c[down * out.ldc + across] = ptx::load1(mirror() + place);
+      if (across < out.m && down < across) out.c[down * out.ldc + across] = ptx::load1(mirror() + offset);
     }
   }
 };

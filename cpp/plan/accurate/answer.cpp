@@ -1,6 +1,6 @@
-#include "plan/accurate_answer.h"
+#include "plan/accurate/answer.h"
 
-#include "plan/accurate_plan.h"
+#include "plan/accurate/range_bound.h"
 
 namespace fl {
 

@@ -1,0 +1,49 @@
+// The range check in numbers: what the status of a product says, and from where on two fp16 terms hold a number.
+#pragma once
+
+#include "core/problem.h"
+#include "plan/terms.h"
+
+namespace fl {
+
+// The status that a product leaves for the kernels behind it, and for the log, in the first words of the workspace.
+constexpr unsigned STATUS_REJECTED = 1;  // the terms cannot hold these operands: a fallback computes the product
+constexpr unsigned STATUS_WIDE = 2;      // scales so far from 1 that they are applied in two steps
+constexpr unsigned STATUS_NOT_FINITE = 4;
+constexpr unsigned STATUS_DONE = 8;         // other terms, tried before these, have computed the product
+constexpr unsigned STATUS_COMPENSATE = 16;  // the tensor cores truncate sums of this product: compensate for that
+
+// What a product of two fp16 terms costs of the bound besides k / 64, in units of u: with Hopper's instructions, and
+// with those of every GPU since compute capability 8.0, where older tensor cores cut more of what they add.
+// MMA_K8_ERROR is that of 7.5, whose tensor cores cut yet more, at 32 k to a promotion instead of 64.
+constexpr int WGMMA_ERROR = 55, MMA_ERROR = 97, MMA_K8_ERROR = 105;
+
+// The range check in numbers; docs/accuracy.md derives them. Units of u = 2^-24, the rounding error of float32: of the
+// k units that the bound allows, `spare` are left when everything else has taken its worst share. Half of them go to
+// numbers that are not small, half to those that are.
+struct RangeBound {
+  float small, large;  // a scaled number is small below the one, if it is not zero, and large from the other on
+  // If there are small numbers: for how many k both factors have to be large, for every element of C.
+  unsigned both_large;
+
+  RangeBound(Terms terms, int64_t k, int product_error = WGMMA_ERROR, int promoted_k = 64) {
+    if (terms == Terms::bf16x6) {
+      small = 0x1p-50f, large = 0x1p-22f, both_large = 1;
+      return;
+    }
+    const double spare = double(k) * (promoted_k - 1) / promoted_k - product_error;
+    small = float(2 / spare);
+    // The scale of a long line leaves a factor 16 of headroom, so its numbers are that much smaller.
+    large = k <= ONE_PIECE ? 128.0f : 16.0f;
+    const double small_error_per_large = spare / 2 * double(large) * double(large) / (1 << 14);
+    both_large = unsigned(double(k) / (1 + small_error_per_large)) + 1;
+  }
+
+  static constexpr int64_t ONE_PIECE = 1024;  // of k: up to here the split pass holds all of a line
+};
+
+// Whether bf16x6 is tried where fp16x2 is rejected. Its two launches take about 5 us of every call, and it is three
+// times as fast as the float32 fallback behind it.
+constexpr bool has_bf16x6_fallback(const SgemmArgs& p) { return double(p.m) * double(p.n) * double(p.k) >= 0x1p34; }
+
+}  // namespace fl

@@ -1,0 +1,90 @@
+// Which tile computes a product by Hopper's warpgroup instructions, and how its k is cut: what costs and kernels have
+// to agree on.
+//
+// Constants here decide the order of sums, and so the bits of results. They are frozen: today's values are those of the
+// costs they were fitted with, but a cost that is fitted again must not change them.
+#pragma once
+
+#include <iterator>
+
+#include "plan/accurate/split_k.h"
+#include "plan/accurate/wgmma_tiles.h"
+
+namespace fl {
+
+struct WgmmaTileChoice {
+  int index = -1;          // in fp16x2_tiles
+  double rounds_area = 0;  // elements of C that one multiprocessor computes, weighed by the rate of the tile
+  double ends = 0;
+
+  constexpr const WgmmaTile& tile() const { return fp16x2_tiles[index]; }
+};
+// Operations of a multiprocessor in a microsecond in large products. Frozen, like the rates and ends of the tiles.
+constexpr double PLAN_OPERATIONS_PER_US = 225e6 / double(PLAN_MULTIPROCESSORS);
+
+constexpr double wgmma_product_us(const WgmmaTileChoice& choice, int64_t k) {
+  return choice.rounds_area * 2 * double(k) / PLAN_OPERATIONS_PER_US + choice.ends;
+}
+
+// The fastest tile by estimate, of those whose k is in `k_parts`, or of all for 0. A block has one single tile, so
+// these are for products with no more tiles than multiprocessors, unless all tiles with such parts are single.
+constexpr WgmmaTileChoice fastest_wgmma_tile(int64_t m, int64_t n, int64_t k, int64_t multiprocessors, int k_parts) {
+  WgmmaTileChoice best{};
+  double least = 0;
+  for (int i = 0; i < int(std::size(fp16x2_tiles)); ++i) {
+    const WgmmaTile& t = fp16x2_tiles[i];
+    if (k_parts != 0 && t.k_parts() != k_parts) continue;
+    const int64_t rounds = ceil_div(ceil_div(m, t.BM) * ceil_div(n, t.BN) * t.cluster_k, multiprocessors);
+    if ((t.single && rounds > 1 && k_parts < 2) || (t.unswizzled() && n > LARGEST_N_OF_96)) continue;
+    const WgmmaTileChoice choice{i, double(rounds) * t.BM * t.BN / (t.cluster_k * t.rate), t.ends};
+    const double time = wgmma_product_us(choice, k);
+    if (best.index < 0 || time < least) least = time, best = choice;
+  }
+  return best;
+}
+
+// In how many parts the k of a tile is summed decides bits, so it is chosen for the reference device; which of the
+// tiles with such parts, for the device that is there.
+constexpr WgmmaTileChoice choose_wgmma_tile(int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
+  const WgmmaTileChoice planned = fastest_wgmma_tile(m, n, k, PLAN_MULTIPROCESSORS, 0);
+  if (multiprocessors == PLAN_MULTIPROCESSORS) return planned;
+  return fastest_wgmma_tile(m, n, k, multiprocessors, planned.tile().k_parts());
+}
+
+constexpr AccurateSplitK wgmma_split_k(int64_t m, int64_t n, int64_t k) {
+  // Whole tiles are up to a fifth faster than they are thought to be where k is long.
+  const double us = 0.9 * wgmma_product_us(choose_wgmma_tile(m, n, k, PLAN_MULTIPROCESSORS), k);
+  return fastest_split_k(m, n, k, us, PLAN_OPERATIONS_PER_US, fp16x2_split_k.rate);
+}
+
+// ---------------------------------------------------------------- a matrix times its own transpose
+// One triangle of the tiles of C, mirrored, and one split pass for both operands. The lower triangle has the bits of
+// products with their k in one part, the upper one has not: so where this is done depends on the call alone.
+
+// The fastest tile for n rows by estimate. Clusters of tall ones are squares.
+constexpr WgmmaTileChoice choose_triangle_tile(int64_t n, int64_t k, int64_t multiprocessors) {
+  WgmmaTileChoice best{};
+  double least = 0;
+  for (int i = 0; i < int(std::size(fp16x2_tiles)); ++i) {
+    const WgmmaTile& t = fp16x2_tiles[i];
+    if (!t.has_triangle) continue;
+    const int64_t side = ceil_div(n, t.BM), rounds = ceil_div(side * (side + 1) / 2 * t.cluster_n, multiprocessors);
+    const WgmmaTileChoice choice{i, double(rounds) * t.BM * t.BN / t.rate, t.ends};
+    const double time = wgmma_product_us(choice, k);
+    if (best.index < 0 || time < least) least = time, best = choice;
+  }
+  return best;
+}
+
+// Where it is faster. Products of few tiles are not: there a triangle has fewer tiles than there are multiprocessors.
+// Nor are those with a short k, as the mirrored stores take longer than those by TMA: on an H200 k of 426 to 568 took
+// 0.88 to 1.26 times as long as whole products, k of 737 to 1024 0.65 to 0.8 times.
+constexpr bool computes_triangle(const SgemmArgs& p) {
+  constexpr int64_t LEAST_K = 640;
+  if (!p.symmetric || p.k < LEAST_K || !terms_fit(p.k) || wgmma_split_k(p.m, p.n, p.k).count > 1) return false;
+  const WgmmaTileChoice whole = choose_wgmma_tile(p.m, p.n, p.k, PLAN_MULTIPROCESSORS);
+  return whole.tile().k_parts() == 1 &&
+         choose_triangle_tile(p.n, p.k, PLAN_MULTIPROCESSORS).rounds_area <= 0.95 * whole.rounds_area;
+}
+
+}  // namespace fl

@@ -1,0 +1,142 @@
+// The tiles of products by Hopper's warpgroup instructions, each once: plans, costs, launches and the kernels
+// themselves take their numbers from these objects. docs/sgemm_accurate.md explains the designs.
+#pragma once
+
+#include "core/device_spec.h"
+#include "plan/accurate/float32_fallback.h"
+#include "plan/accurate/split_layout.h"
+
+namespace fl {
+
+// What the stores of persistent blocks have of shared memory for each warp: two boxes of 16 rows by 32 columns of C.
+constexpr int BOX_BYTES = 16 * 32 * 4;
+
+// Stages of 64 k in shared memory, which one thread fills, and warpgroups that multiply what is there, 64 rows at a
+// time. The blocks are persistent (persistent_product.cuh), or each, or each cluster, has a single tile
+// (single_tile_product.cuh).
+struct WgmmaTile {
+  Terms terms = Terms::fp16x2;
+  int BM, BN;
+  int waves = 1;     // of 64 rows, which a warpgroup multiplies one after the other
+  int k_groups = 1;  // warpgroups of a block that share the k of a tile, and add up their sums
+  int stages;
+  int cluster_n = 1;          // persistent blocks that share a tile of A, each with columns of its own
+  int cluster_k = 1;          // blocks that share the k of a single tile
+  bool single = false;        // else persistent
+  bool falls_back = false;    // persistent, with the float32 fallback in the same kernel
+  bool has_triangle = false;  // there is a kernel for a matrix times its own transpose
+  // This is that: the tiles on and below the diagonal of C are computed. The terms of A serve as B, too; its blocks lie
+  // in a stage term by term, so that the lines of a term follow one another.
+  bool triangle = false;
+  // Frozen, as they decide bits: operations of a multiprocessor, as a part of PLAN_OPERATIONS_PER_US, and microseconds
+  // for the first tile's way in and the last one's way out.
+  double rate = 1, ends = 0;
+
+  constexpr bool operator==(const WgmmaTile&) const = default;
+  constexpr WgmmaTile triangle_tile() const {
+    WgmmaTile tile = *this;
+    tile.triangle = true;
+    return tile;
+  }
+
+  constexpr int m_groups() const { return BM / (64 * waves); }
+  constexpr int k_parts() const { return cluster_k * k_groups; }
+  constexpr int blocks() const { return cluster_n * cluster_k; }  // of a cluster
+  constexpr int part_threads() const { return 128 * m_groups(); }
+  constexpr int consumer_threads() const { return part_threads() * k_groups; }
+  constexpr int threads() const { return consumer_threads() + 128; }
+  // Of the two warpgroups of a block one issues products while the other adds up its last ones. Those of single tiles
+  // have stages of their own. Else both wait for theirs, and add up, at the same time: 13.51 us for 12.97 at 768, 11.78
+  // for 11.38 at 640. Products of three terms last long enough (26.8 us at 1024, 26.9 in ping-pong), and two warpgroups
+  // with one stage lose by it (16.4 for 18.4 at 1024).
+  constexpr bool ping_pong() const {
+    return single ? k_groups == 2 && m_groups() == 1 && terms == Terms::fp16x2 : cluster_n > 1;
+  }
+
+  // A stage: blocks of 64 lines of A, and of B blocks of 64 columns, or one of as many as the tile has. That is stored
+  // without a swizzle. It was two blocks, the second half empty, and a multiprocessor that takes 64 bytes from L2 in a
+  // clock waited for that: 14.13 us for 13.51 at 768, 33.5 for 32.5 at 1536, 88.7 for 85.4 at 2560.
+  constexpr bool unswizzled() const { return BN % TERM_BLOCK != 0; }
+  constexpr int b_panel() const { return unswizzled() ? BN : TERM_BLOCK; }  // columns
+  constexpr int a_chunks() const { return BM / 64; }
+  constexpr int b_chunks() const { return BN / b_panel(); }
+  constexpr int a_bytes() const { return term_count(terms) * TERM_BYTES; }  // of a chunk
+  constexpr int b_term_bytes() const { return b_panel() * TERM_ROW_BYTES; }
+  constexpr int b_bytes() const { return term_count(terms) * b_term_bytes(); }
+  constexpr int stage_bytes() const { return a_chunks() * a_bytes() + b_chunks() * b_bytes(); }
+  constexpr int pipeline_bytes() const { return stages * stage_bytes(); }
+
+  // Behind the stages, of persistent blocks two boxes for each warp; of a single tile what its parts of k get from each
+  // other: four floats of a thread for each of the `vectors` that a part stores.
+  constexpr int vectors() const { return BN / 8 / k_parts(); }
+  constexpr int part_bytes() const { return vectors() * part_threads() * 16; }
+  constexpr int barriers() const {
+    return pipeline_bytes() + (single ? k_groups * (k_parts() - 1) * part_bytes() : m_groups() * 4 * 2 * BOX_BYTES);
+  }
+  constexpr int shared_bytes() const {
+    const int bytes = barriers() + 16 * stages + 8 + 1024;  // aligned to 1024 by the kernel
+    return single && bytes < FALLBACK_SHARED ? FALLBACK_SHARED : bytes;
+  }
+
+  // Registers of a thread: while products run, and of those that fall back when all have given theirs back.
+  constexpr int consumer_registers() const { return m_groups() == 3 ? 160 : 240; }
+  constexpr int producer_registers() const { return m_groups() == 3 ? 32 : 24; }
+  static constexpr int FALLBACK_REGISTERS = 200;
+};
+
+// To be called with every tile that a kernel is made for.
+template <WgmmaTile TILE>
+consteval bool must_be_sound() {
+  static_assert(TILE.BM % (64 * TILE.waves) == 0, "every warpgroup has as many waves of 64 rows");
+  static_assert(TILE.shared_bytes() <= capability(90).shared_per_block, "the stages fit the shared memory of a block");
+  static_assert(TILE.stages * TERM_BLOCK <= TERMS_SMALLEST_K,
+                "the producer fills all stages before it knows the status");
+  static_assert(TILE.single ? TILE.waves * TILE.cluster_n == 1 : TILE.k_parts() == 1, "single tiles alone share k");
+  static_assert(!TILE.single || TILE.vectors() * TILE.k_parts() * 8 == TILE.BN,
+                "every part stores an equal share of the columns, eight at a time");
+  static_assert(TILE.stages % TILE.k_groups == 0,
+                "every warpgroup along k has stages of its own, as many as the others");
+  static_assert(!TILE.single || TILE.threads() >= FALLBACK_THREADS, "single tiles have the float32 fallback inside");
+  static_assert(!TILE.falls_back || (TILE.shared_bytes() >= FALLBACK_SHARED && TILE.threads() >= FALLBACK_THREADS &&
+                                     TILE.cluster_n == 1),
+                "the float32 fallback has room in the block");
+  static_assert(!TILE.ping_pong() || TILE.consumer_threads() == 256, "ping-pong is between two warpgroups");
+  static_assert(!TILE.has_triangle || TILE.BM == TILE.BN * TILE.cluster_n,
+                "the tiles of clusters are squares, so that they meet the diagonal");
+  static_assert(!TILE.has_triangle || !TILE.unswizzled(), "the terms of A have panels of 64 lines");
+  return true;
+}
+
+// clang-format off
+// Those of fp16x2 that a plan chooses from.
+inline constexpr WgmmaTile fp16x2_256x128{
+    .BM = 256, .BN = 128, .waves = 2, .stages = 2, .cluster_n = 2, .has_triangle = true, .rate = 1, .ends = 7.5};
+inline constexpr WgmmaTile fp16x2_192x128{.BM = 192, .BN = 128, .stages = 2, .rate = 0.95, .ends = 4};
+inline constexpr WgmmaTile fp16x2_192x96{.BM = 192, .BN = 96, .stages = 2, .falls_back = true, .rate = 0.92, .ends = 4};
+inline constexpr WgmmaTile fp16x2_128x128{
+    .BM = 128, .BN = 128, .stages = 3, .falls_back = true, .has_triangle = true, .rate = 0.95, .ends = 4};
+inline constexpr WgmmaTile fp16x2_128x64{.BM = 128, .BN = 64, .stages = 4, .rate = 0.9, .ends = 3.3};
+inline constexpr WgmmaTile fp16x2_single_128x64{
+    .BM = 128, .BN = 64, .stages = 4, .single = true, .rate = 0.9, .ends = 2.7};
+inline constexpr WgmmaTile fp16x2_single_64x96{
+    .BM = 64, .BN = 96, .k_groups = 2, .stages = 4, .single = true, .rate = 0.82, .ends = 2.8};
+inline constexpr WgmmaTile fp16x2_single_64x64{
+    .BM = 64, .BN = 64, .k_groups = 2, .stages = 4, .single = true, .rate = 0.8, .ends = 2.5};
+inline constexpr WgmmaTile fp16x2_single_64x64c2{
+    .BM = 64, .BN = 64, .k_groups = 2, .stages = 4, .cluster_k = 2, .single = true, .rate = 0.75, .ends = 3};
+inline constexpr WgmmaTile fp16x2_tiles[] = {
+    fp16x2_256x128,       fp16x2_192x128,      fp16x2_192x96,       fp16x2_128x128,       fp16x2_128x64,
+    fp16x2_single_128x64, fp16x2_single_64x96, fp16x2_single_64x64, fp16x2_single_64x64c2};
+
+inline constexpr WgmmaTile bf16x6_128x128{
+    .terms = Terms::bf16x6, .BM = 128, .BN = 128, .stages = 2, .falls_back = true, .has_triangle = true};
+inline constexpr WgmmaTile bf16x6_128x64{.terms = Terms::bf16x6, .BM = 128, .BN = 64, .stages = 2};
+inline constexpr WgmmaTile bf16x6_single_64x128{
+    .terms = Terms::bf16x6, .BM = 64, .BN = 128, .k_groups = 2, .stages = 2, .single = true};
+
+// Of split-K, where the sums of a single tile go to the workspace.
+inline constexpr WgmmaTile fp16x2_split_k{.BM = 128, .BN = 128, .stages = 3, .single = true, .rate = 0.95};
+inline constexpr WgmmaTile bf16x6_split_k{.terms = Terms::bf16x6, .BM = 128, .BN = 128, .stages = 2, .single = true};
+// clang-format on
+
+}  // namespace fl

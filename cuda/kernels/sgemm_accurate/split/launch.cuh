@@ -1,0 +1,66 @@
+// The launch of the split pass.
+#pragma once
+
+#include "cuda/kernels/sgemm_accurate/product.cuh"
+#include "cuda/kernels/sgemm_accurate/split/segments.cuh"
+
+namespace fl {
+
+// What of an operand is not prepacked.
+inline SplitOperand missing_lines(const SplitView& to, const float* data, int64_t line_stride, int64_t ld,
+                                  bool k_contiguous) {
+  const float* const from = data + to.missing.begin * line_stride;
+  return {from,
+          ld,
+          to.missing.end - to.missing.begin,
+          k_contiguous,
+          aligned<4>(from, ld),
+          to.words + to.missing.begin / SPLIT_LINES,
+          to.terms + std::size_t(to.missing.begin / TERM_BLOCK) * to.panel_bytes,
+          to.exponents + to.missing.begin};
+}
+
+// One launch for what is not prepacked. As a fallback it is of few blocks, which have little to do if not needed.
+template <class S>
+void launch_split(const AccurateProduct& product) {
+  const SgemmArgs& p = product.p;
+  const ProductOperands& at = product.at;
+  const Context& ctx = product.ctx;
+  const int64_t a_groups = at.a.missing_groups(), b_groups = at.b.missing_groups();
+  if (a_groups + b_groups == 0) return;
+  const SplitPlan split{missing_lines(at.a, p.a.data, p.a.rs, ld(p.a), p.a.cs == 1),
+                        missing_lines(at.b, p.b.data, p.b.cs, ld(p.b), p.b.cs != 1),
+                        p.k,
+                        at.k_blocks,
+                        static_cast<unsigned>(a_groups),
+                        static_cast<unsigned>(a_groups + b_groups),
+                        static_cast<unsigned>(at.b_panel / SPLIT_LINES),
+                        product.bound.small,
+                        product.bound.large,
+                        double(p.m) * double(p.n) <= 0x1p20,
+                        product.previous};
+  const unsigned few = 2 * static_cast<unsigned>(ctx.sm_count);
+  const unsigned blocks = product.previous && split.groups > few ? few : split.groups;
+  const auto launch_all = [&](auto unswizzled) {
+    constexpr bool UNSWIZZLED = decltype(unswizzled)::value;
+    if (const int segments = split_segments(split.groups, p.k); segments > 1) {
+      const SplitSegments cut{split, unsigned(segments), at.records, at.records + SEGMENT_BLOCKS};
+      const LaunchShape all{split.groups * cut.segments, LongSplit::THREADS};
+      launch_kernel<split_segments_kernel<S, LongSplit, 2, UNSWIZZLED>>(all, ctx, cut);
+      return launch_kernel<finish_segments_kernel<S, LongSplit, 2, UNSWIZZLED>>(all, ctx, cut);
+    }
+    if (p.k > RangeBound::ONE_PIECE)
+      return launch_kernel<operand_split_kernel<S, true, LongSplit, 2, UNSWIZZLED>>({blocks, LongSplit::THREADS}, ctx,
+                                                                                    split);
+    if constexpr (S::COUNT == 3)
+      if (2 * split.groups <= 3 * static_cast<unsigned>(ctx.sm_count))
+        return launch_kernel<operand_split_kernel<S, false, WideSplit, 1, UNSWIZZLED>>({blocks, WideSplit::THREADS},
+                                                                                       ctx, split);
+    launch_kernel<operand_split_kernel<S, false, ShortSplit, 2, UNSWIZZLED>>({blocks, ShortSplit::THREADS}, ctx, split);
+  };
+  if constexpr (S::COUNT == 2)
+    if (at.b_panel != TERM_BLOCK) return launch_all(std::true_type{});
+  launch_all(std::false_type{});
+}
+
+}  // namespace fl

@@ -1,0 +1,265 @@
+// What a block of the split pass does with its 16 lines: maxima, scales and terms, and a word for the range check.
+#pragma once
+
+#include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/sgemm_accurate/range_check.cuh"
+#include "cuda/kernels/sgemm_accurate/split/thread_map.cuh"
+
+namespace fl {
+
+struct SplitPlan {
+  SplitOperand a, b;
+  int64_t k, k_blocks;
+  unsigned a_groups, groups;  // of 16 lines: those of A, then those of B; none of a prepacked operand
+  unsigned b_panel;           // groups of a panel of B
+  float small, large;         // thresholds on scaled numbers
+  bool early;                 // whether the product's blocks may start as soon as there is room, or by the end
+  const unsigned* previous;   // the status of the terms that were tried before these, if any
+};
+
+struct SplitShared {
+  unsigned largest[2][SPLIT_LINES], large_count[SPLIT_LINES], low;
+  // For each warp, so that no other has to be waited for: what would take registers where numbers need them all.
+  unsigned block[32];                        // the group of lines
+  alignas(16) float scale[32][SPLIT_LINES];  // of its lines, read in pairs
+
+  __device__ __forceinline__ unsigned block_of_warp() const {
+    return *static_cast<const volatile unsigned*>(&block[ptx::thread_index() / 32]);
+  }
+};
+
+__device__ __forceinline__ void clear(SplitShared& shared, unsigned block) {
+  const unsigned t = ptx::thread_index();
+  __syncwarp();
+  if (t % 32 == 0) shared.block[t / 32] = block;
+  if (t == 0) shared.low = 0;
+  if (t < SPLIT_LINES) shared.largest[0][t] = shared.largest[1][t] = shared.large_count[t] = 0;
+  __syncthreads();
+}
+
+__device__ __forceinline__ bool split_wanted(const SplitPlan& plan) {
+  return !plan.previous || out_of_range(*plan.previous);
+}
+
+// By the first warp of a block: lane i knows all about line i, which was multiplied by 2^e.
+__device__ __forceinline__ void report_lines(const SplitPlan& plan, const SplitOperand& x, unsigned group,
+                                             unsigned largest, unsigned large_count, int e, unsigned flags) {
+  const unsigned lane = threadIdx.x;
+  const int64_t line0 = int64_t{group} * SPLIT_LINES;
+  unsigned not_large = 0;
+  if (lane < SPLIT_LINES && line0 + lane < x.lines) {
+    if (largest != 0) {
+      if (largest >= 0xff000000u) flags |= RANGE_NOT_FINITE;
+      if (abs(e) > NARROW) flags |= RANGE_WIDE;
+      not_large = static_cast<unsigned>(plan.k) - large_count;
+    }
+    x.exponents[line0 + lane] = e;
+  }
+  not_large = ptx::warp_max(not_large);
+  flags = ptx::warp_or(flags);
+  if (lane == 0) x.words[group] = flags | min(not_large, RANGE_COUNT);
+}
+
+// UNSWIZZLED: panels of B of another width than 64 columns.
+template <class S, class Shape, bool IS_B, bool K_CONTIGUOUS, bool UNSWIZZLED>
+struct LineSplitter {
+  using Map = SplitThreadMap<Shape, IS_B, K_CONTIGUOUS, UNSWIZZLED>;
+  static constexpr int CHUNKS = Shape::CHUNKS, PIECE = Shape::PIECE, LINES = Map::LINES, HEADROOM = 4;
+  static constexpr int COUNTS = IS_B ? LINES / 2 : LINES;
+  using Numbers = float[CHUNKS][8];
+
+  const SplitPlan& plan;
+  const SplitOperand& x;
+  SplitShared& shared;
+
+  Numbers v;
+  unsigned own[LINES] = {}, smallest = ~0u;  // of magnitudes' bits times 2; minus 1, so that zero is the largest
+  unsigned large_count[COUNTS] = {};         // two 16-bit counters in one
+  unsigned low = 0;                          // bits of the low terms
+
+  __device__ __forceinline__ LineSplitter(const SplitPlan& plan, const SplitOperand& x, SplitShared& shared)
+      : plan(plan), x(x), shared(shared) {}
+
+  static __device__ __forceinline__ Map map() {
+    const Map at{ptx::thread_index()};
+    __builtin_assume(at.t < Shape::THREADS);
+    return at;
+  }
+
+  // Which 16 lines of the operand these are. Asked for where it is needed, and not kept in a register meanwhile.
+  __device__ __forceinline__ unsigned group() const { return shared.block_of_warp() - (IS_B ? plan.a_groups : 0); }
+
+  __device__ __forceinline__ void read(Numbers& to, int piece) const {
+    const int64_t from = int64_t{piece} * PIECE, line0 = int64_t{group()} * SPLIT_LINES;
+    const Map at = map();
+    if (x.by16 && line0 + SPLIT_LINES <= x.lines && from + PIECE <= plan.k)
+      read_piece<true>(to, x, at, line0, from, plan.k);
+    else read_piece<false>(to, x, at, line0, from, plan.k);
+  }
+
+  __device__ __forceinline__ void take(const Numbers& next) {
+#pragma unroll
+    for (int i = 0; i < CHUNKS * 8; ++i) v[i / 8][i % 8] = next[i / 8][i % 8];
+  }
+
+  __device__ __forceinline__ void measure() {
+#pragma unroll
+    for (int g = 0; g < CHUNKS; ++g)
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        const unsigned doubled = __float_as_uint(v[g][j]) << 1;
+        own[Map::index(g, j)] = max(own[Map::index(g, j)], doubled);
+        smallest = min(smallest, doubled - 1);
+      }
+  }
+
+  __device__ __forceinline__ void gather_largest(unsigned (&largest)[SPLIT_LINES]) const {
+    unsigned all[LINES];
+#pragma unroll
+    for (int i = 0; i < LINES; ++i) all[i] = own[i];
+    int i;
+    const Map at = map();
+    const unsigned same = reduce_lines<Map::SHARED>(all, i, [](unsigned a, unsigned b) { return max(a, b); });
+    if ((at.t & same) == 0) atomicMax(&largest[at.line(i)], all[0]);
+    __syncthreads();
+  }
+
+  __device__ __forceinline__ void take_scales(const unsigned (&largest)[SPLIT_LINES], int headroom) {
+    const unsigned t = ptx::thread_index(), lane = t % 32;
+    __syncwarp();
+    if (lane < SPLIT_LINES) shared.scale[t / 32][lane] = power_of_two(exponent_for(largest[lane], S::TOP) - headroom);
+    __syncwarp();
+  }
+
+  // Of line i, and of the pair of lines that i begins.
+  __device__ __forceinline__ uint32_t scale_at(const Map& at, int i) const {
+    return ptx::shared_address(&shared.scale[at.t / 32][at.line(i)]);
+  }
+  __device__ __forceinline__ float2 scales_of_pair(const Map& at, int g, int i) const {
+    if constexpr (IS_B) return ptx::load2(scale_at(at, Map::index(g, 2 * i)));
+    const float scale = ptx::load1(scale_at(at, Map::index(g, 2 * i)));
+    return {scale, scale};
+  }
+
+  __device__ __forceinline__ void write(int piece) {
+    const auto large = S::pair(plan.large, plan.large);
+    const Map at = map();
+    // Of a panel: its 16 lines, which these are, its bytes for 64 k.
+    const unsigned panel_groups = UNSWIZZLED ? plan.b_panel : 4, quarter = group() % panel_groups;
+    const unsigned block_bytes = S::COUNT * panel_groups * SPLIT_LINES * TERM_ROW_BYTES;
+    char* const terms = x.terms + int64_t{group() / panel_groups} * plan.k_blocks * block_bytes;
+    const int blocks_before = piece * (PIECE / TERM_BLOCK);
+    const unsigned k_left = static_cast<unsigned>(plan.k_blocks - blocks_before) * TERM_BLOCK;
+    const unsigned term_bytes = block_bytes / S::COUNT;
+    char* const to_piece = terms + int64_t{blocks_before} * block_bytes;
+#pragma unroll
+    for (int g = 0; g < CHUNKS; ++g) {
+      alignas(16) typename S::Pair cut[S::COUNT][4];
+      float2 scales = scales_of_pair(at, g, 0);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if (i > 0 && LINES == 8) scales = scales_of_pair(at, g, i);
+        float2 rest{v[g][2 * i] * scales.x, v[g][2 * i + 1] * scales.y};
+#pragma unroll
+        for (int s = 0; s < S::COUNT; ++s) {
+          cut[s][i] = S::pair(rest.x, rest.y);
+          const float2 rounded = S::floats(cut[s][i]);
+          rest.x -= rounded.x, rest.y -= rounded.y;
+        }
+        if constexpr (S::COUNT == 2) low |= *reinterpret_cast<const unsigned*>(&cut[1][i]);
+        large_count[IS_B ? i % COUNTS : Map::index(g, 0)] += __hge2_mask(__habs2(cut[0][i]), large) & 0x00010001u;
+      }
+      if constexpr (Map::PAIRS) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const unsigned k = at.k_of_pair(g * 4 + i);
+          char* const to = to_piece + k / TERM_BLOCK * block_bytes +
+                           (UNSWIZZLED ? at.offset_of_pair_unswizzled(g * 4 + i, quarter * 2 + at.t % 2)
+                                       : at.offset_of_pair(g * 4 + i, quarter));
+          if (k < k_left)
+#pragma unroll
+            for (int s = 0; s < S::COUNT; ++s) *reinterpret_cast<typename S::Pair*>(to + s * term_bytes) = cut[s][i];
+        }
+      } else {
+        char* const to = to_piece + at.k(g) / TERM_BLOCK * block_bytes +
+                         (UNSWIZZLED ? at.offset_unswizzled(g, quarter * 2 + at.t % 2) : at.offset(g, quarter));
+        if (at.k(g) < k_left)
+#pragma unroll
+          for (int s = 0; s < S::COUNT; ++s)
+            *reinterpret_cast<uint4*>(to + s * term_bytes) = *reinterpret_cast<const uint4*>(cut[s]);
+      }
+      __syncwarp();  // otherwise the compiler keeps what it has cut of all chunks, and stores it at the end
+    }
+  }
+
+  // Pieces `piece` to `end` - 1, three or more, by the scale that the first piece of the lines suggests. The maxima end
+  // up in shared.largest[1], those of the first piece in shared.largest[0].
+  __device__ __forceinline__ void write_by_guess(int piece, int end) {
+    Numbers next;
+    read(v, 0);
+    read(next, max(piece, 1));
+    measure();
+    gather_largest(shared.largest[0]);
+    take_scales(shared.largest[0], HEADROOM);
+    if (piece > 0) {
+      take(next);
+      if (piece + 1 < end) read(next, piece + 1);
+      measure();
+    }
+    for (;;) {
+      write(piece);
+      if (++piece == end) break;
+      take(next);
+      if (piece + 1 < end) read(next, piece + 1);
+      measure();
+    }
+    gather_largest(shared.largest[1]);
+  }
+
+  static __device__ __forceinline__ int exponent(unsigned largest, bool guessed) {
+    return exponent_for(largest, S::TOP) - (guessed ? HEADROOM : 0);
+  }
+  // Whether a line whose guessed exponent is e has left the range.
+  static __device__ __forceinline__ bool left_range(unsigned largest, int e) {
+    const int exact = exponent_for(largest, S::TOP);
+    return largest != 0 && (exact < e || exact > e + HEADROOM);
+  }
+
+  // Again, by the scales of the true maxima in shared.largest[1].
+  template <bool MEASURE>
+  __device__ __forceinline__ void write_again(int from, int end) {
+    take_scales(shared.largest[1], 0);
+    for (unsigned& count : large_count) count = 0;
+    for (int piece = from; piece < end; ++piece) {
+      read(v, piece);
+      if (MEASURE) measure();
+      write(piece);
+    }
+  }
+
+  // Adds to shared.large_count and shared.low, returns RANGE_SMALL if there are small numbers, to all threads. LAST:
+  // the terms are written, and the product may start as soon as there is room: 50.2 us for 51.1 at 2048, 31.5 for 32.1
+  // at 1536. For three terms the registers do not last.
+  template <bool LAST = false>
+  __device__ __forceinline__ unsigned count() const {
+    unsigned counts[LINES];
+#pragma unroll
+    for (int i = 0; i < LINES; ++i) {
+      const unsigned pair = large_count[IS_B ? i / 2 : i];
+      counts[i] = IS_B ? pair >> i % 2 * 16 & 0xffff : (pair & 0xffff) + (pair >> 16);
+    }
+    int i;
+    const Map at = map();
+    const unsigned same = reduce_lines<Map::SHARED>(counts, i, [](unsigned a, unsigned b) { return a + b; });
+    if ((at.t & same) == 0) atomicAdd(&shared.large_count[at.line(i)], counts[0]);
+    if (S::COUNT == 2 && __any_sync(0xffffffffu, low != 0) && at.t % 32 == 0) shared.low = 1;
+    if constexpr (LAST && S::COUNT == 2) pdl_launch_next();
+    bool any_small = false;
+#pragma unroll
+    for (int j = 0; j < LINES; ++j)
+      any_small |= smallest != ~0u && __uint_as_float((smallest + 1) >> 1) * ptx::load1(scale_at(at, j)) < plan.small;
+    return __syncthreads_or(any_small) ? RANGE_SMALL : 0;
+  }
+};
+
+}  // namespace fl

@@ -1,0 +1,98 @@
+// The split pass: every row of A and every column of B, a "line" here, is scaled by a power of two and split into terms
+// of 16 bits, in the order and swizzle that the tensor cores read. So the product needs no tensor maps, and whatever
+// layout, alignment or transposition the operands have ends here.
+//
+// A block takes 16 lines, 32 numbers per thread at a time. All four combinations of operand and layout run the same
+// code; they differ in which 32 numbers a thread holds (SplitThreadMap).
+//
+// The operand is read once. Up to k = 1024 the first piece of k is all there is. Beyond that the scale comes from the
+// first piece, with a factor 16 of headroom; the true maximum is known at the end, and 16 lines of which one has left
+// the range are read and written again. Two passes instead cost 19 % more at 8192.
+//
+// For the range check (range_check.cuh) one word for 16 lines says how many numbers of the worst line are not large,
+// whether there are any so small that the terms cannot hold them, and NaN or Inf.
+//
+// Clusters of eight blocks that share 64 lines, which this replaces, took 12.5 us for 10.3 at 2048 and 26 for 23 at
+// 4096, k = 1024, but 276 for 350 at k = 8192: there one block of a multiprocessor does not keep memory busy.
+#pragma once
+
+#include <type_traits>
+
+#include "cuda/kernels/sgemm_accurate/split/line_splitter.cuh"
+
+namespace fl {
+
+// Panels of another width than 64 columns are for tiles that no code but that of 9.0a has (wgmma/).
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+constexpr bool HAS_UNSWIZZLED = true;
+#else
+constexpr bool HAS_UNSWIZZLED = false;
+#endif
+
+// Calls split(type of LineSplitter, operand, flag of its low terms).
+template <class S, class Shape, bool UNSWIZZLED, class Split>
+__device__ __forceinline__ void by_any_operand(const SplitPlan& plan, unsigned group, Split&& split) {
+  const bool is_b = group >= plan.a_groups;
+  const SplitOperand& x = is_b ? plan.b : plan.a;
+  if (!is_b) {
+    if (x.k_contiguous) split(std::type_identity<LineSplitter<S, Shape, false, true, false>>{}, plan.a, RANGE_LOW_A);
+    else split(std::type_identity<LineSplitter<S, Shape, false, false, false>>{}, plan.a, RANGE_LOW_A);
+  } else {
+    if (x.k_contiguous)
+      split(std::type_identity<LineSplitter<S, Shape, true, true, UNSWIZZLED>>{}, plan.b, RANGE_LOW_B);
+    else split(std::type_identity<LineSplitter<S, Shape, true, false, UNSWIZZLED>>{}, plan.b, RANGE_LOW_B);
+  }
+}
+
+template <class S, class Shape, bool UNSWIZZLED, class Split>
+__device__ __forceinline__ void by_operand(const SplitPlan& plan, unsigned group, Split&& split) {
+  if constexpr (UNSWIZZLED && !HAS_UNSWIZZLED) not_for_this_target();
+  else by_any_operand<S, Shape, UNSWIZZLED>(plan, group, split);
+}
+
+template <class Lines, bool LONG>
+__device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOperand& x, unsigned low,
+                                            SplitShared& shared) {
+  Lines lines(plan, x, shared);
+  bool guessed = false;
+  if constexpr (!LONG) {
+    lines.read(lines.v, 0);
+    lines.measure();
+    lines.gather_largest(shared.largest[0]);
+    lines.take_scales(shared.largest[0], 0);
+    lines.write(0);
+  } else {
+    const int pieces = static_cast<int>(ceil_div(plan.k, Lines::PIECE));
+    lines.write_by_guess(0, pieces);
+    bool left = false;
+    if (threadIdx.x < SPLIT_LINES)
+      left = Lines::left_range(shared.largest[1][threadIdx.x], lines.exponent(shared.largest[0][threadIdx.x], true));
+    guessed = !__syncthreads_or(left);
+    if (!guessed) lines.template write_again<false>(0, pieces);
+  }
+
+  const unsigned flags = lines.template count<true>();
+  if (threadIdx.x >= 32) return;
+  const unsigned line = threadIdx.x % SPLIT_LINES, scaled_by = shared.largest[LONG && !guessed ? 1 : 0][line];
+  report_lines(plan, x, lines.group(), shared.largest[LONG ? 1 : 0][line], shared.large_count[line],
+               Lines::exponent(scaled_by, guessed), flags | (shared.low ? low : 0));
+}
+
+// LONG: k > 1024. There a thread has registers for the piece that comes next.
+template <class S, bool LONG, class Shape, int RESIDENT, bool UNSWIZZLED>
+__global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
+    operand_split_kernel(const __grid_constant__ SplitPlan plan) {
+  __shared__ SplitShared shared;
+  if (plan.early) pdl_launch_next();
+  ptx::touch(plan);
+  pdl_wait();
+  if (!split_wanted(plan)) return;
+  for (unsigned block = blockIdx.x; block < plan.groups; block = shared.block_of_warp() + gridDim.x) {
+    clear(shared, block);
+    by_operand<S, Shape, UNSWIZZLED>(plan, block, [&](auto type, const SplitOperand& x, unsigned low) {
+      split_group<typename decltype(type)::type, LONG>(plan, x, low, shared);
+    });
+  }
+}
+
+}  // namespace fl

@@ -1,0 +1,137 @@
+// Few lines that are long: segments of their k go to blocks of their own. One block for each 16 lines takes 2.05 us for
+// each 512 k of them, which is 262 us at k = 65536 however few there are. The block of every segment guesses the scales
+// from the first piece of its lines, as one block for all of k does, and leaves on record what it has found. A second
+// launch reads the records and writes the range words. Where a guess has failed its blocks write their segments again,
+// count anew, and the last one writes the word. So terms, exponents and words are those of one block for each 16 lines,
+// to the bit.
+#pragma once
+
+#include "cuda/kernels/sgemm_accurate/split/operand_split.cuh"
+
+namespace fl {
+
+struct SplitSegments {
+  SplitPlan split;
+  unsigned segments;
+  SegmentRecord* records;  // [group][segment]
+  SegmentRecord* totals;   // of a group that is split again
+};
+
+// A block for each segment of each group, groups first: their neighbours read the same rows of a row-major B.
+__device__ __forceinline__ unsigned segment_of_block(const SplitSegments& plan) {
+  return ptx::block_index() / plan.split.groups;
+}
+
+struct SegmentPieces {
+  int from, end;
+  __device__ __forceinline__ SegmentPieces(const SplitSegments& plan, int piece) {
+    const unsigned segment = segment_of_block(plan);
+    const unsigned pieces = (static_cast<unsigned>(plan.split.k) + piece - 1) / piece;
+    from = static_cast<int>(pieces * segment / plan.segments),
+    end = static_cast<int>(pieces * (segment + 1) / plan.segments);
+  }
+};
+
+template <class Lines>
+__device__ __forceinline__ void split_segment(const SplitSegments& plan, const SplitOperand& x, unsigned low,
+                                              SplitShared& shared) {
+  const SegmentPieces pieces(plan, Lines::PIECE);
+  Lines lines(plan.split, x, shared);
+  lines.write_by_guess(pieces.from, pieces.end);
+  const unsigned flags = lines.count();
+  if (threadIdx.x >= SPLIT_LINES) return;
+  const unsigned group = shared.block_of_warp(), segment = segment_of_block(plan);
+  SegmentRecord& record = plan.records[group * plan.segments + segment];
+  record.largest[threadIdx.x] = shared.largest[1][threadIdx.x];
+  record.large_count[threadIdx.x] = shared.large_count[threadIdx.x];
+  if (threadIdx.x == 0) record.flags = flags | (shared.low ? low : 0);
+  if (segment != 0) return;
+  const int64_t line = int64_t{lines.group()} * SPLIT_LINES + threadIdx.x;
+  if (line < x.lines) x.exponents[line] = Lines::exponent(shared.largest[0][threadIdx.x], true);
+  plan.totals[group].large_count[threadIdx.x] = 0;
+  if (threadIdx.x == 0) plan.totals[group].flags = plan.totals[group].arrived = 0;
+}
+
+// Calls work(type of LineSplitter, operand, flag of its low terms).
+template <class S, class Shape, bool UNSWIZZLED, class Work>
+__device__ __forceinline__ void on_segment(const SplitSegments& plan, SplitShared& shared, Work&& work) {
+  ptx::touch(plan);
+  pdl_wait();
+  if (!split_wanted(plan.split)) return;
+  const unsigned group = blockIdx.x % plan.split.groups;
+  clear(shared, group);
+  by_operand<S, Shape, UNSWIZZLED>(plan.split, group, work);
+}
+
+template <class S, class Shape, int RESIDENT, bool UNSWIZZLED>
+__global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
+    split_segments_kernel(const __grid_constant__ SplitSegments plan) {
+  __shared__ SplitShared shared;
+  on_segment<S, Shape, UNSWIZZLED>(plan, shared, [&](auto type, const SplitOperand& x, unsigned low) {
+    split_segment<typename decltype(type)::type>(plan, x, low, shared);
+  });
+}
+
+// All that the segments of a group have found, to shared.largest[1], large_count and the flags that come back.
+__device__ __forceinline__ unsigned read_records(const SplitSegments& plan, unsigned group, SplitShared& shared) {
+  const unsigned line = threadIdx.x % SPLIT_LINES;
+  unsigned largest = 0, large_count = 0, flags = 0;
+  for (unsigned s = threadIdx.x / SPLIT_LINES; s < plan.segments; s += blockDim.x / SPLIT_LINES) {
+    const SegmentRecord& record = plan.records[group * plan.segments + s];
+    largest = max(largest, record.largest[line]), large_count += record.large_count[line], flags |= record.flags;
+  }
+  if (largest) atomicMax(&shared.largest[1][line], largest);
+  if (large_count) atomicAdd(&shared.large_count[line], large_count);
+  if (flags) atomicOr(&shared.low, flags);
+  __syncthreads();
+  return shared.low;
+}
+
+template <class Lines>
+__device__ __forceinline__ void finish_segment(const SplitSegments& plan, const SplitOperand& x, unsigned low,
+                                               SplitShared& shared) {
+  Lines lines(plan.split, x, shared);
+  const unsigned found = read_records(plan, shared.block_of_warp(), shared), line = threadIdx.x % SPLIT_LINES;
+  const int64_t line0 = int64_t{lines.group()} * SPLIT_LINES;
+  int e = 0;
+  bool left = false;
+  if (threadIdx.x < 32 && line0 + line < x.lines) {
+    e = x.exponents[line0 + line];
+    left = Lines::left_range(shared.largest[1][line], e);
+  }
+  if (!__syncthreads_or(left)) {
+    if (segment_of_block(plan) == 0 && threadIdx.x < 32)
+      report_lines(plan.split, x, lines.group(), shared.largest[1][line], shared.large_count[line], e, found);
+    return;
+  }
+
+  if (threadIdx.x < SPLIT_LINES) shared.large_count[threadIdx.x] = 0;
+  if (threadIdx.x == 0) shared.low = 0;
+  __syncthreads();
+  const SegmentPieces pieces(plan, Lines::PIECE);
+  lines.template write_again<true>(pieces.from, pieces.end);
+  const unsigned flags = lines.count();
+  if (threadIdx.x >= 32) return;
+  SegmentRecord& total = plan.totals[shared.block_of_warp()];
+  if (threadIdx.x < SPLIT_LINES) atomicAdd(&total.large_count[line], shared.large_count[line]);
+  if (threadIdx.x == 0) atomicOr(&total.flags, flags | (shared.low ? low : 0));
+  __threadfence();
+  __syncwarp();
+  const unsigned arrived = threadIdx.x == 0 ? atomicAdd(&total.arrived, 1) : 0;
+  if (__shfl_sync(0xffffffffu, arrived, 0) + 1 != plan.segments) return;
+  __threadfence();
+  report_lines(plan.split, x, lines.group(), shared.largest[1][line], __ldcg(&total.large_count[line]),
+               Lines::exponent(shared.largest[1][line], false), __ldcg(&total.flags));
+}
+
+template <class S, class Shape, int RESIDENT, bool UNSWIZZLED>
+__global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
+    finish_segments_kernel(const __grid_constant__ SplitSegments plan) {
+  __shared__ SplitShared shared;
+  if (plan.split.early) pdl_launch_next();
+  on_segment<S, Shape, UNSWIZZLED>(plan, shared, [&](auto type, const SplitOperand& x, unsigned low) {
+    finish_segment<typename decltype(type)::type>(plan, x, low, shared);
+  });
+}
+
+}  // namespace fl

@@ -1,0 +1,78 @@
+// The launch of a product by persistent blocks.
+#pragma once
+
+#include "cuda/kernels/common/tensor_map.cuh"
+#include "cuda/kernels/sgemm_accurate/wgmma/persistent_product.cuh"
+#include "cuda/kernels/sgemm_accurate/wgmma/staged_epilogue.cuh"
+#include "plan/accurate/wgmma_plan.h"
+
+namespace fl {
+
+// Boxes of 16 x 32 floats; false if the driver cannot be asked or they do not fit C.
+inline bool c_tensor_map(CUtensorMap& map, const SgemmArgs& p) {
+  return allows_tma_store(p) && tensor_map(map, p.c.data, p.m, p.n, p.c.rs, 16, 32, CU_TENSOR_MAP_SWIZZLE_128B,
+                                           CU_TENSOR_MAP_L2_PROMOTION_NONE);
+}
+
+// How many clusters run at a time. The answer of the last device is kept: it takes longer to ask than to launch.
+template <class T, class Kernel>
+int resident_clusters(Kernel kernel, int sm_count) {
+  if (T::CLUSTER_N == 1) return sm_count;
+  static uint64_t known = 0;  // multiprocessors, clusters
+  const uint64_t last = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if (last >> 32 == uint64_t(sm_count)) return int(last);
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = T::CLUSTER_N, cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(unsigned(sm_count / T::CLUSTER_N * T::CLUSTER_N));
+  config.blockDim = dim3(T::THREADS);
+  config.dynamicSmemBytes = T::SHARED_BYTES;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  int clusters = 0;
+  if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) != cudaSuccess || clusters < 1) {
+    static_cast<void>(cudaGetLastError());  // whether clusters fit is for the launch to say
+    return sm_count / T::CLUSTER_N;
+  }
+  __atomic_store_n(&known, uint64_t(sm_count) << 32 | uint64_t(clusters), __ATOMIC_RELAXED);
+  return clusters;
+}
+
+template <class T, class Epilogue>
+void launch_tiles(const PersistentPlan& plan, const CUtensorMap& map, const Context& ctx) {
+  constexpr auto kernel = persistent_product_kernel<T, Epilogue>;
+  bool for_sm90 = false;  // before it is asked how many clusters run at a time
+  if (prepare_kernel<kernel>(for_sm90, T::SHARED_BYTES) != cudaSuccess) return;
+  const int64_t rows = plan.product.tile_rows,
+                tiles = T::TRIANGLE ? rows * (rows + 1) / 2 : rows * plan.product.tile_cols;
+  const int64_t clusters = resident_clusters<T>(kernel, ctx.sm_count);
+  const auto blocks = static_cast<unsigned>((tiles < clusters ? tiles : clusters) * T::CLUSTER_N);
+  launch_kernel<kernel>({blocks, T::THREADS, T::SHARED_BYTES, T::CLUSTER_N}, ctx, plan, map);
+}
+
+template <class T>
+PersistentPlan persistent_plan(const AccurateProduct& product) {
+  const SgemmArgs& p = product.p;
+  return {ProductPlan(product, ceil_div(p.m, T::BM), ceil_div(p.n, T::BN * T::CLUSTER_N),
+                      p.n >= 8192 && product.at.k_blocks <= 32 ? 11 : 8),
+          Fallback(p, product.last && T::FALLS_BACK)};
+}
+
+// Returns whether the float32 fallback is in the same kernel.
+template <WgmmaTile TILE>
+bool launch_persistent(const AccurateProduct& product) {
+  using T = Wgmma<TILE>;
+  const SgemmArgs& p = product.p;
+  const PersistentPlan plan = persistent_plan<T>(product);
+  CUtensorMap map{};
+  if (!c_tensor_map(map, p) || (p.beta != 0.0f && !plan.product.out.addend.by16))
+    launch_tiles<T, StagedEpilogue<Store::direct>>(plan, map, product.ctx);
+  else if (p.beta != 0.0f && p.addend.data && p.addend.rs == 0)
+    launch_tiles<T, StagedEpilogue<Store::tma_row>>(plan, map, product.ctx);
+  else if (p.beta != 0.0f) launch_tiles<T, StagedEpilogue<Store::tma_blend>>(plan, map, product.ctx);
+  else launch_tiles<T, StagedEpilogue<Store::tma>>(plan, map, product.ctx);
+  return plan.fallback.wanted;
+}
+
+}  // namespace fl

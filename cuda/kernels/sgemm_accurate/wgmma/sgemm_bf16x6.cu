@@ -1,0 +1,52 @@
+// Float32 accuracy on the tensor cores over the whole range of exponents: three bf16 terms, six products. Half as fast
+// as fp16x2, whose fallback it is.
+#include "cuda/kernels/sgemm_accurate/wgmma/persistent_launch.cuh"
+#include "cuda/kernels/sgemm_accurate/wgmma/products.cuh"
+
+namespace fl {
+
+namespace {
+
+constexpr WgmmaTile SQUARE = bf16x6_128x128, SMALL = bf16x6_128x64, SINGLE = bf16x6_single_64x128;
+
+// Smaller tiles may leave fewer multiprocessors idle in the last round (65 us for 77 at 1536, 201 for 205 at 3072), but
+// are slower (94 for 91 at 2048).
+bool small_is_faster(const SgemmArgs& p, int sm_count) {
+  const auto columns = [&](int64_t BN) {
+    return BN * ceil_div(ceil_div(p.m, SQUARE.BM) * ceil_div(p.n, BN), sm_count);
+  };
+  return 10 * columns(SMALL.BN) <= 9 * columns(SQUARE.BN);
+}
+
+}  // namespace
+
+void launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* status, const Context& ctx) {
+  Context own = ctx;
+  if (previous) own.prepacked = nullptr;  // they are of two fp16 terms
+  // Two parts of k decide bits, so where there are such does not depend on the device.
+  const bool single = ceil_div(p.m, SINGLE.BM) * ceil_div(p.n, SINGLE.BN) <= PLAN_MULTIPROCESSORS;
+  const RangeBound bound(Terms::bf16x6, p.k);
+  if (!single && launches_triangle(p, own)) {
+    static_assert(SQUARE.falls_back);
+    launch_triangle<SQUARE>(p, bound, previous, status, true, own);
+    return;
+  }
+  const AccurateSplitK split_k = wgmma_split_k(p.m, p.n, p.k);
+  const ProductOperands at(p, AccuratePlan(p, Terms::bf16x6, TERM_BLOCK, split_k), Terms::bf16x6, own);
+  const AccurateProduct product{p, at, bound, previous, status, true, ctx};
+  launch_split<Bf16Terms>(product);
+  if (split_k.count > 1) return launch_split_k<bf16x6_split_k>(product, split_k);
+  bool falls_back = false;
+  if (single) falls_back = launch_single<SINGLE>({p, at, bound, previous, status, !previous, ctx});
+  else if (small_is_faster(p, ctx.sm_count)) falls_back = launch_persistent<SMALL>(product);
+  else falls_back = launch_persistent<SQUARE>(product);
+  if (!falls_back) launch_float32_fallback(p, status, ctx);
+}
+
+void sgemm_bf16x6(const SgemmArgs& p, const Context& ctx) {
+  auto* const status = static_cast<unsigned*>(ctx.workspace);
+  multiply_by_terms(
+      p, ctx, [&](const SgemmArgs& one, const Context& context) { launch_bf16x6(one, nullptr, status, context); });
+}
+
+}  // namespace fl

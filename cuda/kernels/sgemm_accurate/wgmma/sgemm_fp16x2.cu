@@ -1,0 +1,68 @@
+// Float32 accuracy at the speed of the tensor cores: each operand as the sum of two fp16 terms, three products (an
+// Ozaki scheme with two terms).
+//
+// The split pass (split/), the product, and fallbacks for numbers that two terms cannot hold (range_check.cuh,
+// docs/accuracy.md): three bf16 terms, and behind those plain float32 (fallback/). Which of them has something to do is
+// decided on the device.
+//
+// The product is computed by persistent blocks (persistent_product.cuh), by a block for each tile where tiles are few
+// (single_tile_product.cuh), or split along k where k is long besides (split_k_product.cuh). What these share:
+// pipeline.cuh. The plan says which (cpp/plan/accurate/wgmma_plan.h).
+#include <algorithm>
+
+#include "cuda/kernels/sgemm_accurate/wgmma/persistent_launch.cuh"
+#include "cuda/kernels/sgemm_accurate/wgmma/products.cuh"
+
+namespace fl {
+namespace {
+
+// A prepacked B that products of other sizes can share has panels of 64 columns: then tiles of such columns take the
+// place of those with 96, with the same bits.
+int tile_for(const SgemmArgs& p, const Context& ctx) {
+  const WgmmaTileChoice choice = choose_wgmma_tile(p.m, p.n, p.k, ctx.sm_count);
+  const bool shared = ctx.prepacked->b.memory && ctx.prepacked->b.shared;
+  if (!shared || choice.tile().b_panel() == TERM_BLOCK) return choice.index;
+  const WgmmaTile& other = choice.tile().single ? fp16x2_single_64x64 : fp16x2_192x128;
+  return int(std::find(std::begin(fp16x2_tiles), std::end(fp16x2_tiles), other) - std::begin(fp16x2_tiles));
+}
+
+// Both return whether the float32 fallback is inside if these terms have no other: `last`.
+bool launch_one_triangle(const SgemmArgs& p, const RangeBound& bound, unsigned* status, bool last, const Context& ctx) {
+  const int index = choose_triangle_tile(p.n, p.k, ctx.sm_count).index;
+  return launch_tile<fp16x2_tiles>(index, [&]<WgmmaTile TILE>() {
+    if constexpr (TILE.has_triangle) return launch_triangle<TILE>(p, bound, nullptr, status, last, ctx);
+    else return false;
+  });
+}
+
+bool launch_all_of_c(const SgemmArgs& p, const RangeBound& bound, unsigned* status, bool last, const Context& ctx) {
+  const AccurateSplitK split_k = wgmma_split_k(p.m, p.n, p.k);
+  const int index = split_k.count > 1 ? -1 : tile_for(p, ctx);
+  const int64_t b_panel = index < 0 ? TERM_BLOCK : fp16x2_tiles[index].b_panel();
+  const ProductOperands at(p, AccuratePlan(p, Terms::fp16x2, b_panel, split_k), Terms::fp16x2, ctx);
+  const AccurateProduct product{p, at, bound, nullptr, status, last, ctx};
+  launch_split<Fp16Terms>(product);
+  if (split_k.count == 1)
+    return launch_tile<fp16x2_tiles>(index, [&]<WgmmaTile TILE>() {
+      if constexpr (TILE.single) return launch_single<TILE>(product);
+      else return launch_persistent<TILE>(product);
+    });
+  launch_split_k<fp16x2_split_k>(product, split_k);
+  return true;
+}
+
+void multiply_one(const SgemmArgs& p, const Context& ctx) {
+  const RangeBound bound(Terms::fp16x2, p.k);
+  auto* const statuses = static_cast<unsigned*>(ctx.workspace);
+  const bool bf16x6 = has_bf16x6_fallback(p);
+  const auto launch = launches_triangle(p, ctx) ? launch_one_triangle : launch_all_of_c;
+  const bool with_fallback = launch(p, bound, statuses, !bf16x6, ctx);
+  if (bf16x6) launch_bf16x6(p, statuses, statuses + 1, ctx);  // in the workspace: prepacked operands stay
+  else if (!with_fallback) launch_float32_fallback(p, statuses, ctx);
+}
+
+}  // namespace
+
+void sgemm_fp16x2(const SgemmArgs& p, const Context& ctx) { multiply_by_terms(p, ctx, multiply_one); }
+
+}  // namespace fl
