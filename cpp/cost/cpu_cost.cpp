@@ -10,9 +10,6 @@ namespace {
 
 double with_threads(double us) { return us <= alone_us ? us : alone_us + (us - alone_us) / double(num_threads()); }
 
-// To matrix-vector products, which have no part in precision="reproducible".
-bool leaves_one_column(const SgemmArgs& p) { return p.n == 1 && p.precision != Precision::reproducible; }
-
 // A panel that is not full takes the time of a whole or half one.
 double filled_columns(int64_t n, const CpuBlocking& blocking) {
   return double(ceil_div(n, blocking.NR / 2) * (blocking.NR / 2));
@@ -36,8 +33,6 @@ std::size_t gemv_workspace(const SgemvArgs& p) {
   return plan.workspace_floats * sizeof(float) * std::size_t(plan.across_batch ? num_threads() : 1);
 }
 
-std::size_t column_workspace(const SgemmArgs& p) { return gemv_workspace(as_gemv(p)); }
-
 std::size_t transpose_workspace(const TransposeArgs& p) {
   const bool stages = (p.a.cs == 1 && p.b.cs == 1) || (p.a.rs == 1 && p.b.rs == 1);
   return stages ? stage_bytes * std::size_t(num_threads()) : 0;
@@ -58,7 +53,7 @@ double packed_us(const SgemmArgs& p, const CpuBlocking& blocking, const PackedCo
   double us =
       (2.0 * m * columns * k + cost.pack_a * m * k + cost.pack_b * n * k) / cost.flops_per_us + cost.tile_us * tiles;
   us *= double(p.batch);
-  return cost.start_us + with_threads(us) + (leaves_one_column(p) ? cost.one_column_us : 0.0);
+  return cost.start_us + with_threads(us);
 }
 
 double small_us(const SgemmArgs& p, const CpuBlocking& blocking, const SmallCost& cost) {
@@ -76,7 +71,7 @@ double small_us(const SgemmArgs& p, const CpuBlocking& blocking, const SmallCost
   if (a_bytes > 1e6) us += panels * a_bytes / cost.a_again_bytes_per_us;
   if (c_bytes > 4e6 && panels > 8) us += c_bytes / cost.c_bytes_per_us;
   us *= double(p.batch);
-  return cost.start_us + with_threads(us) + (leaves_one_column(p) ? cost.one_column_us : 0.0);
+  return cost.start_us + with_threads(us);
 }
 
 double rows_us(const SgemmArgs& p, const DeviceSpec&, const RowsCost& cost) {
@@ -89,7 +84,7 @@ double rows_us(const SgemmArgs& p, const DeviceSpec&, const RowsCost& cost) {
                                         : cost.each_row * double(together);
   const double us =
       (bytes * slower * (rows > 4 ? cost.again : 1.0) / cost.bytes_per_us + cost.again_us) * double(ceil_div(rows, 4));
-  return cost.start_us + with_threads(us * double(p.batch)) + (leaves_one_column(p) ? cost.one_column_us : 0.0);
+  return cost.start_us + with_threads(us * double(p.batch));
 }
 
 double gemv_us(const SgemvArgs& p, const DeviceSpec&, const GemvCost& cost) {
@@ -99,10 +94,6 @@ double gemv_us(const SgemvArgs& p, const DeviceSpec&, const GemvCost& cost) {
 double gemv_loop_us(const SgemvArgs& p, const DeviceSpec&, const GemvCost& cost) {
   return cost.start_us +
          (4.0 * double(p.m) * double(p.n) / cost.bytes_per_us + double(p.m) * cost.row_us) * double(p.batch);
-}
-double column_us(const SgemmArgs& p, const DeviceSpec& device, const ColumnsCost& cost) {
-  const GemvCost one{cost.start_us, cost.bytes_per_us, cost.row_us};
-  return gemv_us(as_gemv(p), device, one) * double(p.n) + (p.n == 1 ? 0.0 : cost.several_columns_us);
 }
 
 double transpose_us(const TransposeArgs& p, const DeviceSpec&, const CopyLoopCost& cost) {

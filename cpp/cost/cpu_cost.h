@@ -18,20 +18,14 @@ std::size_t packed_workspace(const SgemmArgs& p) {
   return packed_bytes(p, blocking);
 }
 std::size_t gemv_workspace(const SgemvArgs& p);
-std::size_t column_workspace(const SgemmArgs& p);
 std::size_t transpose_workspace(const TransposeArgs& p);
-
-// A product with one column is always a matrix-vector product, whose sums have an order of their own: were the choice
-// to depend on the number of rows, a slice of A would give other bits than the whole. So other kernels take
-// one_column_us more then, and those for columns where there are several. Unless precision="reproducible" asks for the
-// same order everywhere.
 
 // A triple loop.
 FL_COEFFICIENTS(LoopCost, start_us, flops_per_us);
 double loop_us(const SgemmArgs& p, const DeviceSpec&, const LoopCost& cost);
 
 // Both operands packed: so many operations' worth of time for an element. tile_us: the end of a tile.
-FL_COEFFICIENTS(PackedCost, start_us, flops_per_us, pack_a, pack_b, tile_us, one_column_us);
+FL_COEFFICIENTS(PackedCost, start_us, flops_per_us, pack_a, pack_b, tile_us);
 double packed_us(const SgemmArgs& p, const CpuBlocking& blocking, const PackedCost& cost);
 template <CpuBlocking blocking>
 double packed_us(const SgemmArgs& p, const DeviceSpec&, const PackedCost& cost) {
@@ -41,7 +35,7 @@ double packed_us(const SgemmArgs& p, const DeviceSpec&, const PackedCost& cost) 
 // Unpacked: rows of B that several strips of A read should be near; A is read again for every panel of B, and C is
 // written one panel at a time, which memory dislikes.
 FL_COEFFICIENTS(SmallCost, start_us, flops_per_us, row_us, pack_b, far_b_bytes_per_us, few_rows_bytes_per_us,
-                a_again_bytes_per_us, c_bytes_per_us, one_column_us);
+                a_again_bytes_per_us, c_bytes_per_us);
 double small_us(const SgemmArgs& p, const CpuBlocking& blocking, const SmallCost& cost);
 template <CpuBlocking blocking>
 double small_us(const SgemmArgs& p, const DeviceSpec&, const SmallCost& cost) {
@@ -50,16 +44,13 @@ double small_us(const SgemmArgs& p, const DeviceSpec&, const SmallCost& cost) {
 
 // The larger operand is read while up to four rows of the other, or columns, are multiplied with it: one_row of the
 // time with one of them, each_row for each of more; strided and strided_row where it is not contiguous.
-FL_COEFFICIENTS(RowsCost, start_us, bytes_per_us, one_row, each_row, strided, strided_row, again, again_us,
-                one_column_us);
+FL_COEFFICIENTS(RowsCost, start_us, bytes_per_us, one_row, each_row, strided, strided_row, again, again_us);
 double rows_us(const SgemmArgs& p, const DeviceSpec&, const RowsCost& cost);
 
 // A is read at bytes_per_us; rows shorter than a few lines cost row_us each beside.
 FL_COEFFICIENTS(GemvCost, start_us, bytes_per_us, row_us);
 double gemv_us(const SgemvArgs& p, const DeviceSpec&, const GemvCost& cost);
 double gemv_loop_us(const SgemvArgs& p, const DeviceSpec&, const GemvCost& cost);  // on one thread
-FL_COEFFICIENTS(ColumnsCost, start_us, bytes_per_us, row_us, several_columns_us);
-double column_us(const SgemmArgs& p, const DeviceSpec&, const ColumnsCost& cost);
 
 FL_COEFFICIENTS(CopyLoopCost, start_us, bytes_per_us);
 double transpose_us(const TransposeArgs& p, const DeviceSpec&, const CopyLoopCost& cost);

@@ -4,11 +4,13 @@
 #include <cmath>
 
 #include "core/layout.h"
-#include "plan/gemv_cuda_estimate.h"
 #include "plan/gemv_cuda_plan.h"
 
 namespace fl {
 namespace {
+
+double gemv_bytes(const SgemvArgs& p) { return 4.0 * double(p.m) * double(p.n) * double(p.batch); }  // of A
+double gemv_rows(const SgemvArgs& p) { return double(p.m) * double(p.batch); }                       // of all problems
 
 template <class C>
 double rate(const SgemvArgs& p, const C& cost, double memory, double l2) {
@@ -146,14 +148,5 @@ double short_columns_us(const SgemvArgs& p, const DeviceSpec& device, const Shor
                               : rate(p, cost, cost.unaligned_memory_bytes_per_us, cost.unaligned_l2_bytes_per_us);
   return cost.start_us + std::max(turns * turn_us, gemv_bytes(p) / read);
 }
-
-template <bool CLUSTERS>
-double column_on_cuda_us(const SgemmArgs& p, const DeviceSpec& device, const ColumnCost& cost) {
-  const double one =
-      1e-9 * cost.memory_fs * column_estimate(column_of(p, 0), CLUSTERS) + without_pdl(device, cost.no_pdl_us);
-  return p.m == 1 || p.n == 1 ? one : one * double(p.n) + cost.more_us;
-}
-template double column_on_cuda_us<true>(const SgemmArgs& p, const DeviceSpec& device, const ColumnCost& cost);
-template double column_on_cuda_us<false>(const SgemmArgs& p, const DeviceSpec& device, const ColumnCost& cost);
 
 }  // namespace fl

@@ -1,5 +1,4 @@
-// How long the GPU's SGEMV kernels take. The kernel of a product with one column is not chosen by these figures but by
-// frozen ones (plan/gemv_cuda_estimate.h), because its bits depend on it.
+// How long the GPU's SGEMV kernels take.
 #pragma once
 
 #include "core/problem.h"
@@ -46,10 +45,5 @@ double split_columns_us(const SgemvArgs& p, const DeviceSpec& device, const Spli
 FL_COEFFICIENTS(ShortColumnsCost, start_us, eight_us, sixteen_us, beyond_l2, memory_bytes_per_us, l2_bytes_per_us,
                 unaligned_memory_bytes_per_us, unaligned_l2_bytes_per_us, l2_bytes, other_us);
 double short_columns_us(const SgemvArgs& p, const DeviceSpec& device, const ShortColumnsCost& cost);
-
-// A product with one column: the frozen estimate, memory_fs for each microsecond of it; more_us where there are others.
-FL_COEFFICIENTS(ColumnCost, memory_fs, more_us, no_pdl_us);
-template <bool CLUSTERS>
-double column_on_cuda_us(const SgemmArgs& p, const DeviceSpec& device, const ColumnCost& cost);
 
 }  // namespace fl

@@ -113,11 +113,5 @@ void gemv(const SgemvArgs& p, const Context& context) {
   for (int64_t batch = 0; batch < p.batch; ++batch) task(batch, 0);
 }
 
-// A product of matrices as one product with a vector for each column of B.
-template <class S>
-void gemv_columns(const SgemmArgs& p, const Context& context) {
-  for (int64_t j = 0; j < p.n; ++j) gemv<S>(as_gemv(p, j), context);
-}
-
 }  // namespace
 }  // namespace fl

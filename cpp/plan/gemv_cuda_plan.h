@@ -19,14 +19,4 @@ struct SplitColumnsPlan {
 SplitColumnsPlan split_columns_plan(const SgemvArgs& p);
 std::size_t split_columns_workspace(const SgemvArgs& p);
 
-// A product with one column, or one row, is a matrix-vector product.
-SgemvArgs column_of(const SgemmArgs& p, int64_t column);
-enum class ColumnRow { short_rows, long_rows, any_rows, cluster_columns, split_columns, short_columns };
-// The kernel that is expected to be the fastest (gemv_cuda_estimate.h), with and without clusters of blocks, and its
-// microseconds.
-ColumnRow column_row(const SgemvArgs& p, bool clusters);
-double column_estimate(const SgemvArgs& p, bool clusters);
-template <bool CLUSTERS>
-std::size_t column_on_cuda_workspace(const SgemmArgs& p);
-
 }  // namespace fl

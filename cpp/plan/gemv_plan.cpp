@@ -20,15 +20,4 @@ GemvPlan gemv_plan(const SgemvArgs& p, int threads) {
   return plan;
 }
 
-SgemvArgs as_gemv(const SgemmArgs& p, int64_t column) {
-  return {.m = p.m,
-          .n = p.k,
-          .batch = p.batch,
-          .alpha = p.alpha,
-          .beta = p.beta,
-          .a = p.a,
-          .x = {p.b.data + column * p.b.cs, p.b.rs, p.b.bs},
-          .y = {p.c.data + column * p.c.cs, p.c.rs, p.c.bs}};
-}
-
 }  // namespace fl

@@ -19,7 +19,4 @@ struct GemvPlan {
 };
 GemvPlan gemv_plan(const SgemvArgs& p, int threads);
 
-// A product with one column as a matrix-vector product.
-SgemvArgs as_gemv(const SgemmArgs& p, int64_t column = 0);  // that column of B and of C
-
 }  // namespace fl

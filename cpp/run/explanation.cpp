@@ -88,10 +88,8 @@ std::vector<NotTaken> possible(const std::vector<NotTaken>& others) {
   return found;
 }
 
-template <class Args>
 std::string why(const CallOptions& options, const Forecast& taken, std::size_t others) {
-  const std::string kernel =
-      "\n  kernel   " + std::string(taken.kernel) + " (" + find<Args>(taken.kernel).blurb + "): ";
+  const std::string kernel = "\n  kernel   " + std::string(taken.kernel) + " (" + taken.blurb + "): ";
   if (!options.kernel.empty()) return kernel + "as asked for";
   if (others == 0) return kernel + "the only kernel that can compute it here";
   return kernel + "expected to be the fastest of " + std::to_string(others + 1) + " kernels that can compute it here";
@@ -137,7 +135,7 @@ Explanation explanation(const Args& args, const CallOptions& options, const AsWr
   }
   const std::vector<NotTaken> next = possible(taken.others);
   answer.text += ' ';
-  answer.text += place(args, options, written, taken) + why<Args>(options, taken, next.size()) +
+  answer.text += place(args, options, written, taken) + why(options, taken, next.size()) +
                  what_it_takes(written, taken) + the_others(taken, next);
   return answer;
 }

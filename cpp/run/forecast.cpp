@@ -23,8 +23,8 @@ Args largest_part(const Decision<Args>& decision) {
 
 // Several devices end with the last of them.
 template <class Args>
-double panels_us(const Panels<Args>& panels, int threads) {
-  const HostLink link = cuda::host_link(panels.devices.ordinal, threads);
+double panels_us(const Panels<Args>& panels) {
+  const HostLink link = cuda::host_link(panels.devices.ordinal, num_threads());
   if (!panels.devices.set) return estimate_us(*panels.plan, link);
   double us = 0;
   for (const DeviceShare<Args>& share : share_out(*panels.plan, panels.args, std::popcount(panels.devices.set), true))
@@ -37,51 +37,66 @@ double kernel_us(const Decision<Args>& decision) {
   return estimate_us(*chosen(decision).kernel, chosen(decision).args, place_of(decision));
 }
 
+template <class Args>
+Forecast forecast_of(const Decision<Args>& decision) {
+  const Kernel<Args>& kernel = *chosen(decision).kernel;
+  const Args part = largest_part(decision);
+  Forecast result{.op = Operation<Args>::name,
+                  .device = place_of(decision),
+                  .kernel = kernel.name,
+                  .blurb = kernel.blurb,
+                  .others = {}};
+  result.triangle = takes_triangle(kernel, part);
+  result.others = not_taken(part, result.device, kernel);
+  if (const auto* const panels = std::get_if<Panels<Args>>(&decision)) {
+    result.steps = int64_t(panels->plan->steps.size());
+    result.us = panels_us(*panels);
+    result.triangle |= std::ranges::any_of(panels->plan->steps, &PanelStep<Args>::mirrored);
+  } else {
+    result.us = kernel_us(decision);
+  }
+  return result;
+}
+
 }  // namespace
 
 template <class Args>
 void log_choice(const Decision<Args>& decision, const CallOptions& options) {
   if (!options.log || !options.log_choice) return;
   const Args part = largest_part(decision);
+  const Kernel<Args>& kernel = *chosen(decision).kernel;
   const Device device = place_of(decision);
-  (*options.log)(device_text(device) + " " + explain(part, device, *chosen(decision).kernel));
+  (*options.log)(device_text(device) + " " + explain(part, device, kernel));
 }
 
 template <class Args>
 Device device_of(const Args& args, const CallOptions& options) {
   const ThreadCount threads;
-  const std::optional<Decision<Args>> decision = decide(args, options);
-  if (!decision) return options.device;
-  log_choice(*decision, options);
-  return place_of(*decision);
+  return as_computed(args, options, [](const auto& problem, const CallOptions& computed) {
+    const auto decision = decide(problem, computed);
+    if (!decision) return computed.device;
+    log_choice(*decision, computed);
+    return place_of(*decision);
+  });
 }
 
 template <class Args>
 Forecast forecast(const Args& args, const CallOptions& options) {
   const ThreadCount threads;
-  const std::optional<Decision<Args>> decision = decide(args, options);
-  if (!decision) return {};
-  const Kernel<Args>& kernel = *chosen(*decision).kernel;
-  const Args part = largest_part(*decision);
-  Forecast result{.device = place_of(*decision), .kernel = kernel.name, .others = {}};
-  result.triangle = takes_triangle(kernel, part);
-  result.others = not_taken(part, result.device, kernel);
-  if (const auto* const panels = std::get_if<Panels<Args>>(&*decision)) {
-    result.steps = int64_t(panels->plan->steps.size());
-    result.us = panels_us(*panels, threads.count());
-    result.triangle |= std::ranges::any_of(panels->plan->steps, &PanelStep<Args>::mirrored);
-  } else {
-    result.us = kernel_us(*decision);
-  }
-  return result;
+  return as_computed(args, options, [](const auto& problem, const CallOptions& computed) {
+    const auto decision = decide(problem, computed);
+    return decision ? forecast_of(*decision) : Forecast{};
+  });
 }
 
 // Who asks before each call asks about the same few again and again, so each thread remembers its last answers.
 template <class Args>
 double expected_us(const Args& args, const CallOptions& options) {
   const auto ask = [&] {
-    const std::optional<Decision<Args>> decision = decide(args, options);
-    return decision ? kernel_us(*decision) : 0;
+    return as_computed(args, options, [](const auto& problem, const CallOptions& computed) {
+      const auto decision = decide(problem, computed);
+      return decision ? kernel_us(*decision) : 0;
+    });
   };
   if (!options.device_memory || !options.kernel.empty()) return ask();  // other devices' costs decide too
   thread_local CallCache<CallKey<Args>, double, 32> recent;

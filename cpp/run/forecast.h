@@ -17,8 +17,10 @@ FL_EXPORT Device device_of(const Args& args, const CallOptions& options);
 
 // What decides a call, in words and figures, with nothing computed.
 struct Forecast {
+  const char* op = nullptr;      // that the kernel is of: "sgemv" for a product of one row or one column
   Device device = {};            // meaningless without a kernel
   const char* kernel = nullptr;  // null: nothing would be computed
+  const char* blurb = nullptr;   // what the table says of it
   double us = 0;                 // that it is expected to take, copies of operands in host memory included
   bool triangle = false;         // the product is symmetric, and the kernel computes one triangle of it
   int64_t steps = 0;  // of operands in host memory that go to a GPU: in so many parts; `kernel` is of the largest

@@ -1,6 +1,7 @@
 #include "run/plan.h"
 
 #include <string>
+#include <type_traits>
 
 #include "core/errors.h"
 #include "core/normalise.h"
@@ -27,8 +28,11 @@ void set_operands(PackedLaunch<Args>& launch, const Args& args) {
 template <class Args>
 Plan<Args>::Plan(const Args& args, const CallOptions& options) : given_(args), options_(options) {
   const ThreadCount threads;
-  prepare();
-  options_.device = decision_ ? device() : options.device;  // "auto" is answered once
+  as_computed(given_, options_, [this]<class Problem>(const Problem& problem, const CallOptions& computed) {
+    if constexpr (std::is_same_v<Problem, Args>) prepare();
+    else vector_product_ = std::make_unique<Plan<SgemvArgs>>(problem, computed);
+  });
+  options_.device = *kernel() ? device() : options.device;  // "auto" is answered once
   options_.log = nullptr;
 }
 template <class Args>
@@ -38,7 +42,17 @@ Plan<Args>::Plan(Plan&&) noexcept = default;
 
 template <class Args>
 const char* Plan<Args>::kernel() const {
+  if (vector_product_) return vector_product_->kernel();
   return decision_ ? chosen(*decision_).kernel->name : "";
+}
+template <class Args>
+Device Plan<Args>::device() const {
+  if (vector_product_) return vector_product_->device();
+  return decision_ ? place_of(*decision_) : Device{};
+}
+template <class Args>
+std::size_t Plan<Args>::workspace_bytes() const {
+  return vector_product_ ? vector_product_->workspace_bytes() : workspace_bytes_ + kept_bytes_;
 }
 
 // On the calling thread's ThreadCount.
@@ -90,6 +104,8 @@ void Plan<Args>::rebind(const Args& args) {
   if (args == given_) return;
   if (constant_moves(given_, args, options_)) renew_constant();
   given_ = args;
+  if constexpr (std::is_same_v<Args, SgemmArgs>)
+    if (vector_product_) return vector_product_->rebind(as_gemv(args));
   if (!decision_) return;
   if (captured_run_) captured_run_->forget();
   Args plain = args;
@@ -123,6 +139,7 @@ void Plan<Args>::run_on_device(void* stream) {
 
 template <class Args>
 void Plan<Args>::execute(void* stream) {
+  if (vector_product_) return vector_product_->execute(stream);
   if (!decision_) return;
   if (host_workspace_) run_on_cpu();
   else run_on_device(stream);

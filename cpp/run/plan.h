@@ -27,8 +27,8 @@ class FL_EXPORT Plan {
 
   const Args& args() const { return given_; }
   const char* kernel() const;  // "" where nothing is computed
-  Device device() const { return decision_ ? place_of(*decision_) : Device{}; }
-  std::size_t workspace_bytes() const { return workspace_bytes_ + kept_bytes_; }
+  Device device() const;
+  std::size_t workspace_bytes() const;
 
  private:
   void prepare();
@@ -39,7 +39,8 @@ class FL_EXPORT Plan {
 
   Args given_;
   CallOptions options_;
-  std::optional<Decision<Args>> decision_;            // nothing is left to compute
+  std::optional<Decision<Args>> decision_;            // nothing if nothing is left to compute
+  std::unique_ptr<Plan<SgemvArgs>> vector_product_;   // of one row or one column: all that is done
   std::size_t workspace_bytes_ = 0, kept_bytes_ = 0;  // of the kernel, and of what is kept of the constant operand
   int threads_ = 0;                                   // that the kernel was chosen for and its workspace is made for
   std::unique_ptr<HostWorkspace> host_workspace_;

@@ -76,6 +76,15 @@ template <class Args>
 constinit thread_local CallCache<CallKey<Args>, ShortCall<Args>, 8> short_calls;
 
 template <class Args>
+bool run_known(Args args, const CallOptions& options) {
+  if (!normalise(args)) return false;
+  const ShortCall<Args>* const known = short_calls<Args>.find({args, options.device, alone});
+  if (!known) return false;
+  run_on_cpu(*known->kernel, args, known->workspace_bytes, alone);
+  return true;
+}
+
+template <class Args>
 void keep_short(const Decision<Args>& decision, const CallOptions& options) {
   const auto* const cpu = std::get_if<CpuRun<Args>>(&decision);
   if (!options.kernel.empty() || !cpu || cpu->kernel->cost(cpu->args, host_spec()) > alone_us) return;
@@ -89,18 +98,22 @@ bool run_short(const Args& args, const CallOptions& options) {
   if (!options.kernel.empty() || options.device_memory || options.constant_operand ||
       (options.log && options.log_choice))
     return false;
-  Args plain = args;
-  if (!normalise(plain)) return false;
-  const ShortCall<Args>* const known = short_calls<Args>.find({plain, options.device, alone});
-  if (!known) return false;
-  run_on_cpu(*known->kernel, plain, known->workspace_bytes, alone);
-  return true;
+  return as_computed(args, options, [](const auto& p, const CallOptions& computed) { return run_known(p, computed); });
 }
 
 template <class Args>
 void execute(const Decision<Args>& decision, const CallOptions& options) {
   std::visit([&](const auto& kind) { run_decided(kind, options); }, decision);
 }
+
+// A matrix-vector product reads no addend but y.
+static void copy_addend(const SgemmArgs& p, CallOptions options) {
+  if (!is_vector_product(p, options) || !p.addend.data || p.beta == 0.0f) return;
+  options.log = nullptr;
+  const ConstMatrix transposed{p.addend.data, p.addend.cs, p.addend.rs, p.addend.bs};
+  decide_and_run(TransposeArgs{.m = p.n, .n = p.m, .batch = p.batch, .a = transposed, .b = p.c}, options);
+}
+static void copy_addend(const auto&, const CallOptions&) {}
 
 template <class Args>
 bool drop_kept_operands(Decision<Args>& decision, CallOptions& options) {
@@ -130,12 +143,14 @@ bool do_without_workspace(Decision<Args>& decision, CallOptions& options) {
 template <class Args>
 void decide_and_run(const Args& args, const CallOptions& given) {
   const ThreadCount threads;  // one figure for the rules and the kernel, whatever other threads set meanwhile
-  CallOptions options = given;
-  std::optional<Decision<Args>> decision = decide(args, options);
-  if (!decision) return;
-  log_choice(*decision, options);
-  keep_short(*decision, options);
-  with_concessions(*decision, options, [&] { execute(*decision, options); });
+  copy_addend(args, given);
+  as_computed(args, given, [](const auto& problem, CallOptions options) {
+    auto decision = decide(problem, options);
+    if (!decision) return;
+    log_choice(*decision, options);
+    keep_short(*decision, options);
+    with_concessions(*decision, options, [&] { execute(*decision, options); });
+  });
 }
 
 bool transposes_in_place(const TransposeArgs& args, const CallOptions& options) {

@@ -1,10 +1,38 @@
-// What only products of matrices have on a call's way: precisions, operands that stay from call to call, symmetric
-// results. The templates are for all other operations.
+// What only products of matrices have on a call's way: one row or one column, precisions, operands that stay from call
+// to call, symmetric results. The templates are for all other operations.
 #pragma once
+
+#include <utility>
 
 #include "run/decision.h"
 
 namespace fl {
+
+// ---------------------------------------------------------------- one row or one column
+// Such a product is a matrix-vector product, if no kernel was asked for and no order of its sums.
+inline bool is_vector_product(const SgemmArgs& p, const CallOptions& options) {
+  return (p.m == 1 || p.n == 1) && options.kernel.empty() && p.precision != Precision::reproducible;
+}
+// Its addend has to be in C.
+inline SgemvArgs as_gemv(const SgemmArgs& p) {
+  SgemvArgs v{.m = p.m, .n = p.k, .batch = p.batch, .alpha = p.alpha, .beta = p.beta, .a = p.a};
+  v.x = {p.b.data, p.b.rs, p.b.bs}, v.y = {p.c.data, p.c.rs, p.c.bs};
+  if (p.n == 1) return v;
+  v.m = p.n, v.a = {p.b.data, p.b.cs, p.b.rs, p.b.bs};
+  v.x = {p.a.data, p.a.cs, p.a.bs}, v.y = {p.c.data, p.c.cs, p.c.bs};
+  return v;
+}
+
+// Returns visit(problem, options) of what computes the call.
+template <class Visit>
+auto as_computed(const SgemmArgs& args, const CallOptions& options, Visit&& visit) {
+  if (!is_vector_product(args, options)) return visit(args, options);
+  if (args.n == 1) return visit(as_gemv(args), options);
+  CallOptions of_row = options;
+  std::swap(of_row.stored[0], of_row.stored[1]);
+  return visit(as_gemv(args), of_row);
+}
+auto as_computed(const auto& args, const CallOptions& options, auto&& visit) { return visit(args, options); }
 
 // ---------------------------------------------------------------- symmetric products
 // Of rows that compute one triangle the accurate ones do where it is faster, and the strict ones where k is not cut, on

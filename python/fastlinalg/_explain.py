@@ -20,7 +20,7 @@ class Explanation:
     Attributes
     ----------
     op : str
-        "sgemm", "sgemv" or "transpose".
+        "sgemm", "sgemv" or "transpose", of which the kernel is one: a product with one row or one column is "sgemv".
     device : str
         Where the call runs: "cpu", "cuda:0", "cuda:0,cuda:2".
     kernel : str or None

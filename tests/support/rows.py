@@ -50,8 +50,8 @@ def same_bits(row) -> bool:
 
 
 def one_dot_product_each(row) -> bool:
-    """Whether an element of the product is one long sum: a matrix-vector product for each column."""
-    return row.name == "reference" or row.name.endswith("_column")
+    """Whether an element of the product is one long sum."""
+    return row.name == "reference"
 
 
 # ---------------------------------------------------------------- parameters

@@ -37,7 +37,7 @@ nb::dict explained(Problem<Args> problem, const Options& options) {
   const Explanation answer = explanation(*first, options, runs);
   const Forecast& taken = answer.taken;
   nb::dict row;
-  row["op"] = Operation<Args>::name;
+  row["op"] = taken.op ? taken.op : Operation<Args>::name;
   row["device"] = device_text(taken.device);
   row["kernel"] = taken.kernel ? nb::object(nb::str(taken.kernel)) : nb::none();
   row["estimated_us"] = taken.us;

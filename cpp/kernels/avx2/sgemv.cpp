@@ -6,7 +6,6 @@
 namespace fl {
 
 void sgemv_avx2(const SgemvArgs& p, const Context& context) { gemv<Simd>(p, context); }
-void sgemm_avx2_column(const SgemmArgs& p, const Context& context) { gemv_columns<Simd>(p, context); }
 
 }  // namespace fl
 #endif

@@ -6,7 +6,6 @@
 namespace fl {
 
 void sgemv_avx512(const SgemvArgs& p, const Context& context) { gemv<Simd>(p, context); }
-void sgemm_avx512_column(const SgemmArgs& p, const Context& context) { gemv_columns<Simd>(p, context); }
 
 }  // namespace fl
 #endif

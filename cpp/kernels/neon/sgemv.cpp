@@ -6,7 +6,6 @@
 namespace fl {
 
 void sgemv_neon(const SgemvArgs& p, const Context& context) { gemv<Simd>(p, context); }
-void sgemm_neon_column(const SgemmArgs& p, const Context& context) { gemv_columns<Simd>(p, context); }
 
 }  // namespace fl
 #endif
