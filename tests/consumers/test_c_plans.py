@@ -54,6 +54,27 @@ def test_a_plan_on_other_operands(library, memory, plan):
     assert library.fl_plan_execute(made, None) == 0, "it is as it was"
 
 
+ONE_ROW_OR_COLUMN = [({"m": 1}, (0, 1)), ({"n": 1}, (0, 2)), ({"m": 1, "n": 1}, (0,))]
+
+
+@pytest.mark.parametrize(("size", "written"), ONE_ROW_OR_COLUMN, ids=str)
+def test_a_plan_with_one_row_or_one_column(library, memory, plan, size, written):
+    """It is one of SGEMV, whose operands the plan's may be the other way round."""
+    status, made = plan(**size)
+    a, b = (ctypes.c_float * 6)(3, 1, 4, 1, 5, 9), (ctypes.c_float * 6)(2, 6, 5, 3, 5, 8)
+    used = [memory[0:6], memory[8:14]]
+    for given in ((None, None), (a, None), (None, b)):
+        used = [new or old for new, old in zip(given, used, strict=True)]
+        assert library.fl_plan_reset_operands(made, *given, None) == 0
+        assert library.fl_plan_execute(made, None) == 0
+        product = gemm(*used)
+        assert [memory[16 + i] for i in written] == [product[i] for i in written]
+    info = PlanInfo()
+    assert library.fl_plan_get_info(made, ctypes.byref(info)) == 0
+    assert info.kernel.decode() in {row.name for row in fl.kernels("sgemv")}
+    assert status == 0 and not any(memory[16 + i] != 16 + i for i in range(4) if i not in written)
+
+
 def test_a_plan_walks_vectors_backwards(library, memory):
     made = ctypes.c_void_p()
     x, y = (ctypes.c_float * 3)(1, 10, 100), (ctypes.c_float * 2)()
