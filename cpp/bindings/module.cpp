@@ -15,6 +15,7 @@
 #include "bindings/operators/tensor_products.h"
 #include "bindings/operators/weights.h"
 #include "bindings/sharded/matmul.h"
+#include "bindings/testing/testing.h"
 #include "core/errors.h"
 
 namespace {
@@ -88,12 +89,15 @@ NB_MODULE(_core, m) {
   m.def("tensor_product_if_faster", fl::py::tensor_product_if_faster, arg("a"), arg("b"), arg("c").none(),
         arg("out").none(), arg("alpha"), arg("beta"), arg("precision"), arg("anywhere"), arg("weights").none());
   m.def("set_logger", fl::py::set_logger, arg("logger"));
+  nb::module_ testing = m.def_submodule("testing", "What only tests and tools ask.");
+  fl::py::bind_costs(testing);
+  fl::py::bind_cuts(testing);
+  fl::py::bind_rules(testing);
   fl::py::bind_device_array(m);
   fl::py::bind_inspection(m);
-  fl::py::bind_device_memory(m);
+  fl::py::bind_device_memory(m, testing);
   fl::py::bind_explain(m);
   fl::py::bind_matmul_plan(m);
   fl::py::bind_tuning(m);
-  fl::py::bind_costs(m);
-  fl::py::bind_weights(m);
+  fl::py::bind_weights(m, testing);
 }

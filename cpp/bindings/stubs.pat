@@ -55,7 +55,7 @@ _core.__prefix__:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
-^_core\.(info|cuda_memory_info|time_link|pretended|explain)$:
+^_core\.(info|cuda_memory_info|time_link|explain)$:
     def \1(*args: Any, **options: Any) -> dict[str, Any]: ...
 
 ^_core\.operations$:
@@ -64,17 +64,11 @@ _core.__prefix__:
 ^_core\.(kernels|devices)$:
     def \1(*args: Any) -> list[dict[str, Any]]: ...
 
-# For the tests.
-^_core\.(kept_results|expected_code|(symmetric_)?panel_plan|sgemm_rules|sgemm_tiles|sgemv_tiles|transpose_tiles)$:
-    def \1(*args: Any, **options: Any) -> tuple[Any, ...]: ...
-
-^_core\.device_shares$:
-    def device_shares(*args: Any, **options: Any) -> list[tuple[Any, ...]]: ...
+# Tests and tools know what they ask it for.
+^_core\.testing$:
+    testing: Any
 
 # The generator knows the type of a function object, not of its arguments.
-^_core\.host_call_trace$:
-    def host_call_trace(call: Callable[[], object]) -> list[tuple[str, int, float]]: ...
-
 ^_core\.time_in_graph$:
     \from collections.abc import Callable
     def time_in_graph(work: Callable[[int], object], launches: int, replays: int, device: int = 0) -> list[float]: ...

@@ -57,7 +57,7 @@ NOTHING = (0, False)
     ],
 )
 def test_expected_code(architectures, capability, code):
-    assert _core.expected_code(architectures, capability) == code
+    assert _core.testing.expected_code(architectures, capability) == code
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ def test_expected_code(architectures, capability, code):
     [(DEFAULT, 90, (80, False)), ("90a", 90, (90, True)), (WHEEL, 90, NOTHING), (WHEEL, 120, (100, False))],
 )
 def test_expected_code_where_only_ptx_may_run(architectures, capability, code):
-    assert _core.expected_code(architectures, capability, only_ptx=True) == code
+    assert _core.testing.expected_code(architectures, capability, only_ptx=True) == code
 
 
 def test_expected_code_where_no_ptx_may_run():
-    assert _core.expected_code(DEFAULT, 90, no_ptx=True) == (90, True)
-    assert _core.expected_code(DEFAULT, 80, no_ptx=True) == NOTHING
+    assert _core.testing.expected_code(DEFAULT, 90, no_ptx=True) == (90, True)
+    assert _core.testing.expected_code(DEFAULT, 80, no_ptx=True) == NOTHING
 
 
 # ---------------------------------------------------------------- no kernel does nothing
@@ -197,7 +197,7 @@ def on_hopper() -> bool:
 
 def has_ptx() -> bool:
     capability = int(fl.devices()[0]["compute_capability"].replace(".", ""))
-    return _core.expected_code(fl.info()["architectures"], capability, only_ptx=True) != NOTHING
+    return _core.testing.expected_code(fl.info()["architectures"], capability, only_ptx=True) != NOTHING
 
 
 @pytest.mark.gpu

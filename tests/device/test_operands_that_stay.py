@@ -48,7 +48,7 @@ def product(named, a, b, kernel="fp16x2", trans_a=False, trans_b=False, column_o
     n = b.shape[0] if trans_b else b.shape[1]
     out = put(np.full((n, m) if column_order else (m, n), np.nan, F32))
     views = (pointer(a), *strides(a, trans_a), pointer(b), *strides(b, trans_b), pointer(out))
-    _core.product_for_tests(named, kernel, m, n, k, *views, *strides(out, column_order), stream)
+    _core.testing.product_for_tests(named, kernel, m, n, k, *views, *strides(out, column_order), stream)
     return out.numpy().T if column_order else out.numpy()
 
 

@@ -37,12 +37,12 @@ def shapes(op: str, count: int = 60):
 
 @every_kernel
 def test_every_kernel_has_coefficients_with_names(op, kernel):
-    found = dict(_core.cost_coefficients(op, kernel))
+    found = dict(_core.testing.cost_coefficients(op, kernel))
     assert found and all(math.isfinite(value) for value in found.values())
     traits = {row.name: row.traits for row in fl.kernels(op)}
     assert "h200" in traits[kernel].measured_on
-    table = _core.estimate_us(op, kernel, shapes(op))
-    by_hand = _core.estimate_us(op, kernel, shapes(op), list(found.values()), H200)
+    table = _core.testing.estimate_us(op, kernel, shapes(op))
+    by_hand = _core.testing.estimate_us(op, kernel, shapes(op), list(found.values()), H200)
     assert [math.isnan(us) for us in table] == [math.isnan(us) for us in by_hand]
     np.testing.assert_array_equal(table, by_hand)
 
@@ -51,21 +51,21 @@ def test_every_kernel_has_coefficients_with_names(op, kernel):
 def test_a_chip_without_measurements_takes_scaled_ones(op, kernel):
     """Half of the clock and of the memory's speed: at most twice as long, and never shorter."""
     other = H200 | {"name": "another", "clock_khz": 990000, "memory_bytes_per_us": 2.4e6}
-    here = np.array(_core.estimate_us(op, kernel, shapes(op), [], H200))
-    there = np.array(_core.estimate_us(op, kernel, shapes(op), [], other))
+    here = np.array(_core.testing.estimate_us(op, kernel, shapes(op), [], H200))
+    there = np.array(_core.testing.estimate_us(op, kernel, shapes(op), [], other))
     ratio = (there / here)[~np.isnan(here)]
     assert ratio.size and ratio.min() > 0.999 and ratio.max() < 2.2
 
 
 def test_another_name_alone_changes_nothing():
     for op, kernel in GPU_KERNELS:
-        same = _core.estimate_us(op, kernel, shapes(op), [], H200 | {"name": "another"})
-        np.testing.assert_allclose(same, _core.estimate_us(op, kernel, shapes(op)), rtol=1e-12)
+        same = _core.testing.estimate_us(op, kernel, shapes(op), [], H200 | {"name": "another"})
+        np.testing.assert_allclose(same, _core.testing.estimate_us(op, kernel, shapes(op)), rtol=1e-12)
 
 
 def test_wrong_coefficients_are_an_error():
     with pytest.raises(ValueError, match="has 6 coefficients, got 2"):
-        _core.estimate_us("sgemm", "strict_128x256", shapes("sgemm"), [1.0, 2.0])
+        _core.testing.estimate_us("sgemm", "strict_128x256", shapes("sgemm"), [1.0, 2.0])
 
 
 # ---------------------------------------------------------------- tools/fit_costs
@@ -84,9 +84,9 @@ KERNEL, CHANGED = "strict_64x48k8", {"tile_ns": 1.3, "k_ps": 0.8}
 
 def synthetic(tmp_path, fit_costs):
     """Measurements that known coefficients would give."""
-    values = [x * CHANGED.get(name, 1.0) for name, x in _core.cost_coefficients("sgemm", KERNEL)]
+    values = [x * CHANGED.get(name, 1.0) for name, x in _core.testing.cost_coefficients("sgemm", KERNEL)]
     calls = shapes("sgemm", 120)
-    times = _core.estimate_us("sgemm", KERNEL, calls, values, H200)
+    times = _core.testing.estimate_us("sgemm", KERNEL, calls, values, H200)
     keys = ("m", "n", "k", "batch", "trans_a", "trans_b", "pad", "offset", "precision")
     rows = [
         dict(zip(keys, call, strict=True)) | {"op": "sgemm", "us": {KERNEL: us}}

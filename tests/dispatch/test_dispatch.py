@@ -25,14 +25,16 @@ def operands_of_many_kinds(rng):
 
 @pytest.mark.parametrize("name", CHIPS)
 def test_tensor_cores_are_taken_where_they_pay(name):
-    why = _core.passed_over("sgemm", "fp16x2_mma", chip(name))
+    why = _core.testing.passed_over("sgemm", "fp16x2_mma", chip(name))
     assert why == ("" if CHIPS[name][-1] else "not known to gain anything on this device")
-    assert not any(_core.passed_over("sgemm", kernel, chip(name)) for kernel in ("naive", "strict_64x128k4"))
+    assert not any(_core.testing.passed_over("sgemm", kernel, chip(name)) for kernel in ("naive", "strict_64x128k4"))
 
 
 def test_hopper_has_kernels_of_its_own():
     hopper = {**chip("NVIDIA A100-SXM4-80GB"), "name": "NVIDIA H100", "compute_capability": "9.0"}
-    assert _core.passed_over("sgemm", "fp16x2_mma", hopper) and not _core.passed_over("sgemm", "fp16x2", hopper)
+    assert _core.testing.passed_over("sgemm", "fp16x2_mma", hopper) and not _core.testing.passed_over(
+        "sgemm", "fp16x2", hopper
+    )
 
 
 def test_geforce_cards_have_half_the_tensor_rate():
@@ -40,7 +42,7 @@ def test_geforce_cards_have_half_the_tensor_rate():
     shape = (4096, 4096, 4096, 1, False, False, (0, 0, 0), (0, 0, 0), "accurate")
 
     def us(like, name):
-        return _core.estimate_us("sgemm", "fp16x2_mma", [shape], [], {**chip(like), "name": name})[0]
+        return _core.testing.estimate_us("sgemm", "fp16x2_mma", [shape], [], {**chip(like), "name": name})[0]
 
     for whole, half in (
         ("NVIDIA A40", "NVIDIA GeForce RTX 3080"),
@@ -53,10 +55,10 @@ def test_geforce_cards_have_half_the_tensor_rate():
 
 @pytest.mark.parametrize("capability", [75, 80, 86, 87, 88, 89, 90, 100, 103, 107, 110, 120, 121, 130])
 def test_what_nobody_has_run_on_a_chip_is_not_chosen(capability):
-    assert not _core.passed_over_with_needs("cuda", capability) and not _core.passed_over_with_needs(
+    assert not _core.testing.passed_over_with_needs("cuda", capability) and not _core.testing.passed_over_with_needs(
         "sm_80", capability
     )
-    why = _core.passed_over_with_needs("sm_90", capability)
+    why = _core.testing.passed_over_with_needs("sm_90", capability)
     assert bool(why) == (capability != 90)
     assert not why or ("not measured on this chip" in why and "fastlinalg tune" in why)
 

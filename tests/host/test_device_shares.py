@@ -32,8 +32,8 @@ def there(shares, device, step):
 
 
 def check(m, n, k, batch, devices, passes_on, **options):
-    _, steps = _core.panel_plan(m, n, k, batch, **options)
-    shares = _core.device_shares(m, n, k, batch, devices, passes_on, **options)
+    _, steps = _core.testing.panel_plan(m, n, k, batch, **options)
+    shares = _core.testing.device_shares(m, n, k, batch, devices, passes_on, **options)
     assert len(shares) == min(devices, len(steps)) and all(share[1] for share in shares)
     assert sorted(block for _, mine in shares for _, block, _ in mine) == sorted(block for _, block in steps)
     shared = {A: options.get("one_a", False), B: options.get("one_b", False), C: False}
@@ -86,7 +86,7 @@ def test_batches(one_a, one_b):
 def test_devices_have_equal_shares():
     """Of the work, and of the links in both directions."""
     for n in (4096, 8192, 16384):
-        shares = _core.device_shares(n, n, n, 1, 2, kernel="fp16x2")
+        shares = _core.testing.device_shares(n, n, n, 1, 2, kernel="fp16x2")
         volume = [sum(block[3] * block[5] for _, block, _ in steps) for _, steps in shares]
         links = [sum(block[3] * block[5] for _, block, _ in loads) for loads, _ in shares]
         assert max(volume) <= 1.1 * min(volume) and max(links) <= 1.02 * min(links), (n, volume, links)
@@ -94,4 +94,4 @@ def test_devices_have_equal_shares():
 
 def test_a_share_depends_on_the_call_and_the_number_of_devices_alone():
     arguments = (5000, 4000, 3000, 1, 3)
-    assert _core.device_shares(*arguments) == _core.device_shares(*arguments)
+    assert _core.testing.device_shares(*arguments) == _core.testing.device_shares(*arguments)

@@ -26,7 +26,7 @@ SIZES = (
 
 
 def check(m, n, k, batch=1, **options):
-    loads, steps = _core.panel_plan(m, n, k, batch, **options)
+    loads, steps = _core.testing.panel_plan(m, n, k, batch, **options)
     shared = {A: options.get("one_a", False) or batch == 1, B: options.get("one_b", False) or batch == 1, C: batch == 1}
     shapes = {A: (m, k), B: (k, n), C: (m, n)}
     counts = [step[0] for step in steps]
@@ -68,29 +68,29 @@ def test_batches(one_a, one_b):
 
 def test_small_calls_are_one_step():
     for m, n, k in ((1, 1, 1), (200, 200, 200), (100_000, 1, 1)):
-        assert len(_core.panel_plan(m, n, k)[1]) == 1
+        assert len(_core.testing.panel_plan(m, n, k)[1]) == 1
 
 
 def test_the_binding_resource_decides_the_order():
     """Where the link binds the small operand comes first and whole; where the arithmetic does both come in turns."""
     for which, (m, n) in ((B, (200_000, 300)), (A, (300, 200_000))):
-        operands = [operand for operand, _ in _core.panel_plan(m, n, 300)[0]]
+        operands = [operand for operand, _ in _core.testing.panel_plan(m, n, 300)[0]]
         assert operands.count(which) == 1 and which in operands[:2] and len(operands) > 5
-    operands = [operand for operand, _ in _core.panel_plan(8192, 8192, 8192)[0]]
+    operands = [operand for operand, _ in _core.testing.panel_plan(8192, 8192, 8192)[0]]
     assert operands.count(A) > 2 and operands.count(B) > 2
 
 
 def test_lines_are_not_cut_short():
     """Lines of 512 bytes cross the link at two thirds of its speed."""
     for n in (1024, 1536, 2048, 3072, 4096):
-        loads, steps = _core.panel_plan(n, n, n, kernel="fp16x2")
+        loads, steps = _core.testing.panel_plan(n, n, n, kernel="fp16x2")
         widths = [width for operand, (*_, width) in loads if operand == B] + [width for _, (*_, width) in steps]
         assert min(widths) >= 256, n
 
 
 def test_cuts_are_aligned_and_depend_on_the_call_alone():
     for m, n, k in SIZES:
-        plan = _core.panel_plan(m, n, k)
-        assert plan == _core.panel_plan(m, n, k)
+        plan = _core.testing.panel_plan(m, n, k)
+        assert plan == _core.testing.panel_plan(m, n, k)
         for _, (_, _, row, _, col, _) in plan[1]:
             assert row % 128 == 0 and col % 128 == 0

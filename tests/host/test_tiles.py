@@ -60,9 +60,9 @@ def total(tiles):
 @pytest.mark.parametrize("m, n, k", SIZES)
 @pytest.mark.parametrize("memory", [1 * MiB, 3 * MiB, 16 * MiB])
 def test_products(m, n, k, memory):
-    shape, tiles = _core.sgemm_tiles(m, n, k, 1, memory)
+    shape, tiles = _core.testing.sgemm_tiles(m, n, k, 1, memory)
     assert tiles and 0 < shape[0] <= memory
-    assert (shape, tiles) == _core.sgemm_tiles(m, n, k, 1, memory)
+    assert (shape, tiles) == _core.testing.sgemm_tiles(m, n, k, 1, memory)
     rows, cols = grid([t["row"] for t in tiles], m), grid([t["col"] for t in tiles], n)
     depths = grid([t["depth"] for t in tiles], k)
     assert len(tiles) == len(rows) * len(cols) * len(depths)
@@ -74,7 +74,7 @@ def test_products(m, n, k, memory):
 @pytest.mark.parametrize("one_a, one_b", [(False, False), (True, False), (False, True)])
 def test_batches(one_a, one_b):
     for m, n, k, batch, memory in ((30, 40, 50, 1000, MiB), (600, 500, 700, 5, 2 * MiB)):
-        shape, tiles = _core.sgemm_tiles(m, n, k, batch, memory, one_a, one_b)
+        shape, tiles = _core.testing.sgemm_tiles(m, n, k, batch, memory, one_a, one_b)
         problems = grid([t["problem"] for t in tiles], batch)
         per_problem = len({(t["row"], t["col"]) for t in tiles})
         sums = check_order(
@@ -88,7 +88,7 @@ def test_batches(one_a, one_b):
 
 def test_vectors_and_transposes():
     for m, n, batch in ((5000, 3000, 1), (3, 2_000_000, 1), (2_000_000, 3, 1), (300, 200, 100)):
-        shape, tiles = _core.sgemv_tiles(m, n, batch, 4 * MiB)
+        shape, tiles = _core.testing.sgemv_tiles(m, n, batch, 4 * MiB)
         assert tiles and shape[0] <= 4 * MiB
         (
             grid([t["row"] for t in tiles], m),
@@ -96,27 +96,27 @@ def test_vectors_and_transposes():
             grid([t["problem"] for t in tiles], batch),
         )
         check_order(shape, tiles, lambda t: (t["problem"], t["row"], t["depth"]), lambda t: (t["problem"], t["depth"]))
-        shape, tiles = _core.transpose_tiles(m, n, batch, 4 * MiB)
+        shape, tiles = _core.testing.transpose_tiles(m, n, batch, 4 * MiB)
         assert tiles and shape[0] <= 4 * MiB
         covered = len(grid([t["row"] for t in tiles], m)) * len(grid([t["col"] for t in tiles], n))
         assert len(tiles) == covered * len(grid([t["problem"] for t in tiles], batch))
 
 
 def test_no_plan_where_nothing_fits():
-    assert _core.sgemm_tiles(1000, 1000, 1000, 1, 1000)[1] == []
+    assert _core.testing.sgemm_tiles(1000, 1000, 1000, 1, 1000)[1] == []
 
 
 def test_no_plan_of_more_tiles_than_the_host_can_hold():
-    assert _core.sgemm_tiles(6000, 6000, 6000, 1, MiB // 8)[1] == []
-    assert _core.sgemm_tiles(1000, 1000, 1000, 1, MiB // 8)[1] != []
+    assert _core.testing.sgemm_tiles(6000, 6000, 6000, 1, MiB // 8)[1] == []
+    assert _core.testing.sgemm_tiles(1000, 1000, 1000, 1, MiB // 8)[1] != []
 
 
 def test_traffic_of_a_large_product():
     """Under 2 GiB a tile of half the size each way stays there: about 16 GiB go in, not 96."""
-    shape, tiles = _core.sgemm_tiles(32768, 32768, 32768, 1, 2048 * MiB, kernel="fp16x2")
+    shape, tiles = _core.testing.sgemm_tiles(32768, 32768, 32768, 1, 2048 * MiB, kernel="fp16x2")
     loaded = sum(t["load"][0] * t["row"][1] * t["depth"][1] + t["load"][1] * t["depth"][1] * t["col"][1] for t in tiles)
     assert 4 * loaded <= 22 * 2**30 and shape[0] <= 2048 * MiB
-    _, tiles = _core.sgemm_tiles(32768, 32768, 1024, 1, 2048 * MiB, kernel="fp16x2")
+    _, tiles = _core.testing.sgemm_tiles(32768, 32768, 1024, 1, 2048 * MiB, kernel="fp16x2")
     loaded = sum(t["load"][0] * t["row"][1] * t["depth"][1] + t["load"][1] * t["depth"][1] * t["col"][1] for t in tiles)
     assert 4 * loaded == 2 * 4 * 32768 * 1024
 

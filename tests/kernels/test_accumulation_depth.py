@@ -24,7 +24,7 @@ every_shape = pytest.mark.parametrize("m, n, k", SHAPES)
 @every_shape
 def test_accurate_products_have_rows_whose_chains_are_short_enough(m, n, k):
     """Rows that cut k over the grid and groups keep to the limit by themselves: none above it has to be taken."""
-    limit, table = _core.sgemm_rules(m, n, k)
+    limit, table = _core.testing.sgemm_rules(m, n, k)
     assert 64 < limit < k / 8
     assert table["naive"][1] == k
     short = [name for name, (_, chain, _) in table.items() if chain is not None and chain <= limit]
@@ -34,8 +34,8 @@ def test_accurate_products_have_rows_whose_chains_are_short_enough(m, n, k):
 
 
 def test_the_fastest_row_has_longer_chains_somewhere():
-    limit, table = _core.sgemm_rules(256, 256, 8192)
-    no_limit, strict = _core.sgemm_rules(256, 256, 8192, "strict")
+    limit, table = _core.testing.sgemm_rules(256, 256, 8192)
+    no_limit, strict = _core.testing.sgemm_rules(256, 256, 8192, "strict")
     assert no_limit is None
     fastest = min(strict, key=lambda name: strict[name][0])
     assert strict[fastest][1] > limit
@@ -45,14 +45,14 @@ def test_the_fastest_row_has_longer_chains_somewhere():
 
 def test_no_limit_for_strict_products_nor_where_cublas_has_long_chains():
     for shape in ((4096, 4096, 8192), (512, 512, 8192), (64, 64, 64), (256, 256, 1024)):
-        assert _core.sgemm_rules(*shape)[0] is None
-    assert _core.sgemm_rules(256, 256, 8192, "strict")[0] is None
+        assert _core.testing.sgemm_rules(*shape)[0] is None
+    assert _core.testing.sgemm_rules(256, 256, 8192, "strict")[0] is None
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("m, n, k", [shape for shape in SHAPES if max(shape) <= 65536])
 def test_dispatch_keeps_to_the_limit(m, n, k):
-    limit, table = _core.sgemm_rules(m, n, k)
+    limit, table = _core.testing.sgemm_rules(m, n, k)
     with fl.Matmul(*on_device(np.zeros((m, k), np.float32), np.zeros((k, n), np.float32))) as plan:
         plan.plan()
         assert table[plan.kernel][1] is None or table[plan.kernel][1] <= limit

@@ -146,6 +146,6 @@ BEYOND_CACHES = (
 @pytest.mark.parametrize("row", rows("transpose", "cpu"))
 def test_beyond_small_caches(row, check, request):
     """Where the last level holds hundreds of MiB, no result here is written past it."""
-    request.addfinalizer(_core.assume_machine)
-    _core.assume_machine(last_level_cache=1 << 16)
+    request.addfinalizer(_core.testing.assume_machine)
+    _core.testing.assume_machine(last_level_cache=1 << 16)
     check(row)

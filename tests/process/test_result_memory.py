@@ -54,32 +54,32 @@ def test_what_is_kept_is_bounded():
             return int(file.read().split()[1]) * 4096
 
     base = resident()
-    most = _core.kept_results()[1]
+    most = _core.testing.kept_results()[1]
     assert 256 << 20 <= most <= 4 << 30
     blocks = (most >> 24) + 24  # 16 MiB each
     held = [make(4096) for _ in range(blocks)]
     assert resident() > base + blocks * (16 << 20) - (32 << 20)
     held.clear()
     bound = base + most + (64 << 20)
-    assert resident() < bound and _core.kept_results()[0] <= most
+    assert resident() < bound and _core.testing.kept_results()[0] <= most
     for rows in range(600, 9000, 600):
         make(rows)
-    assert resident() < bound and _core.kept_results()[0] <= most
+    assert resident() < bound and _core.testing.kept_results()[0] <= most
     c = make(most >> 12)  # all that is kept
     before = address(c)
     del c
     assert address(make(most >> 12)) == before, "the blocks of other sizes have given way"
     c = make((most >> 12) + 1024)  # more than is kept
-    kept = _core.kept_results()[0]
+    kept = _core.testing.kept_results()[0]
     del c
-    assert _core.kept_results()[0] == kept <= most and resident() < bound
+    assert _core.testing.kept_results()[0] == kept <= most and resident() < bound
 
 
 @pytest.mark.parametrize(("gib", "kept_mib"), [(1, 256), (8, 256), (16, 512), (16.001, 512), (64, 2048), (1024, 4096)])
 def test_a_32nd_of_the_memory_is_kept(gib, kept_mib, request):
-    request.addfinalizer(_core.assume_machine)
-    _core.assume_machine(memory=int(gib * 2**30))
-    assert _core.kept_results()[1] == kept_mib << 20
+    request.addfinalizer(_core.testing.assume_machine)
+    _core.testing.assume_machine(memory=int(gib * 2**30))
+    assert _core.testing.kept_results()[1] == kept_mib << 20
 
 
 def test_threads_never_share_a_block():

@@ -25,7 +25,9 @@ class Named(_core.Weights):
 def product(named, a, b, out, stream):
     n = a.shape[0]
     pointers = [x.__cuda_array_interface__["data"][0] for x in (a, b, out)]
-    _core.product_for_tests(named, "fp16x2", n, n, n, pointers[0], n, 1, pointers[1], n, 1, pointers[2], n, 1, stream)
+    _core.testing.product_for_tests(
+        named, "fp16x2", n, n, n, pointers[0], n, 1, pointers[1], n, 1, pointers[2], n, 1, stream
+    )
 
 
 def test_a_split_is_there_before_another_stream_reads_it(device, rng):

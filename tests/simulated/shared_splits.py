@@ -15,7 +15,7 @@ def test_each_device_splits_a_line_once(device, rng, devices, times):
     """Of two, each needs all of both operands, half of which come through the other."""
     m, n, k = 3000, 2900, 500
     a, b = normal(rng, m, k), normal(rng, k, n)
-    _, steps = _core.panel_plan(m, n, k, 1)
+    _, steps = _core.testing.panel_plan(m, n, k, 1)
     assert len(steps) > 4
     want = fl.matmul(a, b, device="cuda:0")
     before = device.simulated_lines_prepacked()

@@ -66,7 +66,7 @@ def code_of_wheels(number: int) -> str:
     """What a driver takes of the release list."""
     text = (ROOT / "cmake" / "CudaArchitectures.cmake").read_text()
     release = re.search(r'set\(FL_RELEASE_ARCHITECTURES "([^"]+)"\)', text)
-    target, features = _core.expected_code(release[1].replace(";", " "), number)
+    target, features = _core.testing.expected_code(release[1].replace(";", " "), number)
     return f"{target}a" if features else str(target)
 
 

@@ -33,6 +33,7 @@ LAYERS = (
     "cpp/bindings/calls",
     "cpp/bindings/sharded",
     "cpp/bindings/operators",
+    "cpp/bindings/testing",
     "cpp/bindings",
     "cpp/cblas",
 )

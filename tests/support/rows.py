@@ -88,7 +88,7 @@ def attempt(row, call, must: bool):
 # ---------------------------------------------------------------- what the rules say
 def accumulation_depth(row, m, n, k, precision="strict"):
     """The most additions that one product of aligned operands goes through; None where the row does not say."""
-    return _core.sgemm_rules(m, n, k, precision)[1][row.name][1]
+    return _core.testing.sgemm_rules(m, n, k, precision)[1][row.name][1]
 
 
 def adds_in_the_same_order(row, *shapes) -> bool:

@@ -124,7 +124,7 @@ nb::dict time_link(size_t in_bytes, size_t out_bytes, int repeats, int device) {
 
 }  // namespace
 
-void bind_device_memory(nb::module_& m) {
+void bind_device_memory(nb::module_& m, nb::module_& testing) {
   using nb::arg;
   if (!take_registered<cuda::DeviceBuffer>(m, "DeviceBuffer"))
     nb::class_<cuda::DeviceBuffer>(m, "DeviceBuffer", "Device memory of the library's pool.")
@@ -142,7 +142,7 @@ void bind_device_memory(nb::module_& m) {
         arg("x_bs") = 0, arg("y_bs") = 0, arg("device") = 0, arg("stream") = 0);
   m.def("device_transpose", device_transpose, arg("kernel").none(), arg("m"), arg("n"), arg("a"), arg("lda"), arg("b"),
         arg("ldb"), arg("batch") = 1, arg("a_bs") = 0, arg("b_bs") = 0, arg("device") = 0, arg("stream") = 0);
-  m.def("host_call_trace", host_call_trace, arg("call"));
+  testing.def("host_call_trace", host_call_trace, arg("call"));
   m.def("time_in_graph", time_in_graph, arg("work"), arg("launches"), arg("replays"), arg("device") = 0);
   m.def("time_link", time_link, arg("in_bytes"), arg("out_bytes"), arg("repeats"), arg("device") = 0);
 }

@@ -1,4 +1,4 @@
-// What the library is and what it found: for fl.info(), fl.devices(), fl.kernels(), fl.cuda.*; and what it would do.
+// What the library is and what it found: for fl.info(), fl.devices(), fl.kernels(), fl.cuda.*.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,6 +7,5 @@ namespace fl::py {
 
 void bind_inspection(nanobind::module_& m);
 void bind_explain(nanobind::module_& m);  // for fl.explain()
-void bind_costs(nanobind::module_& m);    // cost models and their coefficients, for tools/fit_costs and tests
 
 }  // namespace fl::py

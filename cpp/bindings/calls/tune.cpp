@@ -9,11 +9,9 @@
 #include <mutex>
 #include <tuple>
 
+#include "bindings/calls/described_call.h"
 #include "bindings/calls/logging.h"
-#include "bindings/calls/options.h"
-#include "core/errors.h"
 #include "core/normalise.h"
-#include "core/operations.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/tuning.h"
 #include "dispatch/tuning_file.h"
@@ -66,53 +64,10 @@ Estimates estimates(Args args, Device device) {
   return found;
 }
 
-// Operands at aligned addresses, one row of each after the other: the rules read no element.
-alignas(128) float somewhere[3][32];
-
-// A call of each operation in the terms of the command line: of sgemv, m and n are those of the stored matrix.
-struct Asked {
-  int64_t m, n, k, batch;
-  bool trans_a, trans_b;
-  Precision precision;
-  int64_t apart(int64_t elements) const { return batch > 1 ? elements : 0; }
-};
-const float *const some_a = somewhere[0], *const some_b = somewhere[1];
-float* const some_c = somewhere[2];
-
-void set_call(SgemmArgs& p, const Asked& x) {
-  p = {.m = x.m,
-       .n = x.n,
-       .k = x.k,
-       .batch = x.batch,
-       .a = {some_a, x.trans_a ? 1 : x.k, x.trans_a ? x.m : 1, x.apart(x.m * x.k)},
-       .b = {some_b, x.trans_b ? 1 : x.n, x.trans_b ? x.k : 1, x.apart(x.k * x.n)},
-       .c = {some_c, x.n, 1, x.apart(x.m * x.n)},
-       .precision = x.precision};
-}
-void set_call(SgemvArgs& p, const Asked& x) {
-  p = {.m = x.trans_a ? x.n : x.m,
-       .n = x.trans_a ? x.m : x.n,
-       .batch = x.batch,
-       .a = {some_a, x.trans_a ? 1 : x.n, x.trans_a ? x.n : 1, x.apart(x.m * x.n)},
-       .x = {some_b, 1, x.apart(x.trans_a ? x.m : x.n)},
-       .y = {some_c, 1, x.apart(x.trans_a ? x.n : x.m)}};
-}
-void set_call(TransposeArgs& p, const Asked& x) {
-  p = {.m = x.m,
-       .n = x.n,
-       .batch = x.batch,
-       .a = {some_a, x.n, 1, x.apart(x.m * x.n)},
-       .b = {some_c, x.m, 1, x.apart(x.m * x.n)}};
-}
-
 Estimates rule_estimates(const std::string& op, int64_t m, int64_t n, int64_t k, int64_t batch, bool trans_a,
                          bool trans_b, const char* precision, const char* device) {
-  const Asked asked{m, n, k, batch, trans_a, trans_b, parse_precision(precision)};
-  return with_operation(op, [&]<class Args>() {
-    Args args;
-    set_call(args, asked);
-    return estimates(args, parse_device(device));
-  });
+  const DescribedCall call{m, n, k, batch, trans_a, trans_b, {}, {}, precision};
+  return with_operation(op, [&]<class Args>() { return estimates(args_of<Args>(call), parse_device(device)); });
 }
 
 }  // namespace

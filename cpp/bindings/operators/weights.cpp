@@ -62,7 +62,7 @@ std::shared_ptr<ConstantOperand> find(nb::handle weights, std::array<Factor, 2> 
   return nullptr;
 }
 
-// For the tests: a @ b in device memory, without torch.
+// a @ b in device memory, without torch.
 void product_for_tests(nb::handle weights, const std::string& kernel, int64_t m, int64_t n, int64_t k, uintptr_t a,
                        int64_t a_rs, int64_t a_cs, uintptr_t b, int64_t b_rs, int64_t b_cs, uintptr_t c, int64_t c_rs,
                        int64_t c_cs, uintptr_t stream) {
@@ -92,11 +92,11 @@ std::shared_ptr<ConstantOperand> constant_operand(nb::handle weights, const dl::
   return find(weights, {factor(b), factor(a)});
 }
 
-void bind_weights(nb::module_& m) {
+void bind_weights(nb::module_& m, nb::module_& testing) {
   using nb::arg;
-  m.def("product_for_tests", product_for_tests, arg("weights"), arg("kernel"), arg("m"), arg("n"), arg("k"), arg("a"),
-        arg("a_rs"), arg("a_cs"), arg("b"), arg("b_rs"), arg("b_cs"), arg("c"), arg("c_rs"), arg("c_cs"),
-        arg("stream") = 0);
+  testing.def("product_for_tests", product_for_tests, arg("weights"), arg("kernel"), arg("m"), arg("n"), arg("k"),
+              arg("a"), arg("a_rs"), arg("a_cs"), arg("b"), arg("b_rs"), arg("b_cs"), arg("c"), arg("c_rs"),
+              arg("c_cs"), arg("stream") = 0);
   if (take_registered<Weights>(m, "Weights")) return;
   nb::class_<Weights>(m, "Weights", "What fastlinalg.torch.use(keep_weights=) is built on.")
       .def(nb::init<std::size_t>(), arg("limit"))

@@ -16,6 +16,6 @@ namespace nb = nanobind;
 // is none, and if `weights` is None.
 std::shared_ptr<ConstantOperand> constant_operand(nb::handle weights, const dl::Tensor& a, const dl::Tensor& b);
 
-void bind_weights(nb::module_& m);
+void bind_weights(nb::module_& m, nb::module_& testing);
 
 }  // namespace fl::py

@@ -25,7 +25,7 @@ def runs_on(device: dict[str, Any], needs: str) -> bool:
 
 def rows_to_choose(op: str, precision: str, device: dict[str, Any]) -> Iterator[str]:
     for row in fl.kernels(op):
-        if row.device != "cuda" or not runs_on(device, row.needs) or _core.passed_over(op, row.name, device):
+        if row.device != "cuda" or not runs_on(device, row.needs) or _core.testing.passed_over(op, row.name, device):
             continue
         if not row.traits.ladder and serves(row, precision):
             yield row.name
@@ -41,8 +41,8 @@ def serves(row, precision: str) -> bool:
 def chosen(op: str, asked: list[Call], precision: str, device: dict[str, Any]) -> list[str]:
     best = [(True, math.inf, "none")] * len(asked)
     for name in rows_to_choose(op, precision, device):
-        estimates = _core.estimate_us(op, name, asked, [], device)
-        for i, (us, short) in enumerate(zip(estimates, _core.short_sums(op, name, asked), strict=True)):
+        estimates = _core.testing.estimate_us(op, name, asked, [], device)
+        for i, (us, short) in enumerate(zip(estimates, _core.testing.short_sums(op, name, asked), strict=True)):
             if not math.isnan(us):
                 best[i] = min(best[i], (not short, us, name), key=lambda row: row[:2])
     return [name for _, _, name in best]

@@ -61,12 +61,14 @@ def volume(m: int, n: int, k: int, batch: int = 1) -> int:
 
 def panel_tables() -> dict[str, Table]:
     products = {
-        f"{kernel}, {name}": {named(size): panels(_core.panel_plan(*size, kernel=kernel, **options)) for size in sizes}
+        f"{kernel}, {name}": {
+            named(size): panels(_core.testing.panel_plan(*size, kernel=kernel, **options)) for size in sizes
+        }
         for kernel in KERNELS
         for name, options, sizes in CASES
     }
     symmetric = {
-        kernel: {f"{n}x{k}": panels(_core.symmetric_panel_plan(n, k, kernel=kernel)) for n, k in SYMMETRIC}
+        kernel: {f"{n}x{k}": panels(_core.testing.symmetric_panel_plan(n, k, kernel=kernel)) for n, k in SYMMETRIC}
         for kernel in KERNELS
     }
     return {"panels": products, "symmetric panels": symmetric}
@@ -78,7 +80,7 @@ def share_table() -> Table:
         f"{devices} devices, {'passed on' if passes_on else 'loaded by each'}, {name}": {
             named(size): [*(len(steps) for _, steps in shares), digest(shares)]
             for size in sizes
-            for shares in [_core.device_shares(*(*size, 1)[:4], devices, passes_on, kernel="fp16x2", **options)]
+            for shares in [_core.testing.device_shares(*(*size, 1)[:4], devices, passes_on, kernel="fp16x2", **options)]
         }
         for devices in (1, 2, 3, 8)
         for passes_on in (True, False)
@@ -90,7 +92,7 @@ def share_table() -> Table:
 def tile_tables() -> dict[str, Table]:
     products = {
         f"{mib} MiB, {kernel}, {name}": {
-            named(size): tiles(_core.sgemm_tiles(*(*size, 1)[:4], mib * MiB, kernel=kernel, **options))
+            named(size): tiles(_core.testing.sgemm_tiles(*(*size, 1)[:4], mib * MiB, kernel=kernel, **options))
             for size in sizes
             if volume(*size) < 4096 * mib * MiB
         }
@@ -100,7 +102,7 @@ def tile_tables() -> dict[str, Table]:
     }
     vectors, transposes = (
         {f"{mib} MiB": {named(size): tiles(plan(*size, mib * MiB)) for size in MATRICES} for mib in (1, 4, 100)}
-        for plan in (_core.sgemv_tiles, _core.transpose_tiles)
+        for plan in (_core.testing.sgemv_tiles, _core.testing.transpose_tiles)
     )
     return {"tiles of products": products, "tiles of sgemv": vectors, "tiles of transposes": transposes}
 

@@ -21,12 +21,12 @@ THREADS = (1, 6)
 ON_X86 = platform.machine() in ("x86_64", "AMD64")
 
 
-def asked(op: str, device: dict[str, Any] | None = None) -> dict[str, _core.CostCalls]:
+def asked(op: str, device: dict[str, Any] | None = None) -> dict[str, _core.testing.CostCalls]:
     """kind of call -> calls"""
-    return {kind: _core.CostCalls(op, calls(op, kind, COUNT), device, kind == ITSELF) for kind in KINDS[op]}
+    return {kind: _core.testing.CostCalls(op, calls(op, kind, COUNT), device, kind == ITSELF) for kind in KINDS[op]}
 
 
-def summary(of_kind: _core.CostCalls, kernel: str, coefficients: list[float]) -> list[float]:
+def summary(of_kind: _core.testing.CostCalls, kernel: str, coefficients: list[float]) -> list[float]:
     estimates = of_kind.estimate_us(kernel, coefficients, range(COUNT))
     logs = [math.log(us) for us in estimates if not math.isnan(us)]
     if not logs:
@@ -56,7 +56,10 @@ def estimates_on_cpus() -> dict[str, Table]:
     tables: dict[str, Table] = {}
     for op in KINDS:
         kinds = asked(op)
-        rows = {name: [value for _, value in _core.cost_coefficients(op, name, "zen4")] for name in rows_on(op, "cpu")}
+        rows = {
+            name: [value for _, value in _core.testing.cost_coefficients(op, name, "zen4")]
+            for name in rows_on(op, "cpu")
+        }
         for threads in THREADS:
             with fl.num_threads(threads):
                 tables[f"zen4, {threads} threads {op}"] = {

@@ -22,6 +22,6 @@ def sums() -> dict[str, Table]:
     found: dict[str, Table] = {"strict": {}, "accurate": {}}
     for precision, rows in found.items():
         for m, n, k in SIZES:
-            for name, (_, depth, bytes_) in _core.sgemm_rules(m, n, k, precision)[1].items():
+            for name, (_, depth, bytes_) in _core.testing.sgemm_rules(m, n, k, precision)[1].items():
                 rows.setdefault(name, {})[f"{m}x{n}x{k}"] = [depth, bytes_]
     return found

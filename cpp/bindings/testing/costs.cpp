@@ -1,5 +1,3 @@
-#include "bindings/calls/inspect.h"
-
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -15,7 +13,8 @@
 #include <variant>
 #include <vector>
 
-#include "bindings/calls/call.h"
+#include "bindings/calls/described_call.h"
+#include "bindings/testing/testing.h"
 #include "core/errors.h"
 #include "core/normalise.h"
 #include "core/operations.h"
@@ -28,62 +27,9 @@ namespace fl::py {
 namespace nb = nanobind;
 namespace {
 
-// Operands at such addresses, in floats behind aligned ones: the rules read no element.
-alignas(128) float somewhere[3][32];
-
-// One call as it is written down by benchmarks/kernel_times.py. `pads` and `offsets` of the two operands and the
-// result.
-struct Shape {
-  int64_t m, n, k, batch;
-  bool trans_a, trans_b;
-  std::array<int64_t, 3> pads{}, offsets{};
-  const char* precision = "strict";
-  const float* operand(int i) const { return somewhere[i] + offsets[std::size_t(i)] % 32; }
-  float* result() const { return somewhere[2] + offsets[2] % 32; }
-};
-
-template <class Args>
-Args call_of(const Shape& s);
-template <>
-SgemmArgs call_of(const Shape& s) {
-  const auto apart = [&](int64_t elements) { return s.batch > 1 ? elements : 0; };
-  const int64_t lda = (s.trans_a ? s.m : s.k) + s.pads[0], ldb = (s.trans_b ? s.k : s.n) + s.pads[1],
-                ldc = s.n + s.pads[2];
-  return {.m = s.m,
-          .n = s.n,
-          .k = s.k,
-          .batch = s.batch,
-          .a = {s.operand(0), s.trans_a ? 1 : lda, s.trans_a ? lda : 1, apart((s.trans_a ? s.k : s.m) * lda)},
-          .b = {s.operand(1), s.trans_b ? 1 : ldb, s.trans_b ? ldb : 1, apart((s.trans_b ? s.n : s.k) * ldb)},
-          .c = {s.result(), ldc, 1, apart(s.m * ldc)},
-          .precision = parse_precision(s.precision)};
-}
-template <>
-SgemvArgs call_of(const Shape& s) {
-  const auto apart = [&](int64_t elements) { return s.batch > 1 ? elements : 0; };
-  const int64_t lda = s.n + s.pads[0], rows = s.trans_a ? s.n : s.m, columns = s.trans_a ? s.m : s.n;
-  return {.m = rows,
-          .n = columns,
-          .batch = s.batch,
-          .a = {s.operand(0), s.trans_a ? 1 : lda, s.trans_a ? lda : 1, apart(s.m * lda)},
-          .x = {s.operand(1), 1, apart(columns)},
-          .y = {s.result(), 1, apart(rows)}};
-}
-template <>
-TransposeArgs call_of(const Shape& s) {
-  const auto apart = [&](int64_t elements) { return s.batch > 1 ? elements : 0; };
-  const int64_t lda = s.n + s.pads[0], ldb = s.m + s.pads[2];
-  return {.m = s.m,
-          .n = s.n,
-          .batch = s.batch,
-          .a = {s.operand(0), lda, 1, apart(s.m * lda)},
-          .b = {s.result(), ldb, 1, apart(s.n * ldb)}};
-}
-
-// ---------------------------------------------------------------- cost models, for tools/fit_costs and tests
 using ShapeRow = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool, std::array<int64_t, 3>,
                             std::array<int64_t, 3>, std::string>;
-Shape shape_of(const ShapeRow& row) {
+DescribedCall described(const ShapeRow& row) {
   const auto& [m, n, k, batch, trans_a, trans_b, pads, offsets, precision] = row;
   return {m, n, k, batch, trans_a, trans_b, pads, offsets, precision.c_str()};
 }
@@ -137,7 +83,7 @@ class Calls {
     with_operation(op, [&]<class Args>() {
       CallsOf<Args> found;
       for (const ShapeRow& shape : shapes) {
-        Args p = call_of<Args>(shape_of(shape));
+        Args p = args_of<Args>(described(shape));
         std::optional<Args>& kept = found.calls.emplace_back();
         if (!normalise(p)) continue;
         if constexpr (requires { p.symmetric; }) p.symmetric = symmetric;
@@ -209,24 +155,13 @@ std::string passed_over_on_device(const std::string& op, const std::string& kern
   });
 }
 
-// For the tests: of strict rows that need so much, on a device of such a capability.
-std::string passed_over_with_needs(const std::string& needs, int compute_capability) {
-  for (const NeedsRow& row : needs_rows)
-    if (needs == row.name) {
-      const char* const why =
-          passed_over(row.needs, plain, spec_of(compute_capability, 1, 1), compute_capability, false);
-      return why ? why : "";
-    }
-  throw InvalidValue("there is no hardware '" + needs + "'");
-}
-
 // Whether dispatch prefers the kernel's sums to longer ones, on each shape.
 std::vector<bool> short_sums(const std::string& op, const std::string& kernel, const std::vector<ShapeRow>& shapes) {
   return with_operation(op, [&]<class Args>() {
     const Kernel<Args>& row = find<Args>(kernel);
     std::vector<bool> found;
     for (const ShapeRow& shape : shapes) {
-      Args p = call_of<Args>(shape_of(shape));
+      Args p = args_of<Args>(described(shape));
       found.push_back(!normalise(p) || !row.depth || deepest_allowed(p) == any_depth ||
                       row.depth(p) <= deepest_allowed(p));
     }
@@ -246,7 +181,6 @@ void bind_costs(nb::module_& m) {
   m.def("estimate_us", estimate_us_of, nb::arg("op"), nb::arg("kernel"), nb::arg("shapes"),
         nb::arg("coefficients") = std::vector<double>(), nb::arg("device") = nb::none());
   m.def("passed_over", passed_over_on_device, nb::arg("op"), nb::arg("kernel"), nb::arg("device"));
-  m.def("passed_over_with_needs", passed_over_with_needs, nb::arg("needs"), nb::arg("compute_capability"));
   m.def("short_sums", short_sums, nb::arg("op"), nb::arg("kernel"), nb::arg("shapes"));
 }
 

@@ -1,0 +1,143 @@
+#include <nanobind/stl/string.h>
+
+#include <string>
+
+#include "bindings/calls/described_call.h"
+#include "bindings/testing/testing.h"
+#include "core/device_spec.h"
+#include "table/registry.h"
+#include "transfer/device_shares.h"
+#include "transfer/out_of_core_plan.h"
+#include "transfer/panel_plan.h"
+
+namespace fl::py {
+namespace nb = nanobind;
+namespace {
+
+nb::tuple block(const Block& x) { return nb::make_tuple(x.problem, x.problems, x.row, x.rows, x.col, x.cols); }
+
+SgemmArgs product_layout(int64_t m, int64_t n, int64_t k, int64_t batch, bool one_a, bool one_b, float beta) {
+  SgemmArgs p = layout_of<SgemmArgs>({.m = m, .n = n, .k = k, .batch = batch});
+  if (one_a) p.a.bs = 0;
+  if (one_b) p.b.bs = 0;
+  p.beta = beta;
+  return p;
+}
+
+// One row for all sub-problems, at its costs on an H200.
+template <class Args>
+KernelFor<Args> always(const Kernel<Args>& row) {
+  return {[&row](const Args&) -> const Kernel<Args>& { return row; }, on_cuda(row.needs) ? &h200_spec() : &host_spec()};
+}
+
+nb::list loads_of(const PanelPlan<SgemmArgs>& plan) {
+  nb::list loads;
+  for (const PanelLoad& load : plan.loads) loads.append(nb::make_tuple(int(load.operand), block(load.block)));
+  return loads;
+}
+
+// How a product of host operands is cut up, for the tests: loads as (operand, block), steps as (loads, block), blocks
+// as (problem, problems, row, rows, col, cols). Every step costs what the named row says.
+nb::tuple panel_plan(int64_t m, int64_t n, int64_t k, int64_t batch, bool one_a, bool one_b, float beta,
+                     const std::string& kernel) {
+  const SgemmArgs layout = product_layout(m, n, k, batch, one_a, one_b, beta);
+  const auto& row = find<SgemmArgs>(kernel);
+  const auto plan = plan_panels<SgemmArgs>(layout, always(row));
+  nb::list steps;
+  for (const auto& step : plan.steps) steps.append(nb::make_tuple(step.loads, block(step.block)));
+  return nb::make_tuple(loads_of(plan), steps);
+}
+
+// The same of a matrix times its own transpose: steps also say whether their block is mirrored.
+nb::tuple symmetric_panel_plan(int64_t n, int64_t k, int64_t batch, const std::string& kernel) {
+  SgemmArgs layout = product_layout(n, n, k, batch, false, false, 0.0f);
+  layout.symmetric = true;
+  const auto plan = plan_panels<SgemmArgs>(layout, always(find<SgemmArgs>(kernel)));
+  nb::list steps;
+  for (const auto& step : plan.steps) steps.append(nb::make_tuple(step.loads, block(step.block), step.mirrored));
+  return nb::make_tuple(loads_of(plan), steps);
+}
+
+// The same of a product shared out between devices: for each its loads as (operand, block, devices that it is passed on
+// to) and its steps as (loads, block, loads of each device that it waits for).
+nb::list device_shares(int64_t m, int64_t n, int64_t k, int64_t batch, int devices, bool passes_on, bool one_a,
+                       bool one_b, float beta, const std::string& kernel) {
+  const SgemmArgs layout = product_layout(m, n, k, batch, one_a, one_b, beta);
+  const auto plan = plan_panels<SgemmArgs>(layout, always(find<SgemmArgs>(kernel)));
+  const auto list = [](const auto& numbers) {
+    nb::list result;
+    for (const auto number : numbers) result.append(number);
+    return result;
+  };
+  nb::list shares;
+  for (const auto& share : share_out(plan, layout, devices, passes_on)) {
+    nb::list loads, steps;
+    for (std::size_t i = 0; i < share.plan.loads.size(); ++i) {
+      const PanelLoad& load = share.plan.loads[i];
+      loads.append(nb::make_tuple(int(load.operand), block(load.block), list(share.passed_on[i])));
+    }
+    for (std::size_t i = 0; i < share.plan.steps.size(); ++i) {
+      const auto& step = share.plan.steps[i];
+      steps.append(nb::make_tuple(step.loads, block(step.block), list(share.received[i])));
+    }
+    shares.append(nb::make_tuple(loads, steps));
+  }
+  return shares;
+}
+
+// How a call that has so much device memory is cut up, for the tests: its shape, and its tiles in their order.
+template <class Args>
+nb::tuple tile_plan(const Args& layout, std::size_t memory, const Kernel<Args>& row) {
+  const auto plan = plan_out_of_core<Args>(layout, memory, always(row));
+  nb::list tiles;
+  for (const OutOfCoreTile& t : plan.tiles) {
+    nb::dict tile;
+    tile["problem"] = nb::make_tuple(t.problem, t.problems);
+    tile["row"] = nb::make_tuple(t.row, t.rows);
+    tile["col"] = nb::make_tuple(t.col, t.cols);
+    tile["depth"] = nb::make_tuple(t.depth, t.depths);
+    tile["slots"] = nb::make_tuple(t.input_slot[0], t.input_slot[1], t.output_slot);
+    tile["load"] = nb::make_tuple(t.load[0], t.load[1]);
+    tile["first"] = t.first;
+    tile["last"] = t.last;
+    tile["slices"] = nb::list();
+    for (const int64_t row : t.slices) nb::borrow<nb::list>(tile["slices"]).append(row);
+    tiles.append(tile);
+  }
+  const OutOfCoreShape& s = plan.shape;
+  return nb::make_tuple(nb::make_tuple(s.bytes, s.input_slots[0], s.input_slots[1], s.output_slots, s.slice_rows),
+                        tiles);
+}
+
+nb::tuple sgemm_tiles(int64_t m, int64_t n, int64_t k, int64_t batch, std::size_t memory, bool one_a, bool one_b,
+                      float beta, const std::string& kernel) {
+  return tile_plan(product_layout(m, n, k, batch, one_a, one_b, beta), memory, find<SgemmArgs>(kernel));
+}
+nb::tuple transpose_tiles(int64_t m, int64_t n, int64_t batch, std::size_t memory) {
+  const DescribedCall call{.m = m, .n = n, .k = 0, .batch = batch};
+  return tile_plan(layout_of<TransposeArgs>(call), memory, find<TransposeArgs>("reference"));
+}
+nb::tuple sgemv_tiles(int64_t m, int64_t n, int64_t batch, std::size_t memory) {
+  const DescribedCall call{.m = m, .n = n, .k = 0, .batch = batch};
+  return tile_plan(layout_of<SgemvArgs>(call), memory, find<SgemvArgs>("warp_per_row"));
+}
+
+}  // namespace
+
+void bind_cuts(nb::module_& m) {
+  m.def("panel_plan", panel_plan, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch") = 1,
+        nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,
+        nb::arg("kernel") = "double_buffered");
+  m.def("symmetric_panel_plan", symmetric_panel_plan, nb::arg("n"), nb::arg("k"), nb::arg("batch") = 1,
+        nb::arg("kernel") = "double_buffered");
+  m.def("device_shares", device_shares, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch"), nb::arg("devices"),
+        nb::arg("passes_on") = true, nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,
+        nb::arg("kernel") = "double_buffered");
+  m.def("sgemm_tiles", sgemm_tiles, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch"), nb::arg("memory"),
+        nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,
+        nb::arg("kernel") = "double_buffered");
+  m.def("sgemv_tiles", sgemv_tiles, nb::arg("m"), nb::arg("n"), nb::arg("batch"), nb::arg("memory"));
+  m.def("transpose_tiles", transpose_tiles, nb::arg("m"), nb::arg("n"), nb::arg("batch"), nb::arg("memory"));
+}
+
+}  // namespace fl::py
