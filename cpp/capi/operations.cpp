@@ -36,7 +36,7 @@ void ssyrk(const Check& check, fl_uplo uplo, int trans, int64_t n, int64_t k, fl
   args.precision = parsed.precision;
   if (uplo == FL_WHOLE) return run_logged(args, parsed.call);
   const CallLog log(args, parsed.call);
-  run_triangle(args, uplo == FL_LOWER ? Triangle::lower : Triangle::upper, Beside::kept, parsed.call);
+  run_triangle(args, uplo == FL_LOWER ? Triangle::lower : Triangle::upper, OtherTriangle::kept, parsed.call);
 }
 
 void sgemv(const Check& check, int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,

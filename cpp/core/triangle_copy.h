@@ -9,13 +9,13 @@ namespace fl {
 enum class Triangle { lower, upper };
 
 // What the target has beside the triangle: stays, or becomes zero.
-enum class Beside { kept, zero };
+enum class OtherTriangle { kept, zero };
 
 // The triangle and the diagonal of `batch` matrices with n rows. `from` and `to` share no memory.
 struct TriangleCopy {
   int64_t n = 0, batch = 1;
   Triangle part = Triangle::lower;
-  Beside beside = Beside::kept;
+  OtherTriangle other = OtherTriangle::kept;
   ConstMatrix from;
   Matrix to;
 };

@@ -68,7 +68,7 @@ void copy_in_host_memory(const TriangleCopy& p) {
   for_each_row(p.n, p.batch, [&](int64_t at, int64_t i) {
     float* const row = row_of(p.to, at, i);
     copy_row(row_of(p.from, at, i), p.from.cs, row, p.to.cs, inside(p.part, i, p.n));
-    if (p.beside == Beside::zero) clear_row(row, p.to.cs, outside(p.part, i, p.n));
+    if (p.other == OtherTriangle::zero) clear_row(row, p.to.cs, outside(p.part, i, p.n));
   });
 }
 
@@ -92,26 +92,26 @@ class TriangleOfProduct {
   TriangleOfProduct(const SgemmArgs& product, Triangle part, const CallOptions& options)
       : p_(product), part_(part), options_(options) {}
 
-  void compute(Beside beside) {
-    if (!options_.device_memory) prepare(std::exchange(beside, Beside::kept));
+  void compute(OtherTriangle other_triangle) {
+    if (!options_.device_memory) prepare(std::exchange(other_triangle, OtherTriangle::kept));
     options_.device = fl::device_of(p_, options_);
     const Device::Kind kind = options_.device.kind;
     if (kind == Device::automatic) return;  // nothing is left to do
-    if (kind == Device::cuda || !options_.kernel.empty()) square(0, p_.n, beside);
+    if (kind == Device::cuda || !options_.kernel.empty()) square(0, p_.n, other_triangle);
     else triangle(0, p_.n);
   }
 
  private:
   // In host memory: what is added, and what is beside the triangle, is in C before anything is computed.
-  void prepare(Beside beside) {
-    if (p_.addend.data && p_.beta != 0.0f) copy(p_.addend, p_.c, p_.n, Beside::kept);
+  void prepare(OtherTriangle other_triangle) {
+    if (p_.addend.data && p_.beta != 0.0f) copy(p_.addend, p_.c, p_.n, OtherTriangle::kept);
     p_.addend = {};
-    if (beside == Beside::zero) clear_other();
+    if (other_triangle == OtherTriangle::zero) clear_other();
   }
 
   // Two triangles of half the size, and the rectangle between them.
   void triangle(int64_t first, int64_t size) {
-    if (size <= smallest_square) return square(first, size, Beside::kept);
+    if (size <= smallest_square) return square(first, size, OtherTriangle::kept);
     const int64_t half = ceil_div(size / 2, smallest_square) * smallest_square, rest = size - half;
     const bool lower = part_ == Triangle::lower;
     run_part(lower ? part_of(first + half, rest, first, half) : part_of(first, half, first + half, rest));
@@ -120,15 +120,15 @@ class TriangleOfProduct {
   }
 
   // On the diagonal: in memory of its own, as both triangles are computed. What is added is read in this one alone.
-  void square(int64_t first, int64_t size, Beside beside) {
+  void square(int64_t first, int64_t size, OtherTriangle other_triangle) {
     SgemmArgs p = part_of(first, size, first, size);
     const Matrix c = p.c;
     const ConstMatrix added = addend_of(p);
     p.c = {memory(size), size, 1, size * size};
     p.addend = {};
-    if (p.beta != 0.0f) copy(added, p.c, size, Beside::zero);
+    if (p.beta != 0.0f) copy(added, p.c, size, OtherTriangle::zero);
     run_part(p);
-    copy(read_only(p.c), c, size, beside);
+    copy(read_only(p.c), c, size, other_triangle);
   }
 
   SgemmArgs part_of(int64_t row, int64_t rows, int64_t col, int64_t cols) const {
@@ -158,8 +158,8 @@ class TriangleOfProduct {
     return static_cast<float*>(memory_.get());
   }
 
-  void copy(const ConstMatrix& from, const Matrix& to, int64_t size, Beside beside) const {
-    const TriangleCopy triangle{size, p_.batch, part_, beside, from, to};
+  void copy(const ConstMatrix& from, const Matrix& to, int64_t size, OtherTriangle other_triangle) const {
+    const TriangleCopy triangle{size, p_.batch, part_, other_triangle, from, to};
     if (options_.device_memory) cuda::copy_triangle(triangle, device(), stream());
     else copy_in_host_memory(triangle);
   }
@@ -180,12 +180,12 @@ class TriangleOfProduct {
 
 }  // namespace
 
-void run_triangle(const SgemmArgs& product, Triangle part, Beside beside, const CallOptions& options) {
+void run_triangle(const SgemmArgs& product, Triangle part, OtherTriangle other_triangle, const CallOptions& options) {
   if (product.n == 0 || product.batch == 0) return;
   const ThreadCount threads;
   SgemmArgs p = product;
   part = by_rows(p, part);
-  TriangleOfProduct(p, part, options).compute(beside);
+  TriangleOfProduct(p, part, options).compute(other_triangle);
 }
 
 }  // namespace fl

@@ -10,6 +10,7 @@ namespace fl {
 // becomes zero. `product` is the whole, B being A transposed; an addend shares no memory with C, and is read in the
 // same triangle. On the CPU about half of the whole is computed; a GPU, or a kernel asked for by name, computes the
 // whole in memory of its own. With operands in device memory the call returns once that is queued on its stream.
-FL_EXPORT void run_triangle(const SgemmArgs& product, Triangle part, Beside beside, const CallOptions& options);
+FL_EXPORT void run_triangle(const SgemmArgs& product, Triangle part, OtherTriangle other_triangle,
+                            const CallOptions& options);
 
 }  // namespace fl

@@ -145,12 +145,12 @@ PanelPlan<SgemmArgs> lower_triangle(const SgemmArgs& p, int64_t cuts, Kernels<Sg
 }
 
 // The matrices of a call that go in, with whether all problems share them, and the result.
-struct Whole {
+struct WholeInput {
   PanelLoad load;
   bool shared;
 };
 struct WholeCall {
-  std::vector<Whole> inputs;
+  std::vector<WholeInput> inputs;
   Block result;
 };
 WholeCall whole(const SgemmArgs& p) {
@@ -172,18 +172,18 @@ WholeCall whole(const TransposeArgs& p) {
   return {{{{OperandRole::a, {0, 1, 0, p.m, 0, p.n}}, p.a.bs == 0}}, {0, 1, 0, p.n, 0, p.m}};
 }
 
-// Whole problems, several to a step.
+// WholeInput problems, several to a step.
 template <class Args>
 PanelPlan<Args> groups(const Args& p, Kernels<Args>& kernels) {
   const WholeCall call = whole(p);
   double total = bytes(call.result) * double(p.batch);
-  for (const Whole& input : call.inputs) total += bytes(input.load.block) * (input.shared ? 1.0 : double(p.batch));
+  for (const WholeInput& input : call.inputs) total += bytes(input.load.block) * (input.shared ? 1.0 : double(p.batch));
   const double wanted = std::clamp(total / double(group_bytes), 1.0, double(most_groups));
   const int64_t count = std::min(p.batch, int64_t(wanted)), each = ceil_div(p.batch, count);
   PanelPlan<Args> plan;
   for (int64_t problem = 0; problem < p.batch; problem += each) {
     const int64_t problems = std::min(each, p.batch - problem);
-    for (const Whole& input : call.inputs) {
+    for (const WholeInput& input : call.inputs) {
       if (input.shared && problem > 0) continue;
       plan.loads.push_back(input.load);
       if (input.shared) continue;

@@ -149,9 +149,9 @@ void call(const Args& args, const Options& options) {
   });
 }
 
-void call_triangle(const SgemmArgs& args, Triangle part, Beside beside, const Options& options) {
+void call_triangle(const SgemmArgs& args, Triangle part, OtherTriangle other_triangle, const Options& options) {
   with_log(args, options, [&](const CallOptions& call) {
-    release_if_worth_it(args, call.device, [&] { run_triangle(args, part, beside, call); });
+    release_if_worth_it(args, call.device, [&] { run_triangle(args, part, other_triangle, call); });
   });
 }
 

@@ -71,7 +71,7 @@ Explanation explanation(const Args& args, const Options& options, int64_t runs);
 template <class Args>
 void call(const Args& args, const Options& options);
 // One triangle of it.
-void call_triangle(const SgemmArgs& args, Triangle part, Beside beside, const Options& options);
+void call_triangle(const SgemmArgs& args, Triangle part, OtherTriangle other_triangle, const Options& options);
 // The same in two steps.
 template <class Args>
 Plan<Args> make_plan(const Args& args, const Options& options);

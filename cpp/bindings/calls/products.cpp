@@ -39,8 +39,9 @@ nb::object compute_triangle(Problem<SgemmArgs> problem, Triangle part, nb::handl
   target.load_out();
   if (adds_another) set_addend(problem, c);
   set_location(options.call, location);
-  const Beside beside = target.fresh() ? Beside::zero : Beside::kept;
-  problem.for_each_run(target.array(), [&](const SgemmArgs& args) { call_triangle(args, part, beside, options); });
+  const OtherTriangle other_triangle = target.fresh() ? OtherTriangle::zero : OtherTriangle::kept;
+  problem.for_each_run(target.array(),
+                       [&](const SgemmArgs& args) { call_triangle(args, part, other_triangle, options); });
   return target.finish();
 }
 

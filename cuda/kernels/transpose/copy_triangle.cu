@@ -15,7 +15,7 @@ constexpr int TILE = 32, WARPS = 8, PER_THREAD = TILE / WARPS;
 
 // Of one matrix, the tile with this number: of all, row by row, or of those with a part in the triangle.
 __device__ __forceinline__ TileCorner<unsigned> tile_of(const TriangleCopy& p, unsigned number) {
-  if (p.beside == Beside::zero) {
+  if (p.other == OtherTriangle::zero) {
     const auto side = static_cast<unsigned>(ceil_div(p.n, TILE));
     return {number / side, number % side};
   }
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(WARPS * 32) copy_triangle_kernel(TriangleCopy 
 #pragma unroll
   for (int k = 0; k < PER_THREAD; ++k) {
     const int64_t i = row + k * WARPS;
-    if (inside(i) || (p.beside == Beside::zero && i < p.n)) to[k * WARPS * p.to.rs] = element[k];
+    if (inside(i) || (p.other == OtherTriangle::zero && i < p.n)) to[k * WARPS * p.to.rs] = element[k];
   }
 }
 
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(WARPS * 32) copy_triangle_kernel(TriangleCopy 
 
 void copy_triangle(const TriangleCopy& p, const Context& ctx) {
   const auto side = static_cast<unsigned>(ceil_div(p.n, TILE));
-  const unsigned tiles = p.beside == Beside::zero ? side * side : side * (side + 1) / 2;
+  const unsigned tiles = p.other == OtherTriangle::zero ? side * side : side * (side + 1) / 2;
   launch_kernel<copy_triangle_kernel>({tiles * static_cast<unsigned>(p.batch), WARPS * 32}, ctx, p, tiles);
 }
 
