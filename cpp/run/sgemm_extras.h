@@ -52,9 +52,13 @@ constexpr bool make_strict(auto&) { return false; }
 // The kernels that serve precision="accurate" alone decide on the device who computes. The log says so afterwards, from
 // what they leave there.
 bool answers_later(const Chosen<SgemmArgs>& chosen, const CallOptions& options);
-constexpr bool answers_later(const auto&, const CallOptions&) { return false; }
+template <class Args>
+constexpr bool answers_later(const Chosen<Args>&, const CallOptions&) {
+  return false;
+}
 void log_answer(const Chosen<SgemmArgs>& chosen, int device, const CallOptions& options, const unsigned* statuses);
-constexpr void log_answer(const auto&, int, const CallOptions&, const unsigned*) {}
+template <class Args>
+constexpr void log_answer(const Chosen<Args>&, int, const CallOptions&, const unsigned*) {}
 
 // ---------------------------------------------------------------- operands that stay
 SgemmArgs with_constant_operand(SgemmArgs args, const CallOptions& options);
