@@ -15,8 +15,8 @@
 namespace fl {
 
 // start_ns passes once, tile_ns per wave, k_ps per element of k of a wave: tma of that where the TMA variant runs (1:
-// there is none). output_fs for each output, which a short k does not hide. no_pdl_ns, here and below: what a call takes
-// longer on a device without programmatic dependent launch.
+// there is none). output_fs for each output, which a short k does not hide. no_pdl_ns, here and below: what a call
+// takes longer on a device without programmatic dependent launch.
 FL_COEFFICIENTS(PipelinedCost, start_ns, tile_ns, k_ps, output_fs, tma, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const PipelinedTile& tile, const DeviceSpec& device, const PipelinedCost& cost);
 
