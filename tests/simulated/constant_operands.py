@@ -84,7 +84,7 @@ def test_a_product_of_an_operand_with_itself_keeps_no_split(device, rng):
     y, out = put(b), put(b)
     named = Named(y)
     for _ in range(4):
-        product(named, y, y, out, None)
+        product(named, y, y, out, 0)
         device.simulated_synchronize()
         assert_product(out.numpy(), b, b)
     assert named.nbytes == 0 and fl.cuda.memory_info()["splits"] == 0
@@ -97,7 +97,7 @@ def test_what_is_kept_stays_within_its_limit(device, rng):
 
     def use(named, y):
         for _ in range(2):
-            product(named, x, y, out, None)
+            product(named, x, y, out, 0)
         device.simulated_synchronize()
         return named.nbytes
 
