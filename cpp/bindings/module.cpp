@@ -95,7 +95,7 @@ NB_MODULE(_core, m) {
   fl::py::bind_rules(testing);
   fl::py::bind_device_array(m);
   fl::py::bind_inspection(m);
-  fl::py::bind_device_memory(m, testing);
+  fl::py::bind_device_memory(m);
   fl::py::bind_explain(m);
   fl::py::bind_matmul_plan(m);
   fl::py::bind_tuning(m);

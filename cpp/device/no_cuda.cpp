@@ -82,7 +82,6 @@ DeviceBuffer::DeviceBuffer(std::size_t, int) { refuse(); }
 DeviceBuffer::~DeviceBuffer() = default;
 void DeviceBuffer::upload(const void*, std::size_t, std::size_t) { refuse(); }
 void DeviceBuffer::download(void*, std::size_t, std::size_t) const { refuse(); }
-std::vector<TraceEvent> trace_of(const std::function<void()>&) { refuse(); }
 std::vector<double> time_in_graph(int, int, int, const std::function<void(void*)>&) { refuse(); }
 LinkTimes time_link(int, std::size_t, std::size_t, int) { refuse(); }
 

@@ -9,16 +9,6 @@
 
 namespace fl::cuda {
 
-// What the driving thread of a pipeline has seen, and how many microseconds after its begin: a load "sent" or
-// "arrived", a step "queued", "computed" or "awaited" by the stores that follow, a store "fetched", "filled" or
-// "emptied" (docs/host_pipeline.md), the "end" of the call.
-struct TraceEvent {
-  const char* what;
-  std::size_t index;
-  double us;
-};
-FL_EXPORT std::vector<TraceEvent> trace_of(const std::function<void()>& call);
-
 // Captures `launches` calls of work(stream) into a CUDA graph, replays it `replays` times after a warm-up and returns
 // the microseconds per call of each replay, from CUDA events.
 FL_EXPORT std::vector<double> time_in_graph(int device, int launches, int replays,

@@ -16,7 +16,6 @@
 #include "cuda/runtime/events.h"
 #include "cuda/runtime/ring.h"
 #include "cuda/runtime/streams.h"
-#include "cuda/runtime/trace.h"
 #include "plan/prepacked_operand.h"
 #include "runtime/pause.h"
 
@@ -74,16 +73,13 @@ class PanelDriver {
   // ---- in this order, each with the device current; begin() for all devices of a call before any takes a turn.
   void begin(const std::vector<PanelDriver*>& devices) {
     devices_ = devices;
-    if (devices_.size() == 1) trace_ = current_trace();
     awaited_.assign(devices_.size(), 0);
     host_copies_.allow_in(std::size_t(in_ring_.slots()));
     order_streams();
     ready_ = copies_.ready_steps;
   }
   bool take_turn() {  // whether there was anything to do
-    const bool moved = launch() | send() | free_slots() | fetch() | hand_out();
-    if (trace_) trace_steps();
-    return moved;
+    return launch() | send() | free_slots() | fetch() | hand_out();
   }
   bool finished() const {
     return sent_ == copies_.loads.size() && fetched_ == copies_.stores.size() && emptied_ == out_slots_.queued();
@@ -118,21 +114,12 @@ class PanelDriver {
       if (other != this && other->streams_.pass_on) FL_CUDA(cudaStreamWaitEvent(other->streams_.pass_on, marker(), 0));
   }
 
-  void trace(const char* what, std::size_t index) {
-    if (trace_) trace_->push_back({what, index, now_us()});
-  }
-  void trace_steps() {
-    while (launched_.next_is_done()) trace("computed", launched_.done() - 1);
-  }
-
   // ---- in
   bool send() {
     const std::size_t before = sent_;
     while (sent_ < copies_.loads.size() && has_place(copies_.loads[sent_]) && is_there(copies_.loads[sent_]) &&
-           in_queue_.admits()) {
-      trace("sent", sent_);
+           in_queue_.admits())
       send(copies_.loads[sent_++]);
-    }
     return sent_ != before;
   }
   // Whether what it overwrites is behind something that has been queued.
@@ -179,10 +166,8 @@ class PanelDriver {
   }
   bool free_slots() {
     bool some = false;
-    for (; in_slots_.next_is_done(); some = true) {
-      trace("arrived", in_slots_.done() - 1);
+    for (; in_slots_.next_is_done(); some = true)
       host_copies_.allow_in(in_slots_.done() + std::size_t(in_ring_.slots()));
-    }
     while (in_direct_.next_is_done()) some = true;
     if (in_slots_.all_done() && in_direct_.all_done()) in_queue_.ran_dry();
     return some;
@@ -199,7 +184,6 @@ class PanelDriver {
       if (step.mirror.a.data)
         launch_kernel(find<TransposeArgs>("tiled"), step.mirror, device_, nullptr, streams_.compute);
       launched_.record(streams_.compute);
-      trace("queued", next);
     }
     return launched_.queued() != before;
   }
@@ -239,9 +223,7 @@ class PanelDriver {
     if (store.step >= awaited_steps_) {
       FL_CUDA(cudaStreamWaitEvent(streams_.out, launched_[store.step], 0));
       awaited_steps_ = store.step + 1;
-      trace("awaited", store.step);
     }
-    trace("fetched", fetched_ - 1);
     const Lines<float>& host = *store.host;
     float* to = out_ring_[out_slots_.queued()];
     int64_t pitch = store.pitch;
@@ -257,13 +239,10 @@ class PanelDriver {
   }
   bool hand_out() {
     bool some = false;
-    for (; out_slots_.next_is_done(); some = true) {
-      trace("filled", out_slots_.done() - 1);
-      host_copies_.allow_out(out_slots_.done());
-    }
+    for (; out_slots_.next_is_done(); some = true) host_copies_.allow_out(out_slots_.done());
     while (out_direct_.next_is_done()) some = true;
     if (out_slots_.all_done() && out_direct_.all_done()) out_queue_.ran_dry();
-    for (; emptied_ < out_slots_.done() && host_copies_.out_done(emptied_); some = true) trace("emptied", emptied_++);
+    for (; emptied_ < out_slots_.done() && host_copies_.out_done(emptied_); some = true) ++emptied_;
     return some;
   }
 
@@ -288,7 +267,7 @@ class PanelDriver {
   PanelStreams streams_;
   EventQueue in_slots_, out_slots_;    // loads and stores through the rings
   EventQueue in_direct_, out_direct_;  // those from and to pinned memory
-  EventQueue launched_;                // steps; done ones are counted for a trace alone
+  EventQueue launched_;                // steps
   Events passed_, markers_;            // for each load that is passed on, and of what has been queued so far
   CopyQueue in_queue_, out_queue_;
   std::size_t sent_ = 0, fetched_ = 0;                            // loads and stores that have been queued
@@ -298,7 +277,6 @@ class PanelDriver {
   std::size_t stores_before_in_ = 0, stores_before_compute_ = 0;  // stores that these streams wait for
   std::vector<PanelDriver*> devices_;
   std::vector<std::size_t> awaited_;  // by device: so many of its copies the compute stream waits for
-  std::vector<TraceEvent>* trace_ = nullptr;
 };
 
 }  // namespace fl::cuda

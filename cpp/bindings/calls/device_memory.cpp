@@ -94,13 +94,6 @@ void download(const cuda::DeviceBuffer& self, nb::handle target, size_t offset) 
   self.download(x.data(), bytes, offset);
 }
 
-nb::list host_call_trace(const nb::callable& call) {
-  nb::list rows;
-  for (const cuda::TraceEvent& event : cuda::trace_of([&call] { call(); }))
-    rows.append(nb::make_tuple(event.what, event.index, event.us));
-  return rows;
-}
-
 std::vector<double> time_in_graph(const nb::callable& work, int launches, int replays, int device) {
   const GilReleased released;
   return cuda::time_in_graph(device, launches, replays, [&work](void* stream) {
@@ -124,7 +117,7 @@ nb::dict time_link(size_t in_bytes, size_t out_bytes, int repeats, int device) {
 
 }  // namespace
 
-void bind_device_memory(nb::module_& m, nb::module_& testing) {
+void bind_device_memory(nb::module_& m) {
   using nb::arg;
   if (!take_registered<cuda::DeviceBuffer>(m, "DeviceBuffer"))
     nb::class_<cuda::DeviceBuffer>(m, "DeviceBuffer", "Device memory of the library's pool.")
@@ -142,7 +135,6 @@ void bind_device_memory(nb::module_& m, nb::module_& testing) {
         arg("x_bs") = 0, arg("y_bs") = 0, arg("device") = 0, arg("stream") = 0);
   m.def("device_transpose", device_transpose, arg("kernel").none(), arg("m"), arg("n"), arg("a"), arg("lda"), arg("b"),
         arg("ldb"), arg("batch") = 1, arg("a_bs") = 0, arg("b_bs") = 0, arg("device") = 0, arg("stream") = 0);
-  testing.def("host_call_trace", host_call_trace, arg("call"));
   m.def("time_in_graph", time_in_graph, arg("work"), arg("launches"), arg("replays"), arg("device") = 0);
   m.def("time_link", time_link, arg("in_bytes"), arg("out_bytes"), arg("repeats"), arg("device") = 0);
 }

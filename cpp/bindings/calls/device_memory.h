@@ -5,6 +5,6 @@
 
 namespace fl::py {
 
-void bind_device_memory(nanobind::module_& m, nanobind::module_& testing);
+void bind_device_memory(nanobind::module_& m);
 
 }  // namespace fl::py
