@@ -75,7 +75,7 @@ Exported read_capsule(nb::object capsule, const char* name) {
 bool about_keywords(const nb::python_error& error) {
   if (!error.matches(PyExc_TypeError)) return false;
   const std::string message = text(error.value());
-  return message.find("keyword argument") != message.npos || message.find("incompatible function") != message.npos;
+  return message.find("keyword") != message.npos || message.find("incompatible function") != message.npos;
 }
 
 // object.__dlpack__(values...) with these keyword names; null if the method does not know one of them.
