@@ -48,10 +48,10 @@ const char* refuses(const Kernel<Args>& row, const Args& args) {
 }
 
 // Rows that are there for other calls than this one: nullptr, or what they are there for. Those that keep the order of
-// docs/reproducible.md take longer for it, and steps of the ladder are taken by their names alone.
+// docs/reproducible.md take longer for it, and steps of SGEMM's ladder but the last are taken by their names alone.
 template <class Args>
 const char* not_a_choice(const Kernel<Args>& row, const Args& args) {
-  if (row.traits.ladder) return "a step of the ladder, there to be read";
+  if (row.traits.only_by_name) return "a step of the ladder, there to be read";
   if constexpr (requires { args.precision; })
     if (row.traits.only_reproducible && args.precision != Precision::reproducible)
       return "there for precision='reproducible'";

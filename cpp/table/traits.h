@@ -17,7 +17,8 @@ struct Traits {
   bool cluster_k = false;            // the blocks of a cluster may share a tile's k
   bool stream_k = false;             // tiles may be shared out evenly among the blocks
   bool tma = false;                  // operands come, or results leave, by the tensor memory accelerator where they can
-  bool ladder = false;               // a step of the course, there to be read
+  bool ladder = false;               // a step of the course
+  bool only_by_name = false;         // dispatch does not take it: the next step of the course is as good everywhere
   Terms terms = Terms::none;         // what it multiplies in place of float32 numbers
   bool wgmma = false;                // terms by warpgroup products, which have tiles of 96 columns
   bool bf16x6_behind = false;        // what two terms cannot hold goes to three, in large products
@@ -48,6 +49,11 @@ constexpr Traits traits_of(const WarpTile& tile) { return {.tile_rows = tile.BM,
 
 constexpr Traits traits_of(const LadderTile& tile) {
   return {.tile_rows = tile.BM, .tile_cols = tile.BN, .ladder = true};
+}
+constexpr Traits step_to_read(const LadderTile& tile) {
+  Traits traits = traits_of(tile);
+  traits.only_by_name = true;
+  return traits;
 }
 
 constexpr Traits plain{};

@@ -79,7 +79,7 @@ def fit_costs():
     return module
 
 
-KERNEL, CHANGED = "strict_64x48k8", {"tile_ns": 1.3, "k_ps": 0.8}
+KERNEL, CHANGED = "strict_64x128k4", {"tile_ns": 1.3, "k_ps": 0.8}
 
 
 def synthetic(tmp_path, fit_costs):

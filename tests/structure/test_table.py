@@ -68,7 +68,7 @@ WIDEST = {"sgemm": {"blas_layout"}, "sgemv": {"blas_layout"}, "transpose": {"out
 
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_any_gpu_has_rows_for_every_call_besides_the_ladder(op):
-    """Dispatch does not choose among steps of the ladder."""
+    """Of SGEMM's ladder dispatch takes the last step alone, and that one not for every call."""
     rules = dict(
         re.findall(rf"^CUDA_{op.upper()}\((\w+), *cuda, *(\w+),", (ROOT / "cpp/table/kernels.def").read_text(), re.M)
     )

@@ -87,9 +87,6 @@ inline constexpr MultistageTile strict_32x64i4{
 inline constexpr MultistageTile strict_64x64i2{
     .BM = 64, .BN = 64, .BK = 32, .TM = 8, .TN = 4, .k_groups = 2, .stages = 3, .blocks = 3,
     .copies = Copies::together};
-inline constexpr MultistageTile strict_64x128i2{
-    .BM = 64, .BN = 128, .BK = 32, .TM = 8, .TN = 8, .k_groups = 2, .stages = 3, .blocks = 2,
-    .copies = Copies::together};
 
 // Within the shared memory that all devices give a block.
 inline constexpr MultistageTile strict_32x32s8{
@@ -103,7 +100,7 @@ inline constexpr MultistageTile strict_64x32s8{
 // The tiles that are kernels, by the file that compiles them.
 // clang-format off
 // sgemm_strict_multistage.cu
-#define FL_INTERLEAVED_TILES(DO) DO(strict_32x32i4) DO(strict_32x64i4) DO(strict_64x64i2) DO(strict_64x128i2)
+#define FL_INTERLEAVED_TILES(DO) DO(strict_32x32i4) DO(strict_32x64i4) DO(strict_64x64i2)
 // sgemm_strict_multistage.cu
 #define FL_SLICE_TILES(DO) DO(strict_32x32s8) DO(strict_64x32s8)
 // sgemm_strict_spread.cu

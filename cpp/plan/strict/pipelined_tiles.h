@@ -166,11 +166,6 @@ inline constexpr PipelinedTile strict_96x192k2{
     .BM = 96, .BN = 192, .BK = 32, .TM = 12, .TN = 12, .warps_m = 1, .warps_n = 4,
     .k_groups = 2, .stages = 6, .split_k = true, .tma_variant = true};
 
-// For 17 to 100 rows or columns, and for few tiles of any other size.
-inline constexpr PipelinedTile strict_64x48k8{
-    .BM = 64, .BN = 48, .BK = 32, .TM = 8, .TN = 12, .warps_m = 1, .warps_n = 1,
-    .k_groups = 8, .stages = 12, .producers = 4, .split_k = true};
-
 // Before Hopper: 168 registers to every thread, and 99 KiB of shared memory.
 inline constexpr PipelinedTile strict_128x192p{
     .BM = 128, .BN = 192, .BK = 24, .TM = 8, .TN = 12, .warps_m = 2, .warps_n = 4,
@@ -181,9 +176,6 @@ inline constexpr PipelinedTile strict_128x128p{
 inline constexpr PipelinedTile strict_64x128k2p{
     .BM = 64, .BN = 128, .BK = 32, .TM = 8, .TN = 8, .warps_m = 1, .warps_n = 4,
     .k_groups = 2, .stages = 3, .split_k = true, .level = PipelinedFor::sm_80};
-inline constexpr PipelinedTile strict_32x64k8p{
-    .BM = 32, .BN = 64, .BK = 16, .TM = 4, .TN = 16, .warps_m = 1, .warps_n = 1,
-    .k_groups = 8, .stages = 12, .producers = 4, .split_k = true, .level = PipelinedFor::sm_80};
 // Any GPU: 64 KiB.
 inline constexpr PipelinedTile strict_128x192r{
     .BM = 128, .BN = 192, .BK = 16, .TM = 8, .TN = 12, .warps_m = 2, .warps_n = 4,
@@ -214,11 +206,10 @@ inline constexpr PipelinedTile reproducible_128x128r = strict_128x128r.for_block
 // sgemm_strict_large.cu
 #define FL_LARGE_TILES(DO) DO(strict_128x128) DO(strict_128x256) DO(strict_192x192)
 // sgemm_strict_medium.cu
-#define FL_MEDIUM_TILES(DO) DO(strict_64x48k8) DO(strict_64x64k4c2) DO(strict_96x96k4c2) DO(strict_64x128k4) \
-    DO(strict_96x192k2)
+#define FL_MEDIUM_TILES(DO) DO(strict_64x64k4c2) DO(strict_96x96k4c2) DO(strict_64x128k4) DO(strict_96x192k2)
 // sgemm_strict_before_hopper.cu
-#define FL_BEFORE_HOPPER_TILES(DO) DO(strict_128x192p) DO(strict_128x128p) DO(strict_64x128k2p) DO(strict_32x64k8p) \
-    DO(strict_128x192r) DO(strict_128x128r)
+#define FL_BEFORE_HOPPER_TILES(DO) DO(strict_128x192p) DO(strict_128x128p) DO(strict_64x128k2p) DO(strict_128x192r) \
+    DO(strict_128x128r)
 // clang-format on
 
 }  // namespace fl

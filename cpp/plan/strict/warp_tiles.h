@@ -35,19 +35,16 @@ struct WarpTile {
 };
 
 inline constexpr WarpTile strict_64x32w{.BM = 64, .BN = 32, .BK = 16, .stages = 2, .warps = 4};
-inline constexpr WarpTile strict_32x32w{.BM = 32, .BN = 32, .BK = 32, .stages = 2, .warps = 4};
 inline constexpr WarpTile strict_16x16w{.BM = 16, .BN = 16, .BK = 16, .stages = 3, .warps = 8};
 
 // precision="reproducible", sgemm_reproducible_warps.cu: four warps of a block have the same tile, each a block of k at
 // a time, whose sums meet in shared memory behind the pipelines.
-inline constexpr WarpTile reproducible_64x32k4{.BM = 64, .BN = 32, .BK = 16, .stages = 2, .warps = 4, .blocks = 2};
 inline constexpr WarpTile reproducible_48x32k4{.BM = 48, .BN = 32, .BK = 16, .stages = 2, .warps = 4, .blocks = 2};
-inline constexpr WarpTile reproducible_32x32k4{.BM = 32, .BN = 32, .BK = 16, .stages = 4, .warps = 4, .blocks = 2};
 inline constexpr WarpTile reproducible_32x16k4{.BM = 32, .BN = 16, .BK = 32, .stages = 3, .warps = 4, .blocks = 2};
 inline constexpr WarpTile reproducible_16x16k4{.BM = 16, .BN = 16, .BK = 32, .stages = 4, .warps = 4, .blocks = 2};
 // The same where each warp leaves the sums of its block in memory (slabs_of_warps.cuh).
-inline constexpr WarpTile reproducible_64x32w = reproducible_64x32k4;
-inline constexpr WarpTile reproducible_32x32w = reproducible_32x32k4, reproducible_16x16w = reproducible_16x16k4;
+inline constexpr WarpTile reproducible_64x32w{.BM = 64, .BN = 32, .BK = 16, .stages = 2, .warps = 4, .blocks = 2};
+inline constexpr WarpTile reproducible_16x16w = reproducible_16x16k4;
 constexpr int sums_bytes(const WarpTile& tile) { return tile.warps * padded_bytes(tile.BM, tile.BN); }
 
 // ---------------------------------------------------------------- short k (sgemm_strict_short_k.cu)
@@ -80,7 +77,7 @@ inline constexpr ShortKTile short_k_few{.BM = 32, .BN = 64, .stages = 4, .blocks
 // The tiles that are kernels, by the file that compiles them.
 // clang-format off
 // sgemm_strict_warp_tiles.cu
-#define FL_WARP_TILES(DO) DO(strict_16x16w) DO(strict_32x32w) DO(strict_64x32w)
+#define FL_WARP_TILES(DO) DO(strict_16x16w) DO(strict_64x32w)
 // clang-format on
 
 }  // namespace fl

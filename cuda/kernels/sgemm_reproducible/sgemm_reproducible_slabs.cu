@@ -12,7 +12,6 @@ namespace fl {
 void sgemm_strict_64x128m1(const SgemmArgs&, const Context&);
 void sgemm_strict_64x64m1(const SgemmArgs&, const Context&);
 void sgemm_strict_64x32w(const SgemmArgs&, const Context&);
-void sgemm_strict_32x32w(const SgemmArgs&, const Context&);
 void sgemm_strict_16x16w(const SgemmArgs&, const Context&);
 void sgemm_strict_short_k(const SgemmArgs&, const Context&);
 
@@ -69,9 +68,6 @@ void sgemm_reproducible_64x64m1(const SgemmArgs& p, const Context& ctx) {
 }
 void sgemm_reproducible_64x32w(const SgemmArgs& p, const Context& ctx) {
   in_slabs_of_warps<reproducible_64x32w>(p, sgemm_strict_64x32w, ctx);
-}
-void sgemm_reproducible_32x32w(const SgemmArgs& p, const Context& ctx) {
-  in_slabs_of_warps<reproducible_32x32w>(p, sgemm_strict_32x32w, ctx);
 }
 void sgemm_reproducible_16x16w(const SgemmArgs& p, const Context& ctx) {
   in_slabs_of_warps<reproducible_16x16w>(p, sgemm_strict_16x16w, ctx);

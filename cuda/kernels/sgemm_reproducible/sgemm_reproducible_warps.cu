@@ -163,14 +163,8 @@ void reproducible_warps(const SgemmArgs& call, const Context& ctx) {
 
 }  // namespace
 
-void sgemm_reproducible_64x32k4(const SgemmArgs& p, const Context& ctx) {
-  reproducible_warps<reproducible_64x32k4>(p, ctx);
-}
 void sgemm_reproducible_48x32k4(const SgemmArgs& p, const Context& ctx) {
   reproducible_warps<reproducible_48x32k4>(p, ctx);
-}
-void sgemm_reproducible_32x32k4(const SgemmArgs& p, const Context& ctx) {
-  reproducible_warps<reproducible_32x32k4>(p, ctx);
 }
 void sgemm_reproducible_32x16k4(const SgemmArgs& p, const Context& ctx) {
   reproducible_warps<reproducible_32x16k4>(p, ctx);
