@@ -53,7 +53,7 @@ FAULTS = {
         "",
         "someone enters a closed job",
     ),
-    "tasks of the last call": ("next_.store(0, std::memory_order_relaxed);", "", "not five tasks"),
+    "tasks of the last call": ("next_.store(0, std::memory_order_relaxed);", "", "an open job has no tasks"),
     "a share too large": ("share - Job::inside(seen)", "share", "make a call's share larger"),
     "the first job": (
         "if (!best.job || Job::inside(seen) < Job::inside(best.seen))",
