@@ -1,10 +1,12 @@
-"""Fixtures, and the rule for hardware that is not there: skip with the reason, unless FASTLINALG_REQUIRE lists it."""
+"""Fixtures, and the rule for hardware that is not there: its cases are left out and counted, unless FASTLINALG_REQUIRE
+lists it."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +18,27 @@ os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # else JAX takes three qu
 import fastlinalg as fl
 from support.device_libraries import LIBRARIES, WRITABLE, Cupy, Torch
 from support.patience import patient
-from support.requirements import known, missing, required
+from support.requirements import demanded, known, missing, required
 
 HUGE_DEVICE_MEMORY = 40 * 2**30
+LEFT_OUT = pytest.StashKey[Counter[str]]()  # how many cases, by why they cannot run here
+
+
+def pytest_addoption(parser):
+    parser.addoption("--exhaustive", action="store_true", help="run the second tier of tests too (tests/README.md)")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """On all cores, unless files are named, which are few, or the command line says otherwise."""
+    option = config.option
+    if not config.pluginmanager.hasplugin("xdist") or "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    folders = all(Path(argument).is_dir() for argument in config.args)
+    if option.numprocesses is None and not option.tx and folders and not option.usepdb:
+        option.numprocesses = "logical"
+    if option.numprocesses and option.dist == "no":
+        option.dist, option.loadscopereorder = "loadgroup", False
 
 
 def pytest_configure(config):
@@ -35,16 +55,53 @@ def pytest_report_header(config):
     ]
 
 
-def pytest_runtest_setup(item):
-    if (item.get_closest_marker("gpu") or item.get_closest_marker("huge")) and not fl.cuda.is_available():
-        missing("cuda", f"no CUDA device: {fl.info()['cuda']['message']}")
-    if item.get_closest_marker("gpu2") and len(fl.devices()) < 2:
-        missing("cuda2", f"needs two CUDA devices, there are {len(fl.devices())}")
-    if item.get_closest_marker("huge") and fl.cuda.memory_info()["free"] < HUGE_DEVICE_MEMORY:
-        pytest.skip("needs 40 GiB of free device memory")
+def lacks(item) -> tuple[str, str] | None:
+    """What a case needs that this machine has not, and a sentence about it."""
+    marks = {mark.name for mark in item.iter_markers()}
+    if marks & {"gpu", "gpu2", "huge"} and not fl.cuda.is_available():
+        return "cuda", f"no CUDA device: {fl.info()['cuda']['message']}"
+    if "gpu2" in marks and len(fl.devices()) < 2:
+        return "cuda2", f"needs two CUDA devices, there are {len(fl.devices())}"
     row = getattr(item, "callspec", None) and item.callspec.params.get("row")
     if row is not None and not row.available:
-        missing(row.needs, f"{row.name} needs {row.needs}: {row.reason}")
+        return row.needs, f"needs {row.needs}: {row.reason}"
+    return None
+
+
+@pytest.hookimpl(trylast=True)  # of what -k and -m have left
+def pytest_collection_modifyitems(config, items):
+    """Leave out what cannot run here and was not required, and the second tier unless it is asked for."""
+    both_tiers = config.option.exhaustive or "exhaustive" in config.option.markexpr
+    left_out = {}
+    for item in items:
+        lack = lacks(item)
+        if lack and not demanded(lack[0]):
+            left_out[item] = lack[1]
+        elif item.get_closest_marker("exhaustive") and not both_tiers:
+            left_out[item] = "exhaustive (--exhaustive adds them)"
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=list(left_out))
+    config.stash[LEFT_OUT] = counts = Counter(left_out.values())
+    if hasattr(config, "workeroutput"):  # of pytest-xdist: its lists are alike in all workers
+        config.workeroutput["left_out"] = dict(counts)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    if left_out := getattr(node, "workeroutput", {}).get("left_out"):
+        node.config.stash[LEFT_OUT] = Counter(left_out)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    for reason, count in sorted(config.stash.get(LEFT_OUT, Counter()).items()):
+        terminalreporter.write_line(f"not run: {count} cases, {reason}")
+
+
+def pytest_runtest_setup(item):
+    if lack := lacks(item):
+        missing(*lack)
+    if item.get_closest_marker("huge") and fl.cuda.memory_info()["free"] < HUGE_DEVICE_MEMORY:
+        pytest.skip("needs 40 GiB of free device memory")
 
 
 @pytest.fixture(autouse=True)

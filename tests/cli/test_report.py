@@ -80,6 +80,7 @@ def test_a_page_of_several_files(tmp_path):
     assert all(len(line) == len(table[0]) for table in page.tables for line in table)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not RESULTS.is_dir(), reason="needs the source tree")
 def test_the_committed_results(tmp_path):
     files = sorted(RESULTS.glob("*.json"))

@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.source_tree import TESTS
+from support.cpp_program import build, loaded_library
+from support.source_tree import ROOT, TESTS, needs_source_tree
 
+pytestmark = needs_source_tree
 ROWS, COLUMNS = 101, 102
 NO, YES, CONJUGATE, CONJUGATE_NO = 111, 112, 113, 114
 UPPER, LOWER = 121, 122
@@ -32,8 +34,17 @@ def with_types(library, before="", after=""):
 
 
 @pytest.fixture(scope="module")
-def ours(prefix):
-    return with_types(ctypes.CDLL(str(prefix / "lib" / "libfastlinalg_cblas.so")))
+def folder(tmp_path_factory):
+    """That of a library with these names, which calls the package's own."""
+    folder, source, library = tmp_path_factory.mktemp("cblas"), ROOT / "cpp" / "cblas" / "cblas.cpp", loaded_library()
+    link = ("-shared", "-fPIC", f"-I{ROOT / 'cpp' / 'include'}", source, library, f"-Wl,-rpath,{library.parent}")
+    build(folder / "libfastlinalg_cblas.so", source, "-O1", *link, seconds=100)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ours(folder):
+    return with_types(ctypes.CDLL(str(folder / "libfastlinalg_cblas.so")))
 
 
 @pytest.fixture(scope="module")
@@ -250,15 +261,21 @@ somatcopy 0.5 2 1 2.5 1.5 3
 """
 
 
-def test_a_program_is_relinked(prefix, output_of, tmp_path):
+@pytest.fixture(params=["folder", pytest.param("prefix", marks=pytest.mark.exhaustive)])
+def libraries(request):
+    """Where a program finds the library: as above, and as CMake installs it."""
+    place = request.getfixturevalue(request.param)
+    return place if request.param == "folder" else place / "lib"
+
+
+def test_a_program_is_relinked(libraries, output_of, tmp_path):
     """Compiled once; with OpenBLAS, where there is one, and with this library."""
     if not shutil.which("cc"):
         pytest.skip("needs a C compiler")
     compiled = tmp_path / "relinked.o"
     output_of("cc", "-std=c99", "-c", TESTS / "consumers" / "relinked.c", "-o", compiled)
-    folder = prefix / "lib"
     link = ("cc", compiled, "-o")
-    output_of(*link, tmp_path / "relinked", f"-L{folder}", f"-Wl,-rpath,{folder}", "-lfastlinalg_cblas")
+    output_of(*link, tmp_path / "relinked", f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lfastlinalg_cblas")
     expected = output_of(tmp_path / "relinked", "errors")
     assert expected == PRINTED + "reported 9\n", "to the program's own cblas_xerbla"
     try:

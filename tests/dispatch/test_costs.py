@@ -112,6 +112,7 @@ def test_a_fit_finds_the_coefficients_again(fit_costs, tmp_path):
     assert fit_costs.table(table, [measured]) == table  # one kernel alone: no choice on unseen calls gets better
 
 
+@pytest.mark.exhaustive
 @needs_source_tree
 def test_the_table_is_what_a_fit_of_the_committed_measurements_gives():
     if not list((ROOT / "benchmarks" / "results" / "costs").glob("*.json")):

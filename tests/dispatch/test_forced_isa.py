@@ -15,10 +15,12 @@ import pytest
 
 import fastlinalg as fl
 from support.patience import patient
+from support.requirements import mostly_exhaustive
 from support.source_tree import ROOT, TESTS
 
-FILES = (
-    "api/test_calls.py",
+FILES = {"calls": ("api/test_calls.py", "plans/test_plans.py")}
+FILES["all"] = (
+    *FILES["calls"],
     "api/test_properties.py",
     "kernels/test_exact.py",
     "process/test_threads.py",
@@ -27,15 +29,16 @@ FILES = (
 LEVELS = {"baseline": ("avx2_fma", "neon"), "avx2": ("avx512f",)}  # the first that each forbids
 
 
+@pytest.mark.parametrize("files", mostly_exhaustive(FILES))
 @pytest.mark.parametrize("level", LEVELS)
-def test_suite_with_a_lower_instruction_set(level):
+def test_suite_with_a_lower_instruction_set(level, files):
     if not any(row.available and row.needs in LEVELS[level] for row in fl.kernels("sgemm")):
         pytest.skip(f"this processor has no {' or '.join(LEVELS[level])}: the other tests ran at {level} or below")
     not_its_own = ("FASTLINALG_REQUIRE", "PYTEST_")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(not_its_own)}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not gpu and not huge"]
-        + [str(TESTS / name) for name in FILES],
+        + [str(TESTS / name) for name in FILES[files]],
         env=environment | {"FASTLINALG_CPU": level},
         cwd=ROOT,
         capture_output=True,
@@ -45,4 +48,4 @@ def test_suite_with_a_lower_instruction_set(level):
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     passed = re.search(r"(\d+) passed", done.stdout)
-    assert passed and int(passed[1]) > 100, "hardly any test ran:\n" + done.stdout[-2000:]
+    assert passed and int(passed[1]) > 90, "hardly any test ran:\n" + done.stdout[-2000:]

@@ -14,6 +14,7 @@ from support.accuracy import assert_same_bits, assert_within, oracle
 from support.device import DeviceMatrix
 from support.layouts import BROADCAST_LAYOUTS, MATRIX_LAYOUTS, matrix_input, result
 from support.operands import normal
+from support.requirements import mostly_exhaustive
 from support.rows import best_precision, rows
 
 F32 = np.float32
@@ -42,7 +43,7 @@ def check(got, beside, a, uplo, c=None, alpha=1.0, beta=0.0, context=""):
 
 
 @pytest.mark.parametrize(("uplo", "trans"), WAYS)
-@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("threads", mostly_exhaustive([1, 2, 5], 5))
 def test_every_shape_and_scalar(rng, uplo, trans, threads):
     with fl.num_threads(threads):
         for n, k in SHAPES:

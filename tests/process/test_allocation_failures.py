@@ -8,18 +8,13 @@ import subprocess
 from pathlib import Path
 
 import fastlinalg as fl
+from support.cpp_program import loaded_library
 from support.patience import patient
 from support.requirements import missing
 from support.source_tree import ROOT
 
 SOURCE = Path(__file__).parent / "allocation_failures.cpp"
 HEADERS = ROOT / "cpp" / "include"
-
-
-def loaded_library() -> Path:
-    """The libfastlinalg.so of this process, wherever the package comes from."""
-    with open("/proc/self/maps") as lines:
-        return next(Path(line.split(maxsplit=5)[5].strip()) for line in lines if "/libfastlinalg.so" in line)
 
 
 def test_every_request_that_can_fail(tmp_path):

@@ -7,12 +7,11 @@ of their own, each with another order of the device's work. FASTLINALG_REQUIRE=s
 from __future__ import annotations
 
 import json
-import os
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from support.loaded_code import PROGRAM, answers
+from support.requirements import mostly_exhaustive
 from support.simulation.library import run
 from support.source_tree import TESTS
 
@@ -260,33 +259,17 @@ def test_only_a_call_on_the_device_makes_its_context(library):
     run(library, ["-c", CONTEXT])
 
 
-def host_layer(library, name, seed):
-    """What the tests of one of RUNS print."""
+CASES = [(name, seed) for name, (_, _, seeds) in RUNS.items() for seed in seeds]
+FIRST_TIER = [(name, seeds[0]) for name, (_, _, seeds) in RUNS.items()]
+
+
+@pytest.mark.parametrize(("name", "seed"), mostly_exhaustive(CASES, *FIRST_TIER))
+def test_host_layer(library, name, seed):
     files, chosen, _ = RUNS[name]
     paths = [str(TESTS / file) for file in files.split()]
     marked = [] if name == "streams" else ["-m", "gpu"]
-    return run(
-        library,
-        ["-m", "pytest", "-q", "-s", "-x", "-p", "no:cacheprovider", *marked, "-k", chosen, *paths],
-        seed,
-    )
-
-
-@pytest.fixture(scope="session")
-def under_way(library, request):
-    """The runs that this session wants, two at a time: each is a process that keeps about one processor at work."""
-    wanted = [item.callspec.params for item in request.session.items if item.name.startswith("test_host_layer[")]
-    with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
-        yield {
-            (params["name"], params["seed"]): pool.submit(host_layer, library, params["name"], params["seed"])
-            for params in wanted
-        }
-        pool.shutdown(cancel_futures=True)
-
-
-@pytest.mark.parametrize(("name", "seed"), [(name, seed) for name, (_, _, seeds) in RUNS.items() for seed in seeds])
-def test_host_layer(under_way, name, seed):
-    assert " passed" in under_way[name, seed].result()
+    options = ["-m", "pytest", "-q", "-s", "-x", "-p", "no:cacheprovider", *marked, "-k", chosen]
+    assert " passed" in run(library, [*options, *paths], seed)
 
 
 @pytest.mark.parametrize(("devices", "peers", "seed"), [(2, 1, 1), (2, 0, 3), (3, 1, 4)])

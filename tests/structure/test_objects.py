@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from support.requirements import EXHAUSTIVE
 from support.source_tree import ROOT, SOURCES, label, needs_source_tree
 
 pytestmark = needs_source_tree
@@ -18,7 +19,7 @@ def isa_sources():
     text = (ROOT / "CMakeLists.txt").read_text() if SOURCES else ""
     folders = re.findall(r'set_source_files_properties\(\$\{fl_(\w+)\} PROPERTIES COMPILE_OPTIONS "([^"]+)"\)', text)
     return [
-        pytest.param(path, flags.split(";"), id=label(path))
+        pytest.param(path, flags.split(";"), id=label(path), marks=[] if path.stem == "transpose" else [EXHAUSTIVE])
         for folder, flags in folders
         for path in sorted((ROOT / "cpp" / "kernels" / folder).glob("*.cpp"))
     ]

@@ -46,5 +46,11 @@ def build(program: Path, needed: Path, *arguments: str | Path, seconds: float) -
     return program
 
 
+def loaded_library() -> Path:
+    """The libfastlinalg.so of this process, wherever the package comes from."""
+    with open("/proc/self/maps") as lines:
+        return next(Path(line.split(maxsplit=5)[5].strip()) for line in lines if "/libfastlinalg.so" in line)
+
+
 def run(program: Path, seconds: float) -> subprocess.CompletedProcess[str]:
     return subprocess.run([program], capture_output=True, text=True, timeout=patient(seconds), check=False)

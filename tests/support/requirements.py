@@ -1,8 +1,11 @@
-"""What FASTLINALG_REQUIRE lists has to be there: a test that misses it fails, where it would be skipped."""
+"""What a run asks for: what FASTLINALG_REQUIRE lists has to be there, or a test that misses it fails, where it would be
+skipped; and which cases stand for their kind in the first tier of tests."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -24,8 +27,28 @@ def known() -> frozenset[str]:
     return frozenset(names | {row.needs for op in OPERATIONS for row in fl.kernels(op)})
 
 
+def demanded(needs: str) -> bool:
+    """Whether what is missing has to be there."""
+    return needs in required() or (needs.startswith("sm_") and "cuda" in required() and not fl.cuda.is_available())
+
+
 def missing(needs: str, reason: str) -> None:
     """Skip, or fail where the missing thing was required; a whole file if it is being imported."""
-    if needs in required() or (needs.startswith("sm_") and "cuda" in required() and not fl.cuda.is_available()):
+    if demanded(needs):
         pytest.fail(f"FASTLINALG_REQUIRE lists it, but: {reason}", pytrace=False)
     pytest.skip(reason, allow_module_level=True)
+
+
+EXHAUSTIVE = pytest.mark.exhaustive
+
+
+def mostly_exhaustive(cases: Iterable[Any], *first: Any) -> list[Any]:
+    """Parameters of one kind: those named, and otherwise the first, stand for it in the first tier."""
+    cases = list(cases)
+    kept = first or cases[:1]
+    unknown = [case for case in kept if case not in cases]
+    assert not unknown, f"there are no cases {unknown}"
+    return [
+        case if case in kept else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=EXHAUSTIVE)
+        for case in cases
+    ]
