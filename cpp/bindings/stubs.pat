@@ -55,7 +55,7 @@ _core.__prefix__:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
-^_core\.(info|cuda_memory_info|time_link|explain)$:
+^_core\.(info|cuda_memory_info|time_link|explain|tuning_state)$:
     def \1(*args: Any, **options: Any) -> dict[str, Any]: ...
 
 ^_core\.operations$:

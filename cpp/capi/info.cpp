@@ -146,7 +146,8 @@ fl_status fl_get_device_info(int device, fl_device_info* info) {
 
 fl_status fl_load_tuning(const char* path) {
   return guarded([&] {
-    const std::string complaint = fl::load_tuning(path ? path : fl::tuning_path());
+    const std::string complaint =
+        fl::load_tuning(path ? fl::TuningFile{path, fl::TuningFile::caller} : fl::tuning_file());
     if (!complaint.empty()) Check("fl_load_tuning").refuse(complaint);
   });
 }

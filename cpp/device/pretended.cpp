@@ -71,4 +71,10 @@ Pretended pretended(const DeviceSpec& real) {
   return pretended(real, text ? text : "");
 }
 
+std::string unreadable_capability() {
+  DeviceSpec any{};
+  any.compute_capability = newest;
+  return pretended(any).ignored;
+}
+
 }  // namespace fl

@@ -19,7 +19,8 @@ struct Pretended {
 // What a device of that spec answers with the variable set to `text`; "" is not set. What cannot be read, and a
 // capability that is newer than the device's, is ignored.
 FL_EXPORT Pretended pretended(const DeviceSpec& real, std::string_view text);
-Pretended pretended(const DeviceSpec& real);  // by the environment
+Pretended pretended(const DeviceSpec& real);    // by the environment
+FL_EXPORT std::string unreadable_capability();  // why the variable says nothing to any device; "" if it does
 
 FL_EXPORT std::string capability_text(int compute_capability);  // 80 is "8.0"
 

@@ -19,7 +19,10 @@ struct Corrections {
   std::string name;
   std::array<Curves, operation_count> curves;  // of an operation, by its index; empty: none
 };
-using Table = std::vector<Corrections>;
+struct Table {
+  std::string source;
+  std::vector<Corrections> entries;
+};
 
 // Never freed: a call may be reading it. Tables are set about once in a process.
 std::atomic<const Table*> current{nullptr};
@@ -56,10 +59,9 @@ Corrections corrections(const TunedDevice& device) {
   return result;
 }
 
-const Corrections* of_device(Device device) {
-  const Table* table = current.load(std::memory_order_acquire);
+const Corrections* of_device(const Table* table, Device device) {
   if (!table) return nullptr;
-  for (const Corrections& entry : *table) {
+  for (const Corrections& entry : table->entries) {
     if (entry.kind != device.kind) continue;
     if (device.kind == Device::cpu || entry.name == tuned_name(device.ordinal)) return &entry;
   }
@@ -84,11 +86,18 @@ double Curve::corrected(double us) const {
   return us * std::exp(log_factor_[right - 1] + part * (log_factor_[right] - log_factor_[right - 1]));
 }
 
-void set_tuning(const std::vector<TunedDevice>& devices) {
-  Table table;
-  for (const TunedDevice& device : devices) table.push_back(corrections(device));
-  current.store(table.empty() ? nullptr : new const Table(std::move(table)), std::memory_order_release);
+void set_tuning(const std::vector<TunedDevice>& devices, const std::string& source) {
+  Table table{.source = source, .entries = {}};
+  for (const TunedDevice& device : devices) table.entries.push_back(corrections(device));
+  current.store(table.entries.empty() ? nullptr : new const Table(std::move(table)), std::memory_order_release);
   generation.fetch_add(1, std::memory_order_release);
+}
+
+std::string tuning_source(Device device) {
+  const Table* const table = current.load(std::memory_order_acquire);
+  const Corrections* const found = of_device(table, device);
+  const auto corrects = [](const Curves& curves) { return !curves.empty(); };
+  return found && std::ranges::any_of(found->curves, corrects) ? table->source : "";
 }
 
 std::string tuned_name(int device) {
@@ -101,7 +110,7 @@ unsigned tuning_generation() { return generation.load(std::memory_order_acquire)
 
 template <class Args>
 const Curves* tuned_rows(Device device) {
-  const Corrections* found = of_device(device);
+  const Corrections* found = of_device(current.load(std::memory_order_acquire), device);
   if (!found) return nullptr;
   const Curves& curves = found->curves[operation_index<Args>()];
   return curves.empty() ? nullptr : &curves;

@@ -39,10 +39,12 @@ struct TunedDevice {
   std::vector<TunedRow> rows;
 };
 
-// Replaces all corrections. Throws InvalidValue for what is not in the table of kernels, and for knots out of order.
-FL_EXPORT void set_tuning(const std::vector<TunedDevice>& devices);
-FL_EXPORT std::string tuned_name(int device);  // of a CUDA device: "NVIDIA H200", and "NVIDIA H200 as 8.0"
-unsigned tuning_generation();                  // another one after each set_tuning()
+// Replaces all corrections, which come from the file `source`, if from any. Throws InvalidValue for what is not in the
+// table of kernels, and for knots out of order.
+FL_EXPORT void set_tuning(const std::vector<TunedDevice>& devices, const std::string& source = {});
+FL_EXPORT std::string tuning_source(Device device);  // of its corrections; empty where it has none
+FL_EXPORT std::string tuned_name(int device);        // of a CUDA device: "NVIDIA H200", and "NVIDIA H200 as 8.0"
+unsigned tuning_generation();                        // another one after each set_tuning()
 
 using Curves = std::vector<Curve>;  // in the order of kernels<Args>()
 template <class Args>

@@ -2,13 +2,14 @@
 
 #include <sys/stat.h>
 
+#include <strings.h>
+
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <new>
 #include <sstream>
 #include <stdexcept>
-#include <string_view>
 
 #include "core/errors.h"
 #include "core/json.h"
@@ -26,7 +27,7 @@ std::string cache_folder() {
   const char* const cache = std::getenv("XDG_CACHE_HOME");
   if (cache && *cache == '/') return cache;  // others are invalid, the rules say
   const char* const home = std::getenv("HOME");
-  return home && *home ? std::string(home) + "/.cache" : "";
+  return home && *home == '/' ? std::string(home) + "/.cache" : "";
 }
 
 std::string model_name() {
@@ -96,24 +97,33 @@ constexpr std::size_t longest_message = 400;
 
 bool missing(const std::string& path) {
   struct stat status{};
-  return path.empty() || (stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR));
+  return stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+std::vector<TunedDevice> devices(const TuningFile& file) {
+  if (file.path.empty()) return {};
+  if (!missing(file.path)) return devices(content(file.path));
+  if (file.named_by == TuningFile::nobody) return {};
+  throw InvalidValue(file.named_by == TuningFile::environment
+                         ? "there is no such file; FASTLINALG_TUNE is the path of one, or off"
+                         : "there is no such file");
 }
 
 }  // namespace
 
-std::string tuning_path() {
+TuningFile tuning_file() {
   const char* const wanted = std::getenv("FASTLINALG_TUNE");
-  if (wanted && *wanted) return std::string_view(wanted) == "off" ? "" : wanted;
+  if (wanted && *wanted) return {strcasecmp(wanted, "off") == 0 ? "" : wanted, TuningFile::environment};
   const std::string folder = cache_folder();
-  return folder.empty() ? "" : folder + "/fastlinalg/tuning.json";
+  return {folder.empty() ? "" : folder + "/fastlinalg/tuning.json"};
 }
 
-std::string load_tuning(const std::string& path) {
+std::string load_tuning(const TuningFile& file) {
   try {
-    set_tuning(missing(path) ? std::vector<TunedDevice>{} : devices(content(path)));
+    set_tuning(devices(file), file.path);
     return "";
   } catch (const std::exception& error) {  // out of memory, or a locale's: nothing here is worth a failing product
-    return "tuning table " + path + " is not used: " + quoted(error.what(), longest_message);
+    return "tuning table " + file.path + " is not used: " + quoted(error.what(), longest_message);
   }
 }
 

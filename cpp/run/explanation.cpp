@@ -9,6 +9,7 @@
 #include "core/joined.h"
 #include "core/operations.h"
 #include "device/device_info.h"
+#include "dispatch/tuning.h"
 #include "run/placement.h"
 
 namespace fl {
@@ -95,6 +96,12 @@ std::string why(const CallOptions& options, const Forecast& taken, std::size_t o
   return kernel + "expected to be the fastest of " + std::to_string(others + 1) + " kernels that can compute it here";
 }
 
+// What makes another machine choose otherwise.
+std::string corrected_by(Device device) {
+  const std::string table = tuning_source(device);
+  return table.empty() ? "" : "\n  tuned    the estimates are corrected by " + table;
+}
+
 std::string what_it_takes(const AsWritten& written, const Forecast& taken) {
   std::string text;
   if (taken.triangle)
@@ -136,7 +143,7 @@ Explanation explanation(const Args& args, const CallOptions& options, const AsWr
   const std::vector<NotTaken> next = possible(taken.others);
   answer.text += ' ';
   answer.text += place(args, options, written, taken) + why(options, taken, next.size()) +
-                 what_it_takes(written, taken) + the_others(taken, next);
+                 what_it_takes(written, taken) + corrected_by(taken.device) + the_others(taken, next);
   return answer;
 }
 

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -50,7 +49,7 @@ constexpr const char* own_variable = "FASTLINALG_NUM_THREADS";
 int from_environment() {
   for (const char* name : {own_variable, "OMP_NUM_THREADS"}) {
     const char* const text = std::getenv(name);
-    if (const int n = text ? leading_number(text) : 0) return n;
+    if (const int n = text ? leading_number(text) : 0) return std::min(n, most_threads);
   }
   return 0;
 }
@@ -62,7 +61,7 @@ thread_local int held = 0;
 
 int max_threads() {
   const int quota = cgroup_quota(), cores = affinity();
-  return quota ? std::min(quota, cores) : cores;
+  return std::min({quota ? quota : cores, cores, most_threads});
 }
 
 int num_threads() {
@@ -79,18 +78,21 @@ int num_threads() {
 
 std::string ignored_num_threads() {
   const char* const text = std::getenv(own_variable);
-  if (!text || !*text || leading_number(text)) return "";
-  return std::string(own_variable) + "=" + quoted(text) + " is ignored: it must be a number of threads, 1 or more";
+  if (!text || !*text) return "";
+  const int n = leading_number(text);
+  const std::string setting_is = std::string(own_variable) + "=" + quoted(text) + " is ";
+  if (n == 0) return setting_is + "ignored: it must be a number of threads, 1 or more";
+  return n <= most_threads ? "" : setting_is + "too many: " + std::to_string(most_threads) + " threads are the most";
 }
 
-ThreadCount::ThreadCount() : count_(std::min(num_threads(), most_threads)), before_(held) { held = count_; }
+ThreadCount::ThreadCount() : count_(num_threads()), before_(held) { held = count_; }
 ThreadCount::~ThreadCount() { held = before_; }
 
 void set_num_threads(int64_t n) {
-  constexpr int64_t most = std::numeric_limits<int>::max();
   if (n < 1) throw InvalidValue("the number of threads must be at least 1, got " + std::to_string(n));
-  if (n > most)
-    throw InvalidValue("the number of threads must be at most " + std::to_string(most) + ", got " + std::to_string(n));
+  if (n > most_threads)
+    throw InvalidValue("the number of threads must be at most " + std::to_string(most_threads) + ", got " +
+                       std::to_string(n));
   setting.store(int(n), std::memory_order_relaxed);
 }
 

@@ -156,9 +156,38 @@ def info() -> dict[str, Any]:
         ``version``; ``cuda_built`` and ``architectures`` of the build; ``cpu`` with the instruction set in use, the
         thread setting and the most threads allowed here; ``cuda`` with ``available`` and, if not, the code, name and
         message of the reason, the CUDA versions of driver and runtime (13000 is 13.0, 0 is none), and ``missing_code``:
-        why a device lacks kernels that its hardware could run, empty if it has them all.
+        why a device lacks kernels that its hardware could run, empty if it has them all; ``tuning`` with the ``table``
+        of `fastlinalg tune` that corrects the choice of kernels here, or None, and in the ``message`` why none;
+        ``python`` and ``numpy``, versions; ``environment``, the variables that begin with ``FASTLINALG_``, and
+        ``OMP_NUM_THREADS``; ``unusable_settings``, a sentence for each of them that does not mean what it says.
     """
-    return _core.info()
+    import numpy
+
+    set_here = {name: value for name, value in sorted(os.environ.items()) if _is_ours(name)}
+    found = {"python": platform.python_version(), "numpy": numpy.__version__, "environment": set_here}
+    return {**_core.info(), "tuning": _tuning(), **found}
+
+
+def _is_ours(variable: str) -> bool:
+    return variable.startswith("FASTLINALG_") or variable == "OMP_NUM_THREADS"
+
+
+def _tuning() -> dict[str, str | None]:
+    """The table in use, which is read now if no call has done it."""
+    state = _core.tuning_state()
+    path, table, complaint = (state[name] for name in ("path", "in_use", "complaint"))
+    if table:
+        message = ""
+    elif complaint:
+        message = complaint
+    elif not path:
+        wanted = os.environ.get("FASTLINALG_TUNE")
+        message = f"FASTLINALG_TUNE={wanted}" if wanted else "no cache folder: neither XDG_CACHE_HOME nor HOME is set"
+    elif os.path.exists(path):
+        message = f"{path} corrects nothing on this machine"
+    else:
+        message = f"there is no {path}"
+    return {"table": table or None, "message": message}
 
 
 def devices() -> list[dict[str, Any]]:
@@ -194,9 +223,17 @@ def cuda_version(number: int) -> str:
     return f"CUDA {number // 1000}.{number % 1000 // 10}" if number else "none"
 
 
+def settings(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """What else than the machine decides how calls are answered, of `info`: a name and a text each."""
+    tuning = found["tuning"]
+    rows = [("tuning table", tuning["table"] or f"none: {tuning['message']}")]
+    rows += [(name, value if value.isprintable() else repr(value)) for name, value in found["environment"].items()]
+    return rows + [("warning", text) for text in found["unusable_settings"]]
+
+
 def show_versions() -> None:
     """Print what a report of a fault needs: versions of the library, of Python and of packages that share its arrays,
-    the machine, and the environment variables that the library reads.
+    the machine, the tuning table in use, and the environment variables that the library reads.
     """
     found = info()
     cpu, cuda = found["cpu"], found["cuda"]
@@ -213,8 +250,7 @@ def show_versions() -> None:
     ]
     rows += [(f"cuda:{d['ordinal']}", f"{d['name']}, {d['hardware_capability']}") for d in devices()]
     rows += [(package, version) for package in _COMPANIONS if (version := _version_of(package))]
-    rows += [(name, value) for name, value in sorted(os.environ.items()) if name.startswith("FASTLINALG_")]
-    print("\n".join(aligned(rows)))
+    print("\n".join(aligned(rows + settings(found))))
 
 
 def get_include() -> str:

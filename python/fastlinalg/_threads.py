@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from . import _core
 
 
 def get_num_threads() -> int:
     """The number of CPU threads a call may use.
 
-    Set by `set_num_threads`, else by ``FASTLINALG_NUM_THREADS``, else by ``OMP_NUM_THREADS``, else what the affinity
-    mask and the cgroup quota of the process allow.
+    Set by `set_num_threads` or `num_threads`, else by ``FASTLINALG_NUM_THREADS``, else by ``OMP_NUM_THREADS``, else
+    what the affinity mask and the cgroup quota of the process allow. Never more than 256.
     """
     return _core.get_num_threads()
 
@@ -23,22 +20,50 @@ def set_num_threads(n: int) -> None:
     Parameters
     ----------
     n : int
-        At least 1.
+        From 1 to 256.
 
     Raises
     ------
     ValueError
-        If `n` is less than 1.
+        If `n` is less than 1 or more than 256.
+    TypeError
+        If `n` is no integer.
     """
     _core.set_num_threads(n)
 
 
-@contextmanager
-def num_threads(n: int) -> Iterator[None]:
-    """Set the number of CPU threads for the body of a ``with`` statement, for the whole process."""
-    before = _core.get_num_threads()
-    _core.set_num_threads(n)
-    try:
-        yield
-    finally:
-        _core.set_num_threads(before)
+class num_threads:
+    """Set the number of CPU threads a call may use, and set it back at the end of a ``with`` statement.
+
+    It is set when this is called, for the whole process, with or without ``with``.
+
+    Parameters
+    ----------
+    n : int
+        From 1 to 256.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `set_num_threads`.
+
+    Examples
+    --------
+    >>> import fastlinalg as fl
+    >>> with fl.num_threads(1):
+    ...     fl.get_num_threads()
+    1
+    """
+
+    def __init__(self, n: int) -> None:
+        self._before, self._set = _core.get_num_threads(), n
+        _core.set_num_threads(n)
+
+    def __enter__(self) -> num_threads:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _core.set_num_threads(self._before)
+
+    def __repr__(self) -> str:
+        return f"<fastlinalg.num_threads({self._set}), before that {self._before}>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import _core
+from ._sizes import parse_bytes
 
 __all__ = ["is_available", "memory_info", "set_memory_limit", "trim"]
 
@@ -40,27 +41,43 @@ def trim(device: int = 0) -> None:
     """Give the memory back that the library keeps for later calls: on the device, pinned, and of freed results.
 
     Operands that live on until their calls are done (``docs/device_arrays.md``) go too, if they are, the graphs of
-    calls that repeat, and the splits of weights that `fastlinalg.torch.use` keeps.
+    calls that repeat, and the splits of weights that `fastlinalg.torch.use` keeps. Without a CUDA device that is the
+    memory of freed results alone.
+
+    Parameters
+    ----------
+    device : int
+        Its ordinal.
+
+    Raises
+    ------
+    CudaError
+        No such device, although there are others.
     """
     _core.cuda_trim(device)
 
 
-def set_memory_limit(nbytes: int, device: int = 0) -> None:
-    """Limit the device memory of the library.
+def set_memory_limit(nbytes: int | float | str | None, device: int = 0) -> None:
+    """Limit the device memory of the library. Without a CUDA device that is checked and means nothing.
 
     A call on host arrays that needs more is computed part by part; the parts, and so the last bits of a result,
     depend on the limit. What cannot be cut up that far, or is in device memory, raises MemoryError.
 
     Parameters
     ----------
-    nbytes : int
-        The limit; 0 removes it.
+    nbytes : int, float, str or None
+        The limit in bytes, as a whole number or as in ``"2 GiB"``; None or 0 removes it.
     device : int
         Its ordinal.
 
     Raises
     ------
     ValueError
-        A negative limit.
+        A negative limit, or text that is no size.
+    TypeError
+        Something else, or a number that is not whole.
+    CudaError
+        No such device, although there are others.
     """
-    _core.cuda_set_memory_limit(nbytes, device)
+    limit = 0 if nbytes is None else parse_bytes("set_memory_limit", "nbytes", nbytes)
+    _core.cuda_set_memory_limit(limit, device)

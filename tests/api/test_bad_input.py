@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fastlinalg as fl
+from fastlinalg._sizes import parse_bytes
 
 F32 = np.float32
 
@@ -148,8 +149,9 @@ WRONG_KINDS = {
     "device of a plan": (lambda: fl.Matmul(ones(2, 2), ones(2, 2), device=None), "['cuda:0', 'cuda:2'], got None"),
     "alpha of a plan": (lambda: fl.Matmul(ones(2, 2), ones(2, 2), alpha="1"), "alpha must be a real number"),
     "threads": (lambda: fl.set_num_threads(2.5), "set_num_threads: n must be an int, got 2.5"),
-    "threads of a block": (lambda: fl.num_threads("2").__enter__(), "set_num_threads: n must be an int, got '2'"),
-    "limit": (lambda: fl.cuda.set_memory_limit("2GB"), "set_memory_limit: nbytes must be an int, got '2GB'"),
+    "threads of a block": (lambda: fl.num_threads("2"), "set_num_threads: n must be an int, got '2'"),
+    "limit": (lambda: fl.cuda.set_memory_limit([2]), "set_memory_limit: nbytes must be a number of bytes or text like"),
+    "half a byte": (lambda: fl.cuda.set_memory_limit(0.5), "got 0.5, which is not whole"),
     "ordinal": (lambda: fl.cuda.memory_info("cuda:0"), "memory_info: device must be an int, got 'cuda:0'"),
     "ordinal to trim": (lambda: fl.cuda.trim(None), "trim: device must be an int, got None"),
     "operation": (lambda: fl.kernels(3), "op must be the name of an operation, got 3"),
@@ -464,18 +466,50 @@ def test_a_gpu_asked_for_where_there_is_none(device):
     assert (fl.matmul(a, a) == 2).all(), "the next call works"
 
 
-def test_a_negative_memory_limit():
-    with pytest.raises(ValueError, match="at least 0 bytes, got -1"):
-        fl.cuda.set_memory_limit(-1)
+@pytest.mark.parametrize("size", [-1, -0.5e3, 2**63, "2 gigs", "", "iB", "1 ib", ".", "-1 kB", "1e400"])
+def test_memory_limits_that_are_no_sizes(size):
+    with pytest.raises(ValueError, match=r"set_memory_limit: nbytes must be .* got"):
+        fl.cuda.set_memory_limit(size)
 
 
-def test_gpu_memory_questions_where_there_is_no_gpu():
+@pytest.mark.parametrize(
+    ("size", "nbytes"),
+    [
+        (0, 0),
+        (7, 7),
+        (np.int64(7), 7),
+        (2e9, 2 * 10**9),
+        (np.float64(8), 8),
+        ("2 GiB", 2 << 30),
+        ("2GB", 2 * 10**9),
+        ("1.5 kb", 1500),
+        ("128MiB", 128 << 20),
+        ("3m", 3 * 10**6),
+        ("4 Ki", 4096),
+        (" 12 ", 12),
+        ("MB", 10**6),
+        ("5 B", 5),
+        ("1e3 k", 10**6),
+        (".5 TiB", 1 << 39),
+    ],
+)
+def test_sizes_as_people_write_them(size, nbytes):
+    """Text as Dask takes it."""
+    assert parse_bytes("f", "x", size) == nbytes
+    if isinstance(size, str):
+        assert pytest.importorskip("dask.utils").parse_bytes(size) == nbytes
+
+
+def test_gpu_memory_where_there_is_no_gpu():
+    """What gives memory back or limits it does nothing there: scripts need not ask. A question has no answer."""
     if fl.cuda.is_available():
         pytest.skip("there is one")
     assert fl.devices() == []
-    for call in (fl.cuda.memory_info, fl.cuda.trim, lambda: fl.cuda.set_memory_limit(2**20)):
-        with pytest.raises(fl.CudaError):
-            call()
+    fl.cuda.trim()
+    for nbytes in (2**20, "2 GiB", None, 0):
+        fl.cuda.set_memory_limit(nbytes)
+    with pytest.raises(fl.CudaError):
+        fl.cuda.memory_info()
 
 
 def test_streams():

@@ -185,7 +185,8 @@ def test_c_interface_multiplies_batches_by_vectors(library, memory):
 
 def test_c_interface_loads_a_table(library, tmp_path):
     path = tmp_path / "table.json"
-    assert library.fl_load_tuning(str(path).encode()) == 0, "no file is no table"
+    assert library.fl_load_tuning(str(path).encode()) == FL_INVALID_VALUE
+    assert b"there is no such file" in library.fl_last_error()
     path.write_text('{"format": 1, "version": "0.0.1", "devices": []}')
     assert library.fl_load_tuning(str(path).encode()) == FL_INVALID_VALUE
     assert b"made by version 0.0.1" in library.fl_last_error()
@@ -219,7 +220,7 @@ def test_threads(library):
     before = library.fl_get_num_threads()
     assert library.fl_set_num_threads(3) == 0 and fl.get_num_threads() == 3
     assert library.fl_set_num_threads(before) == 0 and library.fl_max_threads() >= 1
-    assert library.fl_set_num_threads(0) == FL_INVALID_VALUE
+    assert library.fl_set_num_threads(0) == library.fl_set_num_threads(257) == FL_INVALID_VALUE
 
 
 def test_memory_of_a_device_that_is_not_there(library):

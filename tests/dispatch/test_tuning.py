@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -144,7 +145,9 @@ def test_a_file_is_used(tmp_path, rng):
     packed = interchangeable()[0]
     assert _core.load_tuning(write(tmp_path / "t.json", table())) == ""
     assert chosen(a, b) == packed
-    assert _core.load_tuning(str(tmp_path / "missing.json")) == ""
+    assert "is not used: there is no such file" in _core.load_tuning(str(tmp_path / "missing.json"))
+    assert chosen(a, b) == packed
+    _core.clear_tuning()
     untuned = chosen(a, b)
     assert _core.load_tuning(write(tmp_path / "t.json", table(device={"name": "another CPU"}))) == ""
     assert chosen(a, b) == untuned
@@ -197,7 +200,7 @@ def test_unreadable_files(tmp_path):
     (tmp_path / "folder").mkdir()
     assert "cannot be read" in _core.load_tuning(str(tmp_path / "folder"))
     assert "larger than 1 MiB" in _core.load_tuning(write(tmp_path / "t.json", " " * (2 << 20)))
-    assert _core.load_tuning(str(tmp_path / "t.json" / "below a file")) == ""
+    assert "there is no such file" in _core.load_tuning(str(tmp_path / "t.json" / "below a file"))
 
 
 # ---------------------------------------------------------------- reading it at the first call
@@ -239,6 +242,35 @@ def test_the_users_table_is_read_once_at_the_first_call(environment):
     assert first_call(env, code) == (untuned, [])
 
 
+@pytest.mark.parametrize("named", ["/none/x.json", "out", "of"])
+def test_a_named_table_that_is_not_there_is_one_line_in_the_log(named, environment):
+    env, _ = environment
+    _, lines = first_call(env | {"FASTLINALG_TUNE": named})
+    wanted = "is not used: there is no such file; FASTLINALG_TUNE is the path of one, or off"
+    assert lines == [f"WARNING tuning table {named} {wanted}"]
+
+
+def test_which_table_is_in_use_is_said(environment):
+    """By info, show_versions and the explanation of a call."""
+    env, path = environment
+    code = "print(fl.info()['tuning']); fl.show_versions(); print(fl.explain(a, b, device='cpu'))"
+    text, lines = first_call(env, code)
+    assert f"'table': None, 'message': 'there is no {path}'" in text and f"none: there is no {path}" in text
+    assert "  tuned " not in text and lines == []
+    text, _ = first_call(env | {"FASTLINALG_TUNE": "Off"}, code)
+    assert "'message': 'FASTLINALG_TUNE=Off'" in text and "  tuned " not in text
+    text, lines = first_call(env | {"FASTLINALG_TUNE": "/none.json"}, code)
+    assert "none: tuning table /none.json is not used: there is no such file" in text and len(lines) == 1
+    write(path, table(device={"name": "another CPU"}))
+    assert f"{path} corrects nothing on this machine" in first_call(env, code)[0]
+    write(path, table())
+    text, _ = first_call(env, code)
+    assert (
+        f"'table': '{path}', 'message': ''" in text and f"\n  tuned    the estimates are corrected by {path}\n" in text
+    )
+    assert re.search(rf"tuning table +{path}\n", text)
+
+
 def test_a_broken_table_is_one_line_in_the_log(environment):
     env, path = environment
     write(path, '{"format": 1, "version": "0.0.1", "devices": []}')
@@ -258,13 +290,17 @@ def test_no_byte_of_a_table_or_its_name_fails_a_product(environment):
 
 
 def test_where_the_file_is(monkeypatch, tmp_path):
-    monkeypatch.setenv("FASTLINALG_TUNE", "off")
-    assert _core.tuning_path() == ""
+    for off in ("off", "Off", "OFF"):
+        monkeypatch.setenv("FASTLINALG_TUNE", off)
+        assert _core.tuning_path() == ""
     monkeypatch.delenv("FASTLINALG_TUNE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert _core.tuning_path() == str(tmp_path / "fastlinalg" / "tuning.json")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", "/nowhere")
     assert _core.tuning_path() == "/nowhere/.cache/fastlinalg/tuning.json"
+    for nowhere in ("relative", ""):
+        monkeypatch.setenv("HOME", nowhere)
+        assert _core.tuning_path() == "", "nothing is read from the working directory"
     monkeypatch.delenv("HOME")
     assert _core.tuning_path() == ""

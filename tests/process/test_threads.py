@@ -31,16 +31,15 @@ def test_set_and_get():
 
 def test_wrong_numbers():
     fl.set_num_threads(2)
-    for n in (0, -1):
-        with pytest.raises(ValueError, match=f"at least 1, got {n}"):
-            fl.set_num_threads(n)
-        with pytest.raises(ValueError, match="at least 1"), fl.num_threads(n):
-            pass
-    with pytest.raises(ValueError, match=f"at most {2**31 - 1}, got {2**40}"):
-        fl.set_num_threads(2**40)
-    for n in (1.5, "2", None):
-        with pytest.raises(TypeError):
-            fl.set_num_threads(n)
+    wrong = {0: "at least 1, got 0", -1: "at least 1, got -1", 257: "at most 256, got 257"}
+    wrong[2**40] = f"at most 256, got {2**40}"
+    for set_to in (fl.set_num_threads, fl.num_threads):  # both when they are called
+        for n, words in wrong.items():
+            with pytest.raises(ValueError, match=words):
+                set_to(n)
+        for n in (1.5, "2", None):
+            with pytest.raises(TypeError):
+                set_to(n)
     assert fl.get_num_threads() == 2
 
 
@@ -53,6 +52,11 @@ def test_context_manager():
         assert fl.get_num_threads() == 3
     with pytest.raises(KeyError), fl.num_threads(4):
         raise KeyError
+    assert fl.get_num_threads() == 2
+    limit = fl.num_threads(5)  # acts without with, and goes back at the end of one
+    assert fl.get_num_threads() == 5 and repr(limit) == "<fastlinalg.num_threads(5), before that 2>"
+    with limit as same:
+        assert same is limit and fl.get_num_threads() == 5
     assert fl.get_num_threads() == 2
 
 
@@ -138,6 +142,11 @@ def test_the_setting_may_change_during_calls(rng):
 PRINT = "import fastlinalg as fl; print(fl.get_num_threads())"
 
 
+def test_more_threads_than_there_can_be_are_the_most(python):
+    for name in ("FASTLINALG_NUM_THREADS", "OMP_NUM_THREADS"):
+        assert python(PRINT, **{name: "1000"}).strip() == "256"
+
+
 def test_environment(python):
     assert python(PRINT, FASTLINALG_NUM_THREADS="3").strip() == "3"
     assert python(PRINT, OMP_NUM_THREADS="5").strip() == "5"
@@ -154,8 +163,7 @@ def test_far_more_threads_than_a_call_can_use(rng):
     """They have no workspaces, and there is nothing to measure with them."""
     a = rng.standard_normal((300, 300), np.float32)
     want = fl.matmul(a, a, device="cpu"), fl.sgemv(a, a[0], device="cpu"), fl.transpose(a, device="cpu")
-    with fl.num_threads(2**31 - 1):
-        assert fl.get_num_threads() == 2**31 - 1
+    with fl.num_threads(256):
         got = fl.matmul(a, a, device="cpu"), fl.sgemv(a, a[0], device="cpu"), fl.transpose(a, device="cpu")
         with fl.Matmul(a, a, device="cpu") as plan:
             assert plan.execute().tobytes() == want[0].tobytes()
@@ -173,6 +181,11 @@ def test_nonsense_in_the_environment_is_ignored(python):
     [
         ({"FASTLINALG_NUM_THREADS": "many"}, "FASTLINALG_NUM_THREADS=many is ignored: it must be a number of threads"),
         ({"FASTLINALG_CPU": "sse"}, "FASTLINALG_CPU=sse is ignored: it must be baseline, avx2, avx512 or neon"),
+        ({"FASTLINALG_NUM_THREADS": "257"}, "FASTLINALG_NUM_THREADS=257 is too many: 256 threads are the most"),
+        (
+            {"FASTLINALG_COMPUTE_CAPABILITY": "abc"},
+            "FASTLINALG_COMPUTE_CAPABILITY=abc is ignored: it must be a compute",
+        ),
         ({"FASTLINALG_NUM_THREADS": "2", "FASTLINALG_CPU": "avx2", "OMP_NUM_THREADS": "some"}, ""),
     ],
 )
@@ -182,6 +195,10 @@ def test_settings_that_cannot_be_read_are_told_once(settings, words):
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, check=True)
     assert done.stderr.startswith(words) and done.stderr.count("\n") == bool(words), done.stderr
+    # And by whom one asks for settings, without a call.
+    asked = [sys.executable, "-c", "import fastlinalg as fl; print(*fl.info()['unusable_settings'])"]
+    done = subprocess.run(asked, env=os.environ | settings, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(words) and bool(done.stdout.strip()) == bool(words)
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity masks here")
@@ -219,6 +236,8 @@ def test_forced_device(python):
     for text in ("tpu", "CPU", "cpu ", "\udcff"):
         message = python(program, FASTLINALG_DEVICE=text)
         assert message.startswith("FASTLINALG_DEVICE: device must be") and "'cuda:N'" in message
+        told = python("import fastlinalg as fl; print(*fl.info()['unusable_settings'])", FASTLINALG_DEVICE=text)
+        assert told == message
 
 
 def test_no_visible_device_is_a_normal_state(python):

@@ -7,6 +7,7 @@
 #include "bindings/arrays/array.h"
 #include "bindings/arrays/call_location.h"
 #include "bindings/arrays/gil.h"
+#include "bindings/calls/logging.h"
 #include "bindings/calls/options.h"
 #include "core/errors.h"
 #include "core/operations.h"
@@ -16,6 +17,7 @@
 #include "device/hardware.h"
 #include "device/pretended.h"
 #include "run/constant_operands.h"
+#include "run/ignored_settings.h"
 #include "run/kernel_state.h"
 #include "runtime/result_memory.h"
 #include "runtime/threading.h"
@@ -99,6 +101,9 @@ nb::dict info() {
   all["architectures"] = cuda::built_architectures();
   all["cpu"] = cpu;
   all["cuda"] = gpu;
+  nb::list unusable;
+  for (const std::string& line : unusable_settings()) unusable.append(any_text(line));
+  all["unusable_settings"] = unusable;
   return all;
 }
 
@@ -154,6 +159,7 @@ void trim(nb::handle device) {
   drop_kept_operands();
   const GilReleased released;
   trim_result_memory();
+  if (cuda::device_count() == 0) return;
   drop_constant_operands(ordinal);
   cuda::trim(ordinal);
 }
@@ -161,7 +167,8 @@ void trim(nb::handle device) {
 void set_memory_limit(nb::handle bytes, nb::handle device) {
   const int64_t limit = to_integer("set_memory_limit", "nbytes", bytes);
   if (limit < 0) throw InvalidValue("the memory limit must be at least 0 bytes, got " + std::to_string(limit));
-  cuda::set_memory_limit(to_ordinal("set_memory_limit", device), size_t(limit));
+  const int ordinal = to_ordinal("set_memory_limit", device);
+  if (cuda::device_count() > 0) cuda::set_memory_limit(ordinal, size_t(limit));
 }
 
 }  // namespace
@@ -176,6 +183,7 @@ void bind_inspection(nb::module_& m) {
       "set_num_threads", [](nb::handle n) { set_num_threads(to_integer("set_num_threads", "n", n)); },
       nb::arg("n").none());
   m.def("max_threads", max_threads);
+  m.attr("most_threads") = most_threads;
   m.def("cuda_is_available", [] { return cuda::device_count() > 0; });
   m.def("cuda_memory_info", memory_info, nb::arg("device").none());
   m.def("cuda_trim", trim, nb::arg("device").none());

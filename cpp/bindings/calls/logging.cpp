@@ -30,12 +30,14 @@ void log_once(const std::string& line) {
   logger->attr("debug")("%s", line.c_str());
 }
 
+nb::object any_text(const std::string& text) {
+  PyObject* const decoded = PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "replace");
+  if (!decoded) throw nb::python_error();
+  return nb::steal(decoded);
+}
+
 void warn(const std::string& line) {
-  if (!logger) return;
-  // It may name a file, and those have names of any bytes.
-  PyObject* const text = PyUnicode_DecodeUTF8(line.data(), Py_ssize_t(line.size()), "replace");
-  if (!text) throw nb::python_error();
-  logger->attr("warning")("%s", nb::steal(text));
+  if (logger) logger->attr("warning")("%s", any_text(line));
 }
 
 }  // namespace fl::py

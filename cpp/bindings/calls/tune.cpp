@@ -12,6 +12,7 @@
 #include "bindings/calls/described_call.h"
 #include "bindings/calls/logging.h"
 #include "core/normalise.h"
+#include "device/device_info.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/tuning.h"
 #include "dispatch/tuning_file.h"
@@ -21,22 +22,39 @@ namespace fl::py {
 namespace {
 
 std::atomic<bool> loaded{false};
+std::atomic<const std::string*> last_complaint{nullptr};  // never freed: a table is read about once in a process
+
+std::string load(const TuningFile& file) {
+  std::string complaint = load_tuning(file);
+  last_complaint = complaint.empty() ? nullptr : new const std::string(complaint);
+  loaded = true;
+  return complaint;
+}
 
 // Reading holds no Python object and asks for none, so a thread may wait here with the GIL.
 std::string load_once() {
   static constinit PerProcess<std::once_flag> once;
   std::string complaint;
   std::call_once(once.get(), [&] {
-    if (!loaded) complaint = load_tuning(tuning_path());
-    loaded = true;
+    if (!loaded) complaint = load(tuning_file());
   });
   return complaint;
 }
 
-std::string load(const std::string& path) {
-  std::string complaint = load_tuning(path);
-  loaded = true;
-  return complaint;
+std::string table_in_use() {
+  std::string table = tuning_source({Device::cpu});
+  for (int i = 0; i < cuda::device_count() && table.empty(); ++i) table = tuning_source({Device::cuda, i});
+  return table;
+}
+
+nb::dict tuning_state() {
+  ensure_tuned();
+  const std::string* const complaint = last_complaint;
+  nb::dict row;
+  row["path"] = any_text(tuning_file().path);
+  row["in_use"] = any_text(table_in_use());
+  row["complaint"] = any_text(complaint ? *complaint : "");
+  return row;
 }
 
 using Rows = std::vector<std::tuple<std::string, std::string, std::vector<std::pair<double, double>>>>;
@@ -79,8 +97,9 @@ void ensure_tuned() {
 }
 
 void bind_tuning(nanobind::module_& m) {
-  m.def("tuning_path", tuning_path);
-  m.def("load_tuning", load, nb::arg("path"));
+  m.def("tuning_path", [] { return tuning_file().path; });
+  m.def("load_tuning", [](const std::string& path) { return load({path, TuningFile::caller}); }, nb::arg("path"));
+  m.def("tuning_state", tuning_state);
   m.def("set_tuning", set, nb::arg("kind"), nb::arg("name"), nb::arg("rows"));
   m.def("clear_tuning", [] { set_tuning({}), loaded = true; });
   m.def("cpu_name", cpu_name);

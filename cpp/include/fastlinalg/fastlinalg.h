@@ -198,8 +198,9 @@ FL_API int fl_kernel_count(fl_op op);
 FL_API fl_status fl_kernel_at(fl_op op, int index, fl_kernel_info* info);
 
 /* Lets calls follow what `fastlinalg tune` measured on this machine; NULL is the file that the command writes. Call it
- * before the products: results may have other bits with a table than without. A file that is missing means no table;
- * one that cannot be used is FL_INVALID_VALUE and changes nothing. */
+ * before the products: results may have other bits with a table than without. That file may be missing, which means no
+ * table; one that is named, here or by FASTLINALG_TUNE, may not. What cannot be used is FL_INVALID_VALUE and changes
+ * nothing. */
 FL_API fl_status fl_load_tuning(const char* path);
 
 /* Calls `write` with a line of text: the kernel chosen for each new shape and why not the others, which calls go to a
@@ -212,7 +213,7 @@ FL_API fl_status fl_set_log(fl_log_function write, void* user);
 FL_API const char* fl_version(void);        /* "major.minor.patch" */
 FL_API int fl_cuda_device_count(void);      /* 0 is a normal state; creates no CUDA context */
 FL_API int fl_get_num_threads(void);        /* the most CPU threads a call uses */
-FL_API fl_status fl_set_num_threads(int n); /* n >= 1, for the whole process */
+FL_API fl_status fl_set_num_threads(int n); /* 1 to 256, for the whole process */
 FL_API int fl_max_threads(void);            /* what affinity and cgroup allow */
 
 /* What was built and what was found. All strings live as long as the library. */
