@@ -1,4 +1,4 @@
-"""Aligned plain text."""
+"""Aligned plain text, and names that come nearest to a wrong one."""
 
 from __future__ import annotations
 
@@ -26,3 +26,22 @@ def aligned(rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> list[st
         ).rstrip()
         for row in cells
     ]
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known words that come nearest, as "; did you mean X or Y?"; "" if none is near."""
+    import difflib  # here: nobody who imports the package needs it
+
+    known = list(known)
+    close = difflib.get_close_matches(word, known, n=3)
+    begun = [name for name in known if name.startswith(word) and name not in close]
+    found = [*close, *begun][:3]
+    listed = ", ".join([*found[:-2], " or ".join(found[-2:])])
+    return f"; did you mean {listed}?" if found else ""
+
+
+def unknown(kind: str, word: str, known: Iterable[str]) -> str:
+    """That there is no such thing, what comes nearest, and what there is."""
+    known = list(known)
+    there_are = " There are" if (near := nearest(word, known)) else "; there are"
+    return f"there is no {kind} {word!r}{near}{there_are} {', '.join(known)}"

@@ -92,6 +92,25 @@ def test_bench_of_random_shapes(tmp_path):
 
 
 @needs_plot
+@pytest.mark.parametrize("op", ["sgemm", "transpose"])
+def test_what_the_library_chooses_stands_out_in_plots(op, tmp_path):
+    """Thick and in one colour, whatever else there is; that the machine was busy is said too."""
+    from fastlinalg.bench import curves, plot, read
+
+    line = f"bench {op} --quick --device cpu --shapes {SMALL[op]} --repeats 1 --against numpy --json o.json"
+    command(line, cwd=tmp_path)
+    document = read.read(str(tmp_path / "o.json"))
+    document.header["machine"]["busy"] = "other programs keep 3.0 of 4 CPUs busy"
+    ((_, figure),) = plot.figures(document)
+    assert figure.get_suptitle() == "The machine was not free: other programs keep 3.0 of 4 CPUs busy"
+    names = {row.kernel: row.peer for row in document.rows}
+    assert len({curves.colours(names)[name] for name in names}) == len(names)
+    if op == "sgemm":
+        drawn = {line.get_color(): line.get_linewidth() for line in figure.axes[0].lines}
+        assert max(drawn, key=drawn.get) == curves.FIXED["dispatch"]
+
+
+@needs_plot
 def test_bench_plots_many_shapes(tmp_path):
     command("bench sgemm --quick --device cpu --random 21 --repeats 1 --kernels dispatch --plot o.png", cwd=tmp_path)
     assert (tmp_path / "o.png").read_bytes().startswith(b"\x89PNG")
@@ -154,11 +173,9 @@ def test_bench_host_with_several_callers(tmp_path):
     assert [row["result"] for row in rows if row["callers"] == 3] == ["fresh", "out"]
     command("report o.json -o o.html", cwd=tmp_path)
     assert "out by 3" in (tmp_path / "o.html").read_text()
-    command("bench sgemm --callers 2", cwd=tmp_path, status=2)
 
 
 def test_bench_host_says_what_devices_it_wants(tmp_path):
-    command("bench sgemm --devices all", cwd=tmp_path, status=2)
     for wrong in ("0", "0,0", "0,nine", "all,0"):
         said = command(f"bench host --quick --devices {wrong}", cwd=tmp_path, status=2).stderr
         assert "--devices must be 'all' or two or more numbers of GPUs" in said and repr(wrong) in said

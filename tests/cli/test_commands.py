@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import fastlinalg as fl
 from fastlinalg._cases import cases
+from fastlinalg.cli import main
 from fastlinalg.cli.selftest import sample
 from support.command import command
 from support.patience import patient
 from support.rows import OPERATIONS
 
 
+def here(line, capsys):
+    """A command in this process: exit status, standard output and error."""
+    try:
+        status = main(line.split())
+    except SystemExit as end:
+        status = end.code
+    return status, *capsys.readouterr()
+
+
 def test_version_and_help():
     assert command("--version").stdout.strip() == f"fastlinalg {fl.__version__}"
     text = command("--help").stdout
-    for word in ("info", "selftest", "bench"):
+    for word in ("info", "kernels", "explain", "selftest", "bench", "tune", "report", "show-versions"):
         assert word in text
-        assert "--" in command(f"{word} --help").stdout
 
 
 def test_info():
@@ -47,8 +59,43 @@ def test_info_shows_kernels_on_request_and_each_reason_once():
 
 def test_info_json():
     data = json.loads(command("info --json").stdout)
-    assert data["version"] == fl.__version__ and data["cpu"] == fl.info()["cpu"]
+    assert data["version"] == fl.__version__ and data["cpu"] == fl.info()["cpu"] and "kernels" not in data
+    data = json.loads(command("info --json --kernels").stdout)
     assert [row["name"] for row in data["kernels"]] == [row.name for op in OPERATIONS for row in fl.kernels(op)]
+
+
+@pytest.mark.parametrize("line", ["info", "show-versions"])
+def test_what_a_report_of_a_fault_needs(line, monkeypatch):
+    """Python and NumPy, variables with what is wrong with them, the tuning table."""
+    settings = {"NUM_THREADS": "abc", "CPU": "sse", "DEVICE": "gpu", "COMPUTE_CAPABILITY": "abc", "TUNE": "Off"}
+    for name, value in settings.items():
+        monkeypatch.setenv(f"FASTLINALG_{name}", value)
+    text = command(line).stdout
+    assert platform.python_version() in text and np.__version__ in text and "none: FASTLINALG_TUNE=Off" in text
+    for name, value in settings.items():
+        assert re.search(rf"^FASTLINALG_{name} +{value}$", text, re.MULTILINE)
+        assert name == "TUNE" or len(re.findall(rf"^warning +FASTLINALG_{name}", text, re.MULTILINE)) == 1, text
+
+
+def test_kernels(capsys):
+    text = here("kernels", capsys)[1]
+    rows = [row for op in OPERATIONS for row in fl.kernels(op)]
+    assert all((row.blurb in text) == row.available for row in rows if row.device == "cuda")
+    assert all(f"not here: {row.reason}" in text for row in rows if not row.available)
+    every = here("kernels --all sgemv --device cuda", capsys)[1]
+    assert [line.split()[:3] for line in every.splitlines() if line.startswith("sgemv")] == [
+        ["sgemv", row.name, "cuda"] for row in fl.kernels("sgemv") if row.device == "cuda"
+    ]
+
+
+def test_explain(capsys):
+    assert here("explain 100x50 50x70 --device cpu", capsys)[1] == f"{fl.explain((100, 50), (50, 70), device='cpu')}\n"
+    options = "--trans-a --trans-b --kernel reference --precision strict"
+    assert here(f"explain 50x100 8x70x50 {options}", capsys)[1].startswith("sgemm 100x70x50 batch 8 on the CPU")
+    assert "transpose 30x40 on the CPU" in here("explain 30x40 --device cpu", capsys)[1]
+    assert "the closest that run here" in here("explain 3x4 4x5 --kernel avx2", capsys)[2]
+    if not fl.cuda.is_available():
+        assert fl.info()["cuda"]["message"] in here("explain 3x4 4x5 --device cuda", capsys)[2]
 
 
 def test_selftest():
@@ -58,6 +105,30 @@ def test_selftest():
             if row.device == "cpu" and row.available:
                 assert any(line.split()[:2] == [op, row.name] and "PASS" in line for line in text.splitlines()), row
     assert "FAIL" not in text
+
+
+def test_selftest_of_one_kernel(capsys):
+    """It and nothing else, for each operation that has it; what cannot run is an error."""
+    lines = here("selftest --quick --every 20 --kernel reference,portable_small --device cpu", capsys)[1].splitlines()
+    tested = [line.split()[:3] for line in lines if line.endswith("PASS")]
+    assert tested == [
+        [op, name, "cpu"]
+        for op, names in {
+            "sgemm": ["reference", "portable_small"],
+            "sgemv": ["reference"],
+            "transpose": ["reference"],
+            "ssyrk": ["reference", "portable_small"],
+        }.items()
+        for name in names
+    ]
+    missing = next(row for row in fl.kernels("sgemm") if not row.available)
+    assert f"{missing.name} cannot run here: {missing.reason}" in here(f"selftest --kernel {missing.name}", capsys)[2]
+
+
+def test_columns_of_the_selftest_do_not_touch(capsys):
+    status, out, _ = here("selftest --quick --every 200 --device cpu --op sgemm", capsys)
+    lines = [line for line in out.splitlines() if line.startswith("sgemm")]
+    assert status == 0 and len(lines) > 2 and all(" cpu " in line for line in lines)
 
 
 @pytest.mark.gpu
@@ -104,9 +175,23 @@ def test_selftest_notices_a_fault(python):
 WRONG = {
     "": ("COMMAND", 2),
     "frobnicate": ("frobnicate", 2),
-    "bench": ("op", 2),
-    "bench dgemm": ("dgemm", 2),
-    "bench sgemm --kernels nothing": ("nothing", 2),
+    "explan 3x4": ("there is no choice 'explan'; did you mean explain? There are info, ", 2),
+    "explain 3y4": ("must be a shape as 1000x500, got '3y4'", 2),
+    "explain 3x4 --precision stricter": ("did you mean strict?", 2),
+    "kernels sgem": ("did you mean sgemv or sgemm?", 2),
+    "info --kernel": ("unrecognized arguments: --kernel; did you mean --kernels?", 2),
+    "selftest --kernel avx": ("there is no kernel 'avx'", 2),
+    "selftest --kernel reverence": ("did you mean reference?", 2),
+    "selftest --op sgem": ("did you mean sgemv or sgemm?", 2),
+    "tune --shw": ("did you mean --show?", 2),
+    "bench": ("required: {sgemm,sgemv,transpose,host,all}\n'fastlinalg bench --help' shows what there is\n", 2),
+    "bench dgemm": ("did you mean sgemm", 2),
+    "bench sgemm --kernels nothing": ("there is no cpu kernel 'nothing'; there are ", 2),
+    "bench sgemm --kernels reverence": ("did you mean reference?", 2),
+    "bench sgemm --kernal dispatch": ("did you mean --kernels?", 2),
+    "bench sgemm --repeat=3": ("did you mean --repeats?", 2),
+    "bench sgemm --callers 2": ("unrecognized arguments: --callers 2", 2),
+    "bench sgemm --threads 257": ("at most 256, got 257", 2),
     "bench sgemm --shapes 12y": ("12y", 2),
     "bench sgemm --shapes 0x3x4": ("0x3x4", 2),
     "bench all --shapes 64": ("--shapes", 2),
@@ -115,7 +200,7 @@ WRONG = {
     "bench sgemm --shapes 64 --random 3": ("--random", 2),
     "bench sgemm --random 0": ("at least 1", 2),
     "bench sgemm --random 99999999999": ("at most 2147483647", 2),
-    "bench sgemm --threads 99999999999": ("at most 2147483647", 2),
+    "bench sgemm --threads 99999999999": ("at most 256", 2),
     "bench sgemm --seed -1": ("at least 0", 2),
     "bench sgemm --limit nan": ("more than 0", 2),
     "bench sgemm --limit -1": ("more than 0", 2),
@@ -132,7 +217,8 @@ WRONG = {
     "bench host --kernels reference": ("--kernels", 2),
     "bench host --shapes 3x4": ("3x4", 2),
     "bench host --shapes 3x4x5:G": ("3x4x5:G", 2),
-    "bench sgemm --against blitz": ("blitz", 2),
+    "bench sgemm --against blitz": ("there is no peer 'blitz'; there are numpy", 2),
+    "bench sgemm --against nump": ("did you mean numpy?", 2),
     "bench sgemm --repeats 0": ("at least 1", 2),
     "bench sgemm --device tpu": ("tpu", 2),
     "selftest --op dgemm": ("dgemm", 2),
@@ -140,9 +226,40 @@ WRONG = {
 
 
 @pytest.mark.parametrize("line", WRONG)
-def test_wrong_use(line):
+def test_wrong_use(line, capsys):
     word, status = WRONG[line]
-    assert word in command(line, status).stderr
+    if "there is no cpu" in word:
+        line += " --device cpu"
+    code, _, said = here(line, capsys)
+    assert code == status and word in said and len(said.splitlines()) <= 2, said
+
+
+def test_one_help_page_a_command(capsys):
+    """With its own options alone."""
+    options = {}
+    for line in ("bench sgemm", "bench sgemv", "bench host", "bench", "selftest"):
+        options[line] = set(re.findall(r"--[a-z]+", here(f"{line} --help", capsys)[1]))
+    assert "--kernels" in options["bench sgemm"] - options["bench host"]
+    assert "--callers" in options["bench host"] - options["bench sgemm"]
+    assert options["bench sgemm"] - options["bench sgemv"] == {"--precision"} and options["bench"] == {"--help"}
+    assert "--kernel" in options["selftest"]
+
+
+@pytest.mark.parametrize("line", ["bench sgemm --plot o.png", "report o.json"])
+def test_a_missing_package_is_named(line, tmp_path, monkeypatch, capsys):
+    """By a command that every shell takes, and only when nothing else is wrong."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.chdir(tmp_path)
+    if line.startswith("report"):
+        status, _, said = here(line, capsys)
+        assert status == 2 and "o.json: No such file" in said
+        (tmp_path / "o.json").write_text(json.dumps(EMPTY))
+    status, _, said = here(line, capsys)
+    assert status == 1 and said.endswith("install it with: pip install matplotlib\n")
+
+
+EMPTY = {"schema": 1, "rows": [], "skipped": [], "machine": {"peak_gflops": 1}}
+EMPTY |= dict.fromkeys(("op", "created", "commit", "version", "command", "peers"))
 
 
 def test_bench_on_a_missing_gpu():

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import html.parser
+import html.parser as html_parser
 import io
 import json
 
 import pytest
 
+from fastlinalg.bench.results import Document
 from fastlinalg.cli import main
 from support.command import command, needs_plot
 from support.source_tree import ROOT
 
 pytestmark = needs_plot
+html = pytest.importorskip("fastlinalg.bench.html", exc_type=ImportError)
 RESULTS = ROOT / "benchmarks" / "results"
 
 
-class Page(html.parser.HTMLParser):
+class Page(html_parser.HTMLParser):
     """Tags that match, cells by table, and what the page refers to."""
 
     VOID = ("meta", "img")
@@ -60,7 +62,8 @@ def test_a_page_of_several_files(tmp_path):
     line = "--quick --device cpu --repeats 2 --against numpy --json"
     command(f"bench all --random 3 --kernels dispatch {line} kernels.json", cwd=tmp_path)
     command(f"bench host --shapes 20,30x20x10:F {line} 'a<b>.json'", cwd=tmp_path)
-    command("report kernels.json 'a<b>.json' -o page.html", cwd=tmp_path)
+    said = command("report kernels.json 'a<b>.json' -o page.html", cwd=tmp_path).stdout
+    assert said == f"{tmp_path / 'page.html'}\n"
     page = Page((tmp_path / "page.html").read_text())
     assert all(link.startswith(("data:image/png;base64,", "#")) for link in page.links)
     assert {link[1:] for link in page.links if link[0] == "#"} <= page.anchors
@@ -105,7 +108,17 @@ def test_wrong_files(tmp_path):
         text = command(f"report {name}.json", 2, cwd=tmp_path).stderr
         assert word in text and f"{name}.json" in text
     assert "missing.json" in command("report missing.json", 2, cwd=tmp_path).stderr
+    said = command("report .", 2, cwd=tmp_path).stderr
+    assert ".: a folder, and a report is made of files of fastlinalg bench --json" in said
     assert not (tmp_path / "report.html").exists()
+
+
+def test_what_is_not_known_is_not_in_the_page():
+    """The commit of a wheel, the driver of a machine without one."""
+    header = {"op": "sgemm", "created": "today", "commit": None, "version": "1.2.3", "command": "x", "peers": {}}
+    machine = {"gpu": None, "cpu": "a CPU", "driver": 0, "runtime": 0, "busy": ""}
+    facts = " ".join(html._facts(Document(header | {"machine": machine}, 1.0)))
+    assert "unknown" not in facts and "driver" not in facts and "<dd>today, fastlinalg 1.2.3</dd>" in facts
 
 
 @pytest.mark.parametrize("value", [None, "<script>", [], -1, float("nan"), 10**400], ids=lambda value: str(value)[:9])

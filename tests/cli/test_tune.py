@@ -50,6 +50,15 @@ def test_noise_is_not_taken_for_a_difference():
     assert found.factors == {}
 
 
+@pytest.mark.parametrize(("factor", "used"), [(1.02, False), (1.2, True)])
+def test_less_than_one_per_cent_is_not_worth_a_table(factor, used):
+    """Rows that take a few per cent more than the rules say, where others are seldom as near as that."""
+    found = tuning.judge(
+        "sgemm", synthetic({"a": lambda us: factor, "b": lambda us: 1.0, "c": lambda us: 1.0}, noise=0)
+    )
+    assert (1.0 < found.before / found.after < 1.01) != used and bool(found.factors) == used, found
+
+
 def test_outliers_and_absurd_ratios():
     groups = synthetic(dict.fromkeys("abc", lambda us: 1.0))
     groups[3] = [tuning.Sample(s.kernel, s.rule_us, s.us * 1000.0, s.strict) for s in groups[3]]
@@ -107,7 +116,6 @@ def test_tune_show_reset(environment, monkeypatch):
     ("before", "after", "used", "words"),
     [
         (1.10, 1.00, True, "about 10 % faster on this machine with the kernels chosen from now on"),
-        (1.02, 1.014, True, "less than 1 % faster on this machine"),
         (1.002, 1.002, False, "choice of kernels is the fastest on this machine, and tuning does not better it"),
         (1.09, 1.10, False, "choice of kernels is within 9 % of the fastest on this machine"),
     ],

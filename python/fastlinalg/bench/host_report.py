@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._text import aligned
-from .curves import End, name_curves
+from .curves import End, colours, name_curves, width
 from .host import MODES, HostRow
 
 
@@ -58,10 +58,12 @@ def plot(axes: Any, rows: list[HostRow]) -> None:
     chosen = square or fresh
     ends: list[End] = []
     sizes = {row.problem: (row.problem.flops / 2) ** (1 / 3) for row in chosen}
-    for name, is_peer in {row.kernel: row.peer for row in chosen}.items():
+    names = {row.kernel: row.peer for row in chosen}
+    for name, is_peer in names.items():
         points = sorted((sizes[row.problem], row.timing.median / 1e3) for row in chosen if row.kernel == name)
-        (line,) = axes.plot(*zip(*points, strict=True), "--" if is_peer else "-", marker="o", markersize=3)
-        ends.append(End(name, *points[-1], line.get_color()))
+        look = {"color": colours(names)[name], "linewidth": width(name, is_peer)}
+        axes.plot(*zip(*points, strict=True), "--" if is_peer else "-", marker="o", markersize=3, **look)
+        ends.append(End(name, *points[-1], look["color"]))
     link = sorted({(sizes[row.problem], row.link_us / 1e3) for row in chosen if row.link_us is not None})
     if link:
         axes.plot(*zip(*link, strict=True), ":", color="red")

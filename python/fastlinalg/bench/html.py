@@ -93,14 +93,15 @@ def _section(anchor: str, name: str, document: Document) -> list[str]:
 
 def _facts(document: Document) -> list[str]:
     header, machine = document.header, document.header["machine"]
+    commit = [f"commit {header['commit']}"] if header["commit"] else []  # a wheel's is not known
     facts = {
         "command": f"<code>{escape(header['command'])}</code>",
-        "made": escape(f"{header['created']}, fastlinalg {header['version']}, commit {header['commit'] or 'unknown'}"),
+        "made": escape(", ".join([header["created"], f"fastlinalg {header['version']}", *commit])),
         "against": escape(", ".join(f"{name} {version}" for name, version in header["peers"].items())) or "nothing",
     }
     versions = {name: cuda_version(machine[name]) for name in ("driver", "runtime") if machine.get(name)}
     for name, value in (machine | versions).items():
-        if value not in (None, "") and name != "clocks":
+        if value not in (None, "", 0) and name != "clocks":
             facts[name.replace("_", " ")] = escape(f"{value:.0f}" if isinstance(value, float) else str(value))
     return ["<dl>", *(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in facts.items()), "</dl>"]
 

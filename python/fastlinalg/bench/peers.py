@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import _core
 from .._check import Array
+from .._text import unknown
 from .cublas import WORKSPACE_BYTES, Library
 from .peer import COPY, DeviceOperand, DevicePeer, MissingPeer, Peer, swapped
 from .problems import Problem
@@ -233,7 +234,7 @@ def load(names: Iterable[str], device: str, threads: int | None) -> list[Peer]:
     peers = []
     for name in names:
         if name not in PEERS:
-            raise MissingPeer(f"--against {name}: unknown; there are {', '.join(PEERS)}")
+            raise MissingPeer(f"--against: {unknown('peer', name, PEERS)}")
         if device not in PEERS[name].devices:
             raise MissingPeer(f"--against {name}: does not run on {device}; choose --device {PEERS[name].devices[0]}")
         peers.append(_made(name))
@@ -247,7 +248,7 @@ def load_for_host(names: Iterable[str], on_gpu: bool) -> list[Peer]:
     peers = []
     for name in names:
         if name not in HOST_PEERS:
-            raise MissingPeer(f"--against {name}: unknown to bench host; there are {', '.join(HOST_PEERS)}")
+            raise MissingPeer(f"--against: {unknown('peer of bench host', name, HOST_PEERS)}")
         if not on_gpu and "cpu" not in PEERS[name].devices:
             raise MissingPeer(f"--against {name}: needs a CUDA device")
         peers.append(_made(name))

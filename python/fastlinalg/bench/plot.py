@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from . import host_report
-from .curves import End, legend_beside, name_curves
+from .curves import FONT_SIZE, End, colours, legend_beside, name_curves, width
 from .host import HostRow
 from .results import Document, Row
 
@@ -28,6 +28,8 @@ def figures(document: Document) -> Iterator[tuple[str, Figure]]:
         draw(axes, rows, document)
         machine = document.header["machine"]
         axes.set_title(f"{op}, float32, {machine['gpu'] or machine['cpu']}, fastlinalg {document.header['version']}")
+        if busy := machine.get("busy"):
+            figure.suptitle(f"The machine was not free: {busy}", color="red", fontsize=FONT_SIZE)
         yield op, figure
 
 
@@ -55,12 +57,12 @@ def _names(rows: list[Row]) -> dict[str, bool]:
 
 def _lines(axes: Any, rows: list[Row], document: Document) -> None:
     """GFLOP/s at the median time over M = N, or over the side of a square as large as C."""
-    colours = _colours(len(_names(rows)))
+    names = _names(rows)
     ends: list[End] = []
     count = Counter(row.problem.k for row in rows)
     depths = {k: number == max(count.values()) for k, number in sorted(count.items())}  # a line for the usual K
-    for (name, peer), colour in zip(_names(rows).items(), colours, strict=True):
-        drawn = "black" if peer else colour
+    for name, peer in names.items():
+        drawn = colours(names)[name]
         for k, line in depths.items():
             mine = [row for row in rows if row.kernel == name and row.problem.k == k]
             points = sorted(((row.problem.m * row.problem.n) ** 0.5, row.gflops or 0.0) for row in mine)
@@ -72,6 +74,8 @@ def _lines(axes: Any, rows: list[Row], document: Document) -> None:
                 marker="o" if line else "x",
                 markersize=3 if line else 5,
                 color=drawn,
+                linewidth=width(name, peer),
+                zorder=2 + width(name, peer),
             )
             if line:
                 ends.append(End(name, *points[-1], drawn))
@@ -125,15 +129,15 @@ def _bars(axes: Any, rows: list[Row], document: Document) -> None:
     """GB/s at the median time, one group per shape."""
     shapes = list(dict.fromkeys(row.problem.label for row in rows))
     names = _names(rows)
-    width = 0.85 / len(names)
-    for i, ((name, peer), colour) in enumerate(zip(names.items(), _colours(len(names)), strict=True)):
+    each = 0.85 / len(names)
+    for i, (name, peer) in enumerate(names.items()):
         mine = {row.problem.label: row.gbs for row in rows if row.kernel == name}
-        places = [shapes.index(label) - 0.425 + (i + 0.5) * width for label in mine]
+        places = [shapes.index(label) - 0.425 + (i + 0.5) * each for label in mine]
         axes.bar(
             places,
             list(mine.values()),
-            width,
-            color="0.6" if peer else colour,
+            each,
+            color=colours(names)[name],
             hatch="//" if peer else None,
             label=name,
         )
@@ -141,10 +145,3 @@ def _bars(axes: Any, rows: list[Row], document: Document) -> None:
     axes.set_ylabel("GB/s (median)")
     axes.grid(axis="y", alpha=0.3)
     legend_beside(axes)
-
-
-def _colours(count: int) -> list[Any]:
-    from matplotlib import colormaps
-
-    table = colormaps["tab10" if count <= 10 else "tab20"]
-    return [table(i % table.N) for i in range(count)]

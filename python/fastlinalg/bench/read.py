@@ -31,6 +31,11 @@ def read(path: str) -> Document:
     NotABenchFile
         The file cannot be read or holds something else.
     """
+    if Path(path).is_dir():
+        raise NotABenchFile(
+            f"{path}: a folder, and a report is made of files of fastlinalg bench --json"
+            " (pages of the results of asv are made by tools/dashboard in the sources)"
+        )
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

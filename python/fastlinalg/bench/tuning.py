@@ -45,7 +45,7 @@ APART_EVERY = 3  # problems: rows that dispatch takes for one precision alone
 KNOTS_PER_DECADE = 2
 LEAST_SAMPLES = 3  # of a row, and of a knot
 CLAMP = 4.0
-LEAST_GAIN = 1.005  # a table that does less than that on shapes it has not seen is noise
+LEAST_GAIN = 1.01  # a table that does less than that on shapes it has not seen is noise, or not worth other bits
 
 
 @dataclass(frozen=True)

@@ -6,25 +6,25 @@ parsed arguments and returns the exit status. What a sub-command needs is import
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
 
 import fastlinalg
 
-from . import bench, info, report, selftest, tune
+from . import bench, explain, info, kernels, report, selftest, tune, versions
+from ._parser import Parser
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of all sub-commands."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="fastlinalg",
         description="float32 matrix products, matrix-vector products and transposes on CPU and GPU",
     )
     parser.add_argument("--version", action="version", version=f"fastlinalg {fastlinalg.__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (info, selftest, bench, tune, report):
+    for module in (info, kernels, explain, selftest, bench, tune, report, versions):
         module.add_parser(subparsers)
     return parser
 

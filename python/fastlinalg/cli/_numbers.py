@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from .. import _core
+
 LARGEST = 2**31 - 1  # what a C int holds
 
 
@@ -12,6 +14,14 @@ def positive(text: str) -> int:
     value = int(text)
     if not 1 <= value <= LARGEST:
         raise argparse.ArgumentTypeError(f"must be at least 1 and at most {LARGEST}, got {value}")
+    return value
+
+
+def threads(text: str) -> int:
+    """A number of CPU threads."""
+    value = int(text)
+    if not 1 <= value <= _core.most_threads:
+        raise argparse.ArgumentTypeError(f"must be at least 1 and at most {_core.most_threads}, got {value}")
     return value
 
 

@@ -14,7 +14,9 @@ import fastlinalg as fl
 
 from .. import _core
 from .._info import OPERATIONS
-from ._numbers import milliseconds, positive, seconds, seed
+from .._text import unknown
+from ._numbers import milliseconds, positive, seconds, seed, threads
+from ._parser import error, names
 from .info import unavailable
 
 if TYPE_CHECKING:
@@ -32,18 +34,45 @@ FULL = {"repeats": 15, "budget_s": 0.5, "limit_s": 5.0}
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("bench", help="measure the kernels, alone or against other libraries")
-    parser.add_argument("op", choices=(*OPERATIONS, "host", "all"), help="what to measure; host: NumPy to NumPy")
+    ops = parser.add_subparsers(dest="op", required=True, metavar=f"{{{','.join((*OPERATIONS, 'host', 'all'))}}}")
+    for op in OPERATIONS:
+        one = ops.add_parser(op, help=f"the kernels of {op}")
+        _add_kernels(one, op)
+        one.add_argument("--shapes", metavar="S,S", help=SHAPES[op])
+        _add_common(one)
+    host = ops.add_parser("host", help="whole calls, NumPy to NumPy")
+    host.add_argument("--shapes", metavar="S,S", help=SHAPES["host"])
+    host.add_argument("--precision", choices=PRECISIONS, help=f"default: {PRECISIONS[0]} and {PRECISIONS[1]}")
+    _add_host(host)
+    _add_common(host, "what the library chooses")
+    everything = ops.add_parser("all", help="all of these; host where there is a GPU")
+    _add_kernels(everything, "sgemm")
+    _add_host(everything)
+    _add_common(everything)
+    parser.set_defaults(run=run)
+
+
+SHAPES = {
+    "sgemm": "M (for MxMx1024) or MxNxK, with *BATCH and :TN, or :AAT for A times its transpose",
+    "sgemv": "MxN",
+    "transpose": "MxN",
+    "host": "M (a cube) or MxNxK, with :F or :strided",
+}
+# Of options that not every operation has.
+ABSENT: dict[str, Any] = {
+    "kernels": None,
+    "shapes": None,
+    "random": None,
+    "pause": 0.0,
+    "precision": None,
+    "callers": 1,
+    "devices": [],
+}
+
+
+def _add_kernels(parser: argparse.ArgumentParser, op: str) -> None:
     parser.add_argument(
-        "--kernels",
-        type=_names,
-        metavar="A,B",
-        help="kernels by name, or dispatch (default: all that run here)",
-    )
-    parser.add_argument(
-        "--shapes",
-        metavar="S,S",
-        help="sgemm: M (for MxMx1024) or MxNxK, with *BATCH and :TN, or :AAT for A times its transpose; "
-        "sgemv, transpose: MxN; host: M (a cube) or MxNxK, with :F or :strided",
+        "--kernels", type=names, metavar="A,B", help="kernels by name, or dispatch (default: all that run here)"
     )
     parser.add_argument(
         "--random",
@@ -52,13 +81,26 @@ def add_parser(subparsers: Any) -> None:
         help="N shapes drawn log-uniformly, with random transpositions, padded"
         " rows and unaligned operands; --seed draws others",
     )
-    parser.add_argument("--precision", choices=PRECISIONS, help=f"of sgemm ({PRECISIONS[0]}) and host (the first two)")
+    if op == "sgemm":
+        parser.add_argument("--precision", choices=PRECISIONS, help=f"of sgemm; default: {PRECISIONS[0]}")
+    parser.add_argument("--pause", type=milliseconds, metavar="MS", help="rest before every call (CPU)")
+
+
+def _add_host(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--callers", type=positive, metavar="N", help="host calls also by N threads at once")
     parser.add_argument(
-        "--device", choices=("cpu", "cuda"), help="default: cuda if there is one; host: what the library chooses"
+        "--devices",
+        type=names,
+        metavar="N,N",
+        help="host calls also on these GPUs together ('all', or '0,2'), and with --callers threads that take one each",
     )
+
+
+def _add_common(parser: argparse.ArgumentParser, device: str = "cuda if there is one") -> None:
+    parser.add_argument("--device", choices=("cpu", "cuda"), help=f"default: {device}")
     parser.add_argument(
         "--against",
-        type=_names,
+        type=names,
         default=[],
         metavar="P,P",
         help="numpy, scipy (CPU), cublas, cupy (CUDA), torch (both); strict, our own product in that precision",
@@ -67,18 +109,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--csv", metavar="FILE", help="write one line per row")
     parser.add_argument("--plot", metavar="FILE.png", help="write a plot per operation")
     parser.add_argument("--quick", action="store_true", help="fewer shapes and repeats: under a minute on a CPU")
-    parser.add_argument("--threads", type=positive, metavar="N", help="CPU threads of ours and of the peers")
-    parser.add_argument("--pause", type=milliseconds, default=0.0, metavar="MS", help="rest before every call (CPU)")
-    parser.add_argument(
-        "--callers", type=positive, default=1, metavar="N", help="host: also N threads that call at once"
-    )
-    parser.add_argument(
-        "--devices",
-        type=_names,
-        default=[],
-        metavar="N,N",
-        help="host: also calls on these GPUs together ('all', or '0,2'), and with --callers threads that take one each",
-    )
+    parser.add_argument("--threads", type=threads, metavar="N", help="CPU threads of ours and of the peers")
     parser.add_argument("--repeats", type=positive, metavar="N", help="samples per row (default: 15, 7 with --quick)")
     parser.add_argument(
         "--limit",
@@ -87,19 +118,11 @@ def add_parser(subparsers: Any) -> None:
         help="skip a kernel above so many seconds per call (default: 5, 1 with --quick)",
     )
     parser.add_argument("--seed", type=seed, default=0, help="of the operands and of --random (default: 0)")
-    parser.set_defaults(run=run)
-
-
-def _names(text: str) -> list[str]:
-    names = [name for name in text.split(",") if name]
-    if not names:
-        raise argparse.ArgumentTypeError(f"must name something, got {text!r}")
-    return names
+    parser.set_defaults(**ABSENT)
 
 
 def _fail(message: str, status: int = 2) -> int:
-    print(f"fastlinalg bench: error: {message}", file=sys.stderr)
-    return status
+    return error("bench", message, status)
 
 
 def _wrong_suffix(path: str) -> str:
@@ -114,7 +137,7 @@ def _wrong_suffix(path: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     if args.plot and importlib.util.find_spec("matplotlib") is None:
-        return _fail("--plot needs matplotlib; install with: pip install fastlinalg[bench]", 1)
+        return _fail("--plot needs matplotlib; install it with: pip install matplotlib", 1)
     if args.plot and (wrong := _wrong_suffix(args.plot)):
         return _fail(wrong)
     try:
@@ -132,6 +155,11 @@ def run(args: argparse.Namespace) -> int:
 
     if args.threads is not None:
         fl.set_num_threads(args.threads)
+        if args.threads > _core.max_threads():
+            print(
+                f"fastlinalg bench: warning: --threads {args.threads}: there are CPUs for {_core.max_threads()}",
+                file=sys.stderr,
+            )
     try:
         jobs = _jobs(args, device)
     except (MissingPeer, UnknownKernel, ValueError) as error:
@@ -142,14 +170,11 @@ def run(args: argparse.Namespace) -> int:
 def _jobs(args: argparse.Namespace, device: str) -> list[Job]:
     """What to run: the kernels, and whole calls on NumPy arrays."""
     jobs: list[Job] = []
-    if args.callers > 1 and args.op not in ("host", "all"):
-        raise ValueError("--callers is for bench host")
-    if args.devices and args.op not in ("host", "all"):
-        raise ValueError("--devices is for bench host")
     if args.op != "host":
         settings = _settings(args, device)
         jobs.append((settings, _problems(args, settings)))
-    if args.op == "host" or (args.op == "all" and device == "cuda" and not args.kernels and not args.random):
+    kernels_alone = args.kernels or args.random or args.pause
+    if args.op == "host" or (args.op == "all" and device == "cuda" and not kernels_alone):
         jobs.append((_host_settings(args), _host_problems(args)))
     return jobs
 
@@ -190,10 +215,6 @@ def _devices(asked: list[str]) -> list[str]:
 def _host_problems(args: argparse.Namespace) -> list[Problem]:
     from ..bench.problems import host, parse_host
 
-    if args.kernels or args.random or args.pause:
-        raise ValueError(
-            "--kernels, --random and --pause are not for bench host, which times whole calls and pauses anyway"
-        )
     return parse_host(args.shapes) if args.shapes else host(args.quick)
 
 
@@ -216,15 +237,13 @@ def _problems(args: argparse.Namespace, settings: Settings) -> list[Problem]:
         return kernel_names(op, settings.device, wanted, settings.precision)
 
     ops = OPERATIONS if args.op == "all" else (args.op,)
-    if args.shapes and len(ops) > 1:
-        raise ValueError("--shapes needs one operation: bench sgemm, bench sgemv or bench transpose")
     if args.shapes and args.random:
         raise ValueError("--shapes and --random exclude each other")
     chosen = {name for op in ops for name in known(op, args.kernels)}
-    unknown = [name for name in args.kernels or () if name not in chosen]
-    if unknown:
-        lists = "; ".join(f"{op}: {', '.join(known(op))}" for op in ops)
-        raise UnknownKernel(f"no kernel {', '.join(unknown)} on {settings.device}; there are {lists}")
+    for name in args.kernels or ():
+        if name not in chosen:
+            there = dict.fromkeys(name for op in ops for name in known(op))
+            raise UnknownKernel(unknown(f"{settings.device} kernel", name, there))
     return [problem for op in ops for problem in _problems_of(op, args)]
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import sys
 from pathlib import Path
 from typing import Any
+
+from ._parser import error
 
 
 def add_parser(subparsers: Any) -> None:
@@ -17,27 +18,22 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if importlib.util.find_spec("matplotlib") is None:
-        print(
-            "fastlinalg report: error: needs matplotlib; install with: pip install fastlinalg[bench]", file=sys.stderr
-        )
-        return 1
-    from ..bench.html import page
     from ..bench.read import UNEXPECTED, NotABenchFile, read
 
     try:
         documents = [(Path(path).stem, read(path)) for path in args.files]
-        text = page(documents).encode()
-        Path(args.output).write_bytes(text)
-    except NotABenchFile as error:
-        print(f"fastlinalg report: error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"fastlinalg report: error: cannot write {args.output}: {error.strerror}", file=sys.stderr)
-        return 2
-    except UNEXPECTED as error:  # a file has all the parts, and in one of them something else than we write
-        found = f"{type(error).__name__}: {error}"
-        print(f"fastlinalg report: error: cannot make a page of {', '.join(args.files)} ({found})", file=sys.stderr)
-        return 2
-    print(args.output)
+    except NotABenchFile as wrong:
+        return error("report", str(wrong))
+    if importlib.util.find_spec("matplotlib") is None:
+        return error("report", "the plots need matplotlib; install it with: pip install matplotlib", 1)
+    from ..bench.html import page
+
+    try:
+        Path(args.output).write_bytes(page(documents).encode())
+    except OSError as wrong:
+        return error("report", f"cannot write {args.output}: {wrong.strerror}")
+    except UNEXPECTED as wrong:  # a file has all the parts, and in one of them something else than we write
+        found = f"{type(wrong).__name__}: {wrong}"
+        return error("report", f"cannot make a page of {', '.join(args.files)} ({found})")
+    print(Path(args.output).resolve())
     return 0

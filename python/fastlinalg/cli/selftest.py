@@ -16,7 +16,9 @@ import fastlinalg as fl
 from .._cases import Case, cases
 from .._check import error_units, make_out, untouched, wrong_elements
 from .._info import OPERATIONS
+from .._text import unknown
 from ._numbers import positive, seed
+from ._parser import error, names
 from .info import unavailable
 
 FAULTS_SHOWN = 5
@@ -26,6 +28,7 @@ CHECKED = (*OPERATIONS, "ssyrk")  # by the kernels of sgemm
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("selftest", help="check every available kernel against float64")
     parser.add_argument("--device", choices=("cpu", "cuda", "all"), default="all", help="whose kernels (default: all)")
+    parser.add_argument("--kernel", type=names, metavar="A,B", help="only these; fastlinalg kernels has the names")
     parser.add_argument("--quick", action="store_true", help="fewer shapes")
     parser.add_argument("--every", type=positive, default=1, metavar="N", help="only each N-th case, for slow checkers")
     parser.add_argument("--terms", action="store_true", help="with --every: also products by terms of fp16 or bf16")
@@ -142,12 +145,18 @@ def sample(op_cases: list[Case], every: int, terms: bool) -> list[Case]:
     return picked
 
 
-def _subjects(op: str, device: str) -> list[tuple[str, str | None, str]]:
-    """What there is to test: a label, the kernel to ask for and the precision."""
+def _subjects(op: str, device: str, wanted: list[str] | None) -> list[tuple[str, str | None, str]]:
+    """What there is to test: a label, the kernel to ask for and the precision. What dispatch chooses only if no kernel
+    is `wanted` by name.
+    """
     rows = [row for row in fl.kernels("sgemm" if op == "ssyrk" else op) if row.device == device and row.available]
     subjects: list[tuple[str, str | None, str]] = [
-        (row.name, row.name, "strict" if row.strict else "accurate") for row in rows
+        (row.name, row.name, "strict" if row.strict else "accurate")
+        for row in rows
+        if wanted is None or row.name in wanted
     ]
+    if wanted is not None:
+        return subjects
     if rows:
         subjects.append(("(dispatch)", None, "strict"))
     if any(row.traits.reproducible for row in rows):
@@ -161,7 +170,7 @@ def _report(op: str, name: str, device: str, outcome: Outcome) -> None:
     verdict = "PASS" if outcome.passed else "FAIL"
     refused = f", {outcome.refused} refused" if outcome.refused else ""
     counts = f"{outcome.checks:>6} cases  worst {outcome.worst:5.3f}"
-    print(f"{op:<10}{name:<24}{device:<6}{counts}  {verdict}{refused}", flush=True)
+    print(f"{op:<10}{name:<25}{device:<6}{counts}  {verdict}{refused}", flush=True)
     for fault in outcome.faults[:FAULTS_SHOWN]:
         print(f"    {fault}")
     if len(outcome.faults) > FAULTS_SHOWN:
@@ -170,7 +179,22 @@ def _report(op: str, name: str, device: str, outcome: Outcome) -> None:
         print("    it took none of the cases")
 
 
+def _cannot_test(wanted: list[str], ops: list[str], device: str) -> int:
+    """Says why a kernel cannot be tested and returns the exit status; 0 if all can."""
+    rows = {row.name: row for op in ops for row in fl.kernels("sgemm" if op == "ssyrk" else op)}
+    rows = {name: row for name, row in rows.items() if device in ("all", row.device)}
+    here = [name for name, row in rows.items() if row.available]
+    for name in wanted:
+        if name not in rows:
+            return error("selftest", f"--kernel: {unknown('kernel', name, here)}")
+        if name not in here:
+            return error("selftest", f"--kernel: {name} cannot run here: {rows[name].reason}", 1)
+    return 0
+
+
 def run(args: argparse.Namespace) -> int:
+    if args.kernel and (status := _cannot_test(args.kernel, args.op or list(CHECKED), args.device)):
+        return status
     cuda = fl.info()["cuda"]
     if args.device == "cuda" and not cuda["available"]:
         print(f"no CUDA device to test: {unavailable(cuda)}")
@@ -182,12 +206,12 @@ def run(args: argparse.Namespace) -> int:
     for op in args.op or CHECKED:
         op_cases = list(cases(op, quick=args.quick, seed=args.seed))
         for device in devices:
-            for label, name, precision in _subjects(op, device):
+            for label, name, precision in _subjects(op, device, args.kernel):
                 picked = sample(op_cases, args.every, args.terms and precision == "accurate")
                 outcome = check_kernel(picked, name, precision, device)
                 _report(op, label, device, outcome)
                 tested, failed = tested + 1, failed + (not outcome.passed)
-    if args.device == "all" and not cuda["available"]:
+    if args.device == "all" and not args.kernel and not cuda["available"]:
         print(f"CUDA kernels were not tested: {unavailable(cuda)}")
     seconds = time.perf_counter() - begin
     print(f"{tested - failed} of {tested} passed in {seconds:.1f} s" + (f", {failed} FAILED" if failed else ""))

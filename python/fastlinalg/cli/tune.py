@@ -18,6 +18,7 @@ from .. import _core
 from .._cases import cases
 from .._info import OPERATIONS
 from .._text import aligned
+from ._parser import error
 from .info import unavailable
 from .selftest import check_kernel
 
@@ -29,7 +30,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--device", choices=("cpu", "cuda", "all"), default="all", help="what to measure (default: all)"
     )
-    parser.add_argument("--quick", action="store_true", help="a third of the shapes, fewer repeats: less certain")
+    parser.add_argument("--quick", action="store_true", help="a third of the shapes, fewer repeats: uncertain by 10 %%")
     parser.add_argument("--force", action="store_true", help="measure although other programs use the machine")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--show", action="store_true", help="print the table in use and measure nothing")
@@ -38,8 +39,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def _fail(message: str, status: int = 1) -> int:
-    print(f"fastlinalg tune: error: {message}", file=sys.stderr)
-    return status
+    return error("tune", message, status)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
     except UnicodeDecodeError:
         return _fail("the path of the table is not UTF-8: set FASTLINALG_TUNE to another", 2)
     if not where:
-        off = os.environ.get("FASTLINALG_TUNE") == "off"
-        return _fail("FASTLINALG_TUNE=off: no table is used" if off else "no cache folder: set XDG_CACHE_HOME", 2)
+        off = os.environ.get("FASTLINALG_TUNE")
+        return _fail(f"FASTLINALG_TUNE={off}: no table is used" if off else "no cache folder: set XDG_CACHE_HOME", 2)
     path = Path(where)
     try:
         if args.show:
@@ -122,9 +122,8 @@ def _verdict(found: dict[str, Any], used: bool) -> str:
         return (
             f"the library's own choice of kernels is {behind} on this machine, and tuning does not better it: as before"
         )
-    percent = 100 * (gain - 1)
-    amount = f"about {percent:.0f} %" if percent >= 1 else "less than 1 %"
-    return f"{amount} faster on this machine with the kernels chosen from now on (over {found['shapes']} shapes)"
+    percent = f"about {100 * (gain - 1):.0f} % faster"
+    return f"{percent} on this machine with the kernels chosen from now on (over {found['shapes']} shapes)"
 
 
 def _factors(device: dict[str, Any]) -> list[str]:
@@ -165,7 +164,10 @@ def _tune(path: Path, args: argparse.Namespace) -> int:
     complaint = _core.load_tuning(str(path))
     if complaint:
         return _fail(complaint)
-    print(f"written to {path}; new processes use it")
+    used = _core.tuning_state()["in_use"]
+    print(
+        f"written to {path}; " + ("new processes use it" if used else "it changes nothing: the rules go on to choose")
+    )
     return 0
 
 
