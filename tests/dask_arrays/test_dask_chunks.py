@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import fastlinalg.dask._graph as graph
-from fastlinalg.dask._tasks import accumulate
 from support.dask_arrays import da, fld
 
+graph, accumulate = fld._graph, fld._tasks.accumulate
 SIZE = st.integers(0, 3_000_000)
 
 

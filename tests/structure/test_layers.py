@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -172,3 +174,47 @@ def test_public_headers_need_no_cuda_and_no_other_headers():
             assert name.startswith("fastlinalg/") or "." not in name or name in ("stddef.h", "stdint.h"), (
                 f"{label(path)}: {name}"
             )
+
+
+# ---------------------------------------------------------------- Python
+def test_the_package_is_free_of_ctypes():
+    """But for threadpoolctl's controller, whose interface is ctypes."""
+    found = {
+        path.name
+        for path in (ROOT / "python").rglob("*.py")
+        if re.search(r"\bimport ctypes|\.ctypes\b", path.read_text())
+    }
+    assert found == {"threadpoolctl.py"}
+
+
+ALWAYS_THERE = {"fastlinalg", "hypothesis", "numpy", "pytest", "support", *sys.stdlib_module_names}
+ALWAYS_THERE |= {path.stem for path in (ROOT / "asv_bench").glob("*")}
+OPTIONAL = ("fastlinalg.dask", "fastlinalg.threadpoolctl", "fastlinalg.torch")
+SKIPS = re.compile(r"\bimportorskip\(|^from support\.(dask_arrays|pytorch\b)|^try:")
+
+
+def needed(path: Path) -> set[str]:
+    """What importing a file imports, up to where it skips."""
+    names, text = set(), path.read_text()
+    for statement in ast.parse(text).body:
+        if SKIPS.search(ast.get_source_segment(text, statement) or ""):
+            break
+        if isinstance(statement, ast.Import):
+            names |= {alias.name for alias in statement.names}
+        elif isinstance(statement, ast.ImportFrom) and not statement.level:
+            names |= {f"{statement.module}.{alias.name}" for alias in statement.names}
+    return names
+
+
+def test_no_test_needs_an_optional_library_to_be_collected():
+    """Without Dask, PyTorch and others it skips: by `support/`, importorskip, or an import within the test."""
+    files = [
+        path for path in TESTS.rglob("*.py") if path.name.startswith(("test_", "conftest")) or "support" in path.parts
+    ]
+    found = {
+        label(path): name
+        for path in files
+        for name in needed(path)
+        if name.split(".")[0] not in ALWAYS_THERE or name.startswith(OPTIONAL)
+    }
+    assert len(files) > 100 and not found
