@@ -1,4 +1,4 @@
-"""Operands in device memory, seconds from device events, cuBLAS, and the state of the GPU while it works.
+"""Operands in device memory, seconds from device events, cuBLAS by PyTorch, and the state of the GPU while it works.
 
 Times are those of the library's own `_core.time_in_graph`: events around a CUDA graph of several launches. It is not
 public, and every commit from the first one on has it.
@@ -7,9 +7,7 @@ public, and every commit from the first one on has it.
 import functools
 import statistics
 
-import numpy as np
 from bench import timing as shared
-from bench.cublas import WORKSPACE_BYTES, Library
 from bench.nvml import watched
 
 import fastlinalg as fl
@@ -65,50 +63,49 @@ def ratio(ours, theirs):
     return found["theirs"].speed_against(found["ours"])
 
 
-class Cublas:
-    """cuBLAS on device arrays in C order; `trans` swaps the axes of the second or the only matrix."""
-
-    def __init__(self):
-        self._workspace = put(np.empty(WORKSPACE_BYTES // 4, np.float32))
-        self._library = Library(address(self._workspace))
-
-    def product(self, a, b, out, trans_b=False):
-        *batch, m, k = a.shape
-        n = out.shape[-1]
-        operands = (address(a), k), (address(b), b.shape[-1]), (address(out), n)
-        return self._library.sgemm(False, trans_b, m, n, k, *operands, *batch)
-
-    def times_vector(self, a, x, out, trans):
-        m, n = a.shape
-        return self._library.sgemv(trans, m, n, (address(a), n), address(x), address(out))
-
-
 @functools.cache
-def cublas():
-    try:
-        return Cublas()
-    except ImportError as error:
-        raise NotImplementedError(f"cuBLAS is not installed: {error}") from None
-
-
-def copy(source, target):
-    """A kernel of PyTorch that moves as much as a copy: what is called one is a memcpy, slower for large matrices."""
+def _pytorch():
     try:
         import torch
     except ImportError:
         torch = None
-    s.demand(torch and torch.cuda.is_available(), "PyTorch with CUDA is not installed, which copies")
-    flat = [torch.as_tensor(array, device="cuda").reshape(-1) for array in (source, target)]
+    s.demand(torch and torch.cuda.is_available(), "PyTorch with CUDA is not installed, which calls cuBLAS and copies")
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.preferred_blas_library("cublas")  # not cuBLASLt
+    return torch
+
+
+def _by_pytorch(function, *arrays, out):
+    """Work of one of its functions on device arrays."""
+    torch = _pytorch()
 
     def work(stream):
         with torch.cuda.stream(torch.cuda.ExternalStream(stream)):
-            torch.neg(flat[0], out=flat[1])
+            function(*arrays, out=out)
 
     return work
 
 
-def address(array):
-    return array.__cuda_array_interface__["data"][0]
+def _tensor(array):
+    return _pytorch().as_tensor(array, device="cuda")
+
+
+def cublas_product(a, b, out, trans_b=False):
+    """cuBLAS on matrices or stacks of them, by the function of PyTorch that adds nothing to it on the device."""
+    a, b, out = map(_tensor, (a, b, out))
+    multiply = _pytorch().mm if a.ndim == 2 else _pytorch().bmm
+    return _by_pytorch(multiply, a, b.mT if trans_b else b, out=out)
+
+
+def cublas_times_vector(a, x, out, trans):
+    a, x, out = map(_tensor, (a, x, out))
+    return _by_pytorch(_pytorch().mv, a.mT if trans else a, x, out=out)
+
+
+def copy(source, target):
+    """A kernel of PyTorch that moves as much as a copy: what is called one is a memcpy, slower for large matrices."""
+    source, target = (_tensor(array).reshape(-1) for array in (source, target))
+    return _by_pytorch(_pytorch().neg, source, out=target)
 
 
 def note(said):

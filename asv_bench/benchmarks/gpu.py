@@ -38,7 +38,7 @@ class _Gpu:
 
 class _BesideCublas(_Gpu):
     def track_ratio_to_cublas(self, *_):
-        return device.ratio(self.ours, self.theirs(device.cublas()))
+        return device.ratio(self.ours, self.theirs())
 
     track_ratio_to_cublas.unit = "ratio"
 
@@ -53,7 +53,7 @@ class _Product(_BesideCublas):
         out = fl.matmul(a, b, precision=precision)
         self.ours = lambda stream: fl.matmul(a, b, out, precision=precision, stream=stream)
         self.ladder = lambda stream: fl.sgemm(a, b, out=out, kernel=LADDER["sgemm"], stream=stream)
-        self.theirs = lambda cublas: cublas.product(a, b, out)
+        self.theirs = lambda: device.cublas_product(a, b, out)
 
 
 class Products(_Product):
@@ -122,7 +122,7 @@ class Syrk(_BesideCublas):
             "ssyrk": lambda stream: fl.ssyrk(a, out=out, precision=precision, stream=stream),
         }[call]
         self.ladder = lambda stream: fl.sgemm(a, a, kernel=LADDER["sgemm"], stream=stream, **options)
-        self.theirs = lambda cublas: cublas.product(a, a, out, trans_b=True)
+        self.theirs = lambda: device.cublas_product(a, a, out, trans_b=True)
 
 
 class Vectors(_BesideCublas):
@@ -144,7 +144,7 @@ class Vectors(_BesideCublas):
         out = fl.sgemv(a, x, trans=trans)
         self.ours = lambda stream: fl.sgemv(a, x, trans=trans, out=out, stream=stream)
         self.ladder = lambda stream: fl.sgemv(a, x, trans=trans, out=out, kernel=LADDER["sgemv"], stream=stream)
-        self.theirs = lambda cublas: cublas.times_vector(a, x, out, trans)
+        self.theirs = lambda: device.cublas_times_vector(a, x, out, trans)
 
 
 class Transposes(_Gpu):

@@ -88,6 +88,8 @@ NB_MODULE(_core, m) {
         arg("beta"), arg("precision"));
   m.def("tensor_product_if_faster", fl::py::tensor_product_if_faster, arg("a"), arg("b"), arg("c").none(),
         arg("out").none(), arg("alpha"), arg("beta"), arg("precision"), arg("anywhere"), arg("weights").none());
+  // A reference more, which nobody here gives back: for what gives up one that it has not got.
+  m.def("add_reference", [](nb::handle object) { object.inc_ref(); }, arg("object").none());
   m.def("set_logger", fl::py::set_logger, arg("logger"));
   nb::module_ testing = m.def_submodule("testing", "What only tests and tools ask.");
   fl::py::bind_costs(testing);

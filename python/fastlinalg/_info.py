@@ -6,13 +6,10 @@ import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _core
 from ._text import aligned
-
-if TYPE_CHECKING:
-    import ctypes
 
 # Not the folder of this file, which an editable install leaves in the source tree.
 _INSTALLED = Path(_core.__file__).parent
@@ -263,7 +260,7 @@ def get_cmake_dir() -> str:
     return str(_INSTALLED / "lib" / "cmake" / "fastlinalg")
 
 
-def load_library() -> ctypes.CDLL:
+def load_library() -> str:
     """The library with the C interface, ``<fastlinalg/fastlinalg.h>``, that this package computes with.
 
     An extension module that links it finds it, wherever that is, if it is imported after a call of this function: a
@@ -271,9 +268,7 @@ def load_library() -> ctypes.CDLL:
 
     Returns
     -------
-    ctypes.CDLL
-        The copy that is loaded.
+    str
+        The path of the copy that is loaded, for ``ctypes.CDLL`` and its like.
     """
-    import ctypes
-
-    return ctypes.CDLL("libfastlinalg.so")  # by the name that modules ask for: no path would say which copy that is
+    return _core.library_path()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
-from fastlinalg.bench import nvml, timing
+from fastlinalg.bench import nvml, peers, timing
 from fastlinalg.bench.contenders import DISPATCH, STRICT, Contender, DeviceSession
+from fastlinalg.bench.problems import parse
 from fastlinalg.bench.timing import Plan, Quiet, Timing, alternating, by_turns
 from support.patience import patient
 
@@ -98,6 +101,48 @@ def test_clocks_are_read_while_something_runs(monkeypatch):
     with nvml.watched() as seen:
         assert read.wait(patient(30)) and seen == {}
     assert seen == {"sm_mhz": 1600, "watts": 3200}
+
+
+@pytest.mark.parametrize("silent", [None, "nvmlDeviceGetTemperature", "nvmlDeviceGetPowerUsage", "nvmlInit"])
+def test_sensors_say_what_nvml_answers(silent, monkeypatch):
+    class NVMLError(Exception):
+        pass
+
+    def answers(name, value):
+        def ask(*_):
+            if name == silent:
+                raise NVMLError
+            return value
+
+        return ask
+
+    values = {"Init": None, "DeviceGetHandleByIndex": 7, "DeviceGetClockInfo": 1980, "DeviceGetPowerUsage": 650_000}
+    values |= {"DeviceGetTemperature": 50, "DeviceGetUtilizationRates": SimpleNamespace(gpu=30)}
+    made_up = {f"nvml{name}": answers(f"nvml{name}", value) for name, value in values.items()}
+    monkeypatch.setitem(sys.modules, "pynvml", SimpleNamespace(NVMLError=NVMLError, **made_up))
+    monkeypatch.setattr(nvml, "_first_gpu", nvml._first_gpu.__wrapped__)
+    full = {"sm_mhz": 1980, "watts": 650, "celsius": 50}
+    assert nvml.sensors() == {None: full, "nvmlDeviceGetTemperature": full | {"celsius": 0}}.get(silent, {})
+    assert nvml.busy_percent() == (0 if silent == "nvmlInit" else 30)
+
+
+def test_without_nvml_there_are_no_clocks(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", None)  # as if it were not installed
+    monkeypatch.setattr(nvml, "_first_gpu", nvml._first_gpu.__wrapped__)
+    assert nvml.sensors() == {} and nvml.busy_percent() == 0
+
+
+def test_cublas_is_what_pytorch_calls_in_float32(monkeypatch):
+    asked = []
+    cuda = SimpleNamespace(preferred_blas_library=asked.append)
+    torch = SimpleNamespace(
+        __version__="2.11.0", set_float32_matmul_precision=asked.append, backends=SimpleNamespace(cuda=cuda)
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    (peer,) = peers.load(["cublas"], "cuda", None)
+    assert asked == ["highest", "cublas"] and peer.version == "of PyTorch 2.11.0"
+    (transposed,) = parse("transpose", "3x4")
+    assert peer.device_calls(transposed, None, None, None) == {} and "cublas" not in peers.HOST_PEERS
 
 
 def test_on_a_device_what_is_compared_takes_turns(monkeypatch):

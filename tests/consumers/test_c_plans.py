@@ -137,7 +137,7 @@ def test_a_child_of_fork_uses_a_plan(python):
     python(
         "import signal, ctypes, os, threading, fastlinalg as fl\n"
         "signal.alarm(60)\n"
-        "library = fl.load_library()\n"
+        "library = ctypes.CDLL(fl.load_library())\n"
         "n = 64; square = ctypes.c_float * (n * n); a = square(*[1] * (n * n)); c = square(); p = ctypes.c_void_p()\n"
         "l, f = ctypes.c_int64, ctypes.c_float\n"
         "assert library.fl_plan_sgemm(ctypes.byref(p), 0, 0, l(n), l(n), l(n), f(1), a, l(n), l(0), a, l(n), l(0),\n"
@@ -193,7 +193,7 @@ def test_the_log_of_plans(library, plan, log):
 def test_the_log_says_what_is_ignored(python):
     out = python(
         "import ctypes, fastlinalg as fl\n"
-        "library = fl.load_library()\n"
+        "library = ctypes.CDLL(fl.load_library())\n"
         "write = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(lambda line, user: print(line.decode()))\n"
         "library.fl_set_log(write, None)\n"
         "x = (ctypes.c_float * 4)()\n"

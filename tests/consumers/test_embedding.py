@@ -109,7 +109,7 @@ def test_wheel_of_an_extension_module(output_of, tmp_path):
 
 @needs_installed
 def test_load_library():
-    library = fl.load_library()
+    library = ctypes.CDLL(fl.load_library())
     library.fl_version.restype = ctypes.c_char_p
     assert library.fl_version().decode() == fl.__version__
     with fl.num_threads(3):

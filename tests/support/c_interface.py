@@ -143,7 +143,7 @@ def types(signature):
 
 
 def load():
-    lib = fl.load_library()
+    lib = ctypes.CDLL(fl.load_library())
     lib.fl_last_error.restype = lib.fl_version.restype = ctypes.c_char_p
     lib.fl_sgemm.argtypes = types("ii lll f pl pl f pl p")
     lib.fl_sgemm_batched_strided.argtypes = types("ii lll f pll pll f pll l p")

@@ -1,5 +1,6 @@
 #include "bindings/calls/inspect.h"
 
+#include <dlfcn.h>
 #include <nanobind/stl/string.h>
 
 #include <limits>
@@ -171,6 +172,15 @@ void set_memory_limit(nb::handle bytes, nb::handle device) {
   if (cuda::device_count() > 0) cuda::set_memory_limit(ordinal, size_t(limit));
 }
 
+// The file of the library that this module has loaded, by the address of one of its functions: no name would say which
+// copy that is.
+std::string library_path() {
+  Dl_info found{};
+  if (!dladdr(reinterpret_cast<const void*>(num_threads), &found))
+    throw std::runtime_error("the loader knows no file of the library");
+  return found.dli_fname;
+}
+
 }  // namespace
 
 void bind_inspection(nb::module_& m) {
@@ -188,6 +198,7 @@ void bind_inspection(nb::module_& m) {
   m.def("cuda_memory_info", memory_info, nb::arg("device").none());
   m.def("cuda_trim", trim, nb::arg("device").none());
   m.def("cuda_set_memory_limit", set_memory_limit, nb::arg("bytes").none(), nb::arg("device").none());
+  m.def("library_path", library_path);
   m.def("cpu_peak_gflops", cpu_peak_gflops, nb::arg("threads"), nb::call_guard<GilReleased>());
 }
 

@@ -1,7 +1,7 @@
 """``fastlinalg bench``: the founding documents' tables, measured here and now.
 
 Modules: ``problems`` (what is measured), ``operands`` (random data and the check before every timing),
-``peer``, ``peers`` and ``cublas`` (other libraries), ``contenders`` (calls on the host and on a device),
+``peer`` and ``peers`` (other libraries), ``contenders`` (calls on the host and on a device),
 ``turns`` (the driver), ``timing``, ``nvml`` (clocks), ``runner`` (puts them together), ``host`` and
 ``host_report`` (NumPy to NumPy), ``results`` and ``records`` (rows and files), ``read`` (files back into rows),
 ``report``, ``plot``, ``curves`` and ``html`` (what people read), ``machine`` and ``busy``.

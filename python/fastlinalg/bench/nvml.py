@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import os
 import statistics
@@ -15,41 +14,40 @@ WATCH_S = 2e-3  # between two readings of the clocks
 SM_CLOCK, ON_DIE = 1, 0  # NVML_CLOCK_SM, NVML_TEMPERATURE_GPU
 
 
-class _Utilization(ctypes.Structure):
-    _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
-
-
 @functools.cache
-def _first_gpu() -> tuple[Any, ctypes.c_void_p] | None:
-    """The library and its handle of the device; None where there is no driver or no device."""
+def _first_gpu() -> tuple[Any, Any] | None:
+    """The package nvidia-ml-py and its handle of the device; None without it, a driver or a device."""
     try:
-        library: Any = ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError:
+        import pynvml
+    except ImportError:
         return None
     first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]  # NVML counts all devices
-    gpu = ctypes.c_void_p()
-    index = ctypes.c_uint(int(first) if first.isdigit() else 0)
-    if library.nvmlInit_v2() or library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(gpu)):
+    try:
+        pynvml.nvmlInit()
+        return pynvml, pynvml.nvmlDeviceGetHandleByIndex(int(first) if first.isdigit() else 0)
+    except pynvml.NVMLError:
         return None
-    return library, gpu
 
 
-def _ask(function: str, answer: Any, *which: int) -> bool:
-    """Whether NVML has filled in the answer."""
+def _ask(function: str, *which: int) -> Any:
+    """What NVML answers; None where it does not."""
     found = _first_gpu()
     if found is None:
-        return False
-    library, gpu = found
-    return getattr(library, function)(gpu, *map(ctypes.c_int, which), ctypes.byref(answer)) == 0
+        return None
+    nvml, gpu = found
+    try:
+        return getattr(nvml, function)(gpu, *which)
+    except nvml.NVMLError:
+        return None
 
 
 def sensors() -> dict[str, float]:
     """``sm_mhz``, ``watts`` and ``celsius`` now; empty where nothing answers."""
-    mhz, milliwatts, celsius = (ctypes.c_uint() for _ in range(3))
-    if not _ask("nvmlDeviceGetClockInfo", mhz, SM_CLOCK) or not _ask("nvmlDeviceGetPowerUsage", milliwatts):
+    mhz, milliwatts = _ask("nvmlDeviceGetClockInfo", SM_CLOCK), _ask("nvmlDeviceGetPowerUsage")
+    if mhz is None or milliwatts is None:
         return {}
-    _ask("nvmlDeviceGetTemperature", celsius, ON_DIE)
-    return {"sm_mhz": float(mhz.value), "watts": milliwatts.value / 1000.0, "celsius": float(celsius.value)}
+    celsius = _ask("nvmlDeviceGetTemperature", ON_DIE) or 0
+    return {"sm_mhz": float(mhz), "watts": milliwatts / 1000.0, "celsius": float(celsius)}
 
 
 @contextmanager
@@ -75,5 +73,5 @@ def watched() -> Iterator[dict[str, float]]:
 
 def busy_percent() -> int:
     """How much of the last moments kernels were running; 0 where nothing answers."""
-    share = _Utilization()
-    return int(share.gpu) if _ask("nvmlDeviceGetUtilizationRates", share) else 0
+    rates = _ask("nvmlDeviceGetUtilizationRates")
+    return 0 if rates is None else int(rates.gpu)

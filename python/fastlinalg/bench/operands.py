@@ -81,7 +81,7 @@ def _aligned_zeros(size: int) -> Array:
     """Written, so that every page is there before a clock runs; at a multiple of 64 bytes, as libraries allocate."""
     memory = np.zeros(size + 16, np.float32)
     memory.fill(0.0)
-    first = -memory.ctypes.data % 64 // 4
+    first = -memory.__array_interface__["data"][0] % 64 // 4
     return memory[first : first + size]
 
 

@@ -67,7 +67,7 @@ class Peer:
 
     def __init__(self) -> None:
         self.library: Any = importlib.import_module(self.module or self.name)
-        self.version = str(importlib.import_module(self.name).__version__)
+        self.version = str(importlib.import_module((self.module or self.name).split(".")[0]).__version__)
 
     def set_threads(self, threads: int) -> None:
         """How many CPU threads to use."""

@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core
 from .._check import Array
 from .._text import unknown
-from .cublas import WORKSPACE_BYTES, Library
 from .peer import COPY, DeviceOperand, DevicePeer, MissingPeer, Peer, swapped
 from .problems import Problem
 from .timing import DeviceCall, HostCall
@@ -58,32 +56,6 @@ class SciPy(Peer):
             at, trans = a.T, 0 if problem.trans else 1
             return {self.name: lambda: blas.sgemv(1.0, at, b, y=out, trans=trans, overwrite_y=True)}
         return {}
-
-
-def cublas_call(library: Library, problem: Problem, a: DeviceOperand, b: Any, out: DeviceOperand) -> DeviceCall:
-    """cuBLAS's function for the problem."""
-    m, n, at, result = problem.m, problem.n, (a.ptr, a.ld), (out.ptr, out.ld)
-    if problem.op == "sgemm":
-        flags = problem.trans_a, problem.trans_b
-        return library.sgemm(*flags, m, n, problem.k, at, (b.ptr, b.ld), result, problem.batch)
-    return library.sgemv(problem.trans, m, n, at, b.ptr, out.ptr) if b else library.sgeam(m, n, at, result)
-
-
-class CuBLAS(Peer):
-    """``cublasSgemm``, ``cublasSgemv`` and ``cublasSgeam``, in float32 arithmetic."""
-
-    name = "cublas"
-    devices = ("cuda",)
-
-    def __init__(self) -> None:
-        self._workspace = _core.DeviceBuffer(WORKSPACE_BYTES)
-        self.library = Library(int(self._workspace.ptr))
-        self.version = self.library.version
-
-    def device_calls(
-        self, problem: Problem, a: DeviceOperand, b: DeviceOperand | None, out: DeviceOperand
-    ) -> dict[str, DeviceCall]:
-        return {self.name: cublas_call(self.library, problem, a, b, out)}
 
 
 class CuPy(DevicePeer):
@@ -144,7 +116,7 @@ class Torch(DevicePeer):
     """``torch.mm``, ``torch.mv`` and ``copy_`` with ``out=``, in full float32."""
 
     name = "torch"
-    devices = ("cpu", "cuda")
+    devices: tuple[str, ...] = ("cpu", "cuda")
 
     def __init__(self) -> None:
         super().__init__()
@@ -210,6 +182,27 @@ class Torch(DevicePeer):
 
     def _milliseconds(self, begin: Any, end: Any) -> float:
         return float(begin.elapsed_time(end))
+
+
+class CuBLAS(Torch):
+    """``cublasSgemm``, ``cublasSgemmStridedBatched`` and ``cublasSgemv`` in float32 arithmetic, which PyTorch calls for
+    ``mm``, ``bmm`` and ``mv`` with ``out=`` and adds nothing to on the device; it knows no transpose of cuBLAS.
+    """
+
+    name = "cublas"
+    module = "torch"
+    devices = ("cuda",)
+    multiply = Peer.multiply
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.library.backends.cuda.preferred_blas_library("cublas")  # not cuBLASLt
+        self.version = f"of PyTorch {self.version}"
+
+    def device_calls(
+        self, problem: Problem, a: DeviceOperand, b: DeviceOperand | None, out: DeviceOperand
+    ) -> dict[str, DeviceCall]:
+        return {} if b is None else super().device_calls(problem, a, b, out)
 
 
 PEERS: dict[str, type[Peer]] = {peer.name: peer for peer in (NumPy, SciPy, CuPy, Torch, CuBLAS)}

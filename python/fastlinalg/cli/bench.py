@@ -276,6 +276,12 @@ def _measure(args: argparse.Namespace, device: str, jobs: list[Job]) -> int:
     described = machine.describe(device, peak, threads) | {"busy": others}
     sensors = nvml.sensors if device == "cuda" else dict
     before = sensors() or None
+    if device == "cuda" and before is None:
+        print(
+            "fastlinalg bench: warning: the clocks of the GPU are unknown (is nvidia-ml-py installed?): a ratio may be "
+            "of two clocks",
+            file=sys.stderr,
+        )
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     command = shlex.join(["fastlinalg", *args.argv])
     peers = {peer.name: peer.version for settings, _ in jobs for peer in settings.peers}

@@ -14,7 +14,6 @@ the backends, that is included while Python has a product. PyTorch 2.11 runs wha
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import logging
 import reprlib
 import sys
@@ -205,10 +204,6 @@ _kernels = _Kernels()
 
 
 # ---------------------------------------------------------------- the mode
-def _keep(x: Any) -> None:
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))
-
-
 def _stash_takes_a_reference() -> bool:
     """PyTorch before 2.13 gives up a reference that it has not got, for each object that it has kept."""
     probe = object()
@@ -216,7 +211,7 @@ def _stash_takes_a_reference() -> bool:
     torch._C._stash_obj_in_tls(_NAME, probe)
     takes = sys.getrefcount(probe) > before
     if not takes:
-        _keep(probe)
+        _core.add_reference(probe)
     return takes
 
 
@@ -233,7 +228,7 @@ def _set(products: Products | None) -> None:
     if products is not None and products._weights is not None:
         products._weights.refresh()
     if not _takes_a_reference:
-        _keep(products)
+        _core.add_reference(products)
     torch._C._stash_obj_in_tls(_NAME, products)
     _include(_key, products is not None)
 
