@@ -32,8 +32,8 @@ void set_cuda_error(const fl::CudaError& error) {
 }
 
 // A message may quote what came from the environment, which has any bytes.
-void set_error(PyObject* type, const std::exception& error) {
-  PyObject* const text = PyUnicode_DecodeUTF8(error.what(), Py_ssize_t(std::strlen(error.what())), "replace");
+void set_error(PyObject* type, const std::string& message) {
+  PyObject* const text = PyUnicode_DecodeUTF8(message.data(), Py_ssize_t(message.size()), "replace");
   if (!text) return;  // and that is the error
   PyErr_SetObject(type, text);
   Py_DECREF(text);
@@ -42,10 +42,12 @@ void set_error(PyObject* type, const std::exception& error) {
 void translate(const std::exception_ptr& pointer, void*) {
   try {
     std::rethrow_exception(pointer);
+  } catch (const fl::UnknownKernel& error) {
+    set_error(PyExc_ValueError, std::string(error.what()) + " (fastlinalg.kernels('" + error.op + "') lists all)");
   } catch (const fl::InvalidValue& error) {
-    set_error(PyExc_ValueError, error);
+    set_error(PyExc_ValueError, error.what());
   } catch (const fl::InvalidType& error) {
-    set_error(PyExc_TypeError, error);
+    set_error(PyExc_TypeError, error.what());
   } catch (const fl::OutOfMemory& error) {
     PyErr_SetString(PyExc_MemoryError, error.what());
   } catch (const fl::CudaError& error) {

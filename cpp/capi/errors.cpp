@@ -14,8 +14,8 @@ thread_local int last_cuda_error = 0;
 
 }  // namespace
 
-fl_status fail(fl_status status, const char* message, int cuda_error) noexcept {
-  std::snprintf(last_error, sizeof last_error, "%s", message);
+fl_status fail(fl_status status, const char* message, int cuda_error, const char* advice) noexcept {
+  std::snprintf(last_error, sizeof last_error, "%s%s", message, advice);
   last_cuda_error = cuda_error;
   return status;
 }
@@ -29,6 +29,8 @@ fl_status fail_by_exception() noexcept {
     return fail(FL_OUT_OF_MEMORY, error.what());
   } catch (const std::bad_alloc&) {
     return fail(FL_OUT_OF_MEMORY, "out of host memory");
+  } catch (const UnknownKernel& error) {
+    return fail(FL_INVALID_VALUE, error.what(), 0, " (fl_kernel_at() lists all)");
   } catch (const std::invalid_argument& error) {
     return fail(FL_INVALID_VALUE, error.what());
   } catch (const std::exception& error) {

@@ -5,7 +5,8 @@
 
 namespace fl {
 
-fl_status fail(fl_status status, const char* message, int cuda_error = 0) noexcept;
+// `advice` follows the message.
+fl_status fail(fl_status status, const char* message, int cuda_error = 0, const char* advice = "") noexcept;
 fl_status fail_by_exception() noexcept;  // in a handler
 
 template <class Body>

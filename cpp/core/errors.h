@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "core/export.h"
 
@@ -10,6 +11,11 @@ namespace fl {
 
 struct FL_EXPORT InvalidValue : std::invalid_argument {  // ValueError: shapes, overlap, unknown names
   using std::invalid_argument::invalid_argument;
+};
+// A kernel that the table does not have. The interfaces add where their callers find the list.
+struct FL_EXPORT UnknownKernel : InvalidValue {
+  UnknownKernel(std::string op, const std::string& message) : InvalidValue(message), op(std::move(op)) {}
+  std::string op;
 };
 struct FL_EXPORT InvalidType : std::invalid_argument {  // TypeError: dtype, array kind
   using std::invalid_argument::invalid_argument;

@@ -12,7 +12,7 @@ namespace fl {
 
 const char* accurate_only(const SgemmArgs& p) {
   if (const char* lacks = blas_layout(p)) return lacks;
-  return p.precision == Precision::accurate ? nullptr : "precision='accurate'";
+  return p.precision == Precision::accurate ? nullptr : "the precision 'accurate'";
 }
 
 namespace {

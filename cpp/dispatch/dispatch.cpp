@@ -69,7 +69,7 @@ void require(const Kernel<Args>& row, const Args& args, Device device) {
     throw InvalidValue(prefix + "needs " + needs_name(row.needs) + ": " +
                        (on_cuda(row.needs) ? why_not_on(row.needs, device.ordinal) : why_not(row.needs)));
   if (const char* lacks = refuses(row, args))
-    throw InvalidValue(prefix + "needs " + lacks + "; leave kernel=None to let fastlinalg choose");
+    throw InvalidValue(prefix + "needs " + lacks + "; leave its name out to let fastlinalg choose");
 }
 
 // Whether the sums of a row are as short as the call wants them.
@@ -130,8 +130,8 @@ template <class Args>
 const Kernel<Args>& row_named(std::string_view name) {
   if (const Kernel<Args>* const row = find_or_null<Args>(name)) return *row;
   const std::string op = Operation<Args>::name;
-  throw InvalidValue("unknown " + op + " kernel '" + std::string(name) + "'; the closest that run here: " +
-                     closest_names<Args>(name, 3) + " (fastlinalg.kernels('" + op + "') lists all)");
+  throw UnknownKernel(op, "unknown " + op + " kernel '" + std::string(name) +
+                              "'; the closest that run here: " + closest_names<Args>(name, 3));
 }
 
 const DeviceSpec& spec_of(Device device) {

@@ -34,7 +34,7 @@ bool lost_by_fork() {
 const Unavailable forked_reason{
     cudaErrorInitializationError, "cudaErrorInitializationError",
     "CUDA cannot be used in this process: it was forked from one that had already used CUDA. "
-    "Start it with the 'spawn' or 'forkserver' method, or compute on the CPU (device='cpu')"};
+    "Start it by exec, in Python by the method 'spawn' or 'forkserver', or compute on the CPU (device 'cpu')"};
 
 // ---------------------------------------------------------------- the look-up
 std::string version_text(int version) {

@@ -8,6 +8,7 @@
 #include <fastlinalg/fastlinalg.hpp>
 #include <iostream>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace {
@@ -40,10 +41,20 @@ int multiply() {
   const std::int64_t m = 129, n = 65, k = 257;
   const std::vector<float> a = some_values(m * k, 0.7f), b = some_values(k * n, 0.3f);
   std::vector<float> c(m * n, NAN);  // beta is 0: never read
-  fastlinalg::sgemm(false, false, m, n, k, 1.0f, a.data(), k, b.data(), n, 0.0f, c.data(), n);
+  fastlinalg::sgemm(m, n, k, a.data(), k, b.data(), n, c.data(), n);
   const double error = worst_error(a, b, c, m, n, k);
   std::cout << m << " x " << n << " x " << k << ": error " << error << " units, allowed " << k << '\n';
-  return error <= double(k) ? 0 : 1;
+
+  std::vector<float> y(m), square(m * m), product(m * m), stored_by_columns(k * m);
+  fastlinalg::sgemv(m, k, a.data(), k, b.data(), y.data());
+  fastlinalg::ssyrk(m, k, a.data(), k, square.data(), m);
+  fastlinalg::transpose(m, k, a.data(), k, stored_by_columns.data(), m);
+  // Flags, alpha, beta, and options by name.
+  fastlinalg::options strict;
+  strict.precision = fastlinalg::precision::strict;
+  fastlinalg::sgemm(false, true, m, m, k, 2.0f, a.data(), k, a.data(), k, 0.0f, product.data(), m, strict);
+  const double others = std::max(worst_error(a, b, y, m, 1, k), worst_error(a, stored_by_columns, square, m, m, k));
+  return error <= double(k) && others <= double(k) && std::fabs(product[1] - 2 * square[1]) < 1e-3 ? 0 : 1;
 }
 
 // A product that is planned once, the best time of some executions.
@@ -51,14 +62,17 @@ void time_products() {
   const std::int64_t n = 1024;
   const std::vector<float> a = some_values(n * n, 0.7f), b = some_values(n * n, 0.3f);
   std::vector<float> c(n * n);
-  auto plan = fastlinalg::plan::sgemm(false, false, n, n, n, 1.0f, a.data(), n, b.data(), n, 0.0f, c.data(), n);
+  auto plan = fastlinalg::plan::sgemm(n, n, n, a.data(), n, b.data(), n, c.data(), n);
   double best = 1e9;
   for (int i = 0; i < 10; ++i) {
     const auto start = std::chrono::steady_clock::now();
     plan.execute();
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
-  std::cout << n << " cubed by " << plan.kernel() << ": " << 2e-9 * double(n * n * n) / best << " GFLOP/s\n";
+  const std::string where = plan.device() < 0 ? std::to_string(fastlinalg::get_num_threads()) + " threads of the CPU"
+                                              : "cuda:" + std::to_string(plan.device());
+  std::cout << n << " cubed by " << plan.kernel() << " on " << where << ": " << 2e-9 * double(n * n * n) / best
+            << " GFLOP/s\n";
 }
 
 // What the batched calls give is what the single ones do, and an answer says which kernel that is.

@@ -3,7 +3,16 @@
 import logging as _logging
 import sys as _sys
 
-from . import _core, cuda
+try:
+    from . import _core
+except ImportError as error:
+    if error.name != __name__:  # it is there, and cannot be loaded
+        raise
+    raise ImportError(
+        f"{__path__[0]} has the sources of fastlinalg alone, and was found before any package that is installed: run "
+        "Python in another folder, or install it, by pip install -e . in the folder of pyproject.toml"
+    ) from None
+from . import cuda
 from ._api import matmul, sgemm, sgemv, ssyrk, transpose
 from ._core import CudaError, DeviceArray
 from ._explain import Explanation, explain

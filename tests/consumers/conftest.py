@@ -75,7 +75,7 @@ def cmake(output_of):
 
 
 EMBEDDER = """
-cmake_minimum_required(VERSION 3.26)
+cmake_minimum_required(VERSION 3.22)
 project(embedder LANGUAGES C CXX)
 add_subdirectory({root} fastlinalg)
 add_subdirectory({root}/examples/embed_cmake embed_cmake)

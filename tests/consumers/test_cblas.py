@@ -262,10 +262,14 @@ somatcopy 0.5 2 1 2.5 1.5 3
 
 
 @pytest.fixture(params=["folder", pytest.param("prefix", marks=pytest.mark.exhaustive)])
-def libraries(request):
-    """Where a program finds the library: as above, and as CMake installs it."""
+def libraries(request, output_of):
+    """What a program is linked with: the library as above, and as CMake installs it, found by pkg-config."""
     place = request.getfixturevalue(request.param)
-    return place if request.param == "folder" else place / "lib"
+    if request.param == "folder":
+        return [f"-L{place}", f"-Wl,-rpath,{place}", "-lfastlinalg_cblas"]
+    if not shutil.which("pkg-config"):
+        pytest.skip("needs pkg-config")
+    return output_of("pkg-config", "--libs", "fastlinalg_cblas", PKG_CONFIG_PATH=place / "lib" / "pkgconfig").split()
 
 
 def test_a_program_is_relinked(libraries, output_of, tmp_path):
@@ -275,7 +279,7 @@ def test_a_program_is_relinked(libraries, output_of, tmp_path):
     compiled = tmp_path / "relinked.o"
     output_of("cc", "-std=c99", "-c", TESTS / "consumers" / "relinked.c", "-o", compiled)
     link = ("cc", compiled, "-o")
-    output_of(*link, tmp_path / "relinked", f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lfastlinalg_cblas")
+    output_of(*link, tmp_path / "relinked", *libraries)
     expected = output_of(tmp_path / "relinked", "errors")
     assert expected == PRINTED + "reported 9\n", "to the program's own cblas_xerbla"
     try:

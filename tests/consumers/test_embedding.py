@@ -116,6 +116,18 @@ def test_load_library():
         assert library.fl_get_num_threads() == 3, "one library for Python and C"
 
 
+@needs_installed
+def test_the_program_of_the_page(output_of, tmp_path):
+    page = (ROOT / "docs" / "reference" / "c.md").read_text()
+    program, commands = re.search(r"```cpp\n(.*?)```\n+```sh\n(.*?)```", page, re.DOTALL).groups()
+    if not all(map(shutil.which, ("pkg-config", "c++"))):
+        pytest.skip("needs pkg-config and a C++ compiler")
+    (tmp_path / "program.cpp").write_text(program)
+    commands = re.sub(r"\bpython\b", sys.executable, commands)
+    output_of("sh", "-e", "-c", f"{commands}\n./program", cwd=tmp_path)
+    assert len(program.splitlines()) <= 10
+
+
 # ---------------------------------------------------------------- from source
 def test_source(embedded, check_consumer, output_of):
     check_consumer(embedded / "embed_cmake" / "consumer")
@@ -178,13 +190,44 @@ def test_extension_modules_without_the_wheel(cmake, prefix, output_of, tmp_path)
 
 def test_what_is_not_a_target_is_refused(cmake, prefix, tmp_path):
     (tmp_path / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.26)\n"
+        "cmake_minimum_required(VERSION 3.22)\n"
         "project(wrong LANGUAGES CXX)\n"
         "find_package(fastlinalg CONFIG REQUIRED)\n"
         "fastlinalg_set_rpath(no_target)\n"
     )
     with pytest.raises(AssertionError, match="there is no target 'no_target'"):
         cmake.configure(tmp_path, tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+
+
+WITHOUT = {
+    "Linux": ("-DCMAKE_SYSTEM_NAME=FreeBSD", "for Linux, on x86-64 and AArch64; this build is for FreeBSD"),
+    "a compiler": (
+        "-DCMAKE_CXX_COMPILER_FORCED=ON;-DCMAKE_CXX_COMPILER_ID_RUN=ON;-DCMAKE_CXX_COMPILER_ID=GNU;"
+        "-DCMAKE_CXX_COMPILER_VERSION=9.4",
+        "for GCC 12 or newer; .* is GCC 9.4. Name a newer one in CXX",
+    ),
+    "nanobind": ("-DFASTLINALG_PYTHON=ON;-Dnanobind_DIR=nowhere;-DSKBUILD=2", "needs nanobind: pip install nanobind"),
+}
+
+
+@pytest.mark.parametrize("lacking", WITHOUT)
+def test_a_build_says_what_it_lacks(cmake, tmp_path, lacking):
+    definitions, message = WITHOUT[lacking]
+    with pytest.raises(AssertionError) as failure:
+        cmake.configure(ROOT, tmp_path / "build", "-DFASTLINALG_CUDA=OFF", *definitions.split(";"))
+    assert re.search(message.replace(" ", r"\s+"), str(failure.value))
+
+
+@needs_installed
+def test_an_older_cmake_builds_programs_and_is_refused_for_the_module(output_of, tmp_path):
+    """That of the system, where it is between the oldest that is allowed and the oldest for the Python module."""
+    program = shutil.which("cmake", path="/usr/bin:/usr/local/bin")
+    version = program and tuple(map(int, re.findall(r"\d+", output_of(program, "--version"))[:2]))
+    if not version or not (3, 22) <= version < (3, 26):
+        pytest.skip("no CMake from 3.22 to 3.25 on this machine")
+    output_of(program, "-S", EXAMPLES / "embed_cmake", "-B", tmp_path / "a", f"-Dfastlinalg_DIR={fl.get_cmake_dir()}")
+    with pytest.raises(AssertionError, match=r"needs CMake 3\.26 or\s+newer"):
+        output_of(program, "-S", ROOT, "-B", tmp_path / "b", "-DFASTLINALG_CUDA=OFF", "-DFASTLINALG_PYTHON=ON")
 
 
 def test_versions_agree():

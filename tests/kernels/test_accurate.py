@@ -128,7 +128,7 @@ def test_finite_data_after_special_values(row, rng):
 @accurate_row
 def test_strict_is_refused(row):
     one = np.ones((4, 4), np.float32)
-    with pytest.raises(ValueError, match="needs precision='accurate'"):
+    with pytest.raises(ValueError, match="needs the precision 'accurate'; leave its name out"):
         fl.sgemm(one, one, kernel=row.name, precision="strict")
 
 

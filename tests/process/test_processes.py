@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +15,7 @@ import pytest
 import fastlinalg as fl
 from support.accuracy import assert_same_bits
 from support.command import SETUP
+from support.source_tree import ROOT, needs_source_tree
 from support.threads import in_threads
 
 
@@ -46,6 +51,16 @@ def test_exit_while_daemon_threads_make_and_execute_plans(python, logged):
 def test_import_and_exit_are_silent(python):
     assert python("import fastlinalg") == ""
     assert python(SETUP + "fl.sgemv(a, a[0]); fl.transpose(a); fl.info(); fl.devices(); fl.kernels('sgemm')") == ""
+
+
+@needs_source_tree
+def test_the_sources_say_that_they_are_not_installed(tmp_path):
+    """As in a Python that is run in their folder; without site-packages an editable install is not found either."""
+    command = [sys.executable, "-S", "-c", "import fastlinalg"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=ROOT / "python", env=environment, capture_output=True, text=True, check=False)
+    assert re.search(r"ImportError: .* has the sources of fastlinalg alone, .* pip install -e \.", done.stderr)
+    assert "partially initialized" not in done.stderr
 
 
 def test_import_is_quick_and_loads_no_extras(python):

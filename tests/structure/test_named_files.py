@@ -32,6 +32,7 @@ ABSENT = {
     "docs/_drawings": "made by tools/docs",
     "examples/embed_c/consumer": "made by make",
     "product.py": "made by the reader of docs/scaling.md",
+    "program.cpp": "made by the reader of docs/reference/c.md",
     "tuning.json": "made by fastlinalg tune",
 }
 

@@ -5,7 +5,8 @@
 //   fastlinalg::cuda_error   no usable CUDA device, or a CUDA call failed
 //   std::runtime_error       a fault of fastlinalg
 //
-// Layout and the meaning of every argument are those of fastlinalg.h.
+// Layout and the meaning of every argument are those of fastlinalg.h. The short forms leave out flags, alpha and beta:
+// operands as they are stored, a result that is overwritten, vectors without gaps.
 #ifndef FASTLINALG_HPP
 #define FASTLINALG_HPP
 
@@ -102,6 +103,12 @@ inline void sgemm(bool trans_a, bool trans_b, std::int64_t m, std::int64_t n, st
   detail::check(fl_sgemm(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, &c_options));
 }
 
+// C = A B.
+inline void sgemm(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, std::int64_t lda, const float* b,
+                  std::int64_t ldb, float* c, std::int64_t ldc, const options& opts = {}) {
+  sgemm(false, false, m, n, k, 1.0f, a, lda, b, ldb, 0.0f, c, ldc, opts);
+}
+
 inline void sgemm_batched_strided(bool trans_a, bool trans_b, std::int64_t m, std::int64_t n, std::int64_t k,
                                   float alpha, const float* a, std::int64_t lda, std::int64_t stride_a, const float* b,
                                   std::int64_t ldb, std::int64_t stride_b, float beta, float* c, std::int64_t ldc,
@@ -117,11 +124,23 @@ inline void ssyrk(uplo part, bool trans, std::int64_t n, std::int64_t k, float a
   detail::check(fl_ssyrk(static_cast<fl_uplo>(part), trans, n, k, alpha, a, lda, beta, c, ldc, &c_options));
 }
 
+// C = A A^T, the whole of it.
+inline void ssyrk(std::int64_t n, std::int64_t k, const float* a, std::int64_t lda, float* c, std::int64_t ldc,
+                  const options& opts = {}) {
+  ssyrk(uplo::whole, false, n, k, 1.0f, a, lda, 0.0f, c, ldc, opts);
+}
+
 inline void sgemv(bool trans, std::int64_t m, std::int64_t n, float alpha, const float* a, std::int64_t lda,
                   const float* x, std::int64_t incx, float beta, float* y, std::int64_t incy,
                   const options& opts = {}) {
   const fl_options c_options = detail::to_c(opts);
   detail::check(fl_sgemv(trans, m, n, alpha, a, lda, x, incx, beta, y, incy, &c_options));
+}
+
+// y = A x.
+inline void sgemv(std::int64_t m, std::int64_t n, const float* a, std::int64_t lda, const float* x, float* y,
+                  const options& opts = {}) {
+  sgemv(false, m, n, 1.0f, a, lda, x, 1, 0.0f, y, 1, opts);
 }
 
 inline void sgemv_batched_strided(bool trans, std::int64_t m, std::int64_t n, float alpha, const float* a,
@@ -201,6 +220,11 @@ class plan {
                     std::int64_t ldc, const options& opts = {}, operand constant = operand::none) {
     return sgemm_batched_strided(trans_a, trans_b, m, n, k, alpha, a, lda, 0, b, ldb, 0, beta, c, ldc, 0, 1, opts,
                                  constant);
+  }
+  static plan sgemm(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, std::int64_t lda, const float* b,
+                    std::int64_t ldb, float* c, std::int64_t ldc, const options& opts = {},
+                    operand constant = operand::none) {
+    return sgemm(false, false, m, n, k, 1.0f, a, lda, b, ldb, 0.0f, c, ldc, opts, constant);
   }
   static plan sgemm_batched_strided(bool trans_a, bool trans_b, std::int64_t m, std::int64_t n, std::int64_t k,
                                     float alpha, const float* a, std::int64_t lda, std::int64_t stride_a,
