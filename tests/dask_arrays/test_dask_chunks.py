@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 import weakref
 
 import numpy as np
@@ -16,6 +17,7 @@ graph, accumulate = fld._graph, fld._tasks.accumulate
 SIZE = st.integers(0, 3_000_000)
 
 
+@pytest.mark.filterwarnings("ignore:suggest_chunks")
 @settings(max_examples=200, deadline=None)
 @given(m=SIZE, n=SIZE, k=SIZE, memory=st.integers(2**20, 2**38), workers=st.integers(1, 64), threads=st.integers(1, 8))
 def test_a_task_fits_in_its_memory(m, n, k, memory, workers, threads):
@@ -34,6 +36,14 @@ def test_many_workers_get_smaller_chunks():
 def test_a_string_and_a_number_of_bytes():
     assert fld.suggest_chunks(9000, 8000, 7000, memory="1 GiB") == fld.suggest_chunks(9000, 8000, 7000, memory=2**30)
     assert fld.suggest_chunks(3, 2, 5) == ((3, 5), (5, 2), (3, 2))
+
+
+def test_so_little_memory_that_the_scheduler_drowns_is_said():
+    with pytest.warns(UserWarning, match="524288 bytes for a task make 169112377 products .* more memory"):
+        fld.suggest_chunks(100_000, 100_000, 100_000, memory="1 MiB", workers=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fld.suggest_chunks(100_000, 100_000, 100_000, memory="1 GiB", workers=2)
 
 
 def test_a_chain_is_cut_where_partial_sums_are_small():

@@ -84,10 +84,13 @@ def test_from_zarr_to_zarr(client, rng, tmp_path):
     ]
     for array, values in zip(stored, (a, b), strict=True):
         array[:] = values
-    result = zarr.open_array(str(tmp_path / "c"), shape=(70, 50), chunks=(20, 20), **made)
-    chunks = fld.Chunks((40, 40), (40, 20), (40, 20))
-    da.store(fld.matmul(*stored, chunks=chunks), result, lock=False)
+    result = zarr.open_array(str(tmp_path / "c"), shape=(70, 50), chunks=(30, 13), **made)
+    fld.matmul(*stored, chunks=(40, 20)).to_zarr(result)  # whose tasks would write parts of one file
     assert_product(result[:], a, b)
+    product = fld.matmul(*stored, chunks=result.chunks)
+    assert product.chunks == ((30, 30, 10), (13, 13, 13, 11))
+    product.to_zarr(str(tmp_path / "d"))
+    assert zarr.open_array(str(tmp_path / "d")).chunks == (30, 13)
 
 
 def test_a_map_of_a_file(client, rng, tmp_path):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from support.dask_arrays import da, fld
+from support.dask_arrays import ReadBySlices, da, fld
 
 A = da.ones((6, 4), dtype="f4", chunks=2)
 B = da.ones((4, 5), dtype="f4", chunks=2)
 HOST = np.ones((4, 5), np.float32)
+READ = ReadBySlices(HOST)
 UNKNOWN = A[A[:, 0] > 0]
 
 
@@ -52,6 +53,21 @@ UNKNOWN = A[A[:, 0] > 0]
         (lambda: fld.matmul(A, B, alpha="x"), TypeError, "alpha must be a real number, got 'x'"),
         (lambda: fld.matmul(A, B, split_k=0), ValueError, "split_k must be at least 1, got 0"),
         (lambda: fld.matmul(A, B, split_k=1.5), TypeError, "split_k must be an integer or None, got 1.5"),
+        (lambda: fld.matmul(A, B, chunks=1.5), TypeError, "chunks must be an int .* got 1.5: of type float"),
+        (lambda: fld.matmul(HOST.T, READ, chunks=True), TypeError, "got True: of type bool"),
+        (lambda: fld.matmul(A, B, chunks=0), ValueError, "got 0: a size of 0"),
+        (lambda: fld.matmul(A, B, chunks="much"), ValueError, "got 'much': .*byte unit"),
+        (lambda: fld.matmul(A, READ, chunks=(1, 2, 3)), ValueError, r"got \(1, 2, 3\): .*same length"),
+        (lambda: fld.matmul(A, B, chunks=((3, 4), 2)), ValueError, "do not add up"),
+        (lambda: fld.matmul(A, B, chunks={-1: 2}), ValueError, "got {-1: 2}: of such axes there are 2"),
+        (lambda: fld.matvec(A, B[:, 0], chunks=(2, 2)), ValueError, "do not add up"),
+        (lambda: fld.matmul(A[0], B[:, 0], chunks=(2,)), ValueError, "two vectors has neither"),
+        (
+            lambda: fld.matmul(A, B, chunks=fld.Chunks((1, 2), (3, 4), (1, 4))),
+            ValueError,
+            "not equal along what is equal",
+        ),
+        (lambda: fld.matmul(A, B, chunks=fld.Chunks(1, 2, 3)), TypeError, "got Chunks.a=1, b=2, c=3."),
         (lambda: fld.suggest_chunks(-1, 2, 3), ValueError, "m must be at least 0, got -1"),
         (lambda: fld.suggest_chunks(1, 2.5, 3), TypeError, "n must be an integer, got 2.5"),
         (lambda: fld.suggest_chunks(1, 2, True), TypeError, "k must be an integer, got True"),

@@ -7,7 +7,7 @@ import pytest
 
 import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits
-from support.dask_arrays import da, dask, fld
+from support.dask_arrays import ReadBySlices, da, dask, fld
 from support.operands import normal
 
 
@@ -125,18 +125,6 @@ def test_other_types_with_consent(rng):
     assert_same_bits(fld.transpose(da.from_array(b, 4), dtype=np.float32).compute(), b.T.astype(np.float32))
 
 
-class ReadBySlices:
-    """As an array of Zarr: neither NumPy's nor Dask's."""
-
-    def __init__(self, values):
-        self.values, self.shape, self.dtype = values, values.shape, values.dtype
-        self.read = []
-
-    def __getitem__(self, index):
-        self.read.append(self.values[index].shape)
-        return self.values[index]
-
-
 def test_operands_that_tasks_read(rng):
     a, b = normal(rng, 40, 60), normal(rng, 60, 30)
     chunks = fld.Chunks((16, 25), (25, 12), (16, 12))
@@ -146,6 +134,31 @@ def test_operands_that_tasks_read(rng):
     assert_product(fld.matmul(ReadBySlices(a), ReadBySlices(b)).compute(), a, b)  # in chunks of its own choice
     both = fld.matmul(ReadBySlices(a), ReadBySlices(b), chunks=chunks, split_k=1)
     assert len(both.dask.layers[both.name]) == 9  # one task a chunk: it reads the pairs of chunks by turns
+
+
+ASKED = {
+    "an int": (7, (7, 7), 7),
+    "-1": (-1, (40, 30), 60),
+    "a tuple": ((16, 12), (16, 12), 60),
+    "a list": ([16, -1], (16, 30), 60),
+    "a dict": ({1: 12}, (40, 12), 60),
+    "bytes": ("1 kiB", (16, 16), 60),
+    "pieces": (((10, 30), 15), ((10, 30), 15), 60),
+    "auto": ("auto", (40, 30), 60),
+    "Chunks": (fld.Chunks((16, 25), (25, 12), (16, 12)), (16, 12), 25),
+}
+
+
+@pytest.mark.parametrize(("asked", "of_result", "depth"), ASKED.values(), ids=ASKED)
+@pytest.mark.parametrize("kinds", [(irregular, irregular), (irregular, None), (None, irregular), (None, None)])
+def test_chunks_that_are_asked_for(asked, of_result, depth, kinds, rng):
+    a, b = normal(rng, 40, 60), normal(rng, 60, 30)
+    operands = [kind(rng, x) if kind else ReadBySlices(x) for kind, x in zip(kinds, (a, b), strict=True)]
+    product = fld.matmul(*operands, chunks=asked)
+    assert product.chunks == da.core.normalize_chunks(of_result, (40, 30))
+    assert_product(product.compute(), a, b)
+    if kinds[0] is None:
+        assert max(shape[1] for shape in operands[0].read) == depth
 
 
 def test_the_smaller_operand_is_cut_anew(rng):

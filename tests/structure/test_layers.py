@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import sys
 from collections import Counter
@@ -218,3 +219,16 @@ def test_no_test_needs_an_optional_library_to_be_collected():
         if name.split(".")[0] not in ALWAYS_THERE or name.startswith(OPTIONAL)
     }
     assert len(files) > 100 and not found
+
+
+@pytest.mark.parametrize(
+    ("part", "package", "advice"), [("dask", "distributed", "'dask.array.' distributed"), ("torch", "torch", "torch")]
+)
+def test_a_part_whose_library_is_missing_says_so(part, package, advice, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith(f"fastlinalg.{part}")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    with pytest.raises(
+        ModuleNotFoundError, match=rf"fastlinalg\.{part} needs .* or newer .*{package}.*: pip install {advice}"
+    ):
+        importlib.import_module(f"fastlinalg.{part}")

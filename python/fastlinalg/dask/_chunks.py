@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import reprlib
+import warnings
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ SHARE = 0.5  # of a worker's memory for one task: Dask spills from 0.6 on, and r
 SUMS = 2  # output chunks in memory while one is computed: the sum so far, and the new one
 TASKS_A_SLOT = 2  # so that the last round of tasks leaves few of the workers without one
 SMALLEST = 1024  # below, overheads of a task are no longer small: 2 * 1024**3 operations take 10 ms at 200 GFLOP/s
+MOST_PRODUCTS = 100_000  # of two chunks, each a task in the worst case, which takes Dask's scheduler a millisecond
 
 
 class Chunks(NamedTuple):
@@ -68,6 +70,11 @@ def suggest_chunks(
     TypeError
         Dimensions or counts that are not integers.
 
+    Warns
+    -----
+    UserWarning
+        The memory is so little that there are more than 100 000 products of two chunks.
+
     Examples
     --------
     >>> import fastlinalg.dask as fld
@@ -89,6 +96,13 @@ def suggest_chunks(
     if side > SMALLEST:
         side = _largest(lambda s: s <= SMALLEST or _chains(s, m, n, k) >= TASKS_A_SLOT * slots, side)
     rows, columns, depth = (_even(size, side) for size in sizes.values())
+    products = -(-m // rows) * -(-n // columns) * -(-k // depth)
+    if products > MOST_PRODUCTS:
+        warnings.warn(
+            f"suggest_chunks: {budget} bytes for a task make {products} products of two chunks, about "
+            f"{products // 1000} s of Dask's scheduler alone; give the workers more memory, or fewer threads each",
+            stacklevel=2,
+        )
     return Chunks((rows, depth), (depth, columns), (rows, columns))
 
 

@@ -16,7 +16,6 @@ from dask.highlevelgraph import HighLevelGraph
 import fastlinalg as fl
 from fastlinalg.typing import Device, Float32, Precision
 
-from ._chunks import Chunks
 from ._cuts import batch_chunks, cut_alike, free_chunks
 from ._graph import Graph
 from ._operands import Operand, operand
@@ -34,7 +33,7 @@ def matmul(
     precision: Precision = "accurate",
     device: Device = "auto",
     dtype: Float32 | None = None,
-    chunks: Chunks | None = None,
+    chunks: Any = None,
     split_k: int | None = None,
 ) -> da.Array:
     """``alpha * a @ b`` as a Dask array, with the shape rules of ``numpy.matmul``.
@@ -52,9 +51,12 @@ def matmul(
     precision, device, dtype
         As for `fastlinalg.matmul`, of the calls on the workers. "cuda" is each worker's own GPU. "reproducible" needs
         chunks that begin at multiples of 256 along k, and a `split_k` of 1, which is its default then.
-    chunks : Chunks, optional
-        For operands that are not Dask arrays: where to cut what the chunks of the other one do not decide. By default
-        what `suggest_chunks` says for the current client or this process.
+    chunks : Chunks, int, tuple, dict or str, optional
+        Where to cut the operands; Dask arrays are rechunked. What `suggest_chunks` gives; an int for m, n and k alike;
+        or sizes of the rows and columns of the result as Dask takes them (``(2000, 1000)``, ``file.chunks``, ``{0:
+        500}``, ``"128 MiB"``), with k as `suggest_chunks` says, which says all for "auto". By default Dask arrays stay
+        as they are, and others are cut as the other operand, and where that does not decide, as `suggest_chunks` says
+        for the current client or this process.
     split_k : int, optional
         In how many chains of tasks the sum over the chunks of k is cut for each chunk of the result. By default 1
         where the result has 128 chunks, and otherwise as many as make 128 chains in all, unless there were a partial
@@ -70,7 +72,7 @@ def matmul(
     ------
     ValueError
         Shapes that do not match, chunks of unknown sizes, 0-d operands, an unknown `precision` or `device`, a `split_k`
-        less than 1, chunks or a `split_k` that "reproducible" does not allow.
+        less than 1, `chunks` that do not fit, chunks or a `split_k` that "reproducible" does not allow.
     TypeError
         Operands that are no such arrays or not float32, if `dtype` is no consent to convert them; two plain NumPy
         arrays, which are for `fastlinalg.matmul`.
@@ -118,7 +120,7 @@ def matvec(
     trans: bool = False,
     device: Device = "auto",
     dtype: Float32 | None = None,
-    chunks: Chunks | None = None,
+    chunks: Any = None,
     split_k: int | None = None,
 ) -> da.Array:
     """``alpha * op(a) @ x`` as a Dask array.
@@ -266,16 +268,16 @@ def _check_blocks(a: Operand, split_k: int | None) -> int:
 
 
 # ---------------------------------------------------------------- the graph
-def _product(function: str, call: Call, a: Operand, b: Operand, sizes: Chunks | None, split_k: int | None) -> da.Array:
+def _product(function: str, call: Call, a: Operand, b: Operand, asked: Any, split_k: int | None) -> da.Array:
     _check_split(split_k)
     batch = _check_shapes(function, a, b)
     meta = _check_call(call, a, b)
-    token = tokenize(a.array, b.array, call, sizes, split_k)
     in_blocks = call.options.get("precision") == "reproducible"
-    cut_alike(a, b, sizes, unit=REPRODUCIBLE_BLOCK if in_blocks else 1)
+    cut_alike(a, b, asked, unit=REPRODUCIBLE_BLOCK if in_blocks else 1)
     if in_blocks:
         split_k = _check_blocks(a, split_k)
     chunks = (*batch_chunks(batch, a, b), *free_chunks(a, b))
+    token = tokenize(a.array, b.array, call, a.sizes, b.sizes, split_k)
     graph = Graph(f"fastlinalg-{function}", token, call, a, b)
     graph.outputs(chunks, split_k)
     inputs = [x.array for x in (a, b) if x.is_dask]

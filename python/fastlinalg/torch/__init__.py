@@ -5,6 +5,13 @@
 to fastlinalg. Nothing else in the package imports torch; this does.
 """
 
+try:
+    import torch  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"fastlinalg.torch needs PyTorch 2.10 or newer ({error}): pip install torch", name=error.name
+    ) from None
+
 from ._functions import linear, matmul
 from ._mode import Products, disable, enable, use
 
