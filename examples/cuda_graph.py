@@ -3,7 +3,7 @@
 Each launch computes y = W2 (W1 x + b1) + b2 for a batch of columns x. The operands are filled again between launches:
 the graph has their addresses. Every result is checked against NumPy.
 
-Run: python examples/cuda_graph.py   (needs a CUDA device and the extra: pip install 'fastlinalg[cuda]')
+Run: python examples/cuda_graph.py   (needs a CUDA device and cuda.core: pip install cuda-core cuda-bindings)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main() -> int:
     try:
         from cuda.core import Device
     except ImportError:
-        print("cuda.core is missing: pip install 'fastlinalg[cuda]'")
+        print("cuda.core is missing: pip install cuda-core cuda-bindings")
         return 0
 
     rng = np.random.default_rng(0)

@@ -230,6 +230,14 @@ def test_an_older_cmake_builds_programs_and_is_refused_for_the_module(output_of,
         output_of(program, "-S", ROOT, "-B", tmp_path / "b", "-DFASTLINALG_CUDA=OFF", "-DFASTLINALG_PYTHON=ON")
 
 
+def test_the_conda_recipe_is_of_this_package():
+    recipe, project = (ROOT / "conda" / "recipe.yaml").read_text(), (ROOT / "pyproject.toml").read_text()
+    assert f'version: "{fl.__version__}"' in recipe
+    for name in ("scikit-build-core", "nanobind", "numpy"):
+        wanted = re.search(rf'"{name}(>=[^"]+)"', project)[1]
+        assert f"- {name} {wanted}\n" in recipe, f"{name}{wanted} is what pyproject.toml asks for"
+
+
 def test_versions_agree():
     header = (Path(fl.get_include()) / "fastlinalg" / "fastlinalg.h").read_text()
     assert ".".join(re.findall(r"#define FL_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header)) == fl.__version__

@@ -33,6 +33,7 @@ ABSENT = {
     "examples/embed_c/consumer": "made by make",
     "product.py": "made by the reader of docs/scaling.md",
     "program.cpp": "made by the reader of docs/reference/c.md",
+    "python/fastlinalg/_core.pyi": "made by an editable install",
     "tuning.json": "made by fastlinalg tune",
 }
 

@@ -75,7 +75,7 @@ class Peer:
             import threadpoolctl
         except ImportError:
             raise MissingPeer(
-                f"--threads needs threadpoolctl for {self.name}; install with: pip install fastlinalg[bench]"
+                f"--threads needs threadpoolctl for {self.name}; install it with: pip install threadpoolctl"
             ) from None
         threadpoolctl.threadpool_limits(threads, user_api="blas")
 
