@@ -3,6 +3,7 @@ lists it."""
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from support.patience import patient
 from support.requirements import demanded, known, missing, required
 
 HUGE_DEVICE_MEMORY = 40 * 2**30
+READ = ("FASTLINALG_", "OMP_NUM_THREADS", "XDG_CACHE_HOME", "CUDA_")  # by the library
 LEFT_OUT = pytest.StashKey[Counter[str]]()  # how many cases, by why they cannot run here
 
 
@@ -102,6 +104,28 @@ def pytest_runtest_setup(item):
         missing(*lack)
     if item.get_closest_marker("huge") and fl.cuda.memory_info()["free"] < HUGE_DEVICE_MEMORY:
         pytest.skip("needs 40 GiB of free device memory")
+
+
+def settings() -> dict[str, object]:
+    """What a test could change for those behind it, in whatever order they come."""
+    logger = logging.getLogger("fastlinalg")
+    return {
+        "environment": {key: value for key, value in os.environ.items() if key.startswith(READ)},
+        "working directory": os.getcwd(),
+        "threads": fl.get_num_threads(),
+        "log": (logger.level, list(logger.handlers), list(logger.filters)),
+        "errors of NumPy": np.geterr(),
+        "places of modules": [path for path in sys.path if path.startswith(str(Path(__file__).parents[1]))],
+    }
+
+
+@pytest.fixture(autouse=True)
+def left_as_it_was():
+    before = settings()
+    yield
+    after = settings()
+    changed = {name: (value, after[name]) for name, value in before.items() if after[name] != value}
+    assert not changed, f"the test has left these changed: {changed}"
 
 
 @pytest.fixture(autouse=True)

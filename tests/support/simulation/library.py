@@ -45,6 +45,8 @@ def build_library(build: Path) -> Path:
     if not include or not all(tools.values()):
         missing("simulated", f"needs a C++ compiler, CMake, Ninja and CUDA's headers: {tools}, headers in {include}")
     options = {"CUDA_INCLUDE": include, "FASTLINALG_VERSION": fl.__version__, "CMAKE_MAKE_PROGRAM": tools["ninja"]}
+    if ccache := shutil.which("ccache"):
+        options["CMAKE_CXX_COMPILER_LAUNCHER"] = ccache
     configure = [tools["cmake"], "-S", SOURCE, "-B", build, "-G", "Ninja", *(f"-D{k}={v}" for k, v in options.items())]
     for command in (configure, [tools["cmake"], "--build", build, "-j2"]):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
