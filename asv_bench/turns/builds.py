@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -65,19 +66,21 @@ def wheel(commit: str, cuda: str, progress: Progress) -> Path:
             git("archive", "--format=tar", f"--output={archive}", commit)
             with tarfile.open(archive) as file:
                 file.extractall(source)
-            built = _pip_wheel(source, out, cuda)
+            built = _pip_wheel(source, out, cuda, progress)
             folder.mkdir(parents=True, exist_ok=True)
             found = [Path(shutil.move(built, folder / built.name))]
     return found[0]
 
 
-def _pip_wheel(source: Path, out: Path, cuda: str) -> Path:
+def _pip_wheel(source: Path, out: Path, cuda: str, progress: Progress) -> Path:
+    begin = time.monotonic()
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(out), str(source)]
     if all(importlib.util.find_spec(name) for name in ("nanobind", "scikit_build_core")) and cuda == "OFF":
         command.insert(4, "--no-build-isolation")  # what a build needs is here: no environment has to be made
     done = subprocess.run(command, env=build_environment(cuda), capture_output=True, text=True, check=False)
     if done.returncode:
         raise NotABuild(f"{source} does not build:\n{(done.stdout + done.stderr)[-3000:]}")
+    progress(f"built in {time.monotonic() - begin:.0f} s")
     return next(out.glob("*.whl"))
 
 
@@ -100,6 +103,6 @@ def resolve(given: str, site: Path, cuda: str, progress: Progress) -> Build:
     if (path / "pyproject.toml").is_file():
         progress(f"building {path.resolve()}, FASTLINALG_CUDA={cuda}")
         with tempfile.TemporaryDirectory() as scratch:
-            return Build(given, _unpack(_pip_wheel(path.resolve(), Path(scratch), cuda), site))
+            return Build(given, _unpack(_pip_wheel(path.resolve(), Path(scratch), cuda, progress), site))
     commit = commit_of(given)
     return Build(f"{given} ({commit[:9]})", _unpack(wheel(commit, cuda, progress), site))

@@ -93,6 +93,12 @@ def _is_wide(case: Case) -> bool:
     return module != "host" or ("cuda" in case.params and case.params[-1] == 1 and int(case.params[0]) <= MOST_ON_HOST)
 
 
+def between_builds(cases: Iterable[Case], pattern: str = "") -> list[Case]:
+    """Those that tell two builds apart, without the ratios to peers: the builds take turns themselves, and each ratio
+    would measure a peer and its call once more. Unless a pattern names them."""
+    return [case for case in cases if "_ratio_to_" not in case.name or "ratio" in pattern]
+
+
 def regex(cases: Iterable[Case]) -> str:
     """The cases as a regular expression for `asv run --bench`, which matches names with parameters in repr()."""
     by_name: dict[str, list[Case]] = {}

@@ -209,6 +209,11 @@ def _round(
             worker.close()
 
 
+def _left(begin: float, done: int, rounds: int) -> str:
+    """What the rounds that are done say of those to come."""
+    return f", {(time.monotonic() - begin) / done * (rounds - done) / 60:.1f} min left" if done else ""
+
+
 def take_turns(
     builds: Sequence[Build],
     cases: Sequence[Case],
@@ -225,12 +230,12 @@ def take_turns(
     begun. `save` gets the samples every ten seconds, so that what is cut short leaves something.
     """
     table: Table = [{case: Samples() for case in cases} for _ in builds]
-    saved = time.monotonic()
-    end = saved + 60 * minutes
+    begin = saved = time.monotonic()
+    end = begin + 60 * minutes
     for number in range(rounds):
         if time.monotonic() > end:
             break
-        progress(f"round {number + 1} of {rounds}")
+        progress(f"round {number + 1} of {rounds}{_left(begin, number, rounds)}")
         order = range(len(builds))[:: -1 if number % 2 else 1]
         for case, answers in _round(builds, order, cases, passes, end):
             for which, samples in enumerate(table):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from turns.builds import NotABuild, resolve
-from turns.cases import Case
+from turns.cases import Case, between_builds
 from turns.rounds import Build, ask
 
 import fastlinalg as fl
@@ -63,6 +63,8 @@ def test_a_slower_call_fails_the_comparison(base, tmp_path):
     bench = ONE_CALL + "|Size.track_installed"
     status, said = run("compare", base, head, "--bench", bench, "--rounds", 2, "--confirm", 2, "--json", data)
     assert status == 1 and "2 cases, 1 with a second look" in said, said
+    assert re.search(r"round 2 of 2, \d+\.\d min left", said), said
+    assert re.search(r"1 of 2 cases look different: 2 rounds of these, about \d+\.\d min", said), said
     assert "slower:" in said and "calls.Call.track_seconds(matmul out, 2)" in said and "faster" not in said, said
     call, size = json.loads(data.read_text())
     assert len(call["base_first"]["values"]) == len(call["head_second"]["values"]) == 2
@@ -94,6 +96,12 @@ def test_the_wide_set_has_means_by_group_and_names_what_changed(base, tmp_path):
     assert status == 0 and "changed most:" in said, said
     status, said = run("compare", base, base, *two, "--minutes", 0)
     assert status == 0 and "geometric means" in said, said
+
+
+def test_builds_are_compared_without_peers_unless_asked():
+    names = ("calls.Call.track_seconds", "calls.Call.track_ratio_to_numpy")
+    both = [Case(name, (), "", "1", True) for name in names]
+    assert between_builds(both) == both[:1] and between_builds(both, "Call.track_ratio") == both
 
 
 def test_a_process_that_ends_costs_one_case(base, tmp_path):
