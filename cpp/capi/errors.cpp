@@ -4,19 +4,24 @@
 #include <new>
 
 #include "core/errors.h"
+#include "runtime/per_thread.h"
 
 namespace fl {
 namespace {
 
-// A fixed buffer: reporting that memory has run out must not need memory.
-thread_local char last_error[2048] = "";
-thread_local int last_cuda_error = 0;
+// A fixed buffer: of a thread that has got it, reporting that memory has run out must not need memory.
+struct LastError {
+  char text[2048] = "";
+  int cuda_error = 0;
+};
 
 }  // namespace
 
 fl_status fail(fl_status status, const char* message, int cuda_error, const char* advice) noexcept {
-  std::snprintf(last_error, sizeof last_error, "%s%s", message, advice);
-  last_cuda_error = cuda_error;
+  if (LastError* const last = per_thread<LastError>()) {
+    std::snprintf(last->text, sizeof last->text, "%s%s", message, advice);
+    last->cuda_error = cuda_error;
+  }
   return status;
 }
 
@@ -42,5 +47,11 @@ fl_status fail_by_exception() noexcept {
 
 }  // namespace fl
 
-const char* fl_last_error(void) { return fl::last_error; }
-int fl_last_cuda_error(void) { return fl::last_cuda_error; }
+const char* fl_last_error(void) {
+  const auto* const last = fl::per_thread<fl::LastError>();
+  return last ? last->text : "out of host memory, for the text of an error too";
+}
+int fl_last_cuda_error(void) {
+  const auto* const last = fl::per_thread<fl::LastError>();
+  return last ? last->cuda_error : 0;
+}

@@ -1,10 +1,12 @@
 // The C interface: which kernel a call takes and why.
+#include <new>
 #include <string>
 
 #include "capi/calls.h"
 #include "capi/errors.h"
 #include "capi/struct.h"
 #include "run/explanation.h"
+#include "runtime/per_thread.h"
 
 namespace fl {
 namespace {
@@ -12,15 +14,19 @@ namespace {
 template <class Args>
 void answer(const Check& check, const Args& args, const Options& parsed, const fl_options* options,
             fl_explanation* to) {
-  static thread_local std::string device, text;  // what the caller gets is of this thread, until it asks again
+  struct Texts {
+    std::string device, text;
+  };
+  Texts* const texts = per_thread<Texts>();  // what the caller gets is of this thread, until it asks again
+  if (!texts) throw std::bad_alloc();
   const bool named = options && options->device && *options->device;
   const Explanation found = explanation(args, parsed.call, {.device = named ? options->device : "auto"});
-  device = found.taken.kernel ? device_text(found.taken.device) : "";
-  text = found.text;
-  const fl_explanation values{sizeof values,     found.taken.kernel ? found.taken.kernel : "",
-                              device.c_str(),    found.taken.us,
-                              found.taken.steps, found.taken.triangle,
-                              text.c_str()};
+  texts->device = found.taken.kernel ? device_text(found.taken.device) : "";
+  texts->text = found.text;
+  const fl_explanation values{sizeof values,         found.taken.kernel ? found.taken.kernel : "",
+                              texts->device.c_str(), found.taken.us,
+                              found.taken.steps,     found.taken.triangle,
+                              texts->text.c_str()};
   write_struct(check, "explanation", "FL_EXPLANATION_INIT", to, sizeof values, values);
 }
 

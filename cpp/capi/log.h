@@ -9,6 +9,7 @@
 
 #include "core/operations.h"
 #include "run/run.h"
+#include "runtime/per_thread.h"
 
 namespace fl {
 
@@ -33,11 +34,12 @@ class CallLog {
 
  private:
   static bool are_new(const LogTarget* target, const Args& args) {
+    struct Last {
+      std::optional<std::pair<const LogTarget*, decltype(sizes_of(args))>> call;
+    };
+    Last* const last = per_thread<Last>();
     const std::pair now(target, sizes_of(args));
-    thread_local std::optional<std::remove_const_t<decltype(now)>> last;
-    if (last == now) return false;
-    last = now;
-    return true;
+    return !last || std::exchange(last->call, now) != now;
   }
 
   std::function<void(const std::string&)> function_;

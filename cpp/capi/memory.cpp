@@ -3,6 +3,7 @@
 #include "capi/struct.h"
 #include "device/device_memory.h"
 #include "device/streams.h"
+#include "runtime/huge_pages.h"
 #include "runtime/result_memory.h"
 
 struct fl_buffer {
@@ -38,7 +39,7 @@ fl_status fl_set_memory_limit(int device, size_t bytes) {
 
 fl_status fl_trim(int device) {
   return guarded([&] {
-    fl::trim_result_memory();
+    fl::trim_kept_memory();
     fl::cuda::trim(device);
   });
 }

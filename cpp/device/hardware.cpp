@@ -20,13 +20,16 @@ enum CpuLevel { level_baseline, level_neon, level_avx2, level_avx512 };  // thos
 
 CpuLevel detect_cpu() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
-    return level_avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return level_avx2;
+  // All that the folders of kernels are compiled with (CMakeLists.txt): a hypervisor may hide some.
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return level_baseline;
+  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512vl")) return level_avx2;
+  if (!__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512bw")) return level_avx2;
+  return level_avx512;
 #elif defined(__aarch64__)
   return level_neon;  // a part of the architecture
-#endif
+#else
   return level_baseline;
+#endif
 }
 
 constexpr const char* cpu_variable = "FASTLINALG_CPU";

@@ -17,6 +17,7 @@
 #include "dispatch/call_key.h"
 #include "dispatch/tuning.h"
 #include "plan/accumulation_depth.h"
+#include "runtime/per_thread.h"
 #include "runtime/threading.h"
 
 namespace fl {
@@ -147,10 +148,11 @@ const Kernel<Args>& choose(const Args& args, Device device, std::string_view nam
   }
   // Asking every kernel takes a few hundred nanoseconds, as long as the smallest products. So each thread remembers its
   // last choices: more than a layer of a model asks for in a training step, where the oldest is the next to be asked.
-  thread_local CallCache<CallKey<Args>, const Kernel<Args>*, 32> recent;
+  auto* const recent = per_thread<CallCache<CallKey<Args>, const Kernel<Args>*, 32>>();
+  if (!recent) return cheapest(args, device);
   const CallKey<Args> key(args, device, num_threads());
-  if (const auto* known = recent.find(key)) return **known;
-  return *recent.keep(key, &cheapest(args, device));
+  if (const auto* known = recent->find(key)) return **known;
+  return *recent->keep(key, &cheapest(args, device));
 }
 
 template <class Args>

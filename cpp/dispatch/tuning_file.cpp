@@ -25,8 +25,8 @@ constexpr off_t largest = off_t(1) << 20;  // bytes; a table has some 50 KB
 
 std::string cache_folder() {
   const char* const cache = std::getenv("XDG_CACHE_HOME");
-  if (cache && *cache == '/') return cache;  // others are invalid, the rules say
-  const char* const home = std::getenv("HOME");
+  if (cache && *cache == '/') return cache;      // others are invalid, the rules say
+  const char* const home = std::getenv("HOME");  // of a relative one the folder would be in the working directory
   return home && *home == '/' ? std::string(home) + "/.cache" : "";
 }
 

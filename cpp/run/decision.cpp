@@ -10,6 +10,7 @@
 #include "device/launches.h"
 #include "dispatch/call_key.h"
 #include "run/placement.h"
+#include "runtime/per_thread.h"
 #include "runtime/threading.h"
 
 namespace fl {
@@ -24,17 +25,18 @@ using SharedPlan = std::shared_ptr<const PanelPlan<Args>>;
 template <class Args>
 SharedPlan<Args> plan_for(const Args& layout, Device place, std::string_view name) {
   const Device device{place.kind, place.ordinal};  // the first, for all
-  thread_local CallCache<CallKey<Args>, SharedPlan<Args>, 8> recent;
+  auto* const recent = per_thread<CallCache<CallKey<Args>, SharedPlan<Args>, 8>>();
   const Kernel<Args>* const asked = name.empty() ? nullptr : &row_named<Args>(name);
   const CallKey<Args> key(layout, device, 0, asked);
-  if (const SharedPlan<Args>* known = recent.find(key)) return *known;
+  if (const SharedPlan<Args>* known = recent ? recent->find(key) : nullptr) return *known;
   const KernelFor<Args> kernel_for{[device, asked](const Args& sub) -> const Kernel<Args>& {
                                      return choose(sub, device, asked ? asked->name : std::string_view());
                                    },
                                    &spec_of(device)};
   PanelPlan<Args> plan = plan_panels<Args>(layout, kernel_for);
   plan.kernel_for = kernel_for;
-  return recent.keep(key, std::make_shared<const PanelPlan<Args>>(std::move(plan)));
+  const auto made = std::make_shared<const PanelPlan<Args>>(std::move(plan));
+  return recent ? recent->keep(key, made) : made;
 }
 
 template <class Kind>

@@ -7,6 +7,7 @@
 #include "device/host_calls.h"
 #include "dispatch/call_key.h"
 #include "run/sgemm_extras.h"
+#include "runtime/per_thread.h"
 #include "runtime/threading.h"
 #include "transfer/device_shares.h"
 
@@ -99,10 +100,11 @@ double expected_us(const Args& args, const CallOptions& options) {
     });
   };
   if (!options.device_memory || !options.kernel.empty()) return ask();  // other devices' costs decide too
-  thread_local CallCache<CallKey<Args>, double, 32> recent;
+  auto* const recent = per_thread<CallCache<CallKey<Args>, double, 32>>();
+  if (!recent) return ask();
   const CallKey<Args> key(args, options.device, num_threads());
-  if (const double* const known = recent.find(key)) return *known;
-  return recent.keep(key, ask());
+  if (const double* const known = recent->find(key)) return *known;
+  return recent->keep(key, ask());
 }
 
 #define FL_INSTANTIATE(Args)                                           \

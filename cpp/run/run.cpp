@@ -14,6 +14,7 @@
 #include "run/placement.h"
 #include "run/sgemm_extras.h"
 #include "runtime/host_workspace.h"
+#include "runtime/per_thread.h"
 #include "runtime/threading.h"
 
 namespace fl {
@@ -73,12 +74,13 @@ struct ShortCall {
   std::size_t workspace_bytes = 0;
 };
 template <class Args>
-constinit thread_local CallCache<CallKey<Args>, ShortCall<Args>, 8> short_calls;
+using ShortCalls = CallCache<CallKey<Args>, ShortCall<Args>, 8>;
 
 template <class Args>
 bool run_known(Args args, const CallOptions& options) {
   if (!normalise(args)) return false;
-  const ShortCall<Args>* const known = short_calls<Args>.find({args, options.device, alone});
+  auto* const calls = per_thread<ShortCalls<Args>>();
+  const ShortCall<Args>* const known = calls ? calls->find({args, options.device, alone}) : nullptr;
   if (!known) return false;
   run_on_cpu(*known->kernel, args, known->workspace_bytes, alone);
   return true;
@@ -88,7 +90,8 @@ template <class Args>
 void keep_short(const Decision<Args>& decision, const CallOptions& options) {
   const auto* const cpu = std::get_if<CpuRun<Args>>(&decision);
   if (!options.kernel.empty() || !cpu || cpu->kernel->cost(cpu->args, host_spec()) > alone_us) return;
-  short_calls<Args>.keep({cpu->args, options.device, alone}, {cpu->kernel, cpu->kernel->workspace(cpu->args)});
+  if (auto* const calls = per_thread<ShortCalls<Args>>())
+    calls->keep({cpu->args, options.device, alone}, {cpu->kernel, cpu->kernel->workspace(cpu->args)});
 }
 
 }  // namespace

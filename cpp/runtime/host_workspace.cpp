@@ -19,14 +19,24 @@ struct CachedBlock {
 std::atomic<CachedBlock*> places[8];
 std::atomic<std::size_t> cached_bytes{0};
 
+CachedBlock* take(std::atomic<CachedBlock*>& place) {
+  CachedBlock* const cached = place.exchange(nullptr, std::memory_order_acquire);
+  if (cached) cached_bytes.fetch_sub(cached->capacity, std::memory_order_relaxed);
+  return cached;
+}
+
+const KeptBlocks kept_blocks([]() noexcept {
+  for (auto& place : places)
+    if (CachedBlock* const cached = take(place)) unmap_huge_pages(cached, cached->capacity);
+});
+
 }  // namespace
 
 HostWorkspace::HostWorkspace(std::size_t bytes) {
   if (bytes == 0) return;
   for (auto& place : places) {
-    CachedBlock* const cached = place.exchange(nullptr, std::memory_order_acquire);
+    CachedBlock* const cached = take(place);
     if (!cached) continue;
-    cached_bytes.fetch_sub(cached->capacity, std::memory_order_relaxed);
     if (cached->capacity >= bytes) {
       block_ = cached;
       capacity_ = cached->capacity;

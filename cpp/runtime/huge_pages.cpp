@@ -5,8 +5,11 @@
 #include <cstdint>
 
 namespace fl {
+namespace {
 
-void* map_huge_pages(std::size_t bytes) {
+constinit const KeptBlocks* first_kept = nullptr;
+
+void* map(std::size_t bytes) {
   // One page more than needed, so that an aligned stretch is in it; the ends go back at once.
   const std::size_t all = bytes + huge_page;
   if (bytes == 0 || all < bytes) return nullptr;
@@ -21,6 +24,20 @@ void* map_huge_pages(std::size_t bytes) {
   return reinterpret_cast<void*>(aligned);
 }
 
-void unmap_huge_pages(void* block, std::size_t bytes) { ::munmap(block, bytes); }
+}  // namespace
+
+KeptBlocks::KeptBlocks(void (*how)() noexcept) : give_back(how), next(first_kept) { first_kept = this; }
+
+void trim_kept_memory() noexcept {
+  for (const KeptBlocks* kept = first_kept; kept; kept = kept->next) kept->give_back();
+}
+
+void* map_huge_pages(std::size_t bytes) noexcept {
+  if (void* const block = map(bytes)) return block;
+  trim_kept_memory();
+  return map(bytes);
+}
+
+void unmap_huge_pages(void* block, std::size_t bytes) noexcept { ::munmap(block, bytes); }
 
 }  // namespace fl

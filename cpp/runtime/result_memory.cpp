@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <string>
 
 #include "core/errors.h"
+#include "runtime/cgroup.h"
 #include "runtime/huge_pages.h"
 
 namespace fl {
@@ -18,11 +18,7 @@ namespace {
 std::size_t memory_size() {
   const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
   std::size_t memory = pages > 0 && page > 0 ? std::size_t(pages) * std::size_t(page) : 0;
-  if (FILE* file = std::fopen("/sys/fs/cgroup/memory.max", "r")) {  // cgroup v2: a number, or "max"
-    unsigned long long limit = 0;
-    if (std::fscanf(file, "%llu", &limit) == 1) memory = std::min<std::size_t>(memory, limit);
-    std::fclose(file);
-  }
+  if (const std::size_t limit = cgroup_limits().memory) memory = std::min(memory, limit);
   return memory;
 }
 
@@ -62,6 +58,12 @@ void unmap(CachedBlock* block, std::size_t capacity) {
   unmap_huge_pages(block, capacity);
 }
 
+void trim() noexcept {
+  for (auto& place : places)
+    if (CachedBlock* const block = place.exchange(nullptr, std::memory_order_acq_rel)) unmap(block, block->capacity);
+}
+const KeptBlocks kept_blocks(trim);
+
 ResultBlock take_cached(std::size_t capacity) {
   for (auto& place : places) {
     if (!place.load(std::memory_order_relaxed)) continue;
@@ -97,11 +99,6 @@ ResultBlock take_result_block(std::size_t bytes) {
   return block;
 }
 
-void trim_result_memory() noexcept {
-  for (auto& place : places)
-    if (CachedBlock* const block = place.exchange(nullptr, std::memory_order_acq_rel)) unmap(block, block->capacity);
-}
-
 void assume_memory_size(std::size_t bytes) { known.store(bytes ? bound(bytes) : 0, std::memory_order_relaxed); }
 
 KeptResults kept_results() noexcept { return {cached_bytes.load(std::memory_order_relaxed), most_cached()}; }
@@ -113,7 +110,7 @@ void free_result_block(ResultBlock block) noexcept {
   cached->capacity = block.capacity;
   offer_to_system(cached, block.capacity);
   const std::size_t before = cached_bytes.fetch_add(block.capacity, std::memory_order_relaxed);
-  if (before + block.capacity > most_cached()) trim_result_memory();
+  if (before + block.capacity > most_cached()) trim();
   if (!keep(cached)) unmap(cached, block.capacity);
 }
 

@@ -18,8 +18,6 @@ struct ResultBlock {
 FL_EXPORT ResultBlock take_result_block(std::size_t bytes);  // throws OutOfMemory
 FL_EXPORT void free_result_block(ResultBlock block) noexcept;
 
-FL_EXPORT void trim_result_memory() noexcept;  // gives the cached blocks back
-
 struct KeptResults {
   std::size_t bytes, most;
 };

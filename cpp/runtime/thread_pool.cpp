@@ -19,6 +19,7 @@
 
 #include "runtime/fork.h"
 #include "runtime/pause.h"
+#include "runtime/per_thread.h"
 #include "runtime/threading.h"
 
 namespace fl {
@@ -228,11 +229,15 @@ class Pool {
   // ---- the caller's side
   // Null if all places are taken.
   Job* claim() {
-    thread_local unsigned last = 0;  // this thread's last place: nobody else counts it as that of another caller then
+    struct Last {
+      unsigned place = 0;  // this thread's: nobody else counts it as that of another caller then
+    };
+    Last* const last = per_thread<Last>();
+    const unsigned first = last ? last->place : 0;
     for (unsigned i = 0; i < places; ++i) {
-      const unsigned place = (last + i) % places;
+      const unsigned place = (first + i) % places;
       if (!jobs_[place].claim()) continue;
-      last = place;
+      if (last) last->place = place;
       unsigned used = used_.load(std::memory_order_relaxed);
       while (used <= place && !used_.compare_exchange_weak(used, place + 1, std::memory_order_relaxed)) continue;
       return &jobs_[place];
@@ -343,6 +348,10 @@ class Pool {
     if (pthread_attr_init(&attributes) != 0) return false;
     pthread_attr_setstacksize(&attributes, std::max<std::size_t>(std::size_t(PTHREAD_STACK_MIN), 512 * 1024));
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    // As the process's first thread: a caller that is bound to a core does not bind the workers of all calls.
+    cpu_set_t allowed;
+    if (sched_getaffinity(getpid(), sizeof allowed, &allowed) == 0)
+      pthread_attr_setaffinity_np(&attributes, sizeof allowed, &allowed);
     const auto entry = [](void* w) -> void* { static_cast<Worker*>(w)->loop(); };
     const bool ok = pthread_create(&worker.thread, &attributes, entry, &worker) == 0;
     pthread_attr_destroy(&attributes);

@@ -1,35 +1,29 @@
 #include "runtime/threading.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "core/errors.h"
 #include "core/quoted.h"
+#include "runtime/cgroup.h"
+#include "runtime/per_thread.h"
 
 namespace fl {
 namespace {
 
-// cgroup v2: "max 100000" or "quota period" in microseconds. 0 if there is no limit.
-int cgroup_quota() {
-  long quota = 0, period = 0;
-  if (FILE* file = std::fopen("/sys/fs/cgroup/cpu.max", "r")) {
-    if (std::fscanf(file, "%ld %ld", &quota, &period) != 2) quota = 0;
-    std::fclose(file);
-  }
-  return quota > 0 && period > 0 ? int((quota + period - 1) / period) : 0;
-}
-
+// Of the process: of its first thread. Another one that is bound to a core calls as it would without that.
 int affinity() {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  if (sched_getaffinity(getpid(), sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
@@ -55,17 +49,24 @@ int from_environment() {
 }
 
 std::atomic<int> setting{0};
-thread_local int held = 0;
+// The number of threads of the call that this thread is in; 0: none.
+struct Held {
+  int count = 0;
+};
+int held() {
+  const Held* const of_thread = per_thread<Held>();
+  return of_thread ? of_thread->count : 0;
+}
 
 }  // namespace
 
 int max_threads() {
-  const int quota = cgroup_quota(), cores = affinity();
+  const int quota = cgroup_limits().cpus, cores = affinity();
   return std::min({quota ? quota : cores, cores, most_threads});
 }
 
 int num_threads() {
-  if (held) return held;
+  if (const int count = held()) return count;
   int n = setting.load(std::memory_order_relaxed);
   if (n == 0) {
     n = from_environment();
@@ -85,8 +86,8 @@ std::string ignored_num_threads() {
   return n <= most_threads ? "" : setting_is + "too many: " + std::to_string(most_threads) + " threads are the most";
 }
 
-ThreadCount::ThreadCount() : count_(num_threads()), before_(held) { held = count_; }
-ThreadCount::~ThreadCount() { held = before_; }
+const int quota = cgroup_limits().cpus, cores = affinity();
+return std::min({quota ? quota : cores, cores, most_threads});
 
 void set_num_threads(int64_t n) {
   if (n < 1) throw InvalidValue("the number of threads must be at least 1, got " + std::to_string(n));

@@ -26,7 +26,7 @@ class ThreadCount {
   int count() const { return count_; }
 
  private:
-  int count_, before_;
+  int count_, before_ = 0;
 };
 
 }  // namespace fl

@@ -1,6 +1,8 @@
 // Calls of the C interface in which the n-th request for memory or a thread fails, for every n, from the state of a
-// fresh process: each is a forked child. What the library asks for goes through the definitions here, because those of
-// a program come before those of its libraries.
+// fresh process and a fresh thread: each is a forked child's. What the library asks for goes through the definitions
+// here, because those of a program come before those of its libraries; so does what the C library asks for on behalf of
+// a thread. The library is loaded while the program runs, as Python loads it: what is thread_local in it has no memory
+// yet then.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -26,7 +28,9 @@ bool all_from_there = false;
 bool refused() {
   if (failing < 0) return false;
   ++requests;
-  return all_from_there ? requests >= failing : requests == failing;
+  const bool refuse = all_from_there ? requests >= failing : requests == failing;
+  if (refuse) errno = ENOMEM;  // which the C library expects of what it asks for itself
+  return refuse;
 }
 template <class Function>
 Function* real(const char* name) {
@@ -76,11 +80,29 @@ int child(fl_op op, const fl_options& options, int threads, long nth) {
   return requests < nth ? 1 : 0;
 }
 
+struct InThread {
+  fl_op op;
+  const fl_options& options;
+  int threads;
+  long nth;
+  int answer;
+};
+int child_in_thread(fl_op op, const fl_options& options, int threads, long nth) {
+  InThread call{op, options, threads, nth, 2};
+  pthread_t thread;
+  const auto body = [](void* arg) -> void* {
+    auto& in = *static_cast<InThread*>(arg);
+    in.answer = child(in.op, in.options, in.threads, in.nth);
+    return nullptr;
+  };
+  return pthread_create(&thread, nullptr, body, &call) || pthread_join(thread, nullptr) ? 2 : call.answer;
+}
+
 int run(fl_op op, const fl_options& options, const char* name) {
   for (int threads : {1, 4})
     for (long nth = 1, status = 0; status == 0; ++nth) {
       const pid_t pid = fork();
-      if (pid == 0) _exit(child(op, options, threads, nth));
+      if (pid == 0) _exit(child_in_thread(op, options, threads, nth));
       int how = 0;
       waitpid(pid, &how, 0);
       status = WIFEXITED(how) ? WEXITSTATUS(how) : 100 + how;
@@ -107,6 +129,12 @@ void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
 
+extern "C" void* __libc_malloc(size_t);
+extern "C" void* __libc_calloc(size_t, size_t);
+extern "C" void* malloc(size_t bytes) noexcept { return refused() ? nullptr : __libc_malloc(bytes); }
+extern "C" void* calloc(size_t count, size_t bytes) noexcept {
+  return refused() ? nullptr : __libc_calloc(count, bytes);
+}
 extern "C" void* mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
   static auto* const original = real<void*(void*, size_t, int, int, int, off_t)>("mmap");
   return refused() ? MAP_FAILED : original(address, bytes, protection, flags, file, offset);
@@ -116,7 +144,8 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* how, void
   return refused() ? EAGAIN : original(thread, how, body, arg);
 }
 
-int main() {
+int main(int, char** argv) {
+  if (!dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL)) return std::puts(dlerror()), 1;
   int faults = 0;
   for (const bool all : {false, true}) {
     all_from_there = all;

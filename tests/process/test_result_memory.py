@@ -100,3 +100,26 @@ def test_no_memory_is_a_memory_error():
     with pytest.raises((MemoryError, ValueError)):
         fl.matmul(wide, wide.T)
     assert (make(2048) == 1).all()
+
+
+OUT_OF_ROOM = """
+import resource, sys
+import numpy as np
+import fastlinalg as fl
+
+make = lambda rows: fl.transpose(np.ones((1024, rows), np.float32), device="cpu")
+fl.set_num_threads(1)
+kept = [make(4096) for _ in range(15)]  # 16 MiB each
+operand = np.ones((1024, 9216), np.float32)
+kept.clear()
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (8 << 20), resource.RLIM_INFINITY))
+assert (fl.transpose(operand, device="cpu") == 1).all()
+"""
+
+
+def test_what_is_kept_gives_way_where_memory_runs_out(python):
+    if not sys.platform.startswith("linux"):
+        pytest.skip("reads /proc")
+    python(OUT_OF_ROOM)

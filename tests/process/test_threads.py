@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import fastlinalg as fl
+from fastlinalg import _core
 from support.accuracy import assert_product
 
 
@@ -205,6 +206,84 @@ def test_settings_that_cannot_be_read_are_told_once(settings, words):
 def test_default_is_what_the_affinity_mask_allows(python):
     program = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); " + PRINT
     assert python(program, OMP_NUM_THREADS="").strip() == "1"
+
+
+BOUND_CALLER = """
+import os, threading
+import numpy as np
+import fastlinalg as fl
+
+allowed = os.sched_getaffinity(0)
+a = np.ones((1200, 1200), np.float32)
+def first_call():
+    os.sched_setaffinity(0, {min(allowed)})
+    fl.matmul(a, a, device="cpu")
+thread = threading.Thread(target=first_call)
+thread.start()
+thread.join()
+assert fl.get_num_threads() == fl.info()["cpu"]["threads"]
+fl.set_num_threads(3)
+before = set(os.listdir("/proc/self/task"))
+fl.matmul(a, a, device="cpu")
+for task in os.listdir("/proc/self/task"):
+    if int(task) != os.getpid():
+        # a worker that sleeps has left the CPU of its last caller to that one
+        assert len(allowed) < 3 or len(os.sched_getaffinity(int(task))) > 1, task
+print(fl.get_num_threads())
+"""
+
+
+def test_a_bound_first_caller_binds_nobody_else(python):
+    python(BOUND_CALLER)
+    program = BOUND_CALLER.split("fl.set_num_threads(3)")[0] + "print(fl.get_num_threads())"
+    assert int(python(program, OMP_NUM_THREADS="")) == len(os.sched_getaffinity(0))
+
+
+CPU_V2, MEMORY_V2 = "sys/fs/cgroup{}/cpu.max", "sys/fs/cgroup{}/memory.max"
+CPU_V1, MEMORY_V1 = "sys/fs/cgroup/cpu{}/cpu.cfs_", "sys/fs/cgroup/memory{}/memory.limit_in_bytes"
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "limits"),
+    [
+        ("0::/", {CPU_V2.format(""): "max 100000", MEMORY_V2.format(""): "max"}, (0, 0)),
+        ("0::/", {CPU_V2.format(""): "150000 100000", MEMORY_V2.format(""): "1048576"}, (2, 1 << 20)),
+        ("0::/a/b", {CPU_V2.format("/a"): "400000 100000", CPU_V2.format("/a/b"): "max 100000"}, (4, 0)),
+        ("0::/a/b", {CPU_V2.format("/a"): "400000 100000", CPU_V2.format("/a/b"): "600000 100000"}, (4, 0)),
+        ("0::/docker/of/the/host", {CPU_V2.format(""): "300000 100000", MEMORY_V2.format(""): "4096"}, (3, 4096)),
+        ("0::/../../x", {CPU_V2.format(""): "100000 100000"}, (1, 0)),
+        ("0::/", {CPU_V2.format(""): "1 100000"}, (1, 0)),
+        ("0::/", {CPU_V2.format(""): f"{2**62} 1"}, (2**31 - 1, 0)),
+        ("0::/", {CPU_V2.format(""): f"{10**30} 100000"}, (2**31 - 1, 0)),
+        ("0::/", {CPU_V2.format(""): "100000 0"}, (0, 0)),
+        ("0::/", {CPU_V2.format(""): "-1 100000"}, (0, 0)),
+        ("0::/", {CPU_V2.format(""): "many"}, (0, 0)),
+        ("0::/", {CPU_V2.format(""): ""}, (0, 0)),
+        (
+            "4:cpu,cpuacct:/a\n5:memory:/a",
+            {CPU_V1.format("/a") + "quota_us": "250000", CPU_V1.format("/a") + "period_us": "100000"},
+            (3, 0),
+        ),
+        (
+            "4:cpuacct,cpu:/\n5:memory:/a",
+            {
+                CPU_V1.format("") + "quota_us": "-1",
+                CPU_V1.format("") + "period_us": "100000",
+                MEMORY_V1.format("/a"): "8192",
+            },
+            (0, 8192),
+        ),
+        ("5:memory:/", {MEMORY_V1.format(""): str(2**63 - 4096)}, (0, 2**63 - 4096)),
+        ("", {}, (0, 0)),
+        ("nothing of the kind", {}, (0, 0)),
+    ],
+)
+def test_what_control_groups_leave(groups, files, limits, tmp_path):
+    for name, text in {"proc/self/cgroup": groups, **files}.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text + "\n")
+    assert _core.testing.cgroup_limits(str(tmp_path)) == limits
 
 
 # ---------------------------------------------------------------- other settings of the environment

@@ -12,6 +12,7 @@
 #include "core/operations.h"
 #include "device/device_memory.h"
 #include "run/ignored_settings.h"
+#include "runtime/per_thread.h"
 #include "runtime/threading.h"
 
 namespace fl::py {
@@ -20,10 +21,14 @@ namespace {
 // Asking the logger costs a Python call, so a shape that this thread has just used is not asked about again.
 template <class Args>
 bool wants_log(const Args& args) {
-  const auto sizes = sizes_of(args);
-  thread_local std::optional<decltype(sizes_of(args))> last;
-  if (!has_logger() || last == sizes) return false;
-  last = sizes;
+  struct Last {
+    std::optional<decltype(sizes_of(args))> sizes;
+  };
+  if (!has_logger()) return false;
+  if (Last* const last = per_thread<Last>()) {
+    const auto sizes = sizes_of(args);
+    if (std::exchange(last->sizes, sizes) == sizes) return false;
+  }
   return logs_debug();
 }
 

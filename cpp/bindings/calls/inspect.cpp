@@ -20,6 +20,7 @@
 #include "run/constant_operands.h"
 #include "run/ignored_settings.h"
 #include "run/kernel_state.h"
+#include "runtime/huge_pages.h"
 #include "runtime/result_memory.h"
 #include "runtime/threading.h"
 
@@ -159,7 +160,7 @@ void trim(nb::handle device) {
   const int ordinal = to_ordinal("trim", device);
   drop_kept_operands();
   const GilReleased released;
-  trim_result_memory();
+  trim_kept_memory();
   if (cuda::device_count() == 0) return;
   drop_constant_operands(ordinal);
   cuda::trim(ordinal);

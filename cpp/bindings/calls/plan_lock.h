@@ -4,10 +4,12 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 
 #include "bindings/arrays/gil.h"
 #include "runtime/fork.h"
+#include "runtime/per_thread.h"
 
 namespace fl::py {
 
@@ -15,9 +17,12 @@ namespace fl::py {
 // of fork the id of a thread that is not there.
 inline uint64_t this_thread_number() {
   static constinit std::atomic<uint64_t> last{0};
-  thread_local uint64_t number = 0;
-  if (number == 0) number = ++last;
-  return number;
+  struct Number {
+    uint64_t value = ++last;
+  };
+  const Number* const number = per_thread<Number>();
+  if (!number) throw std::bad_alloc();
+  return number->value;
 }
 
 struct PlanMutex {

@@ -11,6 +11,7 @@
 #include "dispatch/dispatch.h"
 #include "plan/accumulation_depth.h"
 #include "runtime/cache_sizes.h"
+#include "runtime/cgroup.h"
 #include "runtime/result_memory.h"
 
 namespace fl::py {
@@ -53,6 +54,12 @@ nb::dict pretended_device(int compute_capability, const std::string& text) {
   return row;
 }
 
+// (processors, bytes) that files under `root` leave a process.
+nb::tuple cgroup(const std::string& root) {
+  const CgroupLimits limits = cgroup_limits(root);
+  return nb::make_tuple(limits.cpus, limits.memory);
+}
+
 // What dispatch asks about a product of aligned operands in device memory, for the tests: the largest accumulation
 // depth it allows, or none, and for each GPU row its estimate, its depth, or none, and the bytes of its workspace.
 nb::tuple sgemm_rules(int64_t m, int64_t n, int64_t k, const char* precision) {
@@ -86,6 +93,7 @@ void bind_rules(nb::module_& m) {
         assume_memory_size(memory);
       },
       nb::arg("last_level_cache") = 0, nb::arg("memory") = 0);
+  m.def("cgroup_limits", cgroup, nb::arg("root"));
   m.def("passed_over_with_needs", passed_over_with_needs, nb::arg("needs"), nb::arg("compute_capability"));
   m.def("sgemm_rules", sgemm_rules, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("precision") = "accurate");
 }
