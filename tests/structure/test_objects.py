@@ -17,12 +17,18 @@ pytestmark = needs_source_tree
 def isa_sources():
     """Each file that is compiled with flags of its folder, most of them an instruction set's, and those flags."""
     text = (ROOT / "CMakeLists.txt").read_text() if SOURCES else ""
-    folders = re.findall(r'set_source_files_properties\(\$\{fl_(\w+)\} PROPERTIES COMPILE_OPTIONS "([^"]+)"\)', text)
+    folders = re.findall(r'set_source_files_properties\(\$\{fl_(\w+)\} PROPERTIES\s+COMPILE_OPTIONS "([^"]+)"\)', text)
     return [
         pytest.param(path, flags.split(";"), id=label(path), marks=[] if path.stem == "transpose" else [EXHAUSTIVE])
         for folder, flags in folders
         for path in sorted((ROOT / "cpp" / "kernels" / folder).glob("*.cpp"))
     ]
+
+
+def test_an_instruction_set_is_taken_with_all_that_it_is_compiled_for():
+    wanted = {flag[2:] for source in isa_sources() for flag in source.values[1] if re.match(r"-m(avx|fma)", flag)}
+    asked = re.findall(r'__builtin_cpu_supports\("(\w+)"\)', (ROOT / "cpp" / "device" / "hardware.cpp").read_text())
+    assert len(wanted) == 6 and wanted == set(asked)
 
 
 @pytest.mark.parametrize("path, flags", isa_sources())
