@@ -74,12 +74,12 @@ struct ShortCall {
   std::size_t workspace_bytes = 0;
 };
 template <class Args>
-using ShortCalls = CallCache<CallKey<Args>, ShortCall<Args>, 8>;
+using KnownShort = CallCache<CallKey<Args>, ShortCall<Args>, 8>;
 
 template <class Args>
 bool run_known(Args args, const CallOptions& options) {
   if (!normalise(args)) return false;
-  auto* const calls = per_thread<ShortCalls<Args>>();
+  auto* const calls = per_thread<KnownShort<Args>>();
   const ShortCall<Args>* const known = calls ? calls->find({args, options.device, alone}) : nullptr;
   if (!known) return false;
   run_on_cpu(*known->kernel, args, known->workspace_bytes, alone);
@@ -90,7 +90,7 @@ template <class Args>
 void keep_short(const Decision<Args>& decision, const CallOptions& options) {
   const auto* const cpu = std::get_if<CpuRun<Args>>(&decision);
   if (!options.kernel.empty() || !cpu || cpu->kernel->cost(cpu->args, host_spec()) > alone_us) return;
-  if (auto* const calls = per_thread<ShortCalls<Args>>())
+  if (auto* const calls = per_thread<KnownShort<Args>>())
     calls->keep({cpu->args, options.device, alone}, {cpu->kernel, cpu->kernel->workspace(cpu->args)});
 }
 

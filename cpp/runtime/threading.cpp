@@ -86,8 +86,12 @@ std::string ignored_num_threads() {
   return n <= most_threads ? "" : setting_is + "too many: " + std::to_string(most_threads) + " threads are the most";
 }
 
-const int quota = cgroup_limits().cpus, cores = affinity();
-return std::min({quota ? quota : cores, cores, most_threads});
+ThreadCount::ThreadCount() : count_(num_threads()) {
+  Held* const of_thread = per_thread<Held>();
+  if (!of_thread) throw OutOfMemory("could not allocate what this thread keeps of its calls");
+  before_ = std::exchange(of_thread->count, count_);
+}
+ThreadCount::~ThreadCount() { per_thread<Held>()->count = before_; }
 
 void set_num_threads(int64_t n) {
   if (n < 1) throw InvalidValue("the number of threads must be at least 1, got " + std::to_string(n));

@@ -16,7 +16,16 @@ from support.source_tree import ROOT
 
 HERE = Path(__file__).parent
 POOL = ROOT / "cpp" / "runtime" / "thread_pool.cpp"
-OTHERS = [ROOT / "cpp" / name for name in ("runtime/threading.cpp", "runtime/fork.cpp", "core/element.cpp")]
+OTHERS = [
+    ROOT / "cpp" / name
+    for name in (
+        "runtime/threading.cpp",
+        "runtime/per_thread.cpp",
+        "runtime/cgroup.cpp",
+        "runtime/fork.cpp",
+        "core/element.cpp",
+    )
+]
 
 
 @pytest.fixture(scope="module")

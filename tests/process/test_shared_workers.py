@@ -13,7 +13,10 @@ from support.source_tree import ROOT
 
 HERE = Path(__file__).parent
 POOL, COPIES, WORKERS = "cpp/runtime/thread_pool.cpp", "cuda/pipeline/host_copies.cpp", "cuda/pipeline/copy_workers.cpp"
-OTHERS = ("cpp/runtime/threading.cpp", "cpp/runtime/fork.cpp", "cpp/core/element.cpp")
+OTHERS = tuple(
+    f"cpp/{name}.cpp"
+    for name in ("runtime/threading", "runtime/per_thread", "runtime/cgroup", "runtime/fork", "core/element")
+)
 FLAGS = ("-O1", "-pthread", f"-I{ROOT}", f"-I{ROOT / 'cpp'}")
 MOST_RUNS = 20  # until a fault shows: some are races that one run in a few loses
 
