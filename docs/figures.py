@@ -1,4 +1,5 @@
-"""Figures of the documentation: every one is read from benchmarks/results when the site is built.
+"""Figures of the documentation: every one is read from benchmarks/results when the site is built, kernels from their
+table.
 
 A page writes `{{ name argument ... }}`, and `expand` puts what the function of that name returns in its place. The
 tables of README.md and docs/ladder.md, which are read without a build too, stand between `<!-- figures: NAME -->` and
@@ -47,6 +48,13 @@ def expand(text: str) -> str:
         return FUNCTIONS[name](*arguments)
 
     return re.sub(r"\{\{ ([^{}]+?) \}\}", replace, text)
+
+
+@figure
+def kernel_table() -> str:
+    import kernel_table as tables
+
+    return tables.table()
 
 
 # ---------------------------------------------------------------- what the files hold

@@ -22,7 +22,7 @@ def test_chains_in_ascending_k(row, rng):
         a, b = normal(rng, m, k), normal(rng, k, n)
         for alpha in (1.0, -0.7):
             want = fused.product(a, b, alpha, add)
-            context = f"{m}x{n}x{k}, alpha {alpha}"
+            context = f"{m}x{n}x{k}, alpha {alpha}, as sums of chains of {fused.CHAIN}"
             for x in (a, np.asfortranarray(a)):
                 for y in (b, np.asfortranarray(b)):
                     assert_same_bits(fl.sgemm(x, y, alpha=alpha, kernel=row.name), want, context)
