@@ -70,22 +70,25 @@ def lacks(item) -> tuple[str, str] | None:
     return None
 
 
-@pytest.hookimpl(trylast=True)  # of what -k and -m have left
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out what cannot run here and was not required, and the second tier unless it is asked for."""
-    both_tiers = config.option.exhaustive or "exhaustive" in config.option.markexpr
-    left_out = {}
-    for item in items:
-        lack = lacks(item)
-        if lack and not demanded(lack[0]):
-            left_out[item] = lack[1]
-        elif item.get_closest_marker("exhaustive") and not both_tiers:
-            left_out[item] = "exhaustive (--exhaustive adds them)"
+    """Before plugins that shuffle: what waits for the simulated device comes first, for it takes longest. Behind -k and
+    -m: leave out what cannot run here and was not required, and the second tier unless it is asked for."""
+    items.sort(key=lambda item: "simulated" not in item.path.parts)
+    yield
+    left_out = {item: reason for item in items if (reason := why_not(item))}
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=list(left_out))
     config.stash[LEFT_OUT] = counts = Counter(left_out.values())
-    if hasattr(config, "workeroutput"):  # of pytest-xdist: its lists are alike in all workers
+    if hasattr(config, "workeroutput"):  # of pytest-xdist, whose workers all have the same lists
         config.workeroutput["left_out"] = dict(counts)
+
+
+def why_not(item) -> str | None:
+    if (lack := lacks(item)) and not demanded(lack[0]):
+        return lack[1]
+    both_tiers = item.config.option.exhaustive or "exhaustive" in item.config.option.markexpr
+    return "exhaustive (--exhaustive adds them)" if item.get_closest_marker("exhaustive") and not both_tiers else None
 
 
 @pytest.hookimpl(optionalhook=True)

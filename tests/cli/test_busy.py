@@ -14,6 +14,7 @@ from support.command import command
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/stat"), reason="needs /proc/stat")
 
 
+@pytest.mark.xdist_group("machine")
 def test_another_program_is_seen():
     spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
     try:

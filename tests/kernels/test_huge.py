@@ -10,7 +10,7 @@ from fastlinalg import _core
 from support.accuracy import assert_same_bits, assert_within, oracle
 from support.rows import best_precision, rows
 
-pytestmark = [pytest.mark.gpu, pytest.mark.huge]
+pytestmark = [pytest.mark.gpu, pytest.mark.huge, pytest.mark.xdist_group("machine")]
 SIDE = 46344  # SIDE * SIDE is just above 2^31, and a multiple of four for the vector kernels
 SAMPLED = (0, 1, SIDE // 2, 46340, SIDE - 1)
 THIN = 8

@@ -45,6 +45,7 @@ def test_a_freed_block_is_handed_out_again():
     assert address(other) != before and (c == 1).all() and (other == 1).all()
 
 
+@pytest.mark.xdist_group("machine")  # gigabytes
 def test_what_is_kept_is_bounded():
     if not sys.platform.startswith("linux"):
         pytest.skip("reads /proc")

@@ -11,6 +11,7 @@ from support.cpp_program import build, changed, run
 from support.requirements import mostly_exhaustive
 from support.source_tree import ROOT
 
+pytestmark = pytest.mark.xdist_group("machine")  # threads that are short of processors meet other races
 HERE = Path(__file__).parent
 POOL, COPIES, WORKERS = "cpp/runtime/thread_pool.cpp", "cuda/pipeline/host_copies.cpp", "cuda/pipeline/copy_workers.cpp"
 OTHERS = tuple(
