@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import fastlinalg as fl
 from support.requirements import missing
 from support.source_tree import TESTS
 
@@ -49,6 +50,11 @@ def pyright(cwd) -> list[tuple[str, int, str]]:
     assert found["summary"]["filesAnalyzed"] >= 2, found
     rows = [row for row in found["generalDiagnostics"] if row["severity"] == "error"]
     return [(Path(row["file"]).name, row["range"]["start"]["line"] + 1, row["message"]) for row in rows]
+
+
+def test_the_types_of_the_module_lie_beside_the_sources():
+    """Where checkers look for them, in an editable install too."""
+    assert Path(fl.__file__).with_name("_core.pyi").is_file()
 
 
 @pytest.mark.parametrize("checker", [mypy, pyright], ids=lambda checker: checker.__name__)

@@ -11,6 +11,7 @@ import sys
 import pytest
 from benchmarks import process, timing
 from turns import cases
+from turns.quick import possible
 
 import fastlinalg as fl
 from support.rows import OPERATIONS
@@ -71,6 +72,13 @@ def test_quick_parameters_are_among_all():
     quick = cases.every("quick")
     assert 100 < len(quick) < 250
     assert {case.name.split(".")[0] for case in quick} == set(cases.MODULES)
+
+
+def test_the_quick_set_leaves_out_what_has_no_hardware_here():
+    found = cases.every("quick")
+    left = [case for case in found if not possible(case, gpu=False)]
+    assert {case.name.split(".")[0] for case in left} == {"gpu", "host"} and len(left) < len(found)
+    assert all(possible(case, gpu=True) for case in found)
 
 
 def test_the_regular_expression_of_a_set_matches_it_alone():
