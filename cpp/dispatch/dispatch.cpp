@@ -12,6 +12,7 @@
 #include "core/errors.h"
 #include "core/joined.h"
 #include "core/operations.h"
+#include "core/units.h"
 #include "device/device_info.h"
 #include "device/hardware.h"
 #include "dispatch/call_key.h"
@@ -199,7 +200,7 @@ std::vector<NotTaken> not_taken(const Args& args, Device device, const Kernel<Ar
 
 template <class Args>
 std::string explain(const Args& args, Device device, const Kernel<Args>& chosen) {
-  const auto estimated = [](double us) { return "estimated " + std::to_string(int64_t(us)) + " us"; };
+  const auto estimated = [](double us) { return "estimated " + time_text(us); };
   const std::string others = joined(not_taken(args, device, chosen), "; ", [&](const NotTaken& other) {
     return std::string(other.name) + ": " + (other.reason.empty() ? estimated(other.us) : other.reason);
   });

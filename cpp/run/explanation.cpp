@@ -1,13 +1,13 @@
 #include "run/explanation.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "core/joined.h"
 #include "core/operations.h"
+#include "core/units.h"
 #include "device/device_info.h"
 #include "dispatch/tuning.h"
 #include "run/placement.h"
@@ -21,18 +21,6 @@ std::string quoted(std::string_view device) {
   for (const char c : device) text += c == ',' ? std::string("', '") : std::string(1, c);
   text += "'";
   return device.find(',') == device.npos ? text : "[" + text + "]";
-}
-
-std::string number(const char* format, double value, const char* unit) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return std::string(text) + unit;
-}
-
-std::string time_text(double us) {
-  if (us < 1) return number("%.0f", us * 1e3, " ns");
-  if (us < 1e3) return number("%.3g", us, " µs");
-  return us < 1e6 ? number("%.3g", us / 1e3, " ms") : number("%.3g", us / 1e6, " s");
 }
 
 std::string expected(const Forecast& forecast) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/errors.h"
+#include "core/units.h"
 #include "runtime/huge_pages.h"
 
 namespace fl {
@@ -46,7 +47,7 @@ HostWorkspace::HostWorkspace(std::size_t bytes) {
   }
   capacity_ = (bytes + huge_page - 1) / huge_page * huge_page;
   block_ = capacity_ < bytes ? nullptr : map_huge_pages(capacity_);
-  if (!block_) throw OutOfMemory("could not allocate " + std::to_string(bytes) + " bytes of host workspace");
+  if (!block_) throw OutOfMemory("could not allocate " + bytes_text(bytes) + " of host workspace");
 }
 
 HostWorkspace::~HostWorkspace() {

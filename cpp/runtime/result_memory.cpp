@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/errors.h"
+#include "core/units.h"
 #include "runtime/cgroup.h"
 #include "runtime/huge_pages.h"
 
@@ -95,7 +96,7 @@ ResultBlock take_result_block(std::size_t bytes) {
   ResultBlock block;
   if (capacity >= bytes && capacity <= most_cached()) block = take_cached(capacity);
   if (!block.data && capacity >= bytes) block = {map_huge_pages(capacity), capacity};
-  if (!block.data) throw OutOfMemory("could not allocate " + std::to_string(bytes) + " bytes for the result");
+  if (!block.data) throw OutOfMemory("could not allocate " + bytes_text(bytes) + " for the result");
   return block;
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/errors.h"
 #include "core/operations.h"
+#include "core/units.h"
 #include "cuda/launch/launch_kernel.h"
 #include "cuda/launch/operands.h"
 #include "cuda/launch/placement.h"
@@ -100,8 +101,8 @@ std::string text(std::span<const int> devices) {
 
 [[noreturn]] void nothing_fits(const Places& places, std::size_t needed, std::size_t limit) {
   throw OutOfMemory(text(places.devices) + " cannot hold even a small part of the call: the whole takes " +
-                    std::to_string(needed) + " bytes, and " + std::to_string(limit) +
-                    " bytes are there, or are the limit, together with what is in use");
+                    bytes_text(needed) + ", and " + bytes_text(limit) +
+                    " are there, or are the limit, together with what is in use");
 }
 
 std::string sizes(const SgemmArgs&, const OutOfCoreShape& s) {

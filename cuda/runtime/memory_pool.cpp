@@ -1,10 +1,10 @@
 #include "cuda/runtime/memory_pool.h"
 
 #include <atomic>
-#include <cstdio>
 #include <mutex>
 
 #include "core/errors.h"
+#include "core/units.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/per_device.h"
@@ -47,20 +47,10 @@ Pool& pool_of(int device) {
   return pool;
 }
 
-std::string size_text(std::size_t bytes) {
-  static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = double(bytes);
-  int unit = 0;
-  for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
-  char text[48];
-  std::snprintf(text, sizeof text, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
-  return text;
-}
-
 // `bytes` are counted in pool.used already.
 [[noreturn]] void out_of_memory(int device, const Pool& pool, std::size_t bytes) {
-  std::string message = "cuda:" + std::to_string(device) + " is out of memory: " + std::to_string(bytes) + " bytes (" +
-                        size_text(bytes) + ") asked for, " + size_text(pool.used - bytes) + " in use by fastlinalg";
+  std::string message = "cuda:" + std::to_string(device) + " is out of memory: " + bytes_text(bytes) + " asked for, " +
+                        size_text(pool.used - bytes) + " in use by fastlinalg";
   std::size_t free = 0, total = 0;
   if (cudaMemGetInfo(&free, &total) == cudaSuccess)
     message += ", " + size_text(free) + " of " + size_text(total) + " free";
@@ -69,9 +59,8 @@ std::string size_text(std::size_t bytes) {
 }
 
 [[noreturn]] void over_the_limit(int device, std::size_t used, std::size_t limit, std::size_t bytes) {
-  throw OutOfMemory("the memory limit of cuda:" + std::to_string(device) + " is reached: " + std::to_string(bytes) +
-                    " bytes (" + size_text(bytes) + ") asked for, " + size_text(used) +
-                    " in use by fastlinalg, limit " + size_text(limit));
+  throw OutOfMemory("the memory limit of cuda:" + std::to_string(device) + " is reached: " + bytes_text(bytes) +
+                    " asked for, " + size_text(used) + " in use by fastlinalg, limit " + size_text(limit));
 }
 
 // Counts the bytes before they are allocated, so that threads that allocate at once cannot pass the limit together.

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "core/errors.h"
+#include "core/units.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/per_device.h"
@@ -109,8 +110,8 @@ int reserve(State& state, Kind kind, int wanted, int fewest, std::vector<char*>&
 }
 
 [[noreturn]] void out_of_memory(const State& state) {
-  throw OutOfMemory("could not get " + std::to_string(PinnedBlocks::block_bytes) + " bytes of pinned host memory; " +
-                    std::to_string(state.pinned) + " bytes are in use by fastlinalg");
+  throw OutOfMemory("could not get " + bytes_text(PinnedBlocks::block_bytes) + " of pinned host memory; " +
+                    bytes_text(state.pinned) + " are in use by fastlinalg");
 }
 
 }  // namespace
