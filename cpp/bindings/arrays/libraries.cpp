@@ -43,12 +43,6 @@ bool is_plain_tensor(nb::handle type) {
   return name.equal(nb::str("Tensor")) || name.equal(nb::str("Parameter"));
 }
 
-bool from_jax(nb::handle type) {
-  const nb::object module = nb::getattr(type, "__module__", nb::none());
-  return nb::isinstance<nb::str>(module) &&
-         PyUnicode_Tailmatch(module.ptr(), nb::str("jax").ptr(), 0, PY_SSIZE_T_MAX, -1) == 1;
-}
-
 bool has_dlpack(nb::handle x) { return nb::hasattr(x, "__dlpack__") && nb::hasattr(x, "__dlpack_device__"); }
 
 Library look_up(nb::handle type) {
@@ -57,7 +51,7 @@ Library look_up(nb::handle type) {
   if (derived_from(type, "torch", "Tensor"))
     return {.kind = Library::torch, .api = is_plain_tensor(type) ? exchange_api(type) : nullptr};
   if (derived_from(type, "cupy", "ndarray")) return {.kind = Library::cupy};
-  if (has_dlpack(type)) return {.kind = Library::dlpack, .immutable = from_jax(type)};
+  if (has_dlpack(type)) return {.kind = Library::dlpack, .immutable = is_from("jax", type)};
   if (nb::hasattr(type, "__cuda_array_interface__")) return {.kind = Library::cuda_array_interface};
   return {};
 }
@@ -78,6 +72,12 @@ uintptr_t call_for_handle(nb::handle function, int device, nb::handle attribute)
 }
 
 }  // namespace
+
+bool is_from(const char* package, nb::handle type) {
+  const nb::object module = nb::getattr(type, "__module__", nb::none());
+  return nb::isinstance<nb::str>(module) &&
+         PyUnicode_Tailmatch(module.ptr(), nb::str(package).ptr(), 0, PY_SSIZE_T_MAX, -1) == 1;
+}
 
 Library library_of(nb::handle object) {
   struct Entry {

@@ -28,6 +28,8 @@ struct Library {
 };
 Library library_of(nb::handle object);  // looked up once per type
 
+bool is_from(const char* package, nb::handle type);  // by the name of the type's module
+
 // That of any tensor inside a torch operator. InvalidType if this torch has no table.
 const Library& torch_in_operator();
 

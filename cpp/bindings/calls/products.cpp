@@ -28,6 +28,15 @@ bool onto_itself(TransposeArgs args, const Options& options) {
   return transposes_in_place(args, options.call);
 }
 
+// NumPy's transpose has the order of the axes in that place.
+void refuse_axes(const char* function, nb::handle out) {
+  if (PyTuple_Check(out.ptr()) || PyList_Check(out.ptr()))
+    throw InvalidType(
+        std::string(function) + ": out must be a float32 array, got " + shown(out) +
+        "; axes cannot be given, as the last two are swapped: np.ascontiguousarray(np.transpose(a, axes))" +
+        " makes a copy with the axes in any order");
+}
+
 // Of a product with its own transpose. What the target has in the other triangle stays, in a new one it is zero.
 nb::object compute_triangle(Problem<SgemmArgs> problem, Triangle part, nb::handle addend, nb::handle out,
                             const Array& a, Options& options, CallLocation& location) {
@@ -116,6 +125,7 @@ nb::object sgemv(nb::handle a_in, nb::handle x_in, nb::handle y, nb::handle alph
 nb::object transpose(nb::handle a_in, nb::handle out, nb::handle kernel, nb::handle device, nb::handle stream,
                      nb::handle dtype) {
   constexpr const char* function = "transpose";
+  refuse_axes(function, out);
   Options options = parse_options(function, kernel, {}, device, stream);
   CallLocation location(options.device, options.call.stream, parse_dtype(function, dtype));
   Array a(a_in, "a", Array::read, location);
