@@ -86,7 +86,7 @@ def expected_result(op: str, operands: tuple[Any, ...], options: Options) -> Exp
         return expected_product(a, b, c, **scalars)
     a = a.swapaxes(-1, -2) if options.get("trans") else a
     if op == "ssyrk":
-        return _expected_triangle(expected_product(a, a.swapaxes(-1, -2), operands[1], **scalars), options.get("uplo"))
+        return _expected_triangle(expected_product(a, a.swapaxes(-1, -2), b, **scalars), options.get("uplo"))
     column = expected_product(a, b[..., None], None if c is None else c[..., None], **scalars)
     return Expected(column.value[..., 0], column.bound[..., 0])
 

@@ -165,18 +165,12 @@ def test_scalars_and_out_under_a_limit(limit, rng):
         parent = np.full((m + 4, 2 * n), 7, np.float32)
         out = parent[2:-2, ::2]
         out[:] = c
-        result = fl.sgemm(a, b, out, alpha=alpha, beta=beta, out=out, device="cuda")
+        result = fl.sgemm(a, b, out if beta else None, alpha=alpha, beta=beta, out=out, device="cuda")
         assert result is out
         assert_product(out, a, b, c, alpha, beta)
         assert (parent[:2] == 7).all() and (parent[-2:] == 7).all() and (parent[:, 1::2] == 7).all()
-        assert_product(
-            fl.sgemm(a.T, b.T, c, alpha=alpha, beta=beta, trans_a=True, trans_b=True, device="cuda"),
-            a,
-            b,
-            c,
-            alpha,
-            beta,
-        )
+        options = {"alpha": alpha, "beta": beta, "trans_a": True, "trans_b": True, "device": "cuda"}
+        assert_product(fl.sgemm(a.T, b.T, c if beta else None, **options), a, b, c, alpha, beta)
 
 
 @pytest.mark.gpu

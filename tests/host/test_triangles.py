@@ -29,10 +29,10 @@ def test_host_arrays(rng, uplo):
             options = {"alpha": 1.5, "beta": beta, "precision": "strict", "device": "cuda"}
             stored = np.array(a.swapaxes(-1, -2) if trans else a, order=order)
             out = np.array(c, order=order)
-            fl.ssyrk(stored, c, trans=trans, uplo=uplo, out=out, **options)
+            fl.ssyrk(stored, c if beta else None, trans=trans, uplo=uplo, out=out, **options)
             op = stored.swapaxes(-1, -2) if trans else stored
             inside = np.where(kept(n, uplo), c, F32(0))
-            want = fl.sgemm(op, op.swapaxes(-1, -2), inside, out=np.empty_like(out), **options)
+            want = fl.sgemm(op, op.swapaxes(-1, -2), inside if beta else None, out=np.empty_like(out), **options)
             assert_same_bits(out, np.where(kept(n, uplo), want, c), f"{shape} {order} beta {beta} trans {trans}")
             assert_product(want, op, op.swapaxes(-1, -2), inside, 1.5, beta)
     numbers = np.arange(12, dtype=np.float64).reshape(3, 4)

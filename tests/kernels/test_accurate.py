@@ -108,11 +108,11 @@ def test_special_alpha_and_beta(kernel, rng):
     c = rng.standard_normal((m, n), np.float32)
     c[0, 0], c[1, 1], c[2, 2] = np.nan, np.inf, 0.0
     for alpha, beta in ((np.nan, 0.0), (np.inf, 1.0), (-np.inf, 0.0), (1.0, np.nan), (1.0, np.inf), (0.0, 2.0)):
-        for old in (c, None) if beta == 0.0 else (c,):
-            assert_special_as_strict(a, b, f"{alpha}, {beta}", kernel=kernel, c=old, alpha=alpha, beta=beta)
+        old = c if beta else None
+        assert_special_as_strict(a, b, f"{alpha}, {beta}", kernel=kernel, c=old, alpha=alpha, beta=beta)
     a[3, 4] = np.inf
-    for beta in (0.0, -1.0):
-        assert_special_as_strict(a, b, f"{beta}", kernel=kernel, c=c, alpha=2.0, beta=beta)
+    for old, beta in ((None, 0.0), (c, -1.0)):
+        assert_special_as_strict(a, b, f"{beta}", kernel=kernel, c=old, alpha=2.0, beta=beta)
 
 
 @accurate_row

@@ -123,7 +123,7 @@ def test_it_is_only_read(row, rng):
     addend, none = put(c), put(np.full((130, 132), np.nan, np.float32))
     fl.sgemm(put(a), put(b), addend, beta=3.0, kernel=row.name)
     assert_same_bits(addend.numpy(), c)
-    got = fl.sgemm(put(a), put(b), none, beta=0.0, kernel=row.name).numpy()
+    got = fl.sgemm(put(a), put(b), out=none, kernel=row.name).numpy()
     assert_product(got, a, b, context="beta 0")
     got = fl.sgemm(put(a), put(b), addend, alpha=0.0, beta=1.0, kernel=row.name).numpy()
     assert_same_bits(got, np.broadcast_to(c, (130, 132)).copy())

@@ -54,9 +54,10 @@ def test_every_shape_and_scalar(rng, uplo, trans, threads):
                 options = {"alpha": alpha, "beta": beta, "trans": trans, "uplo": uplo, "device": "cpu"}
                 context = f"{n}x{k}, alpha {alpha}, beta {beta}"
                 before = c.copy()
-                check(fl.ssyrk(stored, c, **options), np.zeros((n, n), F32), a, uplo, c, alpha, beta, context)
+                added = c if beta else None
+                check(fl.ssyrk(stored, added, **options), np.zeros((n, n), F32), a, uplo, c, alpha, beta, context)
                 assert_same_bits(c, before)
-                assert fl.ssyrk(stored, c, out=c, **options) is c
+                assert fl.ssyrk(stored, added, out=c, **options) is c
                 check(c, before, a, uplo, before, alpha, beta, context)
 
 
@@ -67,8 +68,9 @@ def test_bits_of_the_kernel_that_was_asked_for(row, uplo, rng):
         a, c = normal(rng, n, k), normal(rng, n, n)
         for beta in (0.0, -0.5):
             options = {"alpha": 1.5, "beta": beta, "kernel": row.name}
-            want = np.where(kept(n, uplo), fl.sgemm(a.copy(), a.T, c, **options), F32(0))
-            assert_same_bits(fl.ssyrk(a, c, uplo=uplo, **options), want, f"{n}x{k}")
+            added = c if beta else None
+            want = np.where(kept(n, uplo), fl.sgemm(a.copy(), a.T, added, **options), F32(0))
+            assert_same_bits(fl.ssyrk(a, added, uplo=uplo, **options), want, f"{n}x{k}")
 
 
 @pytest.mark.parametrize("uplo", PARTS)
@@ -161,6 +163,7 @@ def test_errors(rng):
         for error, words, operands, options in (
             (ValueError, "ssyrk: beta=1 needs c, which was not given", (a,), {"beta": 1}),
             (ValueError, r"ssyrk: c has shape \(3, 3\), which cannot be broadcast", (a, a.T @ a), {"beta": 1}),
+            (ValueError, "ssyrk: c was given, but beta is 0", (a, square), {}),
             (ValueError, r"ssyrk: out has shape \(4, 3\), the result needs \(4, 4\)", (a,), {"out": a}),
             (ValueError, "ssyrk: a must have at least 2 dimensions", (a[0],), {}),
             (ValueError, "read-only", (a,), {"out": read_only}),
@@ -188,7 +191,7 @@ def test_large_triangles(rng):
             for uplo, beta in product("LU", (0.0, 0.5)):
                 for order in "CF":
                     out = np.array(c, order=order)
-                    fl.ssyrk(a, out, beta=beta, uplo=uplo, out=out, device="cpu")
+                    fl.ssyrk(a, out if beta else None, beta=beta, uplo=uplo, out=out, device="cpu")
                     check(out, c, a, uplo, c, 1.0, beta, f"{n}x{k} {uplo} {order}")
 
 
@@ -235,15 +238,15 @@ def test_device_triangles_have_the_bits_of_the_whole(uplo, trans, precision, rng
             options = {"alpha": 1.5, "beta": beta, "trans": trans, "precision": precision}
             context = f"{batch} of {n}x{k}, beta {beta}, {order}"
             whole, out = placed(c, order)
-            fl.ssyrk(x, out, out=out, **options)
+            fl.ssyrk(x, out if beta else None, out=out, **options)
             before = np.where(inside, c if beta else F32(np.inf), marked(*c.shape))
             result, out = placed(before, order)
-            assert fl.ssyrk(x, out, out=out, uplo=uplo, **options) is out
+            assert fl.ssyrk(x, out if beta else None, out=out, uplo=uplo, **options) is out
             assert_same_bits(result.download(context), np.where(inside, whole.download(), before), context)
             result, out = placed(before, order, 3 - n % 2, 1, 5)
-            fl.ssyrk(x, out, out=out, uplo=uplo, **options)
+            fl.ssyrk(x, out if beta else None, out=out, uplo=uplo, **options)
             check(result.download(context), before, a, uplo, c, 1.5, beta, f"{context}, padded rows")
-            fresh = fl.ssyrk(x, put(before), uplo=uplo, **options).numpy()
+            fresh = fl.ssyrk(x, put(before) if beta else None, uplo=uplo, **options).numpy()
             check(fresh, np.zeros_like(c), a, uplo, c, 1.5, beta, f"{context}, a new array")
 
 
@@ -255,9 +258,9 @@ def test_device_triangles_with_every_scalar(uplo, rng):
         x, y = put(a), put(c)
         options = {"alpha": alpha, "beta": beta, "precision": "strict"}
         whole, inside = put(c), kept(n, uplo)
-        fl.ssyrk(x, whole, out=whole, **options)
+        fl.ssyrk(x, whole if beta else None, out=whole, **options)
         for out, beside in ((None, np.zeros_like(c)), (y, c)):
-            got = fl.ssyrk(x, y, out=out, uplo=uplo, **options).numpy()
+            got = fl.ssyrk(x, y if beta else None, out=out, uplo=uplo, **options).numpy()
             np.testing.assert_array_equal(np.where(inside, got, 0), np.where(inside, whole.numpy(), 0))
             assert_same_bits(np.where(inside, F32(0), got), np.where(inside, F32(0), beside), f"{alpha}, {beta}")
     for special in (np.nan, np.inf):
@@ -274,8 +277,9 @@ def test_device_triangles_have_the_bits_of_the_kernel_that_was_asked_for(row, rn
         x, y = put(normal(rng, n, k)), put(normal(rng, n, n))
         for uplo, beta in product("LU", (0.0, -0.5)):
             options = {"beta": beta, "kernel": row.name, "precision": best_precision(row)}
-            want = np.where(kept(n, uplo), fl.ssyrk(x, y, **options).numpy(), F32(0))
-            assert_same_bits(fl.ssyrk(x, y, uplo=uplo, **options).numpy(), want, f"{n}x{k} {uplo} {beta}")
+            added = y if beta else None
+            want = np.where(kept(n, uplo), fl.ssyrk(x, added, **options).numpy(), F32(0))
+            assert_same_bits(fl.ssyrk(x, added, uplo=uplo, **options).numpy(), want, f"{n}x{k} {uplo} {beta}")
 
 
 @on_gpu

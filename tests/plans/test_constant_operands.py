@@ -36,9 +36,10 @@ def test_the_bits_are_those_of_a_call(row, shape, rng):
     a, b, c = (put(normal(rng, *size)) for size in ((m, k), (k, n), (m, n)))
     for constant in ("a", "b"):
         for beta in (0.0, 2.0):
-            want = fl.sgemm(a, b, c, alpha=0.5, beta=beta, kernel=row.name).numpy()
-            keywords = {"alpha": 0.5, "beta": beta, "kernel": row.name, "constant": constant}
-            with fl.Matmul(a, b, c, out=zeros(m, n), **keywords) as plan, fl.Matmul(a, b, c, **keywords) as fresh:
+            added = c if beta else None
+            want = fl.sgemm(a, b, added, alpha=0.5, beta=beta, kernel=row.name).numpy()
+            keywords = {"c": added, "alpha": 0.5, "beta": beta, "kernel": row.name, "constant": constant}
+            with fl.Matmul(a, b, out=zeros(m, n), **keywords) as plan, fl.Matmul(a, b, **keywords) as fresh:
                 for turn in range(ENOUGH if m < 800 else 3):
                     assert_same_bits(plan.execute().numpy(), want, f"{constant}, beta {beta}, turn {turn}")
                     assert_same_bits(fresh.execute().numpy(), want, f"{constant}, beta {beta}, turn {turn}, fresh")

@@ -44,7 +44,7 @@ def numpy_arrays(a: npt.NDArray[np.float32], b: npt.NDArray[np.float32], stream:
     assert_type(fl.matmul(a, b, a, precision="strict", device="cuda:1", stream=stream), Float32Array)
     assert_type(fl.sgemm(a, b, a, alpha=2, beta=0.5, trans_b=True, kernel="naive", out=b), Float32Array)
     assert_type(fl.ssyrk(a, b, beta=1, trans=True, uplo="U", out=b), Float32Array)
-    assert_type(fl.sgemv(a, b, b, trans=True, stream=0), Float32Array)
+    assert_type(fl.sgemv(a, b, b, beta=1.0, trans=True, stream=0), Float32Array)
     assert_type(fl.transpose(a, out=b), Float32Array)
     assert_type(fl.matmul(np.zeros((2, 3), np.float32), np.ones((3, 4), np.float32)), Float32Array)
 

@@ -41,6 +41,12 @@ void require_dims(const char* function, const char* name, const Array& x, int le
                        " dimension" + (least > 1 ? "s" : "") + ", got shape " + to_string(x.shape()));
 }
 
+void require_matrix(const char* function, const char* name, const Array& x, bool trans) {
+  if (trans && x.ndim() < 2)
+    throw InvalidValue(std::string(function) + ": trans_" + name + " needs a matrix, but " + name + " has shape " +
+                       to_string(x.shape()));
+}
+
 Array checked_addend(const char* function, const Addend& addend, float beta, const Shape& shape,
                      CallLocation& location) {
   if (addend.object.is_none()) {
@@ -48,6 +54,9 @@ Array checked_addend(const char* function, const Addend& addend, float beta, con
     throw InvalidValue(std::string(function) + ": beta=" + to_string(double(beta)) + " needs " + addend.name +
                        ", which was not given");
   }
+  if (beta == 0.0f && !addend.may_be_unread)
+    throw InvalidValue(std::string(function) + ": " + addend.name + " was given, but beta is 0, with which it would " +
+                       "not be read; pass beta=1 to add it, or out=" + addend.name + " to have the result there");
   Array c(addend.object, addend.name, Array::read, location);
   c.convert();
   if (!c.broadcast_to(shape))

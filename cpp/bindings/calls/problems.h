@@ -23,14 +23,16 @@ struct Problem {
 };
 
 void require_dims(const char* function, const char* name, const Array& x, int least);
+void require_matrix(const char* function, const char* name, const Array& x, bool trans);  // if it is to be transposed
 
 // What beta multiplies, and what the caller calls it.
 struct Addend {
   nb::handle object = nb::none();
   const char* name = "c";
+  bool may_be_unread = false;  // given where beta is 0, as torch's addmm lets it be; else that is a mistake
 };
-// As broadcast to the result's shape. Throws if it cannot be, or is missing where beta needs it. An empty array if
-// there is none.
+// As broadcast to the result's shape. Throws if it cannot be, is missing where beta needs it, or would not be read. An
+// empty array if there is none.
 Array checked_addend(const char* function, const Addend& addend, float beta, const Shape& shape,
                      CallLocation& location);
 

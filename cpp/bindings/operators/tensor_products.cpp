@@ -23,7 +23,7 @@ bool multiplies_vector(int b_dims) { return b_dims == 1; }
 
 nb::object product(const Array& a, const Array& b, nb::handle c, nb::handle out, Scalars s, Options& options,
                    CallLocation& location) {
-  const Addend addend{nb::borrow(c), "c"};
+  const Addend addend{nb::borrow(c), "c", true};
   if (multiplies_vector(b.ndim()))
     return with_vector_problem(
         gemv_problem(function, a, b, s.alpha, s.beta, false), options.precision,
