@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from . import _core
 
 if TYPE_CHECKING:
-    from .typing import Device, DeviceArrayLike, Precision, RealArray
+    from .typing import Device, DeviceArrayLike, Float32, Precision, RealArray
 
     Operand = RealArray | DeviceArrayLike | tuple[int, ...]
 
@@ -58,6 +58,7 @@ def explain(
     kernel: str | None = None,
     precision: Precision = "accurate",
     device: Device = "auto",
+    dtype: Float32 | None = None,
 ) -> Explanation:
     """Which kernel a call takes and why. Nothing is computed.
 
@@ -65,8 +66,8 @@ def explain(
     ----------
     a, b : array or tuple of int
         The operands of `matmul`, `sgemm` or `sgemv`; `a` alone is that of `transpose`. A tuple is the shape of a NumPy
-        array in C order. Another real dtype counts as ``dtype=np.float32`` would have it converted.
-    trans_a, trans_b, kernel, precision, device
+        array of float32 in C order.
+    trans_a, trans_b, kernel, precision, device, dtype
         As for `sgemm`.
 
     Returns
@@ -88,4 +89,4 @@ def explain(
     >>> answer.op, answer.device
     ('sgemm', 'cpu')
     """
-    return Explanation(**_core.explain(a, b, trans_a, trans_b, kernel, precision, device))
+    return Explanation(**_core.explain(a, b, trans_a, trans_b, kernel, precision, device, dtype))

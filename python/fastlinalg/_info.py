@@ -6,7 +6,7 @@ import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 from . import _core
 from ._text import aligned
@@ -115,21 +115,47 @@ class Kernel:
 
 
 class KernelTable(list[Kernel]):
-    """The list that `kernels` returns. It prints as a table."""
+    """The list that `kernels` returns: rows by index and by name, ``table["portable"]``; slices are tables.
 
-    def __repr__(self) -> str:
-        rows = [(k.name, k.device, k.needs, k.runs, k.blurb) for k in self]
+    It prints as a table, those that run here first.
+    """
+
+    @overload
+    def __getitem__(self, key: SupportsIndex | str, /) -> Kernel: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> KernelTable: ...
+    def __getitem__(self, key: SupportsIndex | str | slice, /) -> Kernel | KernelTable:
+        if isinstance(key, str):
+            return self._named(key)
+        return KernelTable(super().__getitem__(key)) if isinstance(key, slice) else super().__getitem__(key)
+
+    def _named(self, name: str) -> Kernel:
+        for row in self:
+            if row.name == name:
+                return row
+        import difflib
+
+        closest = difflib.get_close_matches(name, [row.name for row in self], cutoff=0)
+        raise KeyError(f"no kernel {name!r} in this table; the closest: {', '.join(closest) or 'it is empty'}")
+
+    def __str__(self) -> str:
+        here_first = sorted(self, key=lambda row: not row.available)
+        rows = [(k.name, k.device, k.needs, k.runs, k.blurb) for k in here_first]
         return "\n".join(aligned([("KERNEL", "DEVICE", "NEEDS", "RUNS", ""), *rows]))
 
-    __str__ = __repr__
+    def __repr__(self) -> str:
+        here = sum(row.available for row in self)
+        return f"<KernelTable: {len(self)} kernels, {here} of them run here; print() shows them>"
 
 
-def kernels(op: str) -> KernelTable:
+def kernels(op: str, *, device: str | None = None) -> KernelTable:
     """The kernels of one operation, in the order of the kernel table.
 
     Parameters
     ----------
     op : {"sgemm", "sgemv", "transpose"}
+    device : {"cpu", "cuda"}, optional
+        Only those for it.
 
     Returns
     -------
@@ -139,9 +165,12 @@ def kernels(op: str) -> KernelTable:
     Raises
     ------
     ValueError
-        An unknown operation.
+        An unknown operation or device.
     """
-    return KernelTable(Kernel(op=op, **row | {"traits": Traits(**row["traits"])}) for row in _core.kernels(op))
+    if device not in (None, "cpu", "cuda"):
+        raise ValueError(f"device must be 'cpu', 'cuda' or None, got {device!r}")
+    rows = (Kernel(op=op, **row | {"traits": Traits(**row["traits"])}) for row in _core.kernels(op))
+    return KernelTable(row for row in rows if device in (None, row.device))
 
 
 def info() -> dict[str, Any]:

@@ -71,7 +71,7 @@ def test_it_says_what_decided():
         assert "there is no CUDA device" in str(fl.explain(a, a))
     assert "nothing to compute" in str(fl.explain((0, 3), (3, 4)))
     assert fl.explain((0, 3), (3, 4)).kernel is None
-    assert str(fl.explain(a.astype(float), a)) == str(fl.explain(a, a))  # as with dtype=np.float32
+    assert str(fl.explain(a.astype(float), a, dtype=np.float32)) == str(fl.explain(a, a))
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -115,6 +115,9 @@ def test_host_arrays_are_compared_on_both():
         (([2, 3], (3, 5)), TypeError, "got list"),
         (((2,),), ValueError, "at least 2 dimensions"),
         ((np.ones((2, 2), complex), (2, 2)), TypeError, "complex"),
+        ((np.ones((2, 2)), (2, 2)), TypeError, "a must have dtype float32, got float64"),
+        (((2, 2), np.ones((2, 2), int)), TypeError, "or dtype=np.float32 to have it converted"),
+        ((np.ones((2, 2)),), TypeError, "float64"),
         (((1,) * 65, (2, 2)), ValueError, "no shape"),
     ],
     ids=str,
@@ -125,14 +128,44 @@ def test_bad_input(operands, error, words):
     assert words in str(caught.value)
 
 
+def test_it_refuses_what_the_call_refuses():
+    a, x = ones(4, 4), ones(4)
+    for call, error, words in (
+        (lambda: fl.explain(a, a, kernel="nothing"), ValueError, "unknown sgemm kernel 'nothing'"),
+        (lambda: fl.explain(a, x, trans_b=True), ValueError, r"trans_b needs a matrix, but b has shape \(4,\)"),
+        (lambda: fl.explain(x, a, trans_a=True), ValueError, r"trans_a needs a matrix, but a has shape \(4,\)"),
+        (lambda: fl.explain(a, trans_a=True), ValueError, "trans_a and trans_b are of products"),
+        (lambda: fl.explain(a, a, dtype=np.float64), TypeError, r"dtype must be None or np\.float32"),
+        (lambda: fl.explain(np.ma.masked_array(a), a), TypeError, "masked"),
+    ):
+        with pytest.raises(error, match=words):
+            call()
+
+
 @pytest.mark.parametrize("op", ["sgemm", "sgemv", "transpose"])
 def test_kernels_print_as_a_table(op):
     table = fl.kernels(op)
     lines = str(table).splitlines()
-    assert len(lines) == len(table) + 1
-    for row, line in zip(table, lines[1:], strict=True):
+    here_first = [row for row in table if row.available] + [row for row in table if not row.available]
+    for row, line in zip(here_first, lines[1:], strict=True):
         assert line.startswith(row.name) and row.device in line and row.runs in line
     assert isinstance(table, list) and table[0].name == str(table[0])
+    here = sum(row.available for row in table)
+    assert repr(table) == f"<KernelTable: {len(table)} kernels, {here} of them run here; print() shows them>"
+
+
+def test_kernels_are_found_by_name_and_device():
+    table = fl.kernels("sgemm")
+    assert table["portable"].name == "portable" and table[-1] == list(table)[-1]
+    assert type(table[:2]) is fl.KernelTable and table[:2] == list(table)[:2]
+    for device in ("cpu", "cuda"):
+        assert fl.kernels("sgemm", device=device) == [row for row in table if row.device == device]
+    with pytest.raises(KeyError, match="no kernel 'portabel' in this table; the closest: portable, "):
+        table["portabel"]
+    with pytest.raises(KeyError, match="it is empty"):
+        table[:0]["portable"]
+    with pytest.raises(ValueError, match="device must be 'cpu', 'cuda' or None, got 'gpu'"):
+        fl.kernels("sgemm", device="gpu")
 
 
 def test_show_versions(capsys, monkeypatch):

@@ -50,18 +50,21 @@ nb::dict explained(Problem<Args> problem, const Options& options) {
 }
 
 nb::dict explain(nb::handle a_in, nb::handle b_in, nb::handle trans_a, nb::handle trans_b, nb::handle kernel,
-                 nb::handle precision, nb::handle device) {
+                 nb::handle precision, nb::handle device, nb::handle dtype) {
   Options options = parse_options(function, kernel, precision, device, nb::none());
-  CallLocation location(options.device, options.call.stream, OtherTypes::convert);
+  CallLocation location(options.device, options.call.stream, parse_dtype(function, dtype));
   Array a = described(a_in, "a", location);
   require_dims(function, "a", a, b_in.is_none() ? 2 : 1);
   const bool of_a = parse_flag(function, "trans_a", trans_a), of_b = parse_flag(function, "trans_b", trans_b);
   if (b_in.is_none()) {
+    if (of_a || of_b) throw InvalidValue(std::string(function) + ": trans_a and trans_b are of products; b is None");
     set_location(options.call, location);
     return explained(transpose_problem(function, a), options);
   }
   Array b = described(b_in, "b", location);
   require_dims(function, "b", b, 1);
+  require_matrix(function, "a", a, of_a);
+  require_matrix(function, "b", b, of_b);
   set_location(options.call, location);
   const auto with_vector = [&](Problem<SgemvArgs> problem) {
     return with_vector_problem(std::move(problem), options.precision,
@@ -78,7 +81,7 @@ nb::dict explain(nb::handle a_in, nb::handle b_in, nb::handle trans_a, nb::handl
 void bind_explain(nb::module_& m) {
   using nb::arg;
   m.def("explain", explain, arg("a").none(), arg("b").none(), arg("trans_a").none(), arg("trans_b").none(),
-        arg("kernel").none(), arg("precision").none(), arg("device").none());
+        arg("kernel").none(), arg("precision").none(), arg("device").none(), arg("dtype").none());
 }
 
 }  // namespace fl::py
