@@ -17,6 +17,9 @@ _core.__prefix__:
     def execute(self, *, stream: Any = None) -> Any:
         \doc
 
+^_core\.MatmulPlan\.plan$:
+    def plan(self) -> Any: ...
+
 # The generator leaves out what begins with an underscore.
 ^_core\.MatmulPlan\.free$:
     def free(self) -> None: ...

@@ -3,7 +3,20 @@
 Types are in _api.pyi: they depend on each other, which takes overloads.
 """
 
+import inspect
+from typing import Any
+
 from . import _core
+
+_OF_SGEMM = ("kernel", "alpha", "beta", "c", "trans_a", "trans_b", "trans")
+
+
+def _refuse_arguments(given: dict[str, Any]) -> None:
+    name = next(iter(given))
+    if name not in _OF_SGEMM:
+        raise TypeError(f"matmul() got an unexpected keyword argument {name!r}")
+    wanted = "trans_a= and trans_b= are arguments" if name == "trans" else f"{name}= is an argument"
+    raise TypeError(f"matmul() takes no {name}=: {wanted} of sgemm, as in fl.sgemm(a, b, ...)")
 
 
 def matmul(
@@ -16,6 +29,7 @@ def matmul(
     device="auto",
     stream=None,
     dtype=None,
+    **other,
 ):
     """Matrix product of two arrays, with the shape rules of ``numpy.matmul``.
 
@@ -86,7 +100,13 @@ def matmul(
     array([[ 5., 14.],
            [14., 50.]], dtype=float32)
     """
+    if other:
+        _refuse_arguments(other)
     return _core.matmul(a, b, out, precision, device, stream, dtype)
+
+
+_shown = inspect.signature(matmul)
+matmul.__signature__ = _shown.replace(parameters=list(_shown.parameters.values())[:-1])  # without those it refuses
 
 
 def sgemm(
@@ -112,8 +132,8 @@ def sgemm(
     a, b : array of float32
         ``op(a)`` is ``(..., m, k)`` and ``op(b)`` is ``(..., k, n)``; leading dimensions broadcast.
     c : array of float32, optional
-        The addend, ``(..., m, n)`` or what broadcasts to it: a row, a column, a scalar. Required if ``beta != 0``;
-        never read if ``beta == 0``. It is not changed unless it is `out` too. In device memory the kernels whose
+        The addend, ``(..., m, n)`` or what broadcasts to it: a row, a column, a scalar. Given if and only if
+        ``beta != 0``. It is not changed unless it is `out` too. In device memory the kernels whose
         `traits.addend` is true read it where it lies; elsewhere it is copied to the result first.
     alpha, beta : float
         With ``alpha == 0`` neither `a` nor `b` is read.
@@ -135,8 +155,8 @@ def sgemm(
     Raises
     ------
     ValueError
-        As for `matmul`; also an unknown kernel name, a kernel that cannot take these operands, and ``beta != 0``
-        without `c`.
+        As for `matmul`; also an unknown kernel name, a kernel that cannot take these operands, ``beta != 0`` without
+        `c`, and `c` with ``beta == 0``, which would not be read.
     TypeError, MemoryError, CudaError
         As for `matmul`.
 
@@ -169,8 +189,8 @@ def ssyrk(
     a : array of float32
         Matrices ``(..., n, k)``, or ``(..., k, n)`` with ``trans=True``.
     c : array of float32, optional
-        The addend, ``(..., n, n)`` or what broadcasts to it. Required if ``beta != 0``; never read if ``beta == 0``. It
-        need not be symmetric, and is not changed unless it is `out` too.
+        The addend, ``(..., n, n)`` or what broadcasts to it. Given if and only if ``beta != 0``. It need not be
+        symmetric, and is not changed unless it is `out` too.
     alpha, beta : float
         With ``alpha == 0`` `a` is not read.
     trans : bool
@@ -240,7 +260,7 @@ def sgemv(
     x : array of float32
         Vectors ``(..., n)``; leading dimensions broadcast with those of `a`.
     y : array of float32, optional
-        The addend, ``(..., m)`` or what broadcasts to it. Required if ``beta != 0``; never read if ``beta == 0``.
+        The addend, ``(..., m)`` or what broadcasts to it. Given if and only if ``beta != 0``.
     alpha, beta : float
         With ``alpha == 0`` neither `a` nor `x` is read.
     trans : bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, NoReturn, TypeVar
 
 from . import _core
 
@@ -17,8 +17,9 @@ _Array = TypeVar("_Array", bound="Float32Array | DeviceArrayLike")
 class Matmul(_core.MatmulPlan, Generic[_Array]):
     """``alpha * op(a) @ op(b) + beta * c`` of operands that are bound to it, for many executions.
 
-    A call of `fastlinalg.matmul` checks its operands, chooses a kernel and gets its workspace; a plan does so once. It
-    reads the operands anew at every execution, so their values may change in place.
+    A call of `fastlinalg.matmul` checks its operands, chooses a kernel and gets its workspace; a plan does so once,
+    when it is made. It reads the operands anew at every execution, ``plan.execute()`` or ``plan()``, so their values
+    may change in place.
 
     Parameters
     ----------
@@ -26,7 +27,7 @@ class Matmul(_core.MatmulPlan, Generic[_Array]):
         As for `fastlinalg.matmul`: 1-D operands are vectors, leading dimensions broadcast. A plan reads their memory
         at every execution, so nothing is converted, and elements that are not aligned to 4 bytes are refused.
     c : array of float32, optional
-        The addend, of the shape of the result. Required if ``beta != 0``.
+        The addend, of the shape of the result. Given if and only if ``beta != 0``.
     out : array of float32, optional
         Where each execution writes its result; may be `c`, and may overlap any operand. Without it each execution makes
         a new array.
@@ -36,7 +37,8 @@ class Matmul(_core.MatmulPlan, Generic[_Array]):
     kernel : str, optional
         A name from ``fastlinalg.kernels("sgemm")``, or, if `a` or `b` is 1-D, from ``fastlinalg.kernels("sgemv")``.
     precision, device, stream
-        As for `fastlinalg.matmul`. "auto" is answered once, by `plan`.
+        As for `fastlinalg.matmul`. "auto" is answered once: a plan of operands in host memory makes a CUDA context only
+        if it is to run on a GPU.
     constant : {"a", "b"}, optional
         An operand whose values stay the same from one execution to the next, so that what can be prepared of it is
         kept: its terms, where an accurate product on the device splits its operands. Whoever changes them says so
@@ -45,7 +47,7 @@ class Matmul(_core.MatmulPlan, Generic[_Array]):
     Attributes
     ----------
     kernel : str or None
-        The chosen kernel; None before `plan`, and where nothing is computed because the operands are empty.
+        The chosen kernel; None where nothing is computed because the operands are empty, and after `free`.
     device : str or None
         Where it runs: "cpu", "cuda:0", "cuda:0,cuda:2"; None as for `kernel`.
     workspace_bytes : int
@@ -96,13 +98,24 @@ class Matmul(_core.MatmulPlan, Generic[_Array]):
     ) -> None:
         super().__init__(a, b, c, out, alpha, beta, trans_a, trans_b, kernel, precision, device, stream, constant)
 
-    def plan(self) -> None:
-        """Choose the device and the kernel and get the workspace. The first `execute` does it if nobody did."""
+    def plan(self) -> Matmul[_Array]:
+        """Return the plan, which has been planned since it was made; if an execution has failed, it is planned anew."""
         super().plan()
+        return self
 
     if TYPE_CHECKING:
 
         def execute(self, *, stream: Stream | None = None) -> _Array: ...
+        def __call__(self, *, stream: Stream | None = None) -> _Array: ...
+
+    else:
+        __call__ = _core.MatmulPlan.execute
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Matmul is bound to memory of this process and can be neither pickled nor copied; send its operands, and "
+            "make it anew where they arrive: fl.Matmul(a, b, ...)"
+        )
 
     def reset_operands(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import textwrap
 
 import numpy as np
@@ -41,6 +42,13 @@ def test_the_line_names_the_kernel_and_why_others_were_not(lines):
             assert row.needs in line
     if len(rows) > 1:
         assert "not taken" in line
+
+
+def test_times_of_short_calls_are_not_rounded_to_nothing(lines):
+    fl.sgemm(ones(3, 7), ones(7, 5), device="cpu")
+    (line,) = [line for line in lines() if "3x5x7" in line]
+    estimates = re.findall(r"estimated ([^;)]+)", line)
+    assert len(estimates) > 1 and all(re.fullmatch(r"[1-9][0-9.e+]* (ns|µs|ms|s)", x) for x in estimates), line
 
 
 def test_all_operations_and_named_kernels(lines):
@@ -94,10 +102,11 @@ def test_a_method_within_a_method_of_the_same_plan_is_an_error(python):
         def __dlpack__(self, **keywords): return self.array.__dlpack__(**keywords)
         def __del__(self): ask("destructor")
 
+    plan = fl.Matmul(Operand(), np.ones((4, 4), np.float32))
+    fl.matmul(np.ones((5, 5), np.float32), np.ones((5, 5), np.float32))  # the plan's shape is new again
     logging.getLogger("fastlinalg").setLevel(logging.DEBUG)
     logging.getLogger("fastlinalg").addHandler(Handler())
-    plan = fl.Matmul(Operand(), np.ones((4, 4), np.float32))
-    plan.execute()
+    plan.reset_operands(out=np.empty((4, 4), np.float32, order="F"))
     plan.free()
     print(plan.kernel)
     """

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import inspect
+import pickle
 import sys
 import weakref
 
@@ -148,7 +151,7 @@ def test_reset_operands_refuses_and_keeps(rng):
             ({"a": normal(rng, 5, 6)}, ValueError, r"a has shape \(5, 6\).*plan is for shape \(6, 5\)"),
             ({"a": np.asfortranarray(a)}, ValueError, r"strides \(1, 6\).*strides \(5, 1\)"),
             ({"b": b.astype(np.float64)}, TypeError, "float64"),
-            ({"c": normal(rng, 4, 6)}, ValueError, r"c has shape \(4, 6\)"),
+            ({"c": normal(rng, 6, 4)}, ValueError, "c was given, but beta is 0"),
             ({"out": np.empty((4, 6), F32)}, ValueError, r"out has shape \(4, 6\)"),
             ({"out": read_only}, ValueError, "read-only"),
             ({"a": a + 1, "out": read_only}, ValueError, "read-only"),
@@ -166,7 +169,8 @@ def test_reset_operands_refuses_and_keeps(rng):
         ({"b": np.array(1, F32)}, ValueError, "at least 1 dimension"),
         ({"a": np.ones((2, 2))}, TypeError, "float64"),
         ({"beta": 1.0}, ValueError, "needs c"),
-        ({"c": np.ones(3, F32)}, ValueError, "c has shape"),
+        ({"c": np.ones(3, F32), "beta": 1.0}, ValueError, "c has shape"),
+        ({"c": np.ones((2, 2), F32)}, ValueError, "Matmul: c was given, but beta is 0"),
         ({"out": np.ones((3, 3), F32)}, ValueError, "out has shape"),
         ({"b": np.ones(2, F32), "trans_b": True}, ValueError, r"trans_b needs a matrix, but b has shape \(2,\)"),
         ({"precision": "exact"}, ValueError, "precision must be"),
@@ -196,18 +200,18 @@ def test_kernels_by_name():
     with fl.Matmul(a, a[0], kernel="reference") as plan:
         assert plan.execute()[0] == 8 and plan.kernel == "reference"
     with pytest.raises(ValueError, match="unknown sgemm kernel 'nothing'"):
-        fl.Matmul(a, a, kernel="nothing").plan()
+        fl.Matmul(a, a, kernel="nothing")
 
 
 def test_life(rng):
     a, b = normal(rng, 5, 6), normal(rng, 6, 7)
     plan = fl.Matmul(a, b)
-    assert plan.kernel is None and plan.device is None and plan.workspace_bytes == 0
-    assert repr(plan) == "fastlinalg.Matmul((5, 6) @ (6, 7) -> (5, 7), not planned)"
-    plan.plan()
-    plan.plan()
     assert plan.kernel in {row.name for row in fl.kernels("sgemm")}
-    assert repr(plan.kernel) in repr(plan) and repr(plan.device) in repr(plan)
+    shown = f"kernel={plan.kernel!r}, device={plan.device!r}"
+    assert repr(plan) == f"fastlinalg.Matmul((5, 6) @ (6, 7) -> (5, 7), {shown})"
+    assert plan.plan() is plan
+    assert_same_bits(plan(), plan.execute())
+    assert_same_bits(plan(stream=None), plan.execute())
     with plan as same:
         assert same is plan
     plan.free()
@@ -215,6 +219,30 @@ def test_life(rng):
         with pytest.raises(ValueError, match=rf"{use.__name__}\(\) after free\(\)"):
             use()
     assert repr(plan) == "fastlinalg.Matmul(freed)" and plan.kernel is None
+
+
+def test_wrong_executions_are_answered_in_the_library_s_words(rng):
+    a = normal(rng, 5, 5)
+    plan = fl.Matmul(a, a)
+    bound = r"execute\(\) takes no operands, got 2: the plan is bound to its own; reset_operands\(a, b\) binds others"
+    for call in (plan.execute, plan):
+        with pytest.raises(TypeError, match=bound):
+            call(a, a)
+        with pytest.raises(TypeError, match=r"execute\(\) takes stream= alone, got out="):
+            call(out=a)
+        with pytest.raises(TypeError, match="stream must be None, an int"):
+            call(stream="x")
+    assert inspect.isroutine(plan.execute) and str(inspect.signature(plan.execute)) == "(*, stream=None)"
+    assert inspect.getdoc(plan.execute).startswith("Compute the product of the bound operands")
+    with pytest.raises(TypeError, match="that was not made"):
+        fl.Matmul.__new__(fl.Matmul).execute()
+
+
+def test_a_plan_belongs_to_its_process(rng):
+    plan = fl.Matmul(normal(rng, 5, 5), normal(rng, 5, 5))
+    for send in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match=r"make it anew where they arrive: fl\.Matmul\(a, b, \.\.\.\)"):
+            send(plan)
 
 
 def test_the_operands_live_as_long_as_the_plan_is_bound_to_them(rng):

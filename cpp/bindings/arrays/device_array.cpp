@@ -46,13 +46,16 @@ std::string repr(const DeviceArray& x) {
 }
 
 // ---------------------------------------------------------------- to and from NumPy
-DeviceArray from_numpy(nb::handle array, const char* device) {
+DeviceArray from_numpy(nb::handle array, nb::handle device) {
   refuse_own_meaning(array, "array");  // asarray drops it
+  if (array.is_none() || PyList_Check(array.ptr()) || PyTuple_Check(array.ptr()) || PyUnicode_Check(array.ptr()))
+    not_an_array(array, "array");  // NumPy makes float64 or text of it
+  if (!PyUnicode_Check(device.ptr())) throw InvalidType(std::string(device_values) + ", got " + shown(device));
   const Array source(nb::module_::import_("numpy").attr("asarray")(array, nb::arg("order") = "C"), "array",
                      Array::read);
-  const Device where = parse_device(device);
+  const Device where = parse_device(text(device));
   if (where.kind == Device::cpu || where.set)
-    throw InvalidValue("a DeviceArray lies on one CUDA device, got device='" + std::string(device) + "'");
+    throw InvalidValue("a DeviceArray lies on one CUDA device, got device=" + shown(device));
   DeviceArray x({source.shape().begin(), source.shape().end()}, where.ordinal);
   const GilReleased released;
   cuda::copy(x.device, x.memory.get(), source.data(), bytes(x));
@@ -65,6 +68,17 @@ nb::object to_numpy(const DeviceArray& x) {
   const GilReleased released;
   cuda::copy(x.device, target.data(), x.memory.get(), bytes(x));
   return result;
+}
+
+void refuse_construction(DeviceArray*, const nb::args&, const nb::kwargs&) {
+  throw InvalidType("a DeviceArray is made of an array: DeviceArray.from_numpy(array, device='cuda')");
+}
+
+void refuse_pickling(const DeviceArray& x) {
+  throw InvalidType(
+      "a DeviceArray lies in memory of " + where(x) +
+      " that belongs to this process, and can be neither pickled nor copied so; send x.numpy(), and make " +
+      "another of it with DeviceArray.from_numpy");
 }
 
 void refuse_implicit_copy(const DeviceArray&, const nb::args&, const nb::kwargs&) {
@@ -160,7 +174,9 @@ void bind_device_array(nb::module_& m) {
                           "A float32 array in the memory of a CUDA device, in C order.\n\n"
                           "What a call returns for device arrays of a library that it cannot make arrays of. Other\n"
                           "libraries take it by DLPack (``torch.from_dlpack(x)``) or ``__cuda_array_interface__``.")
-      .def_static("from_numpy", from_numpy, arg("array"), arg("device") = "cuda",
+      .def("__init__", refuse_construction)
+      .def("__reduce__", refuse_pickling)
+      .def_static("from_numpy", from_numpy, arg("array").none(), arg("device").none() = "cuda",
                   "A copy of a float32 NumPy array in device memory. `array` may be changed once this has returned.")
       .def("numpy", to_numpy, "A copy in host memory. Waits until the values are computed.")
       .def_prop_ro("shape", [](const DeviceArray& x) { return to_tuple(x.shape); })

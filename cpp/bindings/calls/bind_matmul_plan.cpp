@@ -1,13 +1,19 @@
 // MatmulPlan as Python sees it. The class that users know is in python/fastlinalg/_plan.py.
 #include <nanobind/stl/string.h>
 
+#include "bindings/arrays/errors.h"
 #include "bindings/arrays/names.h"
 #include "bindings/calls/matmul_plan.h"
+#include "core/errors.h"
 
 namespace fl::py {
 namespace {
 
-constexpr const char* execute_doc = R"(Compute the product of the bound operands as they are now.
+// After its signature, which Python takes out.
+constexpr const char* execute_doc = R"(execute($self, /, *, stream=None)
+--
+
+Compute the product of the bound operands as they are now. A call of the plan, ``plan()``, is the same.
 
 Parameters
 ----------
@@ -25,6 +31,34 @@ ValueError
     The plan has been freed.
 MemoryError, CudaError
     As for `fastlinalg.matmul`.)";
+
+nb::handle stream_in(PyObject* const* values, PyObject* names) {
+  nb::handle stream = nb::none();
+  for (Py_ssize_t i = 0; names && i < PyTuple_Size(names); ++i) {
+    const nb::handle name = PyTuple_GetItem(names, i);
+    if (PyUnicode_CompareWithASCIIString(name.ptr(), "stream") != 0)
+      throw InvalidType("Matmul.execute() takes stream= alone, got " + text(name) + "=");
+    stream = values[i];
+  }
+  return stream;
+}
+
+// A method of Python's own kind: nanobind's are objects to help(), answer wrong calls with types, and take longer.
+PyObject* execute(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  return or_error([&] {
+    if (!nb::inst_ready(self)) throw InvalidType("Matmul.execute() of a plan that was not made");
+    if (count > 0)
+      throw InvalidType("Matmul.execute() takes no operands, got " + std::to_string(count) +
+                        ": the plan is bound to its own; reset_operands(a, b) binds others");
+    return nb::inst_ptr<MatmulPlan>(self)->execute(stream_in(arguments, names)).release().ptr();
+  });
+}
+
+// By way of void*, as C++ calls casts between types of functions a mistake.
+PyMethodDef methods[] = {{"execute", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(execute)),
+                          METH_FASTCALL | METH_KEYWORDS, execute_doc},
+                         {}};
+PyType_Slot slots[] = {{Py_tp_methods, methods}, {}};
 
 }  // namespace
 
@@ -56,14 +90,13 @@ std::string MatmulPlan::repr() {
 void bind_matmul_plan(nb::module_& m) {
   using nb::arg;
   if (take_registered<MatmulPlan>(m, "MatmulPlan")) return;
-  nb::class_<MatmulPlan>(m, "MatmulPlan", "What fastlinalg.Matmul is built on.")
+  nb::class_<MatmulPlan>(m, "MatmulPlan", nb::type_slots(slots), "What fastlinalg.Matmul is built on.")
       .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
                     nb::handle, nb::handle, nb::handle, nb::handle, nb::handle>(),
            arg("a").none(), arg("b").none(), arg("c").none(), arg("out").none(), arg("alpha").none(),
            arg("beta").none(), arg("trans_a").none(), arg("trans_b").none(), arg("kernel").none(),
            arg("precision").none(), arg("device").none(), arg("stream").none(), arg("constant").none())
       .def("plan", &MatmulPlan::plan)
-      .def("execute", &MatmulPlan::execute, nb::kw_only(), arg("stream") = nb::none(), execute_doc)
       .def("_reset_operands", &MatmulPlan::reset_operands, arg("a").none(), arg("b").none(), arg("c").none(),
            arg("out").none())
       .def("free", &MatmulPlan::free)

@@ -21,12 +21,6 @@ Array operand(nb::handle object, const char* name, CallLocation& location) {
   return x;
 }
 
-void require_matrix(const char* name, const Array& x, bool trans) {
-  if (trans && x.ndim() < 2)
-    throw InvalidValue(std::string(function) + ": trans_" + name + " needs a matrix, but " + name + " has shape " +
-                       to_string(x.shape()));
-}
-
 std::optional<Side> parse_constant(nb::handle name) {
   if (name.is_none()) return std::nullopt;
   if (name.equal(nb::str("a"))) return Side::a;
@@ -78,14 +72,14 @@ MatmulPlan::MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out,
   CallLocation location(device_name_, options_.call.stream);
   a_ = operand(a, "a", location);
   b_ = operand(b, "b", location);
-  require_matrix("a", a_, trans_a_);
-  require_matrix("b", b_, trans_b_);
+  require_matrix(function, "a", a_, trans_a_);
+  require_matrix(function, "b", b_, trans_b_);
   with_problem(a_, b_, [&](auto&& problem) { shape_ = problem.shape; });
   checked_addend(function, {c_, "c"}, beta_, shape_, location);
   if (location.on_device())
     options_.call.device = {Device::cuda, location.device()}, options_.call.device_memory = true;
   const UsedTarget used(target_);
-  if (!out.is_none()) target_in(location);
+  bind(target_in(location).array());
 }
 
 MatmulPlan::Layout MatmulPlan::layout_of(const Array& x) {
