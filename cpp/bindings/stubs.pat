@@ -33,8 +33,10 @@ _core.__prefix__:
     \from numpy import dtype, float32
     \from numpy.typing import NDArray
     @staticmethod
-    def from_numpy(array: NDArray[float32], device: str = "cuda") -> DeviceArray:
-        \doc
+    def from_numpy(array: NDArray[float32], device: str = "cuda") -> DeviceArray: ...
+
+# What they do is to refuse.
+^_core\.DeviceArray\.__(init|reduce)__$:
 
 ^_core\.DeviceArray\.numpy$:
     def numpy(self) -> NDArray[float32]:

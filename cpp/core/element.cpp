@@ -107,4 +107,17 @@ void convert(const Stored& stored, const float* from, int64_t line, int64_t step
   type.convert(begin, line, step, to, to_line, lines, length);
 }
 
+OverflowWatch::OverflowWatch(const Stored& stored)
+    : overflowed_(stored.element == Element::float64 ? stored.overflowed : nullptr) {
+  if (!overflowed_) return;
+  std::fegetexceptflag(&before_, FE_OVERFLOW);
+  std::feclearexcept(FE_OVERFLOW);
+}
+
+OverflowWatch::~OverflowWatch() {
+  if (!overflowed_) return;
+  if (std::fetestexcept(FE_OVERFLOW)) overflowed_->store(true, std::memory_order_relaxed);
+  std::fesetexceptflag(&before_, FE_OVERFLOW);
+}
+
 }  // namespace fl

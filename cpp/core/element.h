@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <cfenv>
 #include <cstddef>
 #include <cstdint>
 
@@ -29,6 +31,7 @@ enum class Element : unsigned char {
 struct Stored {
   Element element = Element::float32;
   const float* origin = nullptr;
+  std::atomic<bool>* overflowed = nullptr;  // set where a finite number becomes infinite, if anybody asks
   bool converted() const { return element != Element::float32; }
   bool operator==(const Stored&) const = default;
 };
@@ -41,5 +44,19 @@ FL_EXPORT std::size_t size_of(Element element);
 // `to_line` apart. Rounds to nearest, as NumPy does; what is beyond float32 is infinite.
 void convert(const Stored& stored, const float* from, int64_t line, int64_t step, float* to, int64_t to_line,
              int64_t lines, int64_t length);
+
+// Around calls of convert(): notes whether a number overflowed, which the processor says of this thread at no cost. Its
+// flag is afterwards as it was before.
+class FL_EXPORT OverflowWatch {
+ public:
+  explicit OverflowWatch(const Stored& stored);
+  ~OverflowWatch();
+  OverflowWatch(const OverflowWatch&) = delete;
+  OverflowWatch& operator=(const OverflowWatch&) = delete;
+
+ private:
+  std::atomic<bool>* const overflowed_;  // null: nothing can overflow, or nobody asks
+  std::fexcept_t before_;
+};
 
 }  // namespace fl

@@ -44,6 +44,7 @@ void convert_array(const Stored& stored, const float* from, const std::vector<St
   auto task = [&, length = length, step = step](int64_t index, int) {
     const int64_t first = index / cuts * lines_of_task, begin = index % cuts * cut;
     const int64_t count = std::min(cut, length - begin);
+    const OverflowWatch watch(stored);
     for (int64_t line = first; line < std::min(first + lines_of_task, lines); ++line)
       convert(stored, from + begin_of(outer, line) + begin * step, 0, step, to + line * length + begin, 0, 1, count);
   };

@@ -128,6 +128,7 @@ void for_each_batch(const Lines<T>& operand, const Piece& piece, Copy copy) {
 // On the way what is stored as another type becomes float32.
 template <class T>
 void pack(const Lines<T>& operand, const Piece& piece, float* packed, int64_t pitch) {
+  const OverflowWatch watch(operand.stored);
   for_each_batch(operand, piece, [&](const float* host, int64_t done, int64_t lines) {
     if (operand.stored.converted())
       convert(operand.stored, host, operand.line_stride, operand.step, packed + done * pitch, pitch, lines,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, SupportsIndex, overload
 
 from . import _core
-from ._text import aligned
+from ._text import aligned, nearest
 
 # Not the folder of this file, which an editable install leaves in the source tree.
 _INSTALLED = Path(_core.__file__).parent
@@ -133,10 +133,7 @@ class KernelTable(list[Kernel]):
         for row in self:
             if row.name == name:
                 return row
-        import difflib
-
-        closest = difflib.get_close_matches(name, [row.name for row in self], cutoff=0)
-        raise KeyError(f"no kernel {name!r} in this table; the closest: {', '.join(closest) or 'it is empty'}")
+        raise KeyError(f"no kernel {name!r} in this table{nearest(name, [row.name for row in self])}")
 
     def __str__(self) -> str:
         here_first = sorted(self, key=lambda row: not row.available)

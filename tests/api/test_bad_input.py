@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+import pathlib
+import pickle
 import re
+from array import array
 
 import numpy as np
 import pytest
@@ -47,7 +52,13 @@ SHAPES = {
     "out of sgemv": (lambda: fl.sgemv(ones(2, 3), ones(3), out=ones(3)), ["out", "(3,)", "(2,)"]),
     "out of transpose": (lambda: fl.transpose(ones(2, 3), out=ones(2, 3)), ["out", "(2, 3)", "(3, 2)"]),
     "c": (lambda: fl.sgemm(ones(2, 3), ones(3, 4), ones(4, 2), beta=1.0), ["c", "(4, 2)", "(2, 4)"]),
-    "c with beta 0": (lambda: fl.sgemm(ones(2, 3), ones(3, 4), ones(4, 2)), ["c", "(4, 2)", "(2, 4)"]),
+    "c with beta 0": (
+        lambda: fl.sgemm(ones(2, 3), ones(3, 4), ones(2, 4)),
+        ["sgemm: c was given, but beta is 0", "pass beta=1 to add it, or out=c"],
+    ),
+    "c of ssyrk with beta 0": (lambda: fl.ssyrk(ones(2, 2), ones(2, 2).T), ["ssyrk: c was given, but beta is 0"]),
+    "c of a triangle with beta 0": (lambda: fl.ssyrk(ones(2, 2), ones(2, 2), uplo="L"), ["c was given, but beta is 0"]),
+    "y with beta 0": (lambda: fl.sgemv(ones(2, 3), ones(3), ones(2)), ["sgemv: y was given, but beta is 0", "out=y"]),
     "no c": (lambda: fl.sgemm(ones(2, 3), ones(3, 4), beta=0.5), ["beta", "0.5", "c"]),
     "no c, a small beta": (lambda: fl.sgemm(ones(2, 3), ones(3, 4), beta=1e-9), ["beta=1e-09", "c"]),
     "y": (lambda: fl.sgemv(ones(2, 3), ones(3), ones(3), beta=1.0), ["y", "(3,)", "(2,)"]),
@@ -166,11 +177,28 @@ def test_arguments_of_a_wrong_kind(name):
         call()
 
 
+@pytest.mark.parametrize("name", ["kernel", "alpha", "beta", "c", "trans_a", "trans_b", "trans"])
+def test_matmul_says_what_is_an_argument_of_sgemm(name):
+    wanted = "trans_a= and trans_b= are arguments of sgemm" if name == "trans" else f"{name}= is an argument of sgemm"
+    with pytest.raises(TypeError, match=re.escape(f"matmul() takes no {name}=: {wanted}, as in fl.sgemm(a, b, ...)")):
+        fl.matmul(ones(2, 2), ones(2, 2), **{name: 1})
+
+
+def test_matmul_has_no_other_arguments():
+    with pytest.raises(TypeError, match=r"^matmul\(\) got an unexpected keyword argument 'order'$"):
+        fl.matmul(ones(2, 2), ones(2, 2), order="C")
+    assert list(inspect.signature(fl.matmul).parameters) == ["a", "b", "out", "precision", "device", "stream", "dtype"]
+
+
 def test_masked_arrays_are_refused():
-    masked = np.ma.masked_array(ones(2, 2), [[True, False], [False, False]])
-    for call in (lambda: fl.matmul(masked, ones(2, 2)), lambda: fl.matmul(ones(2, 2), ones(2, 2), out=masked)):
-        with pytest.raises(TypeError, match="masked"):
-            call()
+    masked, good = np.ma.masked_array(ones(2, 2), [[True, False], [False, False]]), ones(2, 2)
+    with pytest.raises(TypeError, match=re.escape("elements would be used; pass a.filled(0), or another number in")):
+        fl.matmul(masked, good)
+    assert (fl.matmul(masked.filled(0), good) == [[1, 1], [2, 2]]).all()
+    with pytest.raises(TypeError, match=re.escape("elements would be written; pass out.data, a view of all elements")):
+        fl.matmul(good, good, out=masked)
+    fl.matmul(good, good, out=masked.data)
+    assert (masked.filled(0) == [[0, 2], [2, 2]]).all(), "the result is where the caller looks"
 
 
 class Metres(np.ndarray):
@@ -225,14 +253,40 @@ def test_a_device_array_is_on_one_device():
             fl.DeviceArray.from_numpy(np.ones((2, 2), F32), device=device)
 
 
+def test_how_a_device_array_is_made():
+    for call in (fl.DeviceArray, lambda: fl.DeviceArray(ones(2, 2)), lambda: fl.DeviceArray(shape=(2, 2))):
+        with pytest.raises(
+            TypeError, match=re.escape("is made of an array: DeviceArray.from_numpy(array, device='cuda')")
+        ):
+            call()
+    with pytest.raises(TypeError, match=r"got list; use np\.asarray\(array, dtype=np\.float32\)"):
+        fl.DeviceArray.from_numpy([[1.0]])
+    with pytest.raises(TypeError, match="array must be a float32 array, got None"):
+        fl.DeviceArray.from_numpy(None)
+    with pytest.raises(TypeError, match=r"device must be .* got 0"):
+        fl.DeviceArray.from_numpy(ones(2, 2), 0)
+    with pytest.raises(TypeError, match=r"from_numpy\(\) missing required argument 'array'"):
+        fl.DeviceArray.from_numpy()
+    with pytest.raises(TypeError, match=r"without memory; use DeviceArray\.from_numpy"):
+        fl.DeviceArray.__new__(fl.DeviceArray).numpy()
+    assert str(inspect.signature(fl.DeviceArray.from_numpy)) == "(array, device='cuda')"
+
+
+@pytest.mark.gpu
+def test_a_device_array_belongs_to_its_process():
+    for send in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match=r"memory of cuda:0 that belongs to this process.*send x\.numpy\(\)"):
+            send(fl.DeviceArray.from_numpy(ones(2, 2)))
+
+
 def test_other_subclasses_are_taken(tmp_path):
     class Plain(np.ndarray):
         pass
 
     mapped = np.memmap(tmp_path / "a", F32, "w+", shape=(2, 2))
     mapped[:] = 1
-    for array in (ones(2, 2).view(Plain), ones(2, 2).view(np.matrix), mapped):
-        assert (fl.matmul(array, array) == 2).all()
+    for x in (ones(2, 2).view(Plain), ones(2, 2).view(np.matrix), mapped):
+        assert (fl.matmul(x, x) == 2).all()
 
 
 class Wordy:
@@ -300,6 +354,88 @@ def test_arrays_that_have_to_become_numpy_s_say_how(kind):
     assert (eval(WAYS[kind], {"a": thing, "np": np}) == 1).all()
     with pytest.raises(TypeError, match=f"got {kind.__name__}$"):
         fl.matmul(good, good, out=thing)
+
+
+class Interface:
+    """Memory that NumPy's older protocol describes."""
+
+    def __init__(self):
+        self.array = ones(2, 2)
+
+    @property
+    def __array_interface__(self):
+        return self.array.__array_interface__
+
+
+class Table(Wordy):
+    """As a frame of pandas or polars, one column of which is text."""
+
+    shape, ndim = (10**6, 2), 2
+
+    def __init__(self):
+        self.read = []
+
+    def __getitem__(self, rows):
+        self.read.append(rows)
+        return [[1.0, "text"]]
+
+    def __array__(self, dtype=None, copy=None):
+        raise AssertionError("all of it was read, for a message")
+
+
+CONTAINERS = [array("f", [1, 2]), range(2), Interface(), [[1.0, 1.0]] * 2, bytearray(b"ab"), memoryview(b"ab")]
+NO_NUMBERS_IN_IT = [[[1, 2], [3]], [["text"]], [object()], Table()]
+NO_CONTAINERS = ["1", b"1", {0: 1}, {1}, pathlib.Path("a.npy"), object(), np.ndarray, lambda: 1]
+
+
+@pytest.mark.parametrize("thing", [*CONTAINERS, *NO_NUMBERS_IN_IT, *NO_CONTAINERS], ids=lambda x: type(x).__name__)
+def test_advice_works_or_is_not_given(thing):
+    name = type(thing).__name__
+    wanted = f"a must be a float32 array, got {name}; use np.asarray(a, dtype=np.float32)"
+    if any(thing is x for x in NO_NUMBERS_IN_IT):
+        wanted = f"a must be a float32 array, got {name}, which NumPy cannot read as an array of numbers"
+    if any(thing is x for x in NO_CONTAINERS):
+        wanted = f"a must be a float32 array (NumPy's, or one with DLPack or __cuda_array_interface__), got {name}"
+    with pytest.raises(TypeError) as caught:
+        fl.matmul(thing, ones(2, 2))
+    assert str(caught.value) == wanted
+    if "asarray" in wanted:
+        assert fl.transpose(np.atleast_2d(np.asarray(thing, dtype=np.float32))).dtype == np.float32
+    if isinstance(thing, Table):
+        assert thing.read == [slice(0, 1, 1)]
+    with pytest.raises(TypeError, match=rf"out must be a float32 array \(NumPy's.*\), got {name}$"):
+        fl.matmul(ones(2, 2), ones(2, 2), out=thing)
+
+
+@pytest.mark.parametrize("scalar", [True, 1, F32(1)], ids=repr)
+def test_a_scalar_as_out_is_not_to_be_multiplied_by(scalar):
+    with pytest.raises(TypeError, match=r"out must be a float32 array .* got the scalar [^;]*$"):
+        fl.matmul(ones(2, 2), ones(2, 2), out=scalar)
+
+
+def test_arrays_of_dask_are_for_another_function():
+    da = pytest.importorskip("dask.array")
+    for call in (lambda x: fl.matmul(x, ones(2, 2)), lambda x: fl.sgemm(x, x), fl.transpose):
+        with pytest.raises(
+            TypeError, match=r"a must be a float32 array, got Array; use fastlinalg\.dask, or a\.compute"
+        ):
+            call(da.ones((2, 2), dtype=F32))
+    with pytest.raises(TypeError, match=r"got Delayed; use a\.compute\(\)"):
+        fl.transpose(da.ones((2, 2)).to_delayed()[0, 0])
+
+
+@pytest.mark.parametrize("axes", [(1, 0), (2, 0, 1), [0, 1]], ids=str)
+def test_axes_are_no_out(axes):
+    with pytest.raises(
+        TypeError, match=re.escape(f"transpose: out must be a float32 array, got {axes}; axes cannot be")
+    ):
+        fl.transpose(ones(2, 2, 2), axes)
+
+
+def test_how_large_a_result_would_have_been():
+    column = np.broadcast_to(ones(1, 1), (2**23, 1))  # times its row more than there are addresses
+    with pytest.raises(MemoryError, match=r"could not allocate 281474976710656 bytes \(256\.0 TiB\) for the result"):
+        fl.matmul(column, column.T, device="cpu")
 
 
 def test_sparse_matrices_of_scipy_say_how():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,37 @@ def test_what_is_beyond_float32_is_infinite():
     x = np.array([[1e300, -1e300, 3.4028235677973366e38, 1e-50, np.nan]])
     with np.errstate(over="ignore"):
         assert np.array_equal(fl.transpose(x, dtype=np.float32).T, x.astype(np.float32), equal_nan=True)
+
+
+OVERFLOWS = {
+    "a product": lambda x: fl.matmul(x, x, dtype=np.float32),
+    "a product with a vector": lambda x: fl.matmul(x, x[0], dtype=np.float32),
+    "a dot product": lambda x: fl.matmul(x[-1], x[-1], dtype=np.float32),
+    "a transpose": lambda x: fl.transpose(x, dtype=np.float32),
+    "other strides": lambda x: fl.transpose(x[::-3, ::-2], dtype=np.float32),
+    "an addend": lambda x: fl.sgemm(np.eye(len(x)), np.eye(len(x)), x, beta=1.0, dtype=np.float32),
+    "odd addresses": lambda x: fl.transpose(_at_odd_address(x), dtype=np.float32),
+}
+
+
+@pytest.mark.parametrize("name", OVERFLOWS)
+def test_an_overflow_is_reported_as_by_astype(name):
+    """As `np.errstate` says; not where a number has been infinite before, nor for long."""
+    x = np.full((600, 600), 3.4e38)  # by several threads
+    x[:, 0], x[0] = np.inf, -np.inf
+    call = OVERFLOWS[name]
+    with warnings.catch_warnings(), np.errstate(all="raise"), fl.num_threads(3):
+        warnings.simplefilter("error")
+        call(x)
+        x[-1, -1] = 1e300
+        with pytest.raises(FloatingPointError, match="overflow encountered in cast"):
+            call(x)
+        with np.errstate(over="warn"), pytest.raises(RuntimeWarning, match="overflow encountered in cast"):
+            call(x)
+        with np.errstate(over="ignore"):
+            call(x)
+        x[-1, -1] = 1
+        call(x)
 
 
 @pytest.mark.parametrize("consent", [np.float32, np.dtype(np.float32), "float32", "f4"], ids=repr)

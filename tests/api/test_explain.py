@@ -160,9 +160,9 @@ def test_kernels_are_found_by_name_and_device():
     assert type(table[:2]) is fl.KernelTable and table[:2] == list(table)[:2]
     for device in ("cpu", "cuda"):
         assert fl.kernels("sgemm", device=device) == [row for row in table if row.device == device]
-    with pytest.raises(KeyError, match="no kernel 'portabel' in this table; the closest: portable, "):
+    with pytest.raises(KeyError, match="no kernel 'portabel' in this table; did you mean portable"):
         table["portabel"]
-    with pytest.raises(KeyError, match="it is empty"):
+    with pytest.raises(KeyError, match=r"no kernel 'portable' in this table.$"):
         table[:0]["portable"]
     with pytest.raises(ValueError, match="device must be 'cpu', 'cuda' or None, got 'gpu'"):
         fl.kernels("sgemm", device="gpu")

@@ -39,6 +39,16 @@ def test_orders_and_one_of_two(m, n, k):
             assert_same_bits(got, want, (a_order, b_order, out_order, left.dtype, right.dtype))
 
 
+@pytest.mark.parametrize("n", [20, 700])  # in one copy, and by panels
+def test_an_overflow_is_reported(n):
+    a = np.ones((n, n))
+    with np.errstate(over="raise"):
+        fl.matmul(a, a, dtype=np.float32, device="cuda")
+        a[-1, -1] = 1e300
+        with pytest.raises(FloatingPointError, match="overflow encountered in cast"):
+            fl.matmul(a, a, dtype=np.float32, device="cuda")
+
+
 def test_strides_and_batches():
     a = numbers("f8", 4, 3, 200, 310)[:, ::-1, ::2, ::-3]
     b = np.broadcast_to(numbers("i2", 3, 104, 90), (4, 3, 104, 90))

@@ -249,6 +249,7 @@ library.simulated_context_made.restype = ctypes.c_bool
 assert fl.cuda.is_available() and fl.devices() and fl.info() and fl.kernels("sgemm")
 a = np.ones((64, 64), np.float32)
 fl.matmul(a, a)
+assert fl.Matmul(a, a).device == "cpu"  # planned when it is made, and as a call would choose
 assert not library.simulated_context_made()
 fl.matmul(a, a, device="cuda")
 assert library.simulated_context_made()

@@ -221,7 +221,7 @@ void Array::acquire_buffer(nb::handle object, const char* name, Access access, c
   if (buffer_.obj && is_float32(buffer_.format))
     return set_numpy(name, access, buffer_.buf, buffer_.ndim, buffer_.shape, buffer_.strides, buffer_.readonly);
   const bool converts = location && location->other_types() == OtherTypes::convert && access == read;
-  if (converts && acquire_stored(object)) return;
+  if (converts && acquire_stored(object, *location)) return;
   if (!converts || !holds_reals(object, "")) wrong_dtype(object, name, "", ".astype(np.float32)", location);
   acquire_numpy_copy(object, name);
 }
@@ -389,6 +389,8 @@ nb::object empty(const Shape& shape) {
   if (const size_t bytes = bytes_of(shape); bytes >= smallest_result_block) return large_empty(shape, bytes);
   return numpy().empty(to_tuple(shape), names().float32);  // the type itself takes 30 ns longer
 }
+
+void report_overflow() { numpy().array(1e300).attr("astype")(numpy().float32); }
 
 void copy_into(nb::handle target, nb::handle source) { numpy().copyto(target, source); }
 

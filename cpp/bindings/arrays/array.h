@@ -71,7 +71,7 @@ class Array {
   void acquire(nb::handle object, const char* name, Access access, const CallLocation* location);
   void acquire_buffer(nb::handle object, const char* name, Access access, const CallLocation* location);
   void acquire_numpy_copy(nb::handle object, const char* name);
-  bool acquire_stored(nb::handle object);
+  bool acquire_stored(nb::handle object, const CallLocation& location);
   void set_numpy(const char* name, Access access, void* data, int ndim, const Py_ssize_t* shape,
                  const Py_ssize_t* strides, bool readonly);
   void acquire_foreign(nb::handle object, const char* name, Access access, CallLocation& location);
@@ -112,6 +112,7 @@ bool names_float32(nb::handle dtype);  // whether it is what NumPy takes for flo
 nb::object to_tuple(const Shape& shape);
 nb::object empty(const Shape& shape);                  // a new float32 NumPy array
 void copy_into(nb::handle target, nb::handle source);  // numpy.copyto
+void report_overflow();                                // as NumPy reports one in a cast, np.errstate included
 bool is_numpy_type(nb::handle type);
 bool is_numpy_bool(nb::handle object);
 

@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
 #include <string_view>
 #include <vector>
 
@@ -42,6 +43,7 @@ class CallLocation {
   bool in_operator() const { return in_operator_; }
   OtherTypes other_types() const { return other_types_; }
   void set_other_types(OtherTypes other_types) { other_types_ = other_types; }
+  std::atomic<bool>* overflowed() const { return &overflowed_; }  // of operands that are converted
   bool on_device() const { return device_ >= 0; }
   int device() const { return device_; }
   void* stream() const { return stream_; }
@@ -83,6 +85,7 @@ class CallLocation {
   void* others_[max_streams];
   int count_ = 0;
   std::vector<nb::object> kept_;
+  mutable std::atomic<bool> overflowed_{false};
 };
 
 void drop_kept_operands();  // those of calls that are done; every call that keeps some does it too

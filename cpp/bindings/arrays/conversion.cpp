@@ -35,7 +35,7 @@ bool is_bfloat16(nb::handle numpy_array) { return text(numpy_array.attr("dtype")
 
 // False if it is for NumPy to convert, if at all: a type that element.h does not list, or elements at odd addresses. A
 // NumPy dtype is not asked for its name where the buffer tells it: that takes microseconds.
-bool Array::acquire_stored(nb::handle object) {
+bool Array::acquire_stored(nb::handle object, const CallLocation& location) {
   std::optional<Element> element;
   if (buffer_.obj) {
     element = element_of(buffer_.format, buffer_.itemsize);
@@ -51,7 +51,7 @@ bool Array::acquire_stored(nb::handle object) {
   if (!aligned) return false;
   numpy_ = true;
   data_ = static_cast<float*>(buffer_.buf), ndim_ = buffer_.ndim;
-  stored_ = {*element, data_};
+  stored_ = {*element, data_, location.overflowed()};
   std::copy_n(buffer_.shape, ndim_, shape_);
   std::transform(buffer_.strides, buffer_.strides + ndim_, strides_, [size](Py_ssize_t bytes) { return bytes / size; });
   return true;

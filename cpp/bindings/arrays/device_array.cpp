@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "bindings/arrays/errors.h"
 #include "bindings/arrays/gil.h"
 #include "bindings/arrays/names.h"
 #include "core/errors.h"
@@ -159,6 +160,35 @@ int64_t length(const DeviceArray& x) {
   return x.shape[0];
 }
 
+// ---------------------------------------------------------------- methods of Python's own kind
+PyObject* call_from_numpy(PyObject*, PyObject* arguments, PyObject* keywords) {
+  return or_error([&]() -> PyObject* {
+    static constexpr const char* names[] = {"array", "device", nullptr};
+    PyObject *array, *device = nullptr;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:from_numpy", const_cast<char**>(names), &array, &device))
+      return nullptr;
+    return nb::cast(from_numpy(array, device ? nb::borrow(device) : nb::object(nb::str("cuda")))).release().ptr();
+  });
+}
+
+PyObject* call_numpy(PyObject* self, PyObject*) {
+  return or_error([&] {
+    if (!nb::inst_ready(self)) throw InvalidType("a DeviceArray without memory; use DeviceArray.from_numpy");
+    return to_numpy(*nb::inst_ptr<DeviceArray>(self)).release().ptr();
+  });
+}
+
+// By way of void*, as C++ calls casts between types of functions a mistake.
+PyMethodDef methods[] = {
+    {"from_numpy", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(call_from_numpy)),
+     METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+     "from_numpy(array, device='cuda')\n--\n\n"
+     "A copy of a float32 NumPy array in device memory. `array` may be changed once this has returned."},
+    {"numpy", call_numpy, METH_NOARGS,
+     "numpy($self, /)\n--\n\nA copy in host memory. Waits until the values are computed."},
+    {}};
+PyType_Slot slots[] = {{Py_tp_methods, methods}, {}};
+
 }  // namespace
 
 DeviceArray::DeviceArray(Shape sizes, int ordinal) : shape(std::move(sizes)), device(ordinal) {
@@ -170,15 +200,12 @@ DeviceArray::DeviceArray(Shape sizes, int ordinal) : shape(std::move(sizes)), de
 void bind_device_array(nb::module_& m) {
   using nb::arg;
   if (take_registered<DeviceArray>(m, "DeviceArray")) return;
-  nb::class_<DeviceArray>(m, "DeviceArray",
+  nb::class_<DeviceArray>(m, "DeviceArray", nb::type_slots(slots),
                           "A float32 array in the memory of a CUDA device, in C order.\n\n"
                           "What a call returns for device arrays of a library that it cannot make arrays of. Other\n"
                           "libraries take it by DLPack (``torch.from_dlpack(x)``) or ``__cuda_array_interface__``.")
       .def("__init__", refuse_construction)
       .def("__reduce__", refuse_pickling)
-      .def_static("from_numpy", from_numpy, arg("array").none(), arg("device").none() = "cuda",
-                  "A copy of a float32 NumPy array in device memory. `array` may be changed once this has returned.")
-      .def("numpy", to_numpy, "A copy in host memory. Waits until the values are computed.")
       .def_prop_ro("shape", [](const DeviceArray& x) { return to_tuple(x.shape); })
       .def_prop_ro(
           "strides",

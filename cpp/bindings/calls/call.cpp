@@ -142,6 +142,7 @@ nb::object Target::finish() {
     else copy(out_, temporary_);
   }
   location_->finish();
+  if (location_->overflowed()->load(std::memory_order_relaxed)) report_overflow();
   nb::object result = nb::borrow(out_.object());
   return fresh_ ? as_callers_own(std::move(result), *location_) : result;
 }
