@@ -97,3 +97,4 @@ def test_training_in_float32(device, tmp_path):
         "train_float32", "--device", device, "--steps", "4", "--width", "32", "--batch", "1", "--csv", str(curves)
     )
     assert "each run learns" in said and len(curves.read_text().splitlines()) == 5
+    assert "\nfastlinalg (PyTorch's) " in said or device == "cuda"

@@ -413,6 +413,29 @@ def test_it_says_which_calls_went_where(normal, caplog):
     ]
 
 
+def test_without_a_device_it_says_once_that_it_does_nothing(monkeypatch, caplog):
+    monkeypatch.setattr(flt._mode.cuda, "is_available", lambda: False)
+    flt._mode._warn_without_device.cache_clear()
+    with everywhere(), flt.use(), flt.use():  # what is for tests alone says nothing
+        pass
+    (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert "PyTorch computes all of them, as there is no CUDA device: " in warning.getMessage()
+    flt._mode._warn_without_device.cache_clear()
+    monkeypatch.setattr(flt._mode.cuda, "is_available", lambda: True)
+    flt.enable()
+    flt.disable()
+    assert caplog.records[-1] is warning
+
+
+def test_its_repr_says_what_it_is(normal):
+    mode = everywhere("strict", keep_weights=normal(5, 5))
+    with mode as products:
+        normal(5, 5) @ normal(5, 5)
+    assert repr(mode) == "fastlinalg.torch.use('strict', keep_weights=...)"
+    assert repr(flt.use()) == "fastlinalg.torch.use('accurate')"
+    assert repr(products) == f"<fastlinalg.torch.Products, strict, {products}>" and "1 mm" in repr(products)
+
+
 def test_it_keeps_no_object_alive_and_loses_none(normal):
     a = normal(5, 5)
     kept = []

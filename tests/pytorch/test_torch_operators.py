@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import warnings
 
 import pytest
@@ -163,6 +164,40 @@ def test_what_is_refused(normal, device):
     if device == "cuda":
         with pytest.raises(ValueError, match="one place"):
             flt.matmul(a, b.cpu())
+
+
+def test_errors_have_the_names_and_shapes_that_were_given(normal):
+    """Of the function that was called, however it turns and flattens its operands."""
+    x, w, stack = normal(64, 32), normal(16, 32), normal(2, 3, 32)
+    array = x.cpu().numpy()
+    sizes = "axis -1 of x, of size 32, and axis -1 of weight, of size 16"
+    of_linear = f"operands with shapes (64, 32) and (32, 16) do not match: the sum is over {sizes}"
+    for error, call, words in (
+        (ValueError, lambda: flt.linear(x, w.T), f"linear: {of_linear}; weight must have shape (n, 32)"),
+        (ValueError, lambda: ops.linear(x, w.T), f"fastlinalg::linear: {of_linear}"),
+        (ValueError, lambda: flt.linear(x, w, w[0]), "linear: bias must have shape (16,), got (32,)"),
+        (ValueError, lambda: flt.linear(x, w[0]), "linear: weight must have 2 dimensions, got shape (32,)"),
+        (ValueError, lambda: flt.linear(x[0, 0], w), "linear: x has no dimensions"),
+        (TypeError, lambda: flt.linear(x, w.double()), "linear: weight must have dtype float32, got torch.float64"),
+        (TypeError, lambda: flt.linear(x, w, w[:, 0].half()), "use bias.to(torch.float32)"),
+        (TypeError, lambda: flt.linear(x, w, 3), "linear: bias must be a tensor, got int"),
+        (ValueError, lambda: flt.linear(x, w.to("meta")), "linear: operands must lie in one place, got x on "),
+        (ValueError, lambda: flt.matmul(stack, w), "matmul: operands with shapes (2, 3, 32) and (16, 32) do not match"),
+        (ValueError, lambda: flt.matmul(x[0], w[:, 0]), "-1 of a, of size 32, and axis -1 of b, of size 16"),
+        (TypeError, lambda: flt.matmul(array, array), "a must be a tensor, got ndarray; use torch.as_tensor(a)"),
+        (TypeError, lambda: flt.matmul(x, [1.0]), "matmul: b must be a tensor, got list"),
+        (TypeError, lambda: flt.matmul(x.cfloat(), w.T), "use a.real.to(torch.float32)"),
+    ):
+        with pytest.raises(error, match=re.escape(words)) as caught:
+            call()
+        assert len(str(caught.value)) < 300 and caught.value.__suppress_context__
+
+
+def test_errors_while_a_graph_is_made_have_them_too(normal):
+    x, w = normal(64, 32), normal(16, 32)
+    made_up = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
+    with made_up, pytest.raises(RuntimeError, match=r"axis -1 of weight, of size 16"):
+        ops.linear(x, w.T)
 
 
 def test_autocast_casts_nothing(normal, device):

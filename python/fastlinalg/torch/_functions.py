@@ -15,6 +15,7 @@ from torch import Tensor
 
 from .. import _core
 from ._operators import front, ops, rows
+from ._refusals import refuse_linear, refuse_product
 
 if TYPE_CHECKING:
     from ..typing import Precision
@@ -42,16 +43,24 @@ def matmul(a: Tensor, b: Tensor, *, precision: Precision = "accurate") -> Tensor
     ValueError
         Shapes that do not match, tensors in different places.
     TypeError
-        Another dtype. Nothing is cast, also under autocast.
+        What is no tensor, or of another dtype. Nothing is cast, also under autocast.
     """
+    try:
+        return _matmul(a, b, precision)
+    except Exception:
+        refuse_product("matmul", a, b)
+        raise
+
+
+def _matmul(a: Tensor, b: Tensor, precision: Precision) -> Tensor:
     if a.ndim == 0 or b.ndim == 0:
         raise ValueError(f"matmul: operands need at least 1 dimension, got shapes {tuple(a.shape)}, {tuple(b.shape)}")
     if a.ndim == b.ndim == 2:
         return _product(a, b, precision)
     if a.ndim == 1:
-        return matmul(a.unsqueeze(0), b, precision=precision).squeeze(-2 if b.ndim > 1 else 0)
+        return _matmul(a.unsqueeze(0), b, precision).squeeze(-2 if b.ndim > 1 else 0)
     if b.ndim == 1:
-        return matmul(a, b.unsqueeze(1), precision=precision).squeeze(-1)
+        return _matmul(a, b.unsqueeze(1), precision).squeeze(-1)
     if b.ndim == 2:  # one product of all rows
         return _product(rows(a), b, precision).reshape(*a.shape[:-1], b.shape[-1])
     return _stacked(a, b, precision)
@@ -95,10 +104,18 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, precision: 
     ValueError, TypeError
         As for `matmul`.
     """
+    try:
+        return _linear(x, weight, bias, precision)
+    except Exception:
+        refuse_linear("linear", x, weight, bias)
+        raise
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, precision: Precision) -> Tensor:
     if weight.ndim != 2:
-        raise ValueError(f"linear: weight must have 2 dimensions, got shape {tuple(weight.shape)}")
+        raise ValueError("weight must have 2 dimensions")
     if bias is None:
-        return matmul(x, weight.mT, precision=precision)
+        return _matmul(x, weight.mT, precision)
     sums = _call(_Sum, rows(x), weight.mT, bias, precision)
     return sums.reshape(*x.shape[:-1], weight.shape[0])
 

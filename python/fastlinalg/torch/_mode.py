@@ -14,6 +14,7 @@ the backends, that is included while Python has a product. PyTorch 2.11 runs wha
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import reprlib
 import sys
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from .. import _core
+from .. import _core, cuda
 from ._weights import Weights
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ class Products:
         self.calls: dict[tuple[str, str], int] = {}
         self._weights = weights
         self._anywhere = _anywhere  # for tests: on the CPU too
+
+    def __repr__(self) -> str:
+        return f"<fastlinalg.torch.Products, {self.precision}, {self}>"
 
     def __str__(self) -> str:
         ours = [f"{count} {name}" for (name, why), count in sorted(self.calls.items()) if not why]
@@ -223,8 +227,18 @@ def _current() -> Products | None:
     return _get(_NAME) if _included(_key) else None
 
 
+@functools.cache
+def _warn_without_device() -> None:
+    """Once in a process."""
+    if not cuda.is_available():
+        reason = _core.info()["cuda"]["message"]
+        _logger.warning("torch products: PyTorch computes all of them, as there is no CUDA device: %s", reason)
+
+
 def _set(products: Products | None) -> None:
     _kernels.register()
+    if products is not None and not products._anywhere:
+        _warn_without_device()
     if products is not None and products._weights is not None:
         products._weights.refresh()
     if not _takes_a_reference:
@@ -281,12 +295,16 @@ class use(contextlib.ContextDecorator):
         Products(precision)  # refuses a precision that there is not
         weights = None if keep_weights is None else Weights(keep_weights, keep_bytes)
         self._make = lambda: Products(precision, weights, _anywhere=_anywhere)
+        self._repr = f"fastlinalg.torch.use({precision!r}{', keep_weights=...' if weights else ''})"
         self._entered: list[tuple[Products, Products | None]] = []
 
     def _recreate_cm(self) -> use:
         again = use.__new__(use)  # of a function that is called by several threads, or by itself
-        again._make, again._entered = self._make, []
+        again._make, again._repr, again._entered = self._make, self._repr, []
         return again
+
+    def __repr__(self) -> str:
+        return self._repr
 
     def __enter__(self) -> Products:
         products, before = self._make(), _current()

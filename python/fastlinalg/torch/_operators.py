@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import _core
+from ._refusals import refuse_linear, unmatched
 
 ops = torch.ops.fastlinalg
 
@@ -45,9 +46,13 @@ def _addmm(
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, precision: str = "accurate") -> Tensor:
-    _require_dims("linear", 2, weight=weight)
-    product = _core.tensor_product(rows(x), weight.mT, bias, None, 1.0, 0.0 if bias is None else 1.0, precision)
-    return product.reshape(*x.shape[:-1], weight.shape[0])
+    try:
+        _require_dims("linear", 2, weight=weight)
+        product = _core.tensor_product(rows(x), weight.mT, bias, None, 1.0, 0.0 if bias is None else 1.0, precision)
+        return product.reshape(*x.shape[:-1], weight.shape[0])
+    except Exception:
+        refuse_linear("fastlinalg::linear", x, weight, bias)
+        raise
 
 
 def rows(x: Tensor) -> Tensor:
@@ -86,6 +91,7 @@ def _fake_addmm(
 
 
 def _fake_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, precision: str = "accurate") -> Tensor:
+    torch._check(x.shape[-1] == weight.shape[-1], lambda: unmatched("fastlinalg::linear", -1, x=x, weight=weight))
     return _fake_product(rows(x), weight.mT, bias).reshape(*x.shape[:-1], weight.shape[0])
 
 
