@@ -126,6 +126,7 @@ def test_bench_against_strict(tmp_path):
     assert all(row["error"]["ok"] for row in rows)
 
 
+@needs_plot
 def test_bench_of_a_matrix_times_its_own_transpose(tmp_path):
     line = (
         "bench sgemm --quick --device cpu --shapes 40x40x20:AAT,33x33x50*2:ATA --repeats 2 --kernels dispatch,reference"
@@ -166,6 +167,7 @@ def test_bench_host(tmp_path):
     assert (tmp_path / "o.png").read_bytes().startswith(b"\x89PNG") and (tmp_path / "o.csv").stat().st_size > 1000
 
 
+@needs_plot
 def test_bench_host_with_several_callers(tmp_path):
     line = "bench host --quick --device cpu --shapes 40 --repeats 2 --precision strict --callers 3 --json o.json"
     assert "out by 3" in command(line, cwd=tmp_path).stdout

@@ -230,6 +230,8 @@ def test_wrong_use(line, capsys):
     word, status = WRONG[line]
     if "there is no cpu" in word:
         line += " --device cpu"
+    if "--plot" in line:
+        pytest.importorskip("matplotlib")
     code, _, said = here(line, capsys)
     assert code == status and word in said and len(said.splitlines()) <= 2, said
 

@@ -53,10 +53,7 @@ def cmake(output_of):
     """Configure and build with CMake from its Python package."""
     if COMPILER is None:
         pytest.skip("no C++ compiler")
-    import cmake as cmake_package
-    import nanobind
-    import ninja
-
+    cmake_package, nanobind, ninja = map(pytest.importorskip, ("cmake", "nanobind", "ninja"))
     program = Path(cmake_package.CMAKE_BIN_DIR) / "cmake"
     options = ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={Path(ninja.BIN_DIR) / 'ninja'}", "-DCMAKE_BUILD_TYPE=Release"]
     options += [f"-DPython_EXECUTABLE={sys.executable}", f"-Dnanobind_DIR={nanobind.cmake_dir()}"]

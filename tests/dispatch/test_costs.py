@@ -71,6 +71,7 @@ def test_wrong_coefficients_are_an_error():
 # ---------------------------------------------------------------- tools/fit_costs
 @pytest.fixture(scope="module")
 def fit_costs():
+    pytest.importorskip("scipy")
     path = str(ROOT / "tools" / "fit_costs")
     loader = importlib.machinery.SourceFileLoader("fit_costs", path)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("fit_costs", loader))

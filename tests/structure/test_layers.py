@@ -222,7 +222,8 @@ def test_no_test_needs_an_optional_library_to_be_collected():
 
 
 @pytest.mark.parametrize(
-    ("part", "package", "advice"), [("dask", "distributed", "'dask.array.' distributed"), ("torch", "torch", "torch")]
+    ("part", "package", "advice"),
+    [("dask", "distributed", "'dask.array.' distributed"), ("torch", "torch", "'torch>=2.10'")],
 )
 def test_a_part_whose_library_is_missing_says_so(part, package, advice, monkeypatch):
     for name in [name for name in sys.modules if name.startswith(f"fastlinalg.{part}")]:

@@ -12,9 +12,7 @@ import pytest
 
 from .patience import patient
 
-needs_plot = pytest.mark.skipif(
-    importlib.util.find_spec("matplotlib") is None, reason="needs the extra fastlinalg[bench]"
-)
+needs_plot = pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="needs matplotlib")
 
 # The beginning of programs that a fresh interpreter runs: a product, and what it is.
 SETUP = (

@@ -9,7 +9,7 @@ try:
     import torch  # noqa: F401
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        f"fastlinalg.torch needs PyTorch 2.10 or newer ({error}): pip install torch", name=error.name
+        f"fastlinalg.torch needs PyTorch 2.10 or newer ({error}): pip install 'torch>=2.10'", name=error.name
     ) from None
 
 from ._functions import linear, matmul
