@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from support.source_tree import ROOT, ROW_KINDS, label, needs_source_tree, tracked
+from support.source_tree import ROOT, ROW_KINDS, SOURCES, label, needs_source_tree, tracked
 
 pytestmark = needs_source_tree
 
@@ -101,6 +101,19 @@ def test_no_leftovers():
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
             if any(wrong.search(line) for wrong in (paths, notes, registry, published)):
                 found.append(f"{label(path)}:{number}: {line.strip()}")
+    assert not found, "\n".join(found)
+
+
+def test_messages_below_the_bindings_speak_no_python():
+    """They reach C and C++ callers too: the interfaces add what is of theirs (core/errors.h)."""
+    python = re.compile(r'"[^"]*(\b(fl|fastlinalg)\.\w|\bNone\b|=(True|False)\b)[^"]*"')
+    found = [
+        f"{label(path)}:{number}: {line.strip()}"
+        for path in SOURCES
+        if not label(path).startswith("cpp/bindings/")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if python.search(line) and not re.match(r"\s*(#\s*include|//)", line)
+    ]
     assert not found, "\n".join(found)
 
 
