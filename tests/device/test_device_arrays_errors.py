@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -130,6 +133,12 @@ def test_cuda_array_interface_as_documented(rng):
 
 
 # ---------------------------------------------------------------- DeviceArray
+def test_a_device_array_belongs_to_its_process():
+    for send in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match=r"memory of cuda:0 that belongs to this process.*send x\.numpy\(\)"):
+            send(fl.DeviceArray.from_numpy(np.ones((2, 2), F32)))
+
+
 def test_device_array(rng):
     a = normal(rng, 5, 7)
     x = fl.DeviceArray.from_numpy(a[:, ::-1])
