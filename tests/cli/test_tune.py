@@ -153,6 +153,23 @@ def test_other_devices_stay_in_the_file(environment):
     assert [d["name"] for d in json.loads(path.read_text())["devices"]] == ["some GPU", _core.cpu_name()]
 
 
+WRITER = """
+import sys
+from pathlib import Path
+from fastlinalg.cli.tune import _replace
+
+for i in range(20):
+    _replace(Path(sys.argv[1]), {"kind": "cuda", "name": f"GPU {sys.argv[2]}.{i}", "factors": {}})
+"""
+
+
+def test_runs_at_the_same_time_keep_each_others_entries(environment):
+    _, path = environment
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(i)]) for i in range(3)]
+    assert [writer.wait(patient(120)) for writer in writers] == [0] * 3
+    assert len(json.loads(path.read_text())["devices"]) == 60
+
+
 def test_show_prints_the_factors_and_what_is_wrong(environment):
     _, path = environment
     write(path, table())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import fcntl
 import json
 import os
 import sys
@@ -89,6 +90,18 @@ def _write(path: Path, table: dict[str, Any]) -> None:
             raise
 
 
+def _replace(path: Path, entry: dict[str, Any]) -> None:
+    """Put the entry in the place of that device's, among what the table has now: another run may have written it."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        table, _ = _read(path)
+        devices = [d for d in (table["devices"] if table else []) if any(d[of] != entry[of] for of in ("kind", "name"))]
+        _write(path, {"format": FORMAT, "version": fl.__version__, "devices": [*devices, entry]})
+    finally:
+        os.close(folder)
+
+
 def _show(path: Path) -> int:
     table, complaint = _read(path)
     if complaint:
@@ -154,13 +167,10 @@ def _tune(path: Path, args: argparse.Namespace) -> int:
     if not args.force and (others := busy("cuda" if "cuda" in kinds else "cpu")):
         return _fail(f"{others}, so that what is measured would not hold later; try again, or add --force")
     path.parent.mkdir(parents=True, exist_ok=True)  # before measuring for minutes
-    table, _ = _read(path)
-    devices = list(table["devices"]) if table else []
     for kind in kinds:
         entry = _measure(kind, args.quick)
         print("\n".join(_describe(entry)))
-        devices = [d for d in devices if (d["kind"], d["name"]) != (kind, entry["name"])] + [entry]
-        _write(path, {"format": FORMAT, "version": fl.__version__, "devices": devices})
+        _replace(path, entry)
     complaint = _core.load_tuning(str(path))
     if complaint:
         return _fail(complaint)
