@@ -121,7 +121,7 @@ class PlanOf : public fl_plan {
   std::optional<Plan<Args>> plan_;
 };
 
-std::optional<Side> side_of(const Check& check, fl_operand constant) {
+std::optional<Side> constant_side(const Check& check, fl_operand constant) {
   switch (constant) {
     case FL_NO_OPERAND: return std::nullopt;
     case FL_OPERAND_A: return Side::a;
@@ -164,7 +164,7 @@ fl_status fl_plan_sgemm(fl_plan** plan, int trans_a, int trans_b, int64_t m, int
                                            beta, c, ldc, stride_c, batch);
     fl::Options parsed = fl::parse(check, options);
     args.precision = parsed.precision;
-    parsed.call.constant = fl::side_of(check, constant);
+    parsed.call.constant = fl::constant_side(check, constant);
     *plan = new fl::PlanOf<fl::SgemmArgs>(args, parsed.call);
   });
 }

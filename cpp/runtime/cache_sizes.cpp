@@ -34,16 +34,16 @@ std::size_t largest_cache() {
   return largest ? largest : std::size_t(32) << 20;
 }
 
-std::atomic<std::size_t> known{0};  // 0: not asked yet
+std::atomic<std::size_t> known_cache{0};  // 0: not asked yet
 
 }  // namespace
 
 std::size_t last_level_cache() {
-  std::size_t bytes = known.load(std::memory_order_relaxed);
-  if (!bytes) known.store(bytes = largest_cache(), std::memory_order_relaxed);
+  std::size_t bytes = known_cache.load(std::memory_order_relaxed);
+  if (!bytes) known_cache.store(bytes = largest_cache(), std::memory_order_relaxed);
   return bytes;
 }
 
-void assume_last_level_cache(std::size_t bytes) { known.store(bytes, std::memory_order_relaxed); }
+void assume_last_level_cache(std::size_t bytes) { known_cache.store(bytes, std::memory_order_relaxed); }
 
 }  // namespace fl

@@ -11,32 +11,32 @@ namespace fl {
 namespace {
 
 // Packed operands are read over and over: with 4 KiB pages address translation is 5 to 10 % of an SGEMM, so huge ones.
-constexpr std::size_t most_cached = std::size_t(256) << 20;  // bytes in all cached blocks together
+constexpr std::size_t most_in_workspaces = std::size_t(256) << 20;  // bytes in all cached blocks together
 
 // A cached block carries its size in its first bytes: a single word per place can then be exchanged.
-struct CachedBlock {
+struct CachedWorkspace {
   std::size_t capacity;
 };
-std::atomic<CachedBlock*> places[8];
-std::atomic<std::size_t> cached_bytes{0};
+std::atomic<CachedWorkspace*> workspaces[8];
+std::atomic<std::size_t> bytes_in_workspaces{0};
 
-CachedBlock* take(std::atomic<CachedBlock*>& place) {
-  CachedBlock* const cached = place.exchange(nullptr, std::memory_order_acquire);
-  if (cached) cached_bytes.fetch_sub(cached->capacity, std::memory_order_relaxed);
+CachedWorkspace* take(std::atomic<CachedWorkspace*>& place) {
+  CachedWorkspace* const cached = place.exchange(nullptr, std::memory_order_acquire);
+  if (cached) bytes_in_workspaces.fetch_sub(cached->capacity, std::memory_order_relaxed);
   return cached;
 }
 
-const KeptBlocks kept_blocks([]() noexcept {
-  for (auto& place : places)
-    if (CachedBlock* const cached = take(place)) unmap_huge_pages(cached, cached->capacity);
+const KeptBlocks kept_workspaces([]() noexcept {
+  for (auto& place : workspaces)
+    if (CachedWorkspace* const cached = take(place)) unmap_huge_pages(cached, cached->capacity);
 });
 
 }  // namespace
 
 HostWorkspace::HostWorkspace(std::size_t bytes) {
   if (bytes == 0) return;
-  for (auto& place : places) {
-    CachedBlock* const cached = take(place);
+  for (auto& place : workspaces) {
+    CachedWorkspace* const cached = take(place);
     if (!cached) continue;
     if (cached->capacity >= bytes) {
       block_ = cached;
@@ -52,15 +52,15 @@ HostWorkspace::HostWorkspace(std::size_t bytes) {
 
 HostWorkspace::~HostWorkspace() {
   if (!block_) return;
-  if (cached_bytes.fetch_add(capacity_, std::memory_order_relaxed) + capacity_ <= most_cached) {
-    CachedBlock* const cached = static_cast<CachedBlock*>(block_);
+  if (bytes_in_workspaces.fetch_add(capacity_, std::memory_order_relaxed) + capacity_ <= most_in_workspaces) {
+    CachedWorkspace* const cached = static_cast<CachedWorkspace*>(block_);
     cached->capacity = capacity_;
-    for (auto& place : places) {
-      CachedBlock* expected = nullptr;
+    for (auto& place : workspaces) {
+      CachedWorkspace* expected = nullptr;
       if (place.compare_exchange_strong(expected, cached, std::memory_order_release)) return;
     }
   }
-  cached_bytes.fetch_sub(capacity_, std::memory_order_relaxed);
+  bytes_in_workspaces.fetch_sub(capacity_, std::memory_order_relaxed);
   unmap_huge_pages(block_, capacity_);
 }
 

@@ -11,14 +11,14 @@ namespace {
 
 // 16-byte alignment for every line is what the vector kernels need. Longer lines begin on a sector (32 bytes) or a
 // cache line (128 bytes) as well, as long as that adds little to what crosses the link.
-int64_t padded(int64_t length) {
+int64_t padded_for_copies(int64_t length) {
   const int64_t unit = length >= 256 ? 32 : length >= 32 ? 8 : 4;
   return std::max<int64_t>(ceil_div(length, unit) * unit, unit);
 }
 
 template <class T>
 MatrixView<T> row_major_view(int64_t rows, int64_t cols, bool batched) {
-  return {nullptr, padded(cols), 1, batched ? rows * padded(cols) : 0};
+  return {nullptr, padded_for_copies(cols), 1, batched ? rows * padded_for_copies(cols) : 0};
 }
 
 // The operand's own order where it has one. A batch stride of 0 stays: one copy serves every problem.
@@ -39,7 +39,7 @@ Lines<T> lines(const MatrixView<T>& host, const MatrixView<T>& layout, int64_t r
 
 template <class T>
 Lines<T> lines(const VectorView<T>& host, int64_t size, int64_t batch) {
-  return {host.data, host.bs == 0 ? 1 : batch, 1, size, host.bs, 0, host.inc, padded(size)};
+  return {host.data, host.bs == 0 ? 1 : batch, 1, size, host.bs, 0, host.inc, padded_for_copies(size)};
 }
 
 }  // namespace
@@ -58,8 +58,8 @@ template <>
 SgemvArgs device_layout(const SgemvArgs& host) {
   SgemvArgs layout = host;
   layout.a = input_view(host.a, host.m, host.n);
-  layout.x = {nullptr, 1, host.x.bs ? padded(host.n) : 0};
-  layout.y = {nullptr, 1, host.batch > 1 ? padded(host.m) : 0};
+  layout.x = {nullptr, 1, host.x.bs ? padded_for_copies(host.n) : 0};
+  layout.y = {nullptr, 1, host.batch > 1 ? padded_for_copies(host.m) : 0};
   return layout;
 }
 

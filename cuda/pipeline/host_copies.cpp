@@ -17,7 +17,7 @@ constexpr int64_t parts = 16;  // of one copy: each thread of a large machine ge
 // Of a small call everything is moved to the shared cache: the device follows the workers closely. In a large one the
 // ring is full soon, and what waits in it leaves the cores' caches by itself: moving all of it costs 2 % at n = 8192,
 // and up to half into a fresh result. Then it is the begin alone.
-constexpr int64_t small_call = (int64_t{48} << 20) / sizeof(float),
+constexpr int64_t small_copy = (int64_t{48} << 20) / sizeof(float),
                   begin_of_large = (int64_t{16} << 20) / sizeof(float);
 
 int64_t floats_in(const std::vector<Packing>& in) {
@@ -27,7 +27,7 @@ int64_t floats_in(const std::vector<Packing>& in) {
 }
 
 std::size_t count_demoted(const std::vector<Packing>& in) {
-  const int64_t total = floats_in(in), most = total <= small_call ? total : begin_of_large;
+  const int64_t total = floats_in(in), most = total <= small_copy ? total : begin_of_large;
   std::size_t count = 0;
   for (int64_t floats = 0; count < in.size() && floats < most; ++count)
     floats += in[count].piece.lines * in[count].pitch;
@@ -124,7 +124,7 @@ HostCopies::HostCopies(std::vector<Packing> in, std::vector<Unpacking> out, Stor
       in_left_(counters(in_.size())),
       out_left_(counters(out_.size())),
       demoted_(count_demoted(in_)),
-      faulters_(floats_in(in_) <= small_call ? 3 : 6),
+      faulters_(floats_in(in_) <= small_copy ? 3 : 6),
       stores_(stores),
       fresh_(std::move(fresh)) {}
 

@@ -9,7 +9,7 @@
 namespace fl::cuda {
 namespace {
 
-struct Idle {
+struct IdleEvents {
   std::mutex mutex;  // guards what follows; never held during a CUDA call
   std::vector<cudaEvent_t> events;
   std::size_t created = 0;  // `events` has room for all of them, so that giving one back cannot fail
@@ -22,14 +22,14 @@ cudaEvent_t create_event() {
   return event;
 }
 
-void take(Idle& idle, std::size_t count, std::vector<cudaEvent_t>& events) {
+void take(IdleEvents& idle, std::size_t count, std::vector<cudaEvent_t>& events) {
   const std::lock_guard lock(idle.mutex);
   for (; events.size() < count && !idle.events.empty(); idle.events.pop_back()) events.push_back(idle.events.back());
   idle.created += count - events.size();
   idle.events.reserve(idle.created);
 }
 
-void give_back(Idle& idle, const std::vector<cudaEvent_t>& events) noexcept {
+void give_back(IdleEvents& idle, const std::vector<cudaEvent_t>& events) noexcept {
   const std::lock_guard lock(idle.mutex);
   for (const cudaEvent_t event : events) idle.events.push_back(event);
 }
@@ -37,7 +37,7 @@ void give_back(Idle& idle, const std::vector<cudaEvent_t>& events) noexcept {
 }  // namespace
 
 cudaEvent_t borrow_event(int device) {
-  Idle& idle = per_device<Idle>(device);
+  IdleEvents& idle = per_device<IdleEvents>(device);
   {
     const std::lock_guard lock(idle.mutex);
     if (!idle.events.empty()) {
@@ -51,13 +51,13 @@ cudaEvent_t borrow_event(int device) {
 }
 
 void give_back_event(int device, cudaEvent_t event) noexcept {
-  Idle& idle = per_device<Idle>(device);
+  IdleEvents& idle = per_device<IdleEvents>(device);
   const std::lock_guard lock(idle.mutex);
   idle.events.push_back(event);
 }
 
 Events::Events(int device, std::size_t count) : device_(device) {
-  Idle& idle = per_device<Idle>(device);
+  IdleEvents& idle = per_device<IdleEvents>(device);
   events_.reserve(count);
   take(idle, count, events_);
   try {
@@ -68,7 +68,7 @@ Events::Events(int device, std::size_t count) : device_(device) {
   }
 }
 
-Events::~Events() { give_back(per_device<Idle>(device_), events_); }
+Events::~Events() { give_back(per_device<IdleEvents>(device_), events_); }
 
 cudaEvent_t EventQueue::record(cudaStream_t stream) {
   const cudaEvent_t event = events_[queued_];

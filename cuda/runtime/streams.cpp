@@ -9,14 +9,14 @@
 namespace fl::cuda {
 namespace {
 
-struct Idle {
+struct IdleStreams {
   std::vector<cudaStream_t> streams;
   std::size_t created = 0;
 };
 
 struct Streams {
-  std::mutex mutex;  // guards idle; never held during a CUDA call
-  Idle idle[2];      // by urgency
+  std::mutex mutex;     // guards idle; never held during a CUDA call
+  IdleStreams idle[2];  // by urgency
   std::atomic<int> urgent{0};
   std::once_flag library_once;
   cudaStream_t library = nullptr;
@@ -36,7 +36,7 @@ cudaStream_t create_stream(Urgency urgency = Urgency::normal) {
 cudaStream_t borrow(Streams& streams, Urgency urgency) {
   {
     const std::lock_guard lock(streams.mutex);
-    Idle& idle = streams.idle[int(urgency)];
+    IdleStreams& idle = streams.idle[int(urgency)];
     if (!idle.streams.empty()) {
       const cudaStream_t stream = idle.streams.back();
       idle.streams.pop_back();

@@ -13,7 +13,7 @@
 namespace fl::py {
 namespace {
 
-std::string where(int device) { return device < 0 ? "host memory" : "cuda:" + std::to_string(device); }
+std::string place_name(int device) { return device < 0 ? "host memory" : "cuda:" + std::to_string(device); }
 
 // Operands of libraries that cannot be told to wait: each lives until the device has come past the call that uses it.
 struct Kept {
@@ -44,8 +44,8 @@ void CallLocation::finish_after_error() noexcept {
 }
 
 void CallLocation::refuse(const char* name, int device) const {
-  throw InvalidValue("operands must lie in one place: " + std::string(first_) + " is in " + where(device_) + " and " +
-                     name + " in " + where(device) + "; copy one of them");
+  throw InvalidValue("operands must lie in one place: " + std::string(first_) + " is in " + place_name(device_) +
+                     " and " + name + " in " + place_name(device) + "; copy one of them");
 }
 
 // "cuda" means the GPU that the operands are on.
@@ -53,7 +53,7 @@ void CallLocation::check_asked(const char* name, int device) const {
   const Device asked = parse_device(asked_);
   if (asked.kind == Device::automatic || asked_ == "cuda") return;
   if (asked.kind == Device::cuda && !asked.set && asked.ordinal == device) return;
-  throw InvalidValue(std::string(name) + " is in the memory of " + where(device) + " and device='" +
+  throw InvalidValue(std::string(name) + " is in the memory of " + place_name(device) + " and device='" +
                      std::string(asked_) + "' was asked for; copy the operands there, or leave device='auto'");
 }
 

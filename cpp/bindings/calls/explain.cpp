@@ -12,16 +12,16 @@
 namespace fl::py {
 namespace {
 
-constexpr const char* function = "explain";
+constexpr const char* explain_function = "explain";
 
 // An array, or a shape: that of an array in host memory, in C order, aligned.
 Array described(nb::handle given, const char* name, CallLocation& location) {
   if (!PyTuple_Check(given.ptr())) return Array(given, name, Array::read, location);
   Shape shape;
   for (nb::handle size : nb::borrow<nb::tuple>(given)) {
-    shape.push_back(to_integer(function, name, size));
+    shape.push_back(to_integer(explain_function, name, size));
     if (shape.back() < 0 || shape.size() > size_t(max_dims))
-      throw InvalidValue(std::string(function) + ": " + name + " is no shape of an array: " + shown(given));
+      throw InvalidValue(std::string(explain_function) + ": " + name + " is no shape of an array: " + shown(given));
   }
   location.add_host(name, given, {.kind = Library::numpy});
   return Array(static_cast<float*>(nullptr), shape);
@@ -51,29 +51,31 @@ nb::dict explained(Problem<Args> problem, const Options& options) {
 
 nb::dict explain(nb::handle a_in, nb::handle b_in, nb::handle trans_a, nb::handle trans_b, nb::handle kernel,
                  nb::handle precision, nb::handle device, nb::handle dtype) {
-  Options options = parse_options(function, kernel, precision, device, nb::none());
-  CallLocation location(options.device, options.call.stream, parse_dtype(function, dtype));
+  Options options = parse_options(explain_function, kernel, precision, device, nb::none());
+  CallLocation location(options.device, options.call.stream, parse_dtype(explain_function, dtype));
   Array a = described(a_in, "a", location);
-  require_dims(function, "a", a, b_in.is_none() ? 2 : 1);
-  const bool of_a = parse_flag(function, "trans_a", trans_a), of_b = parse_flag(function, "trans_b", trans_b);
+  require_dims(explain_function, "a", a, b_in.is_none() ? 2 : 1);
+  const bool of_a = parse_flag(explain_function, "trans_a", trans_a),
+             of_b = parse_flag(explain_function, "trans_b", trans_b);
   if (b_in.is_none()) {
-    if (of_a || of_b) throw InvalidValue(std::string(function) + ": trans_a and trans_b are of products; b is None");
+    if (of_a || of_b)
+      throw InvalidValue(std::string(explain_function) + ": trans_a and trans_b are of products; b is None");
     set_location(options.call, location);
-    return explained(transpose_problem(function, a), options);
+    return explained(transpose_problem(explain_function, a), options);
   }
   Array b = described(b_in, "b", location);
-  require_dims(function, "b", b, 1);
-  require_matrix(function, "a", a, of_a);
-  require_matrix(function, "b", b, of_b);
+  require_dims(explain_function, "b", b, 1);
+  require_matrix(explain_function, "a", a, of_a);
+  require_matrix(explain_function, "b", b, of_b);
   set_location(options.call, location);
   const auto with_vector = [&](Problem<SgemvArgs> problem) {
     return with_vector_problem(std::move(problem), options.precision,
                                [&](auto as_computed) { return explained(std::move(as_computed), options); });
   };
-  if (a.ndim() == 1 && b.ndim() == 1) return with_vector(dot_problem(function, a, b));
-  if (b.ndim() == 1) return with_vector(gemv_problem(function, a, b, 1.0f, 0.0f, of_a));
-  if (a.ndim() == 1) return with_vector(gemv_problem(function, b, a, 1.0f, 0.0f, !of_b));
-  return explained(gemm_problem(function, a, b, 1.0f, 0.0f, of_a, of_b, options.precision), options);
+  if (a.ndim() == 1 && b.ndim() == 1) return with_vector(dot_problem(explain_function, a, b));
+  if (b.ndim() == 1) return with_vector(gemv_problem(explain_function, a, b, 1.0f, 0.0f, of_a));
+  if (a.ndim() == 1) return with_vector(gemv_problem(explain_function, b, a, 1.0f, 0.0f, !of_b));
+  return explained(gemm_problem(explain_function, a, b, 1.0f, 0.0f, of_a, of_b, options.precision), options);
 }
 
 }  // namespace

@@ -12,9 +12,9 @@ namespace fl {
 namespace {
 
 constexpr int ROWS = 8, PAIRS = 4, WARPS = 4;  // threads of a warp down and across, warps across
-constexpr int THREADS = ROWS * PAIRS * WARPS;
+constexpr int BLOCK_THREADS = ROWS * PAIRS * WARPS;
 
-__global__ void __launch_bounds__(THREADS) transpose_row2_kernel(TransposeArgs p, TileGrid grid) {
+__global__ void __launch_bounds__(BLOCK_THREADS) transpose_row2_kernel(TransposeArgs p, TileGrid grid) {
   const Tile tile = grid.tile(blockIdx.x);
   const int64_t i = tile.row * ROWS + threadIdx.y;
   const int64_t j = ((tile.col * WARPS + threadIdx.z) * PAIRS + threadIdx.x) * 2;

@@ -77,7 +77,7 @@ bool large_clusters_fit(int threads) {
 // of 16 need a whole processing cluster of the device each: more than seven wait for one another. The size of a cluster
 // decides the order of a sum: bits may differ between devices with other numbers of multiprocessors, and a part of one.
 template <int V, int LC, int THREADS, bool RESIDENT = false>
-void launch(const SgemvArgs& p, const Context& ctx, float fraction = 0.0f) {
+void launch_clusters(const SgemvArgs& p, const Context& ctx, float fraction = 0.0f) {
   const RowGrid grid(p, V * LC);
   const bool large =
       grid.blocks() <= 7 && large_clusters_fit<cluster_columns_kernel<V, LC, THREADS, RESIDENT>>(THREADS);
@@ -96,10 +96,10 @@ void launch(const SgemvArgs& p, const Context& ctx, float fraction = 0.0f) {
 void launch_vectors(const SgemvArgs& p, const Context& ctx) {
   const auto tiles = [&](int outputs) { return ceil_div(p.m, outputs) * p.batch; };
   const float fraction = l2_resident_fraction(p, ctx);
-  if (tiles(128) >= 32 && fraction > 0.0f) return launch<4, 32, 512, true>(p, ctx, fraction);
-  if (tiles(128) >= 32) return launch<4, 32, 512>(p, ctx);
-  if (tiles(32) >= 3) return launch<4, 8, 512>(p, ctx);
-  launch<4, 2, 512>(p, ctx);
+  if (tiles(128) >= 32 && fraction > 0.0f) return launch_clusters<4, 32, 512, true>(p, ctx, fraction);
+  if (tiles(128) >= 32) return launch_clusters<4, 32, 512>(p, ctx);
+  if (tiles(32) >= 3) return launch_clusters<4, 8, 512>(p, ctx);
+  launch_clusters<4, 2, 512>(p, ctx);
 }
 
 }  // namespace
@@ -107,8 +107,8 @@ void launch_vectors(const SgemvArgs& p, const Context& ctx) {
 void sgemv_cluster_columns(const SgemvArgs& p, const Context& ctx) {
   if (p.a.cs == 1) return sgemv_long_rows(p, ctx);
   if (aligned16(p.a)) return launch_vectors(p, ctx);
-  if (ceil_div(p.m, 32) * p.batch >= 16) return launch<1, 32, 512>(p, ctx);
-  launch<1, 8, 512>(p, ctx);
+  if (ceil_div(p.m, 32) * p.batch >= 16) return launch_clusters<1, 32, 512>(p, ctx);
+  launch_clusters<1, 8, 512>(p, ctx);
 }
 
 }  // namespace fl

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 4) short_columns_kernel(SgemvArg
 
 // Small blocks where there would be too few for every multiprocessor.
 template <int V, int U>
-void launch(const SgemvArgs& p, const Context& ctx) {
+void launch_short(const SgemvArgs& p, const Context& ctx) {
   int threads = MOST_THREADS;
   while (threads > 64 && p.m * p.batch < 2 * int64_t(ctx.sm_count) * V * threads) threads /= 2;
   const RowGrid grid(p, V * threads);
@@ -45,13 +45,13 @@ void launch(const SgemvArgs& p, const Context& ctx) {
 }
 
 template <int V>
-void launch(const SgemvArgs& p, const Context& ctx) {
-  if (p.n <= 2) return launch<V, 2>(p, ctx);
-  if (p.n <= 4) return launch<V, 4>(p, ctx);
+void launch_short(const SgemvArgs& p, const Context& ctx) {
+  if (p.n <= 2) return launch_short<V, 2>(p, ctx);
+  if (p.n <= 4) return launch_short<V, 4>(p, ctx);
   if constexpr (V == 1) {
-    if (p.n > 32) return launch<V, 16>(p, ctx);
+    if (p.n > 32) return launch_short<V, 16>(p, ctx);
   }
-  launch<V, 8>(p, ctx);
+  launch_short<V, 8>(p, ctx);
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ void launch(const SgemvArgs& p, const Context& ctx) {
 void sgemv_short_columns(const SgemvArgs& p, const Context& ctx) {
   const bool vectors = aligned16(p.a);
   if (p.a.cs == 1) return vectors ? sgemv_warp_per_row_vec4(p, ctx) : sgemv_warp_per_row(p, ctx);
-  vectors&& p.m* p.batch >= 128 * int64_t(ctx.sm_count) ? launch<4>(p, ctx) : launch<1>(p, ctx);
+  vectors&& p.m* p.batch >= 128 * int64_t(ctx.sm_count) ? launch_short<4>(p, ctx) : launch_short<1>(p, ctx);
 }
 
 }  // namespace fl

@@ -14,7 +14,7 @@
 namespace fl {
 namespace {
 
-constexpr int U = 8;
+constexpr int UNROLL = 8;
 
 template <int V, int LC, int THREADS, bool RESIDENT>
 __global__ void __launch_bounds__(THREADS, code_for<120>&& THREADS < 1024 ? 768 / THREADS : 1024 / THREADS)
@@ -24,8 +24,8 @@ __global__ void __launch_bounds__(THREADS, code_for<120>&& THREADS < 1024 ? 768 
   const RowBlock at = grid.block(p, tile);
   const int64_t first = int64_t{split} * plan.columns, rest = p.n - first;
   float acc[V] = {};
-  read_tile<V, LC, THREADS, U>(acc, p, at, first, THREADS / LC, first + at_most(rest, plan.columns),
-                               MatrixLoad<RESIDENT>(fraction));
+  read_tile<V, LC, THREADS, UNROLL>(acc, p, at, first, THREADS / LC, first + at_most(rest, plan.columns),
+                                    MatrixLoad<RESIDENT>(fraction));
   if (plan.splits > 1) pdl_launch_next();
   sum_tile<V, LC, THREADS>(acc, [&](unsigned c, float sum) {
     if (at.row + c >= p.m) return;

@@ -19,8 +19,6 @@
 namespace fl {
 namespace {
 
-constexpr int64_t stays_in_l2 = 2 << 20;  // floats
-
 // One tile of A and where its transpose goes; rows x cols of it exist.
 struct Part {
   const float* a;

@@ -13,7 +13,7 @@
 namespace fl {
 namespace {
 
-constexpr int THREADS = 256, MOST = 4096;  // floats of a piece
+constexpr int PIECE_THREADS = 256, MOST = 4096;  // floats of a piece
 
 // Division of numbers up to MOST by multiplication.
 struct Divisor {
@@ -57,8 +57,8 @@ __device__ __forceinline__ unsigned padded(unsigned x) { return x + x / 32; }
 
 // EACH floats to a thread, all of them under way before the first goes to shared memory.
 template <int EACH>
-__global__ void __launch_bounds__(THREADS, 6) transpose_pieces_kernel(TransposeArgs p, Pieces pieces) {
-  __shared__ float tile[EACH * THREADS + EACH * THREADS / 32];
+__global__ void __launch_bounds__(PIECE_THREADS, 6) transpose_pieces_kernel(TransposeArgs p, Pieces pieces) {
+  __shared__ float tile[EACH * PIECE_THREADS + EACH * PIECE_THREADS / 32];
   pdl_wait();
   const unsigned R = pieces.rows.value, C = pieces.cols.value, in_batch = pieces.row_pieces * pieces.col_pieces;
   const int64_t first = int64_t{blockIdx.x / in_batch} * pieces.matrices;
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(THREADS, 6) transpose_pieces_kernel(TransposeA
   float part[EACH];
 #pragma unroll
   for (int k = 0; k < EACH; ++k) {
-    const unsigned e = threadIdx.x + k * THREADS;
+    const unsigned e = threadIdx.x + k * PIECE_THREADS;
     if (pieces.a_dense) {
       part[k] = e < existing ? __ldg(a + e) : 0.0f;
     } else {
@@ -83,11 +83,11 @@ __global__ void __launch_bounds__(THREADS, 6) transpose_pieces_kernel(TransposeA
     }
   }
 #pragma unroll
-  for (int k = 0; k < EACH; ++k) tile[padded(threadIdx.x + k * THREADS)] = part[k];
+  for (int k = 0; k < EACH; ++k) tile[padded(threadIdx.x + k * PIECE_THREADS)] = part[k];
   __syncthreads();
 #pragma unroll 4
   for (int k = 0; k < EACH; ++k) {
-    const unsigned o = threadIdx.x + k * THREADS;
+    const unsigned o = threadIdx.x + k * PIECE_THREADS;
     if (o >= all) break;
     const unsigned line = pieces.rows.quotient(o), r = o - line * R, g = pieces.cols.quotient(line), c = line - g * C;
     if (r >= rows || c >= cols) continue;
@@ -99,8 +99,8 @@ __global__ void __launch_bounds__(THREADS, 6) transpose_pieces_kernel(TransposeA
 
 template <int EACH>
 void launch(const TransposeArgs& p, const Context& ctx) {
-  const Pieces pieces(p, EACH * THREADS);
-  launch_kernel<transpose_pieces_kernel<EACH>>({pieces.blocks(p), THREADS}, ctx, p, pieces);
+  const Pieces pieces(p, EACH * PIECE_THREADS);
+  launch_kernel<transpose_pieces_kernel<EACH>>({pieces.blocks(p), PIECE_THREADS}, ctx, p, pieces);
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ void launch(const TransposeArgs& p, const Context& ctx) {
 // Small pieces where there would be too few for every multiprocessor.
 void transpose_pieces(const TransposeArgs& p, const Context& ctx) {
   if (p.m * p.n * p.batch < int64_t{2} * MOST * ctx.sm_count) return launch<4>(p, ctx);
-  launch<MOST / THREADS>(p, ctx);
+  launch<MOST / PIECE_THREADS>(p, ctx);
 }
 
 }  // namespace fl

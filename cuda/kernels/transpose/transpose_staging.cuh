@@ -10,6 +10,8 @@
 
 namespace fl {
 
+constexpr int64_t stays_in_l2 = 2 << 20;  // floats
+
 // ONCE: nothing writes to A while the kernel runs.
 template <bool ONCE>
 __device__ __forceinline__ float4 read4(const float* from, int exist) {

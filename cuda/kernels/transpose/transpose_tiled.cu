@@ -14,8 +14,6 @@
 namespace fl {
 namespace {
 
-constexpr int64_t stays_in_l2 = 2 << 20;  // floats
-
 // FULL: the tile does not lie across an edge, and nothing is asked.
 template <int BM, int BN, int THREADS, bool STREAM, bool FULL>
 __device__ __forceinline__ void turn(float4 (&tile)[BM * BN / 4], const float* a, int64_t lda, float* b, int64_t ldb,

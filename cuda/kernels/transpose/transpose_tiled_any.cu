@@ -15,11 +15,11 @@
 namespace fl {
 namespace {
 
-constexpr int SECTOR = 8;  // floats
+constexpr int CUT_UNIT = 8;  // floats
 
 template <int BM, int BN, int THREADS>
 struct Cut {
-  static constexpr int ROWS = BM + SECTOR - 1, PITCH = ROWS | 1, WARPS = THREADS / 32;
+  static constexpr int ROWS = BM + CUT_UNIT - 1, PITCH = ROWS | 1, WARPS = THREADS / 32;
   static constexpr int PER_WARP = (ROWS + WARPS - 1) / WARPS;  // rows of A
   using Tile = float[BN][PITCH];
 };
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(THREADS, 1536 / THREADS) transpose_any_kernel(
   __shared__ typename C::Tile tile;
   pdl_wait();
   const Tile at = grid.tile(blockIdx.x);
-  const int64_t i = at.col * BM - (SECTOR - 1), j = at.row * BN;
+  const int64_t i = at.col * BM - (CUT_UNIT - 1), j = at.row * BN;
   const int first = i < 0 ? static_cast<int>(-i) : 0, last = p.m - i < C::ROWS ? static_cast<int>(p.m - i) : C::ROWS;
   const int cols = p.n - j < BN ? static_cast<int>(p.n - j) : BN;
   const float* a = p.a.data + at.batch * p.a.bs + i * p.a.rs + j;
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(THREADS, 1536 / THREADS) transpose_any_kernel(
   float* to = p.b.data + at.batch * p.b.bs + (j + warp) * p.b.rs + i;
 #pragma unroll 4
   for (int c = warp; c < cols; c += C::WARPS, to += C::WARPS * p.b.rs) {
-    const int start = -static_cast<int>(reinterpret_cast<uintptr_t>(to) / sizeof(float)) & (SECTOR - 1);
+    const int start = -static_cast<int>(reinterpret_cast<uintptr_t>(to) / sizeof(float)) & (CUT_UNIT - 1);
 #pragma unroll
     for (int k = 0; k < BM; k += 32) {
       const int r = start + k + lane;
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(THREADS, 1536 / THREADS) transpose_any_kernel(
 
 template <int BM, int BN, int THREADS>
 void launch(const TransposeArgs& p, const Context& ctx) {
-  const TileGrid grid(p.n, p.m + SECTOR - 1, p.batch, BN, BM);
+  const TileGrid grid(p.n, p.m + CUT_UNIT - 1, p.batch, BN, BM);
   launch_kernel<transpose_any_kernel<BM, BN, THREADS>>({grid.blocks(), THREADS}, ctx, p, grid);
 }
 
