@@ -73,6 +73,7 @@ UNKNOWN = A[A[:, 0] > 0]
         (lambda: fld.suggest_chunks(1, 2, True), TypeError, "k must be an integer, got True"),
         (lambda: fld.suggest_chunks(1, 2, 3, workers=0), ValueError, "workers must be at least 1, got 0"),
         (lambda: fld.suggest_chunks(1, 2, 3, memory=8), ValueError, "memory=8 is too little"),
+        (lambda: fld.suggest_chunks(1, 2, 3, memory="2 gigs"), ValueError, "memory must be a number of bytes or text"),
     ],
 )
 def test_bad_arguments(call, error, words):

@@ -535,3 +535,5 @@ def test_what_can_be_named(bad):
         flt.use(keep_weights=bad)
     with pytest.raises(ValueError, match="keep_bytes"):
         flt.use(keep_weights=[], keep_bytes=-1)
+    for size in ("2 GiB", 2e9, None, 0):
+        flt.use(keep_weights=[], keep_bytes=size)

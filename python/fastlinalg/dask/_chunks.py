@@ -8,8 +8,7 @@ import warnings
 from numbers import Integral
 from typing import Any, NamedTuple
 
-from dask.utils import parse_bytes
-
+from .._sizes import parse_bytes
 from ._graph import FLOAT32, automatic_split
 
 SHARE = 0.5  # of a worker's memory for one task: Dask spills from 0.6 on, and reading and writing need buffers
@@ -32,7 +31,7 @@ def suggest_chunks(
     n: int,
     k: int,
     *,
-    memory: int | str | None = None,
+    memory: int | float | str | None = None,
     workers: int | None = None,
     threads: int | None = None,
 ) -> Chunks:
@@ -48,7 +47,7 @@ def suggest_chunks(
     ----------
     m, n, k : int
         Rows of the result, its columns, and the length of the sums.
-    memory : int or str, optional
+    memory : int, float or str, optional
         Bytes that one worker may use, as a number or as in ``"4 GiB"``. By default that of the smallest worker of the
         current ``distributed.Client``, and without one the memory that this process may use.
     workers : int, optional
@@ -88,7 +87,8 @@ def suggest_chunks(
         if count is not None:
             _check_integer(name, count, least=1)
     found_memory, found_workers, found_threads = _cluster(workers is None)
-    budget = int(SHARE * (found_memory if memory is None else parse_bytes(memory))) // (threads or found_threads)
+    given = found_memory if memory is None else parse_bytes("suggest_chunks", "memory", memory)
+    budget = int(SHARE * given) // (threads or found_threads)
     slots = (workers or found_workers) * (threads or found_threads)
     side = _largest(lambda s: _task_bytes(s, m, n, k) <= budget, max(m, n, k, 1))
     if side == 0:

@@ -272,8 +272,9 @@ class use(contextlib.ContextDecorator):
         Tensors whose splits are kept from their second product on until they change, as long as the object that `use`
         returns is there: make it once, and enter it as often as you like. ``docs/torch.md`` says which changes are
         seen, and which are not.
-    keep_bytes : int
-        The most memory for them. What was used least recently goes first.
+    keep_bytes : int, float, str or None
+        The most memory for them, as a whole number of bytes or as in "2 GiB"; None is no limit. What was used least
+        recently goes first.
 
     Examples
     --------
@@ -289,7 +290,7 @@ class use(contextlib.ContextDecorator):
         precision: Precision = "accurate",
         *,
         keep_weights: torch.nn.Module | Iterable[Tensor] | None = None,
-        keep_bytes: int = KEEP_BYTES,
+        keep_bytes: int | float | str | None = KEEP_BYTES,
         _anywhere: bool = False,
     ) -> None:
         Products(precision)  # refuses a precision that there is not
@@ -324,7 +325,7 @@ def enable(
     precision: Precision = "accurate",
     *,
     keep_weights: torch.nn.Module | Iterable[Tensor] | None = None,
-    keep_bytes: int = KEEP_BYTES,
+    keep_bytes: int | float | str | None = KEEP_BYTES,
 ) -> Products:
     """Enter the mode of `use` for the rest of this thread, or until `disable` or the end of the block it is called in.
 

@@ -21,6 +21,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from .. import _core
+from .._sizes import LARGEST, parse_bytes
 
 _owners = itertools.count()
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -76,14 +77,12 @@ class Weights(_core.Weights):
     ----------
     given : Module or iterable of Tensor
         Of a module all parameters, those it has when a mode is entered.
-    limit : int
-        In bytes.
+    limit : int, float, str or None
+        A size; None is no limit.
     """
 
-    def __init__(self, given: torch.nn.Module | Iterable[Tensor], limit: int) -> None:
-        if limit < 0:
-            raise ValueError(f"keep_bytes must be at least 0, got {limit}")
-        super().__init__(limit)
+    def __init__(self, given: torch.nn.Module | Iterable[Tensor], limit: int | float | str | None) -> None:
+        super().__init__(LARGEST if limit is None else parse_bytes("use", "keep_bytes", limit))
         self._given = given if isinstance(given, torch.nn.Module) else _tensors(given)
         self._lock = threading.Lock()
         self._by_tensor: dict[int, _Weight] = {}
