@@ -7,6 +7,7 @@
 
 #include "bindings/arrays/device_array.h"
 #include "bindings/arrays/errors.h"
+#include "bindings/arrays/long_call.h"
 #include "bindings/arrays/numpy_fields.h"
 #include "bindings/calls/device_memory.h"
 #include "bindings/calls/inspect.h"
@@ -68,6 +69,7 @@ NB_MODULE(_core, m) {
   // A reference more, which nobody here gives back: for what gives up one that it has not got.
   m.def("add_reference", [](nb::handle object) { object.inc_ref(); }, arg("object").none());
   m.def("set_logger", fl::py::set_logger, arg("logger"));
+  m.def("set_progress", fl::py::set_progress, arg("callback").none());
   nb::module_ testing = m.def_submodule("testing", "What only tests and tools ask.");
   fl::py::bind_costs(testing);
   fl::py::bind_cuts(testing);

@@ -29,5 +29,8 @@ struct FL_EXPORT CudaError : std::runtime_error {  // fastlinalg.CudaError
   int code;
   std::string name;
 };
+struct FL_EXPORT CallEnded : std::runtime_error {  // whoever asked for that has an exception of its own
+  using std::runtime_error::runtime_error;
+};
 
 }  // namespace fl

@@ -56,6 +56,12 @@ void put_tile(TileFunction f, Tile& t, int64_t rows, int64_t c_cs) {
 struct Buffers {
   float *a, *b;
 };
+// Who waits for the call, asked by the thread of a slot before it goes on with so many steps.
+struct Waiting {
+  Watch* watch;
+  int slot;
+  bool goes_on(int64_t steps) const { return !watch || watch->goes_on(*watch, steps, slot); }
+};
 // A rectangle of C.
 struct Block {
   int64_t i, m, j, n;
@@ -88,12 +94,13 @@ class BlockProduct {
   static constexpr CpuBlocking cut = S::blocking;
 
  public:
-  BlockProduct(const SgemmArgs& p, int64_t batch, Buffers buffers)
+  BlockProduct(const SgemmArgs& p, int64_t batch, Buffers buffers, Waiting waiting)
       : p_(p),
         a_(p.a.data + batch * p.a.bs),
         b_(p.b.data + batch * p.b.bs),
         c_(p.c.data + batch * p.c.bs),
-        buffers_(buffers) {}
+        buffers_(buffers),
+        waiting_(waiting) {}
 
   void run(const Block& block) {
     const Split panels{ceil_div(block.n, NR), ceil_div(block.n, cut.NC)};
@@ -117,6 +124,7 @@ class BlockProduct {
     const Split strips{block.m, blocks.total};
     for (int64_t s = 0; s < blocks.parts; ++s) {
       const int64_t first = blocks.begin(s), last = blocks.begin(s + 1);
+      if (!waiting_.goes_on((strips.begin(last) - strips.begin(first)) * block.n * depth)) return;
       pack_rows(block, strips, first, last, k, depth);
       bool ready = packed;
       for (int64_t j = 0; j < block.n; j += NR)
@@ -198,6 +206,7 @@ class BlockProduct {
   const float *a_, *b_;
   float* c_;
   Buffers buffers_;
+  const Waiting waiting_;
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ template <class S>
 class SharedProducts : public SharedGroups<SharedProducts<S>, Cut> {
   using Base = SharedGroups<SharedProducts<S>, Cut>;
   friend Base;
-  using Base::buffers, Base::cut_, Base::p_;
+  using Base::buffers, Base::cut_, Base::p_, Base::waiting;
   static constexpr CpuBlocking blocking = S::blocking;
 
  public:
@@ -27,11 +27,13 @@ class SharedProducts : public SharedGroups<SharedProducts<S>, Cut> {
         strips_{p.m, ceil_div(p.m, blocking.MR)} {}
 
  private:
-  void whole(int64_t batch, int slot) { BlockProduct<S>(p_, batch, buffers(slot)).run({0, p_.m, 0, p_.n}); }
+  void whole(int64_t batch, int slot) {
+    BlockProduct<S>(p_, batch, buffers(slot), waiting(slot)).run({0, p_.m, 0, p_.n});
+  }
   void work_on(int64_t group, int slot) {
     const int64_t panel = panels_.begin(group % cut_.groups), j = panel * blocking.NR;
     const int64_t n = smaller(panels_.begin(group % cut_.groups + 1) * blocking.NR, p_.n) - j;
-    BlockProduct<S> product(p_, group / cut_.groups, buffers(slot));
+    BlockProduct<S> product(p_, group / cut_.groups, buffers(slot), waiting(slot));
     bool packed = false;
     for (Split::Part part; (part = take(group, packed)).size > 0; packed = true) {
       const int64_t i = strips_.begin(part.begin);

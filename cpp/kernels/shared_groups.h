@@ -19,6 +19,7 @@ class SharedGroups {
         layout_(layout),
         workspace_(static_cast<float*>(context.workspace)),
         threads_(context.threads),
+        watch_(context.watch),
         groups_(cut.groups * p.batch) {}
 
   void run() {
@@ -52,6 +53,7 @@ class SharedGroups {
     float* const own = workspace_ + layout_.counters + slot * layout_.floats;
     return {own, own + layout_.a_floats};
   }
+  Waiting waiting(int slot) const { return {watch_, slot}; }
 
   const SgemmArgs& p_;
   const Cut& cut_;
@@ -64,6 +66,7 @@ class SharedGroups {
   const PackLayout& layout_;
   float* workspace_;
   int threads_;
+  Watch* watch_;
   int64_t groups_;
 };
 

@@ -102,7 +102,12 @@ void small_tasks(const SgemmArgs& p, const Context& context) {
     SmallProduct<S>(p, batch, block).run(static_cast<float*>(context.workspace) + slot * small_panel_floats);
   };
   if (context.threads == 1) {
-    for (int64_t batch = 0; batch < p.batch; ++batch) product(batch, {0, p.m, 0, p.n}, 0);
+    constexpr int64_t at_once = 64;  // between looks at the clock, which take as long as the smallest product
+    const Waiting waiting{context.watch, 0};
+    for (int64_t batch = 0; batch < p.batch; ++batch) {
+      if (batch % at_once == 0 && !waiting.goes_on(at_once * p.m * p.n * p.k)) return;
+      product(batch, {0, p.m, 0, p.n}, 0);
+    }
     return;
   }
   const int64_t group = p.batch < context.threads ? 1 : batch_group(p, context.threads);

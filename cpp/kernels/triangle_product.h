@@ -79,8 +79,8 @@ class TriangleProduct : BlockProduct<S> {
   static constexpr CpuBlocking blocking = S::blocking;
 
  public:
-  TriangleProduct(const SgemmArgs& p, int64_t batch, Buffers buffers, const TriangleCut& cut)
-      : Base(p, batch, buffers), cut_(cut), mirror_(this->c_, p.c.rs, p.c.cs) {}
+  TriangleProduct(const SgemmArgs& p, int64_t batch, Buffers buffers, Waiting waiting, const TriangleCut& cut)
+      : Base(p, batch, buffers, waiting), cut_(cut), mirror_(this->c_, p.c.rs, p.c.cs) {}
 
   // Rows of squares [top, bottom) of the columns of squares [left, right), and their mirror images. `packed`: an
   // earlier call for the same columns has gone lower, and B is kept.
@@ -100,7 +100,7 @@ class TriangleProduct : BlockProduct<S> {
   void run_slice(int64_t top, int64_t bottom, int64_t j, int64_t n, int64_t k, float* b, bool packed) {
     for (int64_t s = bottom; s-- > top; packed = true) {
       const int64_t i = s * cut_.side, m = smaller(cut_.side, this->p_.m - i);
-      if (i + m <= j) return;
+      if (i + m <= j || !this->waiting_.goes_on(2 * m * smaller(n, i + m - j) * blocking.KC)) return;
       run_square(Block{i, m, j, smaller(n, i + m - j)}, k, b, packed);
     }
   }
@@ -157,7 +157,9 @@ class SharedTriangles : public SharedGroups<SharedTriangles<S>, TriangleCut> {
       return larger(1, (rows - begin) / (4 * this->sharing()));
     });
   }
-  TriangleProduct<S> product(int64_t batch, int slot) const { return {this->p_, batch, this->buffers(slot), cut_}; }
+  TriangleProduct<S> product(int64_t batch, int slot) const {
+    return {this->p_, batch, this->buffers(slot), this->waiting(slot), cut_};
+  }
 };
 
 template <class S>

@@ -7,6 +7,7 @@
 #include "core/normalise.h"
 #include "run/forecast.h"
 #include "run/sgemm_extras.h"
+#include "runtime/call_watch.h"
 #include "runtime/threading.h"
 
 namespace fl {
@@ -125,7 +126,8 @@ void Plan<Args>::run_on_cpu() {
   const ThreadCount threads;
   if (threads.count() != threads_) prepare();
   const Chosen<Args>& now = chosen(*decision_);
-  now.kernel->run(now.args, Context{.workspace = host_workspace_->data(), .threads = threads_});
+  const Context context{.workspace = host_workspace_->data(), .threads = threads_, .watch = CallWatch::current()};
+  now.kernel->run(now.args, context);
 }
 
 template <class Args>

@@ -28,6 +28,7 @@ class FL_EXPORT Plan {
   const Args& args() const { return given_; }
   const char* kernel() const;  // "" where nothing is computed
   Device device() const;
+  bool in_device_memory() const { return options_.device_memory; }
   std::size_t workspace_bytes() const;
 
  private:

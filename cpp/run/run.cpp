@@ -13,6 +13,7 @@
 #include "run/forecast.h"
 #include "run/placement.h"
 #include "run/sgemm_extras.h"
+#include "runtime/call_watch.h"
 #include "runtime/host_workspace.h"
 #include "runtime/per_thread.h"
 #include "runtime/threading.h"
@@ -22,15 +23,16 @@ namespace {
 
 // ---------------------------------------------------------------- each way to run a call
 template <class Args>
-void run_on_cpu(const Kernel<Args>& kernel, const Args& args, std::size_t workspace_bytes, int threads) {
+void run_on_cpu(const Kernel<Args>& kernel, const Args& args, std::size_t workspace_bytes, int threads,
+                Watch* watch = nullptr) {
   const HostWorkspace workspace(workspace_bytes);
-  kernel.run(args, Context{.workspace = workspace.data(), .threads = threads});
+  kernel.run(args, Context{.workspace = workspace.data(), .threads = threads, .watch = watch});
 }
 
 template <class Args>
 void run_decided(const CpuRun<Args>& cpu, const CallOptions& options) {
   run_on_cpu(*cpu.kernel, Args(with_constant_operand(cpu.args, options)), cpu.kernel->workspace(cpu.args),
-             num_threads());
+             num_threads(), CallWatch::current());
 }
 
 template <class Launched, class Start>

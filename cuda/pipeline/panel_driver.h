@@ -16,7 +16,9 @@
 #include "cuda/runtime/events.h"
 #include "cuda/runtime/ring.h"
 #include "cuda/runtime/streams.h"
+#include "device/device_info.h"
 #include "plan/prepacked_operand.h"
+#include "runtime/call_watch.h"
 #include "runtime/pause.h"
 
 namespace fl::cuda {
@@ -93,6 +95,8 @@ class PanelDriver {
   }
   void end() { FL_CUDA(cudaStreamSynchronize(streams_.out)); }
 
+  std::size_t launched() const { return launched_.queued(); }
+  std::size_t steps() const { return steps_.size(); }
   bool has_stored() const { return fetched_ > 0; }  // the result may have been written in part
   int device() const { return device_; }
 
@@ -176,7 +180,8 @@ class PanelDriver {
   // ---- products
   bool launch() {
     const std::size_t before = launched_.queued();
-    for (std::size_t next = before; next < ready_ && can_start(steps_[next]); next = launched_.queued()) {
+    for (std::size_t next = before; next < ready_ && can_start(steps_[next]) && !is_far_ahead();
+         next = launched_.queued()) {
       const DeviceStep<Args>& step = steps_[next];
       wait_for_stores(streams_.compute, step.after_stores, stores_before_compute_);
       wait_for_others(step);
@@ -184,8 +189,17 @@ class PanelDriver {
       if (step.mirror.a.data)
         launch_kernel(find<TransposeArgs>("tiled"), step.mirror, device_, nullptr, streams_.compute);
       launched_.record(streams_.compute);
+      if (watched_) ahead_us_ += estimated_us(next);
     }
     return launched_.queued() != before;
+  }
+  // What is queued is waited for when a call is told to end.
+  bool is_far_ahead() {
+    while (ahead_us_ > most_ahead_us_ && launched_.next_is_done()) ahead_us_ -= estimated_us(launched_.done() - 1);
+    return ahead_us_ > most_ahead_us_ && !launched_.all_done();
+  }
+  double estimated_us(std::size_t step) const {
+    return steps_[step].kernel->cost(steps_[step].args, device_info(device_).spec);
   }
   bool can_start(const DeviceStep<Args>& step) const { return step.after_stores <= fetched_ && received(step); }
   bool received(const DeviceStep<Args>& step) const {
@@ -270,9 +284,12 @@ class PanelDriver {
   EventQueue launched_;                // steps
   Events passed_, markers_;            // for each load that is passed on, and of what has been queued so far
   CopyQueue in_queue_, out_queue_;
-  std::size_t sent_ = 0, fetched_ = 0;                            // loads and stores that have been queued
-  std::size_t emptied_ = 0;                                       // slots of the way out that are free again
-  std::size_t ready_ = 0;                                         // steps whose loads have been sent
+  const bool watched_ = CallWatch::current();
+  const double most_ahead_us_ = double(watch_interval().count());
+  double ahead_us_ = 0;                 // of what has been launched and not been seen done, if it is watched
+  std::size_t sent_ = 0, fetched_ = 0;  // loads and stores that have been queued
+  std::size_t emptied_ = 0;             // slots of the way out that are free again
+  std::size_t ready_ = 0;               // steps whose loads have been sent
   std::size_t awaited_steps_ = 0, steps_before_in_ = 0;           // steps that the out and the in stream wait for
   std::size_t stores_before_in_ = 0, stores_before_compute_ = 0;  // stores that these streams wait for
   std::vector<PanelDriver*> devices_;

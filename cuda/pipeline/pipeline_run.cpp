@@ -13,6 +13,7 @@
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/link.h"
+#include "runtime/call_watch.h"
 #include "runtime/threading.h"
 
 namespace fl::cuda {
@@ -141,11 +142,21 @@ void on_each(const std::vector<PanelDriver<Args>*>& drivers, Do&& act) {
   }
 }
 
+template <class Args>
+void end_if_told(CallWatch& watch, const std::vector<PanelDriver<Args>*>& drivers) {
+  std::size_t launched = 0, steps = 0;
+  for (const PanelDriver<Args>* const driver : drivers) launched += driver->launched(), steps += driver->steps();
+  if (!watch.goes_on(int64_t(launched), int64_t(steps)))
+    throw CallEnded("a call has ended before its result was there");
+}
+
 // The caller drives the devices, and the workers copy.
 template <class Args>
 void drive(const std::vector<PanelDriver<Args>*>& drivers) {
   on_each(drivers, [&](auto& driver) { driver.begin(drivers); });
+  CallWatch* const watch = CallWatch::current();
   for (bool finished = false; !finished;) {
+    if (watch) end_if_told(*watch, drivers);
     bool moved = false;
     finished = true;
     on_each(drivers, [&](auto& driver) {

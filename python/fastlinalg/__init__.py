@@ -29,6 +29,7 @@ from ._info import (
     show_versions,
 )
 from ._plan import Matmul
+from ._progress import progress
 from ._threads import get_num_threads, num_threads, set_num_threads
 
 __version__: str = _core.__version__
@@ -51,6 +52,7 @@ __all__ = [
     "load_library",
     "matmul",
     "num_threads",
+    "progress",
     "set_num_threads",
     "sgemm",
     "sgemv",

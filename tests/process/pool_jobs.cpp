@@ -103,6 +103,26 @@ void calls_share_the_threads() {
   expect(pool.enterable().job == second && pool.enterable().most == 5, "a service has fewer helpers than it was given");
 }
 
+void a_call_that_is_told_to_end_begins_nothing_more() {
+  set_watch_interval(std::chrono::microseconds(0));
+  slots.clear();
+  {
+    int looks = 0;
+    CallWatch watch(1, [&](double) { return ++looks < 3; });
+    Job job;
+    job.claim();
+    job.open(note, nullptr, 9, 1, false);
+    job.work(Watched(watch, 9, 2));
+    expect(slots.size() == 2, "not the two tasks before the third look");
+    job.work(1);
+    expect(slots.size() == 2 && !job.has_tasks(), "a helper goes on with a call that has ended");
+    run_tasks(5, 1, note, nullptr);
+    expect(slots.size() == 2 && looks == 3, "a call that has ended begins other tasks, or asks again");
+  }
+  run_tasks(5, 1, note, nullptr);
+  expect(slots.size() == 7, "the call after one that has ended has not five tasks");
+}
+
 void there_are_places_for_many() {
   Pool pool;
   std::vector<Job*> jobs;
@@ -120,5 +140,6 @@ int main() {
   tasks_are_done_once();
   calls_share_the_threads();
   there_are_places_for_many();
+  a_call_that_is_told_to_end_begins_nothing_more();
   std::puts("all right");
 }

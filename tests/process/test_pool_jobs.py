@@ -21,6 +21,7 @@ OTHERS = [
     for name in (
         "runtime/threading.cpp",
         "runtime/per_thread.cpp",
+        "runtime/call_watch.cpp",
         "runtime/cgroup.cpp",
         "runtime/fork.cpp",
         "core/element.cpp",
@@ -69,6 +70,11 @@ FAULTS = {
         "if (!best.job || Job::inside(seen) < Job::inside(best.seen))",
         "if (!best.job)",
         "with fewer helpers is not entered",
+    ),
+    "helpers that go on": (
+        "return next_.store(tasks, std::memory_order_relaxed);",
+        "return;",
+        "a helper goes on with a call that has ended",
     ),
     "done calls": (" || !jobs_[i].has_tasks()", "", "a job without tasks is entered"),
 }

@@ -15,8 +15,7 @@ pytestmark = pytest.mark.xdist_group("machine")  # threads that are short of pro
 HERE = Path(__file__).parent
 POOL, COPIES, WORKERS = "cpp/runtime/thread_pool.cpp", "cuda/pipeline/host_copies.cpp", "cuda/pipeline/copy_workers.cpp"
 OTHERS = tuple(
-    f"cpp/{name}.cpp"
-    for name in ("runtime/threading", "runtime/per_thread", "runtime/cgroup", "runtime/fork", "core/element")
+    f"cpp/runtime/{name}.cpp" for name in ("threading", "per_thread", "call_watch", "cgroup", "fork", "../core/element")
 )
 FLAGS = ("-O1", "-pthread", f"-I{ROOT}", f"-I{ROOT / 'cpp'}")
 MOST_RUNS = 20  # until a fault shows: some are races that one run in a few loses

@@ -40,6 +40,7 @@ RUNS = {
     "repeats": ("device/test_repeated_calls.py", "not many_strict_calls and not many_products", (1, 2)),
     "the C interface": ("consumers/test_c_interface.py", "device_memory or memory_limit", (1, 2)),
     "reproducible": ("reproducible/test_reproducible.py", "not each_kernel", (1,)),
+    "long calls": ("process/test_long_calls.py", "", (1, 2)),
     "fork": ("process/test_fork.py", "child_of_fork", (1,)),
     "tuning": ("dispatch/test_tuning.py cli/test_tune.py", "", (1,)),
     "addends": ("kernels/test_addends.py", "bf16x6_mma or naive or strict_64x64k4c2 or short_calls", (1,)),

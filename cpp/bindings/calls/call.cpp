@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "bindings/arrays/gil.h"
+#include "bindings/arrays/long_call.h"
 #include "bindings/arrays/results.h"
 #include "bindings/calls/copies.h"
 #include "bindings/calls/logging.h"
@@ -38,10 +39,7 @@ std::function<void(const std::string&)> log_for(const Args& args) {
 }
 
 // Releasing the GIL costs about 50 ns, as much as the smallest products themselves.
-template <class Args>
-bool worth_releasing(const Args& args) {
-  return step_count(args) > 20e3;
-}
+bool worth_releasing(double steps) { return steps > 20e3; }
 
 // Once, at the first call. Apart from the calls' own code, which is no longer without it.
 [[gnu::noinline, gnu::cold]] void warn_of_ignored_settings() {
@@ -73,9 +71,10 @@ auto with_log(const Args& args, const Options& options, Run&& run) {
   return run(call);
 }
 
-template <class Args, class Run>
-void release_if_worth_it(const Args& args, Device device, Run&& run) {
-  if (device.kind == Device::cpu && !worth_releasing(args)) return run();
+template <class Run>
+void release_if_worth_it(double steps, Device device, bool in_device_memory, Run&& run) {
+  if (device.kind == Device::cpu && !worth_releasing(steps)) return run();
+  if (is_long(steps) && !in_device_memory) return run_long(steps, run);
   const GilReleased released;
   run();
 }
@@ -151,13 +150,14 @@ template <class Args>
 void call(const Args& args, const Options& options) {
   with_log(args, options, [&](const CallOptions& call) {
     if (run_short(args, call)) return;
-    release_if_worth_it(args, call.device, [&] { decide_and_run(args, call); });
+    release_if_worth_it(step_count(args), call.device, call.device_memory, [&] { decide_and_run(args, call); });
   });
 }
 
 void call_triangle(const SgemmArgs& args, Triangle part, OtherTriangle other_triangle, const Options& options) {
   with_log(args, options, [&](const CallOptions& call) {
-    release_if_worth_it(args, call.device, [&] { run_triangle(args, part, other_triangle, call); });
+    release_if_worth_it(step_count(args) / 2, call.device, call.device_memory,
+                        [&] { run_triangle(args, part, other_triangle, call); });
   });
 }
 
@@ -185,7 +185,7 @@ Plan<Args> make_plan(const Args& args, const Options& options) {
 
 template <class Args>
 void call(Plan<Args>& plan, void* stream) {
-  release_if_worth_it(plan.args(), plan.device(), [&] { plan.execute(stream); });
+  release_if_worth_it(step_count(plan.args()), plan.device(), plan.in_device_memory(), [&] { plan.execute(stream); });
 }
 
 #define FL_INSTANTIATE(Args)                                              \

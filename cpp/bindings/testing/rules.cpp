@@ -1,5 +1,6 @@
 #include <nanobind/stl/string.h>
 
+#include <chrono>
 #include <string>
 
 #include "bindings/calls/described_call.h"
@@ -11,6 +12,7 @@
 #include "dispatch/dispatch.h"
 #include "plan/accumulation_depth.h"
 #include "runtime/cache_sizes.h"
+#include "runtime/call_watch.h"
 #include "runtime/cgroup.h"
 #include "runtime/result_memory.h"
 
@@ -94,6 +96,8 @@ void bind_rules(nb::module_& m) {
       },
       nb::arg("last_level_cache") = 0, nb::arg("memory") = 0);
   m.def("cgroup_limits", cgroup, nb::arg("root"));
+  m.def(
+      "set_watch_interval", [](int us) { set_watch_interval(std::chrono::microseconds(us)); }, nb::arg("us") = 50'000);
   m.def("passed_over_with_needs", passed_over_with_needs, nb::arg("needs"), nb::arg("compute_capability"));
   m.def("sgemm_rules", sgemm_rules, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("precision") = "accurate");
 }
