@@ -9,6 +9,7 @@ import re
 import pytest
 
 from fastlinalg import _core
+from support.requirements import mostly_exhaustive
 from support.simulation.library import run
 from support.source_tree import ROOT, needs_source_tree
 
@@ -98,7 +99,7 @@ sys.exit(main(["selftest", "--device", "cuda", "--quick", "--every", "40"]))
 PRETENDED = ["7.5", "8.0", "8.6", "8.8"]
 
 
-@pytest.mark.parametrize("device", [*KNOWN, *UNKNOWN, *PRETENDED])
+@pytest.mark.parametrize("device", mostly_exhaustive([*KNOWN, *UNKNOWN, *PRETENDED], 75, 80, 90, "8.0"))
 def test_the_self_test_passes(library, device):
     own = {"cc": str(device), "code": code_of_wheels(device)} if device not in PRETENDED else {"pretended": device}
     said = run(library, ["-c", SELF_TEST], **{NAMES[key]: value for key, value in own.items()})

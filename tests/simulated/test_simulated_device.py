@@ -39,7 +39,8 @@ RUNS = {
     ),
     "repeats": ("device/test_repeated_calls.py", "not many_strict_calls and not many_products", (1, 2)),
     "the C interface": ("consumers/test_c_interface.py", "device_memory or memory_limit", (1, 2)),
-    "reproducible": ("reproducible/test_reproducible.py", "not each_kernel", (1,)),
+    "reproducible": ("reproducible/test_reproducible.py", "slices or vectors_are_columns or are_cut", (1,)),
+    "all that is reproducible": ("reproducible/test_reproducible.py", "not each_kernel", (1,)),
     "long calls": ("process/test_long_calls.py", "", (1, 2)),
     "fork": ("process/test_fork.py", "child_of_fork", (1,)),
     "tuning": ("dispatch/test_tuning.py cli/test_tune.py", "", (1,)),
@@ -262,7 +263,9 @@ def test_only_a_call_on_the_device_makes_its_context(library):
 
 
 CASES = [(name, seed) for name, (_, _, seeds) in RUNS.items() for seed in seeds]
-FIRST_TIER = [(name, seeds[0]) for name, (_, _, seeds) in RUNS.items()]
+# More of what others in the list have a part of, or what takes minutes.
+SECOND_TIER = {"host calls", "threads", "callers", "tiles", "all that is reproducible", "tuning", "shared splits"}
+FIRST_TIER = [(name, seeds[0]) for name, (_, _, seeds) in RUNS.items() if name not in SECOND_TIER]
 
 
 @pytest.mark.parametrize(("name", "seed"), mostly_exhaustive(CASES, *FIRST_TIER))
@@ -274,7 +277,7 @@ def test_host_layer(library, name, seed):
     assert " passed" in run(library, [*options, *paths], seed)
 
 
-@pytest.mark.parametrize(("devices", "peers", "seed"), [(2, 1, 1), (2, 0, 3), (3, 1, 4)])
+@pytest.mark.parametrize(("devices", "peers", "seed"), mostly_exhaustive([(2, 1, 1), (2, 0, 3), (3, 1, 4)]))
 def test_several_devices(library, devices, peers, seed):
     """That pass operands on to each other, or cannot."""
     files = ["host/test_several_devices.py", "device/test_sharded.py"]
