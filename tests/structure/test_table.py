@@ -29,6 +29,8 @@ TILES = {
 WITHOUT_ROWS = (
     "peak.cpp",
     "copy_triangle.cu",
+    "launch.cu",
+    "tensor_map.cu",
     "split_k.cu",
     "stream_k.cu",
     "split_fp16.cu",

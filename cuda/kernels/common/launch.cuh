@@ -7,8 +7,8 @@
 
 #include <cuda_runtime.h>
 
-#include <climits>
 #include <cstdint>
+#include <type_traits>
 
 #include "core/context.h"
 
@@ -50,28 +50,9 @@ __device__ __forceinline__ void pdl_launch_next() {  // griddepcontrol.launch_de
 }
 
 // ---------------------------------------------------------------- launches
-// The answer to a yes-or-no question about each device, asked once; devices past the 64th are asked every time.
-// With the compiler's own atomics: nvcc would read <atomic> in every kernel file, once for each target.
-class DeviceAnswers {
- public:
-  // ask(yes) returns an error, after which it is asked again.
-  template <class Ask>
-  cudaError_t get(bool& yes, const Ask& ask) {
-    int device = 0;
-    if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
-    const uint64_t bit = device < 64 ? uint64_t{1} << device : 0;
-    if (__atomic_load_n(&asked_, __ATOMIC_ACQUIRE) & bit) {
-      yes = __atomic_load_n(&yes_, __ATOMIC_RELAXED) & bit;
-      return cudaSuccess;
-    }
-    if (const cudaError_t error = ask(yes); error != cudaSuccess) return error;
-    if (yes) __atomic_fetch_or(&yes_, bit, __ATOMIC_RELAXED);
-    __atomic_fetch_or(&asked_, bit, __ATOMIC_RELEASE);
-    return cudaSuccess;
-  }
-
- private:
-  uint64_t asked_ = 0, yes_ = 0;
+// The answer to a yes-or-no question about each of the first 64 devices, of which those asked about have a bit.
+struct DeviceAnswers {
+  uint64_t asked = 0, yes = 0;
 };
 
 struct LaunchShape {
@@ -82,59 +63,44 @@ struct LaunchShape {
   int most_shared_bytes = 0;  // what any launch of the kernel asks for, where that is not always shared_bytes
 };
 
-// Makes the kernel ready on the current device, the first time that it is asked about, and says whether the code that
-// runs there has been compiled for compute capability 9.0 or more: whether it waits by itself, and knows clusters.
+// A kernel as host code knows it, and on which devices the code of it that runs there has been compiled for compute
+// capability 9.0 or more: such code waits by itself, and knows clusters.
+struct LaunchedKernel {
+  const void* function;
+  DeviceAnswers& for_sm90;
+};
+
 template <auto KERNEL>
-cudaError_t prepare_kernel(bool& for_sm90, int most_shared_bytes) {
-  static constinit DeviceAnswers answers;
-  return answers.get(for_sm90, [&](bool& yes) {
-    const auto kernel = reinterpret_cast<const void*>(KERNEL);
-    cudaFuncAttributes code{};
-    const cudaError_t error = cudaFuncGetAttributes(&code, kernel);
-    yes = code.ptxVersion >= 90;
-    if (error != cudaSuccess || most_shared_bytes == 0) return error;
-    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most_shared_bytes);
-  });
+LaunchedKernel launched() {
+  static constinit DeviceAnswers for_sm90;
+  return {reinterpret_cast<const void*>(KERNEL), for_sm90};
 }
 
+// Makes the kernel ready on the current device, the first time that it is asked about, and says whether it has code for
+// 9.0.
+cudaError_t prepare_kernel(const LaunchedKernel& kernel, bool& for_sm90, int most_shared_bytes);
 // Whether blocks of a kernel without dynamic shared memory may form clusters: its code knows them, and the device, or
 // what it pretends to be, has them.
-template <auto KERNEL>
-bool has_clusters(const Context& ctx) {
-  bool for_sm90 = false;
-  return ctx.device->has(feature_clusters) && prepare_kernel<KERNEL>(for_sm90, 0) == cudaSuccess && for_sm90;
+bool has_clusters(const LaunchedKernel& kernel, const Context& ctx);
+// How many clusters of such a launch run at a time on the current device; 0 if that cannot be found out, which is no
+// error of the call.
+int active_clusters(const LaunchedKernel& kernel, const LaunchShape& shape);
+// Whether the current device has room for one of more blocks than all devices with clusters have, asked once.
+bool large_clusters_fit(const LaunchedKernel& kernel, const LaunchShape& shape, DeviceAnswers& known);
+void launch_kernel(const LaunchedKernel& kernel, const LaunchShape& shape, const Context& ctx, void** arguments);
+
+template <class... Params>
+void launch_with(void (*)(Params...), const LaunchedKernel& kernel, const LaunchShape& shape, const Context& ctx,
+                 const std::type_identity_t<Params>&... args) {
+  void* arguments[] = {const_cast<void*>(static_cast<const void*>(&args))...};
+  launch_kernel(kernel, shape, ctx, arguments);
 }
 
 // The kernel has to call pdl_wait() before it touches global memory. An error stays with the runtime, where the caller
 // of the kernel table's function looks for it.
 template <auto KERNEL, class... Args>
 void launch_kernel(const LaunchShape& shape, const Context& ctx, const Args&... args) {
-  bool waits = false;
-  const int limit = static_cast<int>(ctx.device->shared_per_block);
-  const int wanted = shape.most_shared_bytes > 0 ? shape.most_shared_bytes : shape.shared_bytes;
-  const int most = wanted < limit ? wanted : limit;
-  if (prepare_kernel<KERNEL>(waits, most) != cudaSuccess) return;
-  cudaLaunchAttribute attributes[2] = {};
-  unsigned count = 0;
-  if (waits && ctx.device->has(feature_pdl)) {
-    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[count++].val.programmaticStreamSerializationAllowed = 1;
-  }
-  if (shape.cluster > 1) {
-    attributes[count].id = cudaLaunchAttributeClusterDimension;
-    attributes[count].val.clusterDim.x = static_cast<unsigned>(shape.cluster);
-    attributes[count].val.clusterDim.y = attributes[count].val.clusterDim.z = 1;
-    ++count;
-  }
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(shape.blocks);
-  config.blockDim = dim3(static_cast<unsigned>(shape.threads));
-  // More than a block may have is an error of the runtime, on a device that only pretends to have no more too.
-  config.dynamicSmemBytes = static_cast<std::size_t>(shape.shared_bytes <= limit ? shape.shared_bytes : INT_MAX);
-  config.stream = stream(ctx);
-  config.attrs = attributes;
-  config.numAttrs = count;
-  static_cast<void>(cudaLaunchKernelEx(&config, KERNEL, args...));
+  launch_with(KERNEL, launched<KERNEL>(), shape, ctx, args...);
 }
 
 }  // namespace fl

@@ -44,7 +44,7 @@ template <class T, auto KERNEL>
 void launch_tall_skinny(const SgemmArgs& p, const TallSkinnyPlan& wanted, const Context& ctx) {
   const int most = static_cast<int>(ctx.device->shared_per_block);
   bool for_sm90 = false;
-  if (prepare_kernel<KERNEL>(for_sm90, most) != cudaSuccess) return;
+  if (prepare_kernel(launched<KERNEL>(), for_sm90, most) != cudaSuccess) return;
   TallSkinnyPlan plan = wanted;
   TallSkinnyArgs args = tall_skinny_args<T>(p, plan, ctx);
   const auto fits = [&] {

@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(THREADS, code_for<100, 120>&& BLOCKS == 5 ? 4 
 template <int TEAM, int U, int BLOCKS>
 void launch(const SgemvArgs& p, const Context& ctx) {
   const RowGrid grid(p, THREADS / TEAM);
-  const bool clusters = TEAM == THREADS && has_clusters<any_rows_kernel<TEAM, U, BLOCKS>>(ctx);
+  const bool clusters = TEAM == THREADS && has_clusters(launched<any_rows_kernel<TEAM, U, BLOCKS>>(), ctx);
   const int cluster = clusters ? blocks_per_row(p, ctx, THREADS, 16 * THREADS) : 1;
   launch_kernel<any_rows_kernel<TEAM, U, BLOCKS>>(
       {.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster}, ctx, p, grid, unsigned(cluster));

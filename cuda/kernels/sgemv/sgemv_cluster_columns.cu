@@ -52,25 +52,9 @@ __global__ void __launch_bounds__(THREADS, code_for<120>&& THREADS < 1024 ? 768 
 // GPU may have none.
 template <auto KERNEL>
 bool large_clusters_fit(int threads) {
-  static constinit DeviceAnswers answers;
-  bool fit = false;
-  const cudaError_t error = answers.get(fit, [threads](bool& fits) {
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim.x = MAX_CLUSTER;
-    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(MAX_CLUSTER);
-    config.blockDim = dim3(static_cast<unsigned>(threads));
-    config.attrs = &attribute;
-    config.numAttrs = 1;
-    int clusters = 0;
-    fits = cudaFuncSetAttribute(KERNEL, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
-           cudaOccupancyMaxActiveClusters(&clusters, KERNEL, &config) == cudaSuccess && clusters > 0;
-    if (!fits) static_cast<void>(cudaGetLastError());  // the answer, not an error of the call
-    return cudaSuccess;
-  });
-  return error == cudaSuccess && fit;
+  static constinit DeviceAnswers known;
+  return large_clusters_fit(launched<KERNEL>(), {.blocks = MAX_CLUSTER, .threads = threads, .cluster = MAX_CLUSTER},
+                            known);
 }
 
 // As many blocks to a tile as fill the device, but none without a full set of loads for each of its threads. Clusters

@@ -64,8 +64,9 @@ __global__ void __launch_bounds__(THREADS, THREADS == 256 ? (code_for<86, 89, 12
 template <int THREADS, bool RESIDENT>
 void launch_blocks(const SgemvArgs& p, const Context& ctx, float fraction) {
   const RowGrid grid(p, 1);
-  const int cluster =
-      has_clusters<long_rows_kernel<THREADS, RESIDENT>>(ctx) ? blocks_per_row(p, ctx, THREADS, THREADS * 4 * U) : 1;
+  const int cluster = has_clusters(launched<long_rows_kernel<THREADS, RESIDENT>>(), ctx)
+                          ? blocks_per_row(p, ctx, THREADS, THREADS * 4 * U)
+                          : 1;
   launch_kernel<long_rows_kernel<THREADS, RESIDENT>>(
       {.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster}, ctx, p, grid, unsigned(cluster),
       fraction);

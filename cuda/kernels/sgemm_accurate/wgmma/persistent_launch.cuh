@@ -15,26 +15,16 @@ inline bool c_tensor_map(CUtensorMap& map, const SgemmArgs& p) {
 }
 
 // How many clusters run at a time. The answer of the last device is kept: it takes longer to ask than to launch.
-template <class T, class Kernel>
-int resident_clusters(Kernel kernel, int sm_count) {
+template <class T>
+int resident_clusters(const LaunchedKernel& kernel, int sm_count) {
   if (T::CLUSTER_N == 1) return sm_count;
   static uint64_t known = 0;  // multiprocessors, clusters
   const uint64_t last = __atomic_load_n(&known, __ATOMIC_RELAXED);
   if (last >> 32 == uint64_t(sm_count)) return int(last);
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = T::CLUSTER_N, cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(unsigned(sm_count / T::CLUSTER_N * T::CLUSTER_N));
-  config.blockDim = dim3(T::THREADS);
-  config.dynamicSmemBytes = T::SHARED_BYTES;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  int clusters = 0;
-  if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) != cudaSuccess || clusters < 1) {
-    static_cast<void>(cudaGetLastError());  // whether clusters fit is for the launch to say
-    return sm_count / T::CLUSTER_N;
-  }
+  const int most = sm_count / T::CLUSTER_N;
+  const int clusters =
+      active_clusters(kernel, {unsigned(most * T::CLUSTER_N), T::THREADS, T::SHARED_BYTES, T::CLUSTER_N});
+  if (clusters < 1) return most;  // whether clusters fit is for the launch to say
   __atomic_store_n(&known, uint64_t(sm_count) << 32 | uint64_t(clusters), __ATOMIC_RELAXED);
   return clusters;
 }
@@ -43,10 +33,10 @@ template <class T, class Epilogue>
 void launch_tiles(const PersistentPlan& plan, const CUtensorMap& map, const Context& ctx) {
   constexpr auto kernel = persistent_product_kernel<T, Epilogue>;
   bool for_sm90 = false;  // before it is asked how many clusters run at a time
-  if (prepare_kernel<kernel>(for_sm90, T::SHARED_BYTES) != cudaSuccess) return;
+  if (prepare_kernel(launched<kernel>(), for_sm90, T::SHARED_BYTES) != cudaSuccess) return;
   const int64_t rows = plan.product.tile_rows,
                 tiles = T::TRIANGLE ? rows * (rows + 1) / 2 : rows * plan.product.tile_cols;
-  const int64_t clusters = resident_clusters<T>(kernel, ctx.sm_count);
+  const int64_t clusters = resident_clusters<T>(launched<kernel>(), ctx.sm_count);
   const auto blocks = static_cast<unsigned>((tiles < clusters ? tiles : clusters) * T::CLUSTER_N);
   launch_kernel<kernel>({blocks, T::THREADS, T::SHARED_BYTES, T::CLUSTER_N}, ctx, plan, map);
 }
