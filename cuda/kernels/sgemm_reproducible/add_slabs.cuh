@@ -19,15 +19,6 @@ struct Slabs {
   bool first, c_by16;
 };
 
-// What a slab has for the first `exist` of four neighbours; nobody writes the others.
-__device__ __forceinline__ float4 load_sums(const float* from, int exist) {
-  if (exist == 4) return __ldcg(reinterpret_cast<const float4*>(from));
-  float4 sums{__ldcg(from)};
-  if (exist > 1) sums.y = __ldcg(from + 1);
-  if (exist > 2) sums.z = __ldcg(from + 2);
-  return sums;
-}
-
 // Four neighbours of a row to a thread, some of whose sums are under way together.
 __global__ void __launch_bounds__(ADD_THREADS)
     add_slabs_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ Slabs slabs) {
@@ -50,7 +41,7 @@ __global__ void __launch_bounds__(ADD_THREADS)
     float4 sums[AT_A_TIME];
 #pragma unroll
     for (int i = 0; i < AT_A_TIME; ++i)
-      if (s + i < slabs.count) sums[i] = load_sums(from + (s + i) * slabs.stride, exist);
+      if (s + i < slabs.count) sums[i] = __ldcg(reinterpret_cast<const float4*>(from + (s + i) * slabs.stride));
 #pragma unroll
     for (int i = 0; i < AT_A_TIME; ++i) {
       if (s + i >= slabs.count) break;
