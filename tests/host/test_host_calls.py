@@ -164,7 +164,8 @@ def test_threads_share_the_pinned_memory():
             most[0] = max(most[0], fl.cuda.memory_info()["pinned"])
             assert got.tobytes() == want.tobytes(), (seed, i)
 
-    in_threads(caller, range(4))
+    with fl.num_threads(fl.get_num_threads()):  # the callers' settings are of all threads: one ends as another's
+        in_threads(caller, range(4))
     assert 0 < most[0] <= PINNED_MOST
     fl.cuda.trim()
     assert fl.cuda.memory_info()["pinned"] == 0

@@ -78,10 +78,10 @@ def test_transposes_and_scalars(row, kind, trans, rng):
     a, b = data(kind, m, n, k)
     c = rng.standard_normal((m, n), dtype=F32)
     left, right = (np.ascontiguousarray(x.T) if side in trans else x for side, x in (("a", a), ("b", b)))
-    operands = on_device(left, right, c)
+    operands, addend = on_device(left, right), on_device(c)
     for alpha, beta in ((1.0, 0.0), (-0.5, 0.0), (2.0, 1.0), (1.0, -0.25)):
         flags = {"trans_a": "a" in trans, "trans_b": "b" in trans, "alpha": alpha, "beta": beta}
-        got = fl.sgemm(*operands, kernel=row.name, **flags).numpy()
+        got = fl.sgemm(*operands, *(addend if beta else ()), kernel=row.name, **flags).numpy()
         assert_product(got, a, b, c, alpha, beta, f"{kind} {flags}")
 
 
