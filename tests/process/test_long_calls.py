@@ -127,6 +127,7 @@ import os, signal, sys, threading, time
 import numpy as np, fastlinalg as fl
 from fastlinalg import _core
 device, kernel = sys.argv[1], sys.argv[2] or None
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background processes begin without
 a, b = np.ones((6000, 1000), np.float32), np.ones((1000, 3000), np.float32)
 out = np.full((6000, 3000), 7, np.float32)
 if device != "cpu":  # where it may be too fast to be interrupted: a signal that is there already
