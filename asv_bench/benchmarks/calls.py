@@ -1,7 +1,6 @@
 """What a call costs beside its arithmetic, and plans."""
 
 import contextlib
-import logging
 
 import numpy as np
 
@@ -132,7 +131,6 @@ class Message(_Call):
 
     def setup(self):
         self.limits = s.Threads(1, peer=False)
-        logging.getLogger("fastlinalg").setLevel(logging.WARNING)
         s.clear()
         self.operands = s.random(2, 3), s.random(2, 3)
 
