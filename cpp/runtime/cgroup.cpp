@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <fstream>
 #include <limits>
-#include <string_view>
 
 namespace fl {
 namespace {
@@ -57,13 +56,8 @@ void read_all(CgroupLimits& limits, const std::string& mount, std::string path, 
   }
 }
 
-bool lists(std::string_view controllers, std::string_view name) {
-  for (std::size_t at = 0; at <= controllers.size();) {
-    const std::size_t end = std::min(controllers.find(',', at), controllers.size());
-    if (controllers.substr(at, end - at) == name) return true;
-    at = end + 1;
-  }
-  return false;
+bool lists(const std::string& controllers, const std::string& name) {  // separated by commas
+  return ("," + controllers + ",").find("," + name + ",") != std::string::npos;
 }
 
 }  // namespace
@@ -75,7 +69,7 @@ CgroupLimits cgroup_limits(const std::string& root) {
   for (std::string line; std::getline(groups, line);) {  // number:controllers:path
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
-    const std::string_view controllers = std::string_view(line).substr(first + 1, second - first - 1);
+    const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string path = line.substr(second + 1);
     if (controllers.empty()) {
       for (const char* mount : {"", "/unified"}) read_all(limits, mounts + mount, path, read_v2);
