@@ -6,6 +6,7 @@ import pytest
 
 from fastlinalg import _core
 from support.panel_blocks import A, B, C, covered, of_problem
+from support.requirements import EXHAUSTIVE
 
 SIZES = (
     (700, 700, 700),
@@ -13,8 +14,9 @@ SIZES = (
     (4097, 129, 1000),
     (2049, 3001, 511),
     (300, 300, 50_000),
-    (8192, 8192, 8192),
 )
+CASES = [(*shape, devices) for shape in SIZES for devices in (1, 2, 3, 8)]
+CASES += [pytest.param(8192, 8192, 8192, 2, marks=EXHAUSTIVE)]
 BATCHES = ((3, 5, 7, 1000), (300, 200, 100, 70), (2500, 2300, 2600, 3))
 
 
@@ -58,11 +60,8 @@ def fetched(shares, operand, shape, problem=0):
     return covered(of_problem(parts, operand, problem), *shape)
 
 
-@pytest.mark.parametrize("devices", [1, 2, 3, 8])
-@pytest.mark.parametrize("m, n, k", SIZES)
+@pytest.mark.parametrize(("m", "n", "k", "devices"), CASES)
 def test_one_problem(m, n, k, devices):
-    if m == 8192 and devices != 2:
-        pytest.skip("slow, and nothing else")
     for beta in (0.0, 0.5):
         for passes_on in (True, False):
             shares = check(m, n, k, 1, devices, passes_on, beta=beta)

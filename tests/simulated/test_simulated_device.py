@@ -21,7 +21,8 @@ RUNS = {
     "threads": ("host/test_host_calls.py", "(same_bits and strict) or input_may_change", (2,)),
     "calls": ("host/test_host_calls.py", "test_layouts or empty_sum or (shapes_and_orders and 513)", (3,)),
     "conversion": ("host/test_conversion.py", "", (1,)),
-    "triangles": ("host/test_triangles.py kernels/test_ssyrk.py", "not graphs", (1, 2)),
+    "triangles": ("host/test_triangles.py kernels/test_ssyrk.py", "not graphs and not of_the_whole", (1, 2)),
+    "whole triangles": ("kernels/test_ssyrk.py", "of_the_whole", (1, 2)),
     "symmetric products": ("symmetric/test_symmetric_host.py", "", (2,)),
     "callers": ("host/test_callers.py", "all_sizes", (1, 2)),
     "tiles": (
@@ -265,6 +266,7 @@ def test_only_a_call_on_the_device_makes_its_context(library):
 CASES = [(name, seed) for name, (_, _, seeds) in RUNS.items() for seed in seeds]
 # More of what others in the list have a part of, or what takes minutes.
 SECOND_TIER = {"host calls", "threads", "callers", "tiles", "all that is reproducible", "tuning", "shared splits"}
+SECOND_TIER |= {"addends", "whole triangles"}
 FIRST_TIER = [(name, seeds[0]) for name, (_, _, seeds) in RUNS.items() if name not in SECOND_TIER]
 
 
@@ -277,8 +279,14 @@ def test_host_layer(library, name, seed):
     assert " passed" in run(library, [*options, *paths], seed)
 
 
-@pytest.mark.parametrize(("devices", "peers", "seed"), mostly_exhaustive([(2, 1, 1), (2, 0, 3), (3, 1, 4)]))
-def test_several_devices(library, devices, peers, seed):
+FEW = "(bits_of_one and not 30001) or plans or midst or splits"
+
+
+@pytest.mark.parametrize(
+    ("devices", "peers", "seed", "chosen"),
+    mostly_exhaustive([(2, 1, 2, FEW), (2, 1, 1, ""), (2, 0, 3, ""), (3, 1, 4, "")]),
+)
+def test_several_devices(library, devices, peers, seed, chosen):
     """That pass operands on to each other, or cannot."""
     files = ["host/test_several_devices.py", "device/test_sharded.py"]
     if devices == 2:
@@ -287,7 +295,7 @@ def test_several_devices(library, devices, peers, seed):
     variables = {"FASTLINALG_SIMULATED_DEVICES": str(devices), "FASTLINALG_SIMULATED_PEERS": str(peers)}
     output = run(
         library,
-        ["-m", "pytest", "-q", "-s", "-x", "-p", "no:cacheprovider", *paths],
+        ["-m", "pytest", "-q", "-s", "-x", "-p", "no:cacheprovider", "-k", chosen, *paths],
         seed,
         FASTLINALG_REQUIRE="cuda,sm_90a,cuda2",
         **variables,

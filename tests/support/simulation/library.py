@@ -65,6 +65,7 @@ def run(library: Path, arguments: list[str], seed: int = 1, **variables: str) ->
         "FASTLINALG_SIMULATED_SEED": str(seed),
         "FASTLINALG_REQUIRE": "cuda,sm_90a",
         "FASTLINALG_TUNE": "off",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # the import of all that is installed is most of a short run
     } | variables
     done = subprocess.run(
         [sys.executable, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True, check=False,
