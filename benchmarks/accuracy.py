@@ -1,7 +1,7 @@
 """Errors of float32 products on a GPU against float64, beside cuBLAS's, over the length K of the sums.
 
-python benchmarks/accuracy.py --json accuracy.json --plot accuracy.png
-python benchmarks/accuracy.py --read accuracy.json --plot accuracy.png --table
+python benchmarks/accuracy.py --json accuracy.json
+python benchmarks/accuracy.py --read accuracy.json --table
 
 Needs PyTorch with CUDA, which brings cuBLAS and the products in float64. ``--read`` needs neither.
 """
@@ -26,14 +26,7 @@ SIZES = (128, 256, 384, 512, 768, 2048, 4096)
 TIE = 1.01  # float32 chains of one length in two orders differ by less
 CUBLAS, TF32, DISPATCH = "cuBLAS float32", "cuBLAS TF32", "dispatch"
 OURS = (DISPATCH, "fp16x2", "bf16x6", "strict")
-STYLES = {
-    CUBLAS: ("tab:blue", "o-"),
-    TF32: ("tab:gray", "s-"),
-    "strict": ("tab:green", "v-"),
-    "fp16x2": ("tab:red", "^-"),
-    "bf16x6": ("tab:purple", "d-"),
-    DISPATCH: ("black", "x:"),
-}
+PRODUCTS = (CUBLAS, TF32, "strict", "fp16x2", "bf16x6", DISPATCH)
 
 
 def kinds() -> dict[str, Callable[[Any, tuple[int, int]], Any]]:
@@ -118,35 +111,6 @@ def document(sizes: list[tuple[int, int]]) -> dict[str, Any]:
     }
 
 
-def plot(found: dict[str, Any], path: str) -> None:
-    """Both measures over K at M = N = 1024, one column for each kind of positive or normal data."""
-    from matplotlib.figure import Figure
-
-    rows = [row for row in found["rows"] if row["size"] == 1024]
-    names = [kind for kind in dict.fromkeys(row["data"] for row in rows) if "signs" not in kind]
-    figure = Figure(figsize=(4 * len(names), 8), layout="constrained")
-    axes = figure.subplots(2, len(names), sharex=True, sharey="row", squeeze=False)
-    measures = (("norm", "relative Frobenius norm of the error"), ("largest", "largest error in units of u (|A||B|)"))
-    for line, (measure_name, label) in zip(axes, measures, strict=True):
-        for at, kind in zip(line, names, strict=True):
-            for name, (colour, style) in STYLES.items():
-                points = [(r["k"], r[measure_name]) for r in rows if r["data"] == kind and r["product"] == name]
-                at.loglog(*zip(*points, strict=True), style, color=colour, label=name, markersize=4, base=10)
-            if measure_name == "largest":
-                ks = sorted({r["k"] for r in rows})
-                at.loglog(ks, [k / (1 - k * UNIT) for k in ks], "k--", linewidth=1, label="the bound")
-                at.set_xlabel("K")
-            else:
-                at.set_title(kind)
-            at.set_xscale("log", base=2)
-            at.grid(alpha=0.3)
-        line[0].set_ylabel(label)
-    axes[1][0].legend(fontsize=8)
-    at = found["machine"]["gpu"], f"commit {(found['commit'] or 'unknown')[:7]}", f"torch {found['peers']['torch']}"
-    figure.suptitle("Errors of 1024 x 1024 products against float64, " + ", ".join(at))
-    figure.savefig(path, dpi=110)
-
-
 def worse_than_cublas(found: dict[str, Any]) -> list[str]:
     """Where dispatch has the larger norm of the error, ties aside."""
     norms = {(r["data"], r["size"], r["k"], r["product"]): r["norm"] for r in found["rows"]}
@@ -159,7 +123,7 @@ def worse_than_cublas(found: dict[str, Any]) -> list[str]:
 
 def table(found: dict[str, Any]) -> str:
     """Norm and largest error at the named K, as Markdown."""
-    products = [name for name in STYLES if name != TF32]
+    products = [name for name in PRODUCTS if name != TF32]
     lines = [f"| data | M = N | K | {' | '.join(products)} |", "|" + "---|" * (3 + len(products))]
     cells = {(r["data"], r["size"], r["k"], r["product"]): r for r in found["rows"]}
     for data, size, k in dict.fromkeys(key[:3] for key in cells):
@@ -174,7 +138,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", metavar="FILE", help="write all errors and the machine")
     parser.add_argument("--read", metavar="FILE", help="measure nothing, take what --json has written")
-    parser.add_argument("--plot", metavar="FILE.png")
     parser.add_argument("--table", action="store_true", help="print norm and largest error at the named K")
     args = parser.parse_args()
     if args.read:
@@ -184,8 +147,6 @@ def main() -> int:
         found = document([(1024, k) for k in SWEEP] + [(size, k) for size in SIZES for k in NAMED])
     if args.json:
         records.write(args.json, found)
-    if args.plot:
-        plot(found, args.plot)
     if args.table:
         print(table(found))
     worse = worse_than_cublas(found)

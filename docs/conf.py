@@ -17,10 +17,12 @@ extensions = [
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
+    "sphinx.ext.viewcode",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build", "_drawings", "README.md"]
+exclude_patterns = ["_build", "_drawings", "_templates", "README.md"]
 root_doc = "index"
 if tags.has("course"):  # noqa: F821  (Sphinx puts it there)
     root_doc = "course/index"
@@ -29,6 +31,7 @@ if tags.has("course"):  # noqa: F821  (Sphinx puts it there)
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 numpydoc_show_class_members = False
+templates_path = ["_templates"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the types stand in the docstrings
 highlight_language = "python"

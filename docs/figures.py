@@ -3,12 +3,14 @@ table.
 
 A page writes `{{ name argument ... }}`, and `expand` puts what the function of that name returns in its place. The
 tables of README.md and docs/ladder.md, which are read without a build too, stand between `<!-- figures: NAME -->` and
-`<!-- end of figures -->`; `python docs/figures.py --write` refreshes them, and a test sees that they are fresh.
+`<!-- end of figures -->`; `python docs/figures.py --write` refreshes them and the pictures of README.md, and a test
+sees that they are fresh.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import re
 import sys
@@ -32,6 +34,7 @@ LADDER = (
     "bank_conflict_free",
     "double_buffered",
 )
+COMMAND = "python docs/figures.py --write"
 FUNCTIONS: dict[str, Callable[..., str]] = {}
 
 
@@ -234,7 +237,7 @@ COUNTERS = {
 
 
 def table(head: list[str], lines: list[list[str]]) -> str:
-    parts = [head, ["---"] * len(head), *lines]
+    parts = [head, ["---", *["---:"] * (len(head) - 1)], *lines]
     return "\n".join("| " + " | ".join(part) + " |" for part in parts)
 
 
@@ -279,52 +282,129 @@ def ladder_table() -> str:
 
 # Ours in the table of README.md and the front page: the title of the column, and what it is.
 SPEED = {
-    "strict": ("strict", 'plain float32 (`precision="strict"`)'),
-    "dispatch": ("default", "what `fl.matmul` runs: tensor cores from 512 on, float32 accuracy kept"),
+    "strict": ("strict", '`precision="strict"`, plain float32'),
+    "dispatch": ("default", "what `fl.matmul` runs"),
 }
+FEW = ((256, 1024), (1024, 1024), (4096, 1024), (16384, 1024), (8192, 8192))  # M = N and K of README.md's rows
+
+
+def _run() -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((RESULTS / "speed.json").read_text())
+    return loaded
+
+
+Products = dict[tuple[int, int], dict[str, Any]]
+
+
+def _products(run: dict[str, Any]) -> Products:
+    """The rows of a run by M = N and K, then by contender."""
+    found: Products = {}
+    for row in run["rows"]:
+        found.setdefault((row["shape"]["m"], row["shape"]["k"]), {})[row["kernel"]] = row
+    return found
+
+
+def _of_speed(kernel: str, size: str, k: str) -> dict[str, Any]:
+    return dict(_products(_run())[int(size), int(k)][kernel])
+
+
+@figure
+def speed(kernel: str, size: str, k: str = "1024") -> str:
+    """TFLOP/s of the run that README.md shows."""
+    return _rate(_of_speed(kernel, size, k)["gflops"] / 1e3)
+
+
+@figure
+def part_of(whole: str, kernel: str, size: str, k: str = "1024") -> str:
+    """The speed of a kernel as a part or a multiple of another's in that run."""
+    return f"{_of_speed(kernel, size, k)['gflops'] / _of_speed(whole, size, k)['gflops']:.2g}"
+
+
+@figure
+def error(kernel: str, size: str, k: str = "1024") -> str:
+    """The norm of the error in that run, in units of 1e-7."""
+    return f"{1e7 * _of_speed(kernel, size, k)['error']['rel_f']:.1f}"
+
+
+@figure
+def mean(file: str, kernel: str, against: str, what: str = "geometric_mean") -> str:
+    """How many times as fast as another, over the shapes of a file: their geometric mean, or `minimum`."""
+    lines = json.loads((RESULTS / f"{file}.json").read_text())["summary"]
+    return next(f"{row[what]:.2f}" for row in lines if (row["kernel"], row["against"]) == (kernel, against))
+
+
+@figure
+def host_ms(kernel: str, size: str, result: str) -> str:
+    """Milliseconds of a call from NumPy to NumPy, its result "fresh" or "out"."""
+    for row in results("numpy-to-numpy")["rows"]:
+        if (row["kernel"], row["shape"]["m"], row["result"]) == (kernel, int(size), result):
+            return significant(row["median_us"] / 1e3)
+    raise KeyError(f"no call of {kernel} at {size}")
 
 
 @figure
 def speed_table() -> str:
     """What dispatch reaches beside cuBLAS, and the errors of the same products: all of one run."""
-    run = json.loads((RESULTS / "speed.json").read_text())
-    products: dict[tuple[int, ...], dict[str, Any]] = {}
-    for found in run["rows"]:
-        products.setdefault(tuple(found["shape"].values()), {})[found["kernel"]] = found
-    ours = [kernel for kernel in SPEED if all(kernel in rows for rows in products.values())]
-    titles = [SPEED[kernel][0] for kernel in ours]
-    head = ["M = N", *(cell for title in titles for cell in (title, "÷ cuBLAS")), "cuBLAS"]
-    head += [f"error of {title}" for title in (*titles, "cuBLAS")]
+    run = _run()
+    command = re.sub(r" --(json|csv|plot) \S+", "", run["command"])
+    text = f"{_speed_run(run)} Commit {run['commit'][:7]}, `{command}` (`benchmarks/results/speed.json`)."
+    return f"{_speed_lines(_products(run))}\n\n{_filled(text)}"
+
+
+@figure
+def speed_rows() -> str:
+    """Five lines of it, under what they come to in one sentence."""
+    run = _run()
+    products = _products(run)
+    few = {size: products[size] for size in FEW if size in products} or products
+    text = f"{_speed_run(run)} Commit {run['commit'][:7]}."
+    return f"{_filled(_in_one_sentence(products))}\n\n{_speed_lines(few)}\n\n{_filled(text)}"
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
+def _in_one_sentence(products: Products) -> str:
+    large = [rows for (m, _), rows in products.items() if m >= 1024] or list(products.values())
+    faster = [rows["dispatch"]["gflops"] / rows["cublas"]["gflops"] for rows in large]
+    nearer = [rows["cublas"]["error"]["rel_f"] / rows["dispatch"]["error"]["rel_f"] for rows in large]
+    return (
+        f"**From 1024 rows on the default is {min(faster):.1f} to {max(faster):.1f} times as fast as cuBLAS's float32 "
+        f"product, and its error is {min(nearer):.1f} to {max(nearer):.1f} times smaller.**"
+    )
+
+
+def _speed_lines(products: Products) -> str:
+    head = ["M = N", *(cell for title, _ in SPEED.values() for cell in (title, "÷ cuBLAS")), "cuBLAS"]
+    head += [f"error of {title}" for title in (*(title for title, _ in SPEED.values()), "cuBLAS")]
     lines = []
-    for (m, _, k), rows in products.items():
-        speeds = {kernel: rows[kernel]["gflops"] / 1e3 for kernel in (*ours, "cublas")}
+    for (m, k), rows in products.items():
+        speeds = {kernel: rows[kernel]["gflops"] / 1e3 for kernel in (*SPEED, "cublas")}
         line = [str(m) if k == 1024 else f"{m}, K = {k}"]
-        for kernel in ours:
+        for kernel in SPEED:
             line += [_rate(speeds[kernel]), f"{speeds[kernel] / speeds['cublas']:.2f}"]
         errors = [f"{1e7 * rows[kernel]['error']['rel_f']:.1f}" for kernel in speeds]
         lines.append([*line, _rate(speeds["cublas"]), *errors])
-    return f"{table(head, lines)}\n\n{_speed_run(run, ours, list(products.values()))}"
+    return table(head, lines)
 
 
-def _speed_run(run: dict[str, Any], ours: list[str], products: list[dict[str, Any]]) -> str:
+def _speed_run(run: dict[str, Any]) -> str:
     """Where the table comes from, and its means."""
     ratios = {row["kernel"]: row for row in run["summary"] if row["against"] == "cublas"}
     columns = [
-        f"*{SPEED[kernel][0]}* is {SPEED[kernel][1]}, in the geometric mean {ratios[kernel]['geometric_mean']:.2f} "
-        f"times cuBLAS's float32 product, at least {ratios[kernel]['minimum']:.2f}"
-        for kernel in ours
+        f"*{SPEED[kernel][0]}* is {SPEED[kernel][1]}: {ratios[kernel]['geometric_mean']:.2f} times cuBLAS in the "
+        f"geometric mean of {len(_products(run))} sizes, {ratios[kernel]['minimum']:.2f} at least"
+        for kernel in SPEED
     ]
-    clocks = [[row["clocks"]["sm_mhz"] for row in rows.values() if row["clocks"]] for rows in products]
+    clocks = [[row["clocks"]["sm_mhz"] for row in rows.values() if row["clocks"]] for rows in _products(run).values()]
     apart = max((max(mhz) / min(mhz) - 1 for mhz in clocks if mhz), default=0.0)
-    turns = f", by turns at clocks that are at most {100 * apart:.1f} % apart" if len(ours) == len(SPEED) else ""
-    command = re.sub(r" --(json|csv|plot) \S+", "", run["command"])
     machine, peak = run["machine"], significant(run["machine"]["peak_gflops"] / 1e3)
-    text = (
-        f"TFLOP/s by the median time on one {machine['gpu']} (float32 peak {peak}){turns}. {'; '.join(columns)}. "
-        "Errors are relative to the product in float64, in the Frobenius norm, over sampled rows, in units of 10⁻⁷. "
-        f"Commit {run['commit'][:7]}, `{command}` (`benchmarks/results/speed.json`)."
+    return (
+        f"TFLOP/s by the median time on one {machine['gpu']} (float32 peak {peak}), K = 1024 unless said otherwise, by "
+        f"turns at clocks at most {100 * apart:.1f} % apart. {'; '.join(columns)}. Errors are norms relative to the "
+        "product in float64, in units of 10⁻⁷."
     )
-    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def _rate(value: float) -> str:
@@ -356,6 +436,34 @@ def transpose_table() -> str:
     return table(["kernel", "µs", "used of a sector, loads", "stores"], lines)
 
 
+MODELS = {
+    "transformer-1024": "transformer, width 1024",
+    "transformer-4096": "transformer, width 4096",
+    "vision": "vision transformer",
+    "mlp-4096": "MLP, width 4096",
+    "process-16384": "Gaussian process",
+    "inference-1": "forward pass, 128 tokens",
+    "inference-8": "1024 tokens",
+    "inference-64": "8192 tokens",
+}
+
+
+@figure
+def models_table() -> str:
+    """Steps of PyTorch models: milliseconds, times as fast as "highest", errors."""
+    found = json.loads((RESULTS / "models" / "h200.json").read_text())["rows"]
+    rows = {(row["case"], row["precision"]): row for row in found if not row["compiled"]}
+    lines = []
+    for case, name in MODELS.items():
+        sides = [rows[case, precision] for precision in ("highest", "fastlinalg", "high")]
+        times = [f"{row['ms']:.1f} ({sides[0]['ms'] / row['ms']:.2f})" for row in sides[1:]]
+        what = "loss_error" if case.startswith("inference") else "gradient_error"
+        errors = [f"{row[what]:.1e}" for row in sides]
+        lines.append([name, f"{sides[0]['ms']:.1f}", *times, *errors])
+    head = ["model", '"highest", ms', "in the mode", "TF32", 'error of "highest"', "in the mode", "TF32"]
+    return table(head, lines)
+
+
 @figure
 def accuracy_table(data: str) -> str:
     """Norms of the errors of positive data, in units of 1e-7, at M = N = 1024."""
@@ -376,7 +484,21 @@ def founding(operation: str, kernel: str) -> str:
 
 # ---------------------------------------------------------------- files that are read without a build
 
-PLACES = {"README.md": ["speed_table"], "docs/ladder.md": ["ladder_table"]}
+PLACES = {"README.md": ["speed_rows"], "docs/ladder.md": ["ladder_table"]}
+PICTURES = ROOT / "docs" / "pictures"  # those of README.md, which is read without a build: each says what it is made of
+SHOWN = ("speed",)
+
+
+def made_of() -> str:
+    """A digest of what the pictures show and of what draws them."""
+    sources = (RESULTS / "speed.json", ROOT / "docs" / "drawings" / "measured.py")
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+
+
+def stale_pictures() -> list[str]:
+    """Pictures that were made of something else; all, if there are none."""
+    files = sorted(PICTURES.glob("*.svg"))
+    return [path.name for path in files if made_of() not in path.read_text()] if files else list(SHOWN)
 
 
 def refreshed(text: str) -> str:
@@ -390,13 +512,19 @@ def refreshed(text: str) -> str:
 
 
 def main() -> None:
+    if stale_pictures():
+        if sys.argv[1:] != ["--write"]:
+            sys.exit(f"docs/pictures is not of benchmarks/results/speed.json; {COMMAND}")
+        import drawings
+
+        drawings.render(PICTURES, SHOWN, made_of())
     for place in PLACES:
         path = ROOT / place
         text = path.read_text()
         if sys.argv[1:] == ["--write"]:
             path.write_text(refreshed(text))
         elif text != refreshed(text):
-            sys.exit(f"{place}: its figures are not those of benchmarks/results; python docs/figures.py --write")
+            sys.exit(f"{place}: its figures are not those of benchmarks/results; {COMMAND}")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.directives.code import LiteralInclude
+from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
 
@@ -41,9 +42,13 @@ class Drawing(SphinxDirective):
         if name not in drawings.DRAWINGS:
             raise self.error(f"no drawing is called {name}")
         words = inspect.getdoc(drawings.DRAWINGS[name])
+        files = sorted((DOCS / FOLDER).glob(f"{name}-[0-9]-*.svg"))
+        several = ["panel"] if len(files) > len(drawings.PALETTES) else []
         shown = nodes.figure(classes=["drawing"])
-        for kind in drawings.PALETTES:
-            shown += nodes.image(uri=f"/{FOLDER}/{name}-{kind}.svg", alt=words, classes=[f"only-{kind}"])
+        for file in files:
+            kind, first = file.stem.rpartition("-")[2], file.stem.startswith(f"{name}-0")
+            classes = [f"only-{kind}", *several]
+            shown += nodes.image(uri=f"/{FOLDER}/{file.name}", alt=words if first else "", classes=classes)
         if self.content:
             caption = nodes.caption()
             text, messages = self.state.inline_text("\n".join(self.content), self.lineno)
@@ -102,10 +107,18 @@ def link_pages(app: Sphinx, doctree: nodes.document, name: str) -> None:
             literal.parent.replace(literal, make_refnode(app.builder, name, page, "", literal.deepcopy()))
 
 
+def forget_binaries(app: Sphinx, env: BuildEnvironment) -> None:
+    """viewcode lists modules that have no source, the extension, among those that it shows."""
+    modules = getattr(env, "_viewcode_modules", {})
+    for name in [name for name, found in modules.items() if not found]:
+        del modules[name]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("drawing", Drawing)
     app.add_directive("literalinclude", Code, override=True)
     app.connect("builder-inited", draw)
     app.connect("source-read", expand)
     app.connect("doctree-resolved", link_pages)
+    app.connect("env-updated", forget_binaries)
     return {"parallel_read_safe": True, "version": "1"}

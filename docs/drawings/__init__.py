@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import accurate, ladder, memory_bound, strict
-from .draw import DRAWINGS, PALETTES, render
+from . import accurate, ladder, measured, memory_bound, strict
+from .draw import DRAWINGS, PALETTES, panels, render
 
-__all__ = ["DRAWINGS", "PALETTES", "accurate", "ladder", "memory_bound", "render", "strict"]
+__all__ = ["DRAWINGS", "PALETTES", "accurate", "ladder", "measured", "memory_bound", "panels", "render", "strict"]

@@ -1,8 +1,9 @@
 """What the drawings of the documentation share: two palettes, matrices of cells, arrows, time lines.
 
-A drawing is a function that takes a palette and returns a figure; its docstring says what can be seen, for those who do
-not see it. `drawing` registers it under its name. `render` writes each as two SVG files, NAME-light.svg and
-NAME-dark.svg, when the site is built.
+A drawing is a function that takes a palette and returns a figure, or a list of panels, which stand beside each other
+where there is room and stack on narrow screens; its docstring says what can be seen, for those who do not see it.
+`drawing` registers it under its name. `render` writes each panel as two SVG files, NAME-0-light.svg and
+NAME-0-dark.svg, when the site is built.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
+
+plt.rcParams["svg.hashsalt"] = "fastlinalg"  # the same file every time
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ PALETTES = {
     "dark": Palette("#d7dde3", "#6e7681", "#262c33", "#3c6fc4", "#b0701c", "#2f8a4a", "#b8404f", "#7657b8", "#3d444d"),
 }
 
-Drawing = Callable[[Palette], Figure]
+Drawing = Callable[[Palette], "Figure | list[Figure]"]
 DRAWINGS: dict[str, Drawing] = {}
 
 
@@ -123,15 +126,22 @@ def bars(
             label(axes, palette, (start + end) / 2, y + high / 2, text, fontsize=8)
 
 
-def render(folder: Path) -> list[Path]:
-    """Write all registered drawings, light and dark."""
+def panels(name: str, palette: Palette) -> list[Figure]:
+    """The figures of a drawing, one or several."""
+    drawn = DRAWINGS[name](palette)
+    return drawn if isinstance(drawn, list) else [drawn]
+
+
+def render(folder: Path, names: Iterable[str] | None = None, source: str = "") -> list[Path]:
+    """Write drawings, all of them by default, light and dark; `source` is noted in each file."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, function in DRAWINGS.items():
+    metadata = {"Date": None, "Description": source or None}
+    for name in DRAWINGS if names is None else names:
         for kind, palette in PALETTES.items():
-            figure = function(palette)
-            path = folder / f"{name}-{kind}.svg"
-            figure.savefig(path, transparent=True, metadata={"Date": None}, bbox_inches="tight", pad_inches=0.05)
-            plt.close(figure)
-            written.append(path)
+            for number, figure in enumerate(panels(name, palette)):
+                path = folder / f"{name}-{number}-{kind}.svg"
+                figure.savefig(path, transparent=True, metadata=metadata, bbox_inches="tight", pad_inches=0.05)
+                plt.close(figure)
+                written.append(path)
     return written

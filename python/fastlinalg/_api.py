@@ -125,7 +125,7 @@ def sgemm(
     stream=None,
     dtype=None,
 ):
-    """``alpha * op(a) @ op(b) + beta * c``, the SGEMM of the BLAS.
+    """``alpha * op(a) @ op(b) + beta * c``, the SGEMM of the BLAS [1]_.
 
     Parameters
     ----------
@@ -162,7 +162,16 @@ def sgemm(
 
     References
     ----------
-    J. J. Dongarra et al., "A set of level 3 basic linear algebra subprograms", ACM TOMS 16(1), 1990.
+    .. [1] J. J. Dongarra et al., "A set of level 3 basic linear algebra subprograms", ACM TOMS 16(1), 1990.
+
+    Examples
+    --------
+    >>> import numpy as np, fastlinalg as fl
+    >>> a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    >>> c = np.ones((2, 2), np.float32)
+    >>> fl.sgemm(a, a, c, alpha=0.5, beta=1.0, trans_b=True, out=c)
+    array([[ 3.5,  8. ],
+           [ 8. , 26. ]], dtype=float32)
     """
     return _core.sgemm(a, b, c, alpha, beta, trans_a, trans_b, out, kernel, precision, device, stream, dtype)
 
@@ -182,7 +191,7 @@ def ssyrk(
     stream=None,
     dtype=None,
 ):
-    """``alpha * a @ a.T + beta * c``, or with ``a.T @ a``: the SSYRK of the BLAS.
+    """``alpha * a @ a.T + beta * c``, or with ``a.T @ a``: the SSYRK of the BLAS [1]_.
 
     Parameters
     ----------
@@ -224,7 +233,7 @@ def ssyrk(
 
     References
     ----------
-    J. J. Dongarra et al., "A set of level 3 basic linear algebra subprograms", ACM TOMS 16(1), 1990.
+    .. [1] J. J. Dongarra et al., "A set of level 3 basic linear algebra subprograms", ACM TOMS 16(1), 1990.
 
     Examples
     --------
@@ -251,7 +260,7 @@ def sgemv(
     stream=None,
     dtype=None,
 ):
-    """``alpha * op(a) @ x + beta * y``, the SGEMV of the BLAS.
+    """``alpha * op(a) @ x + beta * y``, the SGEMV of the BLAS [1]_.
 
     Parameters
     ----------
@@ -284,7 +293,16 @@ def sgemv(
 
     References
     ----------
-    J. J. Dongarra et al., "An extended set of FORTRAN basic linear algebra subprograms", ACM TOMS 14(1), 1988.
+    .. [1] J. J. Dongarra et al., "An extended set of FORTRAN basic linear algebra subprograms", ACM TOMS 14(1), 1988.
+
+    Examples
+    --------
+    >>> import numpy as np, fastlinalg as fl
+    >>> a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    >>> fl.sgemv(a, np.ones(3, np.float32))
+    array([ 3., 12.], dtype=float32)
+    >>> fl.sgemv(a, np.ones(2, np.float32), trans=True)
+    array([3., 5., 7.], dtype=float32)
     """
     return _core.sgemv(a, x, y, alpha, beta, trans, out, kernel, device, stream, dtype)
 
@@ -323,5 +341,13 @@ def transpose(
     ------
     ValueError, TypeError, MemoryError, CudaError
         As for `sgemm`.
+
+    Examples
+    --------
+    >>> import numpy as np, fastlinalg as fl
+    >>> fl.transpose(np.arange(6, dtype=np.float32).reshape(2, 3))
+    array([[0., 3.],
+           [1., 4.],
+           [2., 5.]], dtype=float32)
     """
     return _core.transpose(a, out, kernel, device, stream, dtype)

@@ -163,6 +163,14 @@ def kernels(op: str, *, device: str | None = None) -> KernelTable:
     ------
     ValueError
         An unknown operation or device.
+
+    Examples
+    --------
+    >>> import fastlinalg as fl
+    >>> [kernel.name for kernel in fl.kernels("sgemm", device="cpu")[:2]]
+    ['reference', 'portable']
+    >>> fl.kernels("sgemm")["portable"].available
+    True
     """
     if device not in (None, "cpu", "cuda"):
         raise ValueError(f"device must be 'cpu', 'cuda' or None, got {device!r}")
@@ -183,6 +191,12 @@ def info() -> dict[str, Any]:
         of `fastlinalg tune` that corrects the choice of kernels here, or None, and in the ``message`` why none;
         ``python`` and ``numpy``, versions; ``environment``, the variables that begin with ``FASTLINALG_``, and
         ``OMP_NUM_THREADS``; ``unusable_settings``, a sentence for each of them that does not mean what it says.
+
+    Examples
+    --------
+    >>> import fastlinalg as fl
+    >>> fl.info()["version"] == fl.__version__, sorted(fl.info()["cuda"])[:2]
+    (True, ['available', 'code'])
     """
     import numpy
 
@@ -225,6 +239,12 @@ def devices() -> list[dict[str, Any]]:
         ``memory_bytes_per_us``; ``peak_gflops`` (float32 FMA pipes at the highest clock); ``costs_from``, the measured
         chip whose costs are used, carried over if it is another. Empty without a device: a normal state, whose reason
         is in ``info()["cuda"]["message"]``.
+
+    Examples
+    --------
+    >>> import fastlinalg as fl
+    >>> bool(fl.devices()) == fl.cuda.is_available()
+    True
     """
     return _core.devices()
 
@@ -257,6 +277,12 @@ def settings(found: dict[str, Any]) -> list[tuple[str, str]]:
 def show_versions() -> None:
     """Print what a report of a fault needs: versions of the library, of Python and of packages that share its arrays,
     the machine, the tuning table in use, and the environment variables that the library reads.
+
+    Examples
+    --------
+    >>> import fastlinalg as fl
+    >>> fl.show_versions()  # doctest: +ELLIPSIS
+    fastlinalg ...
     """
     found = info()
     cpu, cuda = found["cpu"], found["cuda"]
@@ -277,12 +303,28 @@ def show_versions() -> None:
 
 
 def get_include() -> str:
-    """The folder with the C and C++ headers, ``<fastlinalg/fastlinalg.h>`` and ``<fastlinalg/fastlinalg.hpp>``."""
+    """The folder with the C and C++ headers, ``<fastlinalg/fastlinalg.h>`` and ``<fastlinalg/fastlinalg.hpp>``.
+
+    Examples
+    --------
+    >>> import fastlinalg as fl
+    >>> from pathlib import Path
+    >>> Path(fl.get_include(), "fastlinalg", "fastlinalg.h").exists()
+    True
+    """
     return str(_INSTALLED / "include")
 
 
 def get_cmake_dir() -> str:
-    """The folder to pass as ``-Dfastlinalg_DIR`` for ``find_package(fastlinalg CONFIG)``."""
+    """The folder to pass as ``-Dfastlinalg_DIR`` for ``find_package(fastlinalg CONFIG)``.
+
+    Examples
+    --------
+    >>> import fastlinalg as fl
+    >>> from pathlib import Path
+    >>> any(Path(fl.get_cmake_dir()).glob("*.cmake"))
+    True
+    """
     return str(_INSTALLED / "lib" / "cmake" / "fastlinalg")
 
 
@@ -296,5 +338,11 @@ def load_library() -> str:
     -------
     str
         The path of the copy that is loaded, for ``ctypes.CDLL`` and its like.
+
+    Examples
+    --------
+    >>> import fastlinalg as fl
+    >>> "libfastlinalg.so" in fl.load_library()
+    True
     """
     return _core.library_path()

@@ -10,6 +10,16 @@ def get_num_threads() -> int:
 
     Set by `set_num_threads` or `num_threads`, else by ``FASTLINALG_NUM_THREADS``, else by ``OMP_NUM_THREADS``, else
     what the affinity mask and the cgroup quota of the process allow. Never more than 256.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> import fastlinalg as fl
+    >>> 1 <= fl.get_num_threads() <= 256
+    True
     """
     return _core.get_num_threads()
 
@@ -28,6 +38,11 @@ def set_num_threads(n: int) -> None:
         If `n` is less than 1 or more than 256.
     TypeError
         If `n` is no integer.
+
+    Examples
+    --------
+    >>> import fastlinalg as fl
+    >>> fl.set_num_threads(fl.get_num_threads())
     """
     _core.set_num_threads(n)
 

@@ -9,7 +9,18 @@ __all__ = ["is_available", "memory_info", "set_memory_limit", "trim"]
 
 
 def is_available() -> bool:
-    """Whether a CUDA device can be used. Creates no CUDA context; the reason for a no is in ``fastlinalg.info()``."""
+    """Whether a CUDA device can be used. Creates no CUDA context; the reason for a no is in ``fastlinalg.info()``.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import fastlinalg as fl
+    >>> fl.cuda.is_available() == fl.info()["cuda"]["available"]
+    True
+    """
     return _core.cuda_is_available()
 
 
@@ -33,6 +44,12 @@ def memory_info(device: int = 0) -> dict[str, int]:
     ------
     CudaError
         No such device.
+
+    Examples
+    --------
+    >>> import fastlinalg as fl
+    >>> if fl.cuda.is_available():
+    ...     assert fl.cuda.memory_info()["used"] <= fl.cuda.memory_info()["reserved"]
     """
     return _core.cuda_memory_info(device)
 
@@ -53,6 +70,11 @@ def trim(device: int = 0) -> None:
     ------
     CudaError
         No such device, although there are others.
+
+    Examples
+    --------
+    >>> import fastlinalg as fl
+    >>> fl.cuda.trim()
     """
     _core.cuda_trim(device)
 
@@ -78,6 +100,12 @@ def set_memory_limit(nbytes: int | float | str | None, device: int = 0) -> None:
         Something else, or a number that is not whole.
     CudaError
         No such device, although there are others.
+
+    Examples
+    --------
+    >>> import fastlinalg as fl
+    >>> fl.cuda.set_memory_limit("2 GiB")
+    >>> fl.cuda.set_memory_limit(None)
     """
     limit = 0 if nbytes is None else parse_bytes("set_memory_limit", "nbytes", nbytes)
     _core.cuda_set_memory_limit(limit, device)

@@ -58,7 +58,9 @@ def test_every_page_is_in_one_table_of_contents():
 def test_notes_are_named_by_a_page():
     linked = "".join(page.read_text() for page in pages() if page.parent != NOTES)
     notes = [page for page in pages() if page.parent == NOTES]
-    assert notes and all(f"(notes/{note.name})" in linked and "orphan: true" in note.read_text() for note in notes)
+    assert notes and all(f"notes/{note.name})" in linked for note in notes)
+    head = ("orphan: true", "| machine |", "| commits |", "| command |")
+    assert [note.name for note in notes if not all(part in note.read_text() for part in head)] == []
 
 
 def includes():
@@ -128,8 +130,31 @@ def test_the_speed_table_of_a_run_of_both_precisions(from_docs, tmp_path, monkey
     monkeypatch.setattr(figures, "RESULTS", tmp_path)
     text = figures.speed_table()
     assert "| 96, K = 96 | 45.0 | 1.50 | 90.0 | 3.00 | 30.0 | 3.0 | 3.0 | 3.0 |" in text
+    text = text.replace("\n", " ")
     assert "at most 1.0 % apart" in text and "0123456," in text and "--json" not in text
-    assert text.replace("\n", " ").count("in the geometric mean 1.50 times") == 2
+    assert text.count("1.50 times cuBLAS in the geometric mean") == 2
+    assert "3.0 to 3.0 times as fast" in figures.speed_rows() and figures.stale_pictures()
+
+
+def words(text: str) -> int:
+    """What is read of a page: not the lines of its tables, its marks and its addresses."""
+    return len(re.findall(r"[^\W_][\w.,'-]*", re.sub(r"\]\([^)]*\)|<[^>]*>|```\{.*|^:\w.*", "", text, flags=re.M)))
+
+
+def test_the_front_door_is_short_and_true(from_docs):
+    """README, and the pages on how it works; README's example gives what it says."""
+    import doctest
+
+    import figures
+
+    readme = (ROOT / "README.md").read_text()
+    pages = ("sgemm_strict", "sgemm_accurate", "cpu", "host_pipeline", "gemv_transpose")
+    long = {page: words(figures.expand((DOCS / f"{page}.md").read_text())) for page in pages}
+    assert words(readme) <= 700 and max(long.values()) <= 800, (words(readme), long)
+    assert figures.stale_pictures() == [], figures.COMMAND
+    example = re.search(r"```pycon\n(.*?)```", readme, re.DOTALL)[1]
+    test = doctest.DocTestParser().get_doctest(example, {}, "README.md", None, None)
+    assert test.examples and doctest.DocTestRunner().run(test).failed == 0
 
 
 def test_drawings(from_docs):
@@ -143,7 +168,9 @@ def test_drawings(from_docs):
     assert sorted(shown) == sorted(drawings.DRAWINGS)
     for draw in drawings.DRAWINGS.values():
         assert draw.__doc__
-        plt.close(draw(drawings.PALETTES["dark"]))
+    for name in drawings.DRAWINGS:
+        for panel in drawings.panels(name, drawings.PALETTES["dark"]):
+            plt.close(panel)
 
 
 def test_links_between_pages():

@@ -147,6 +147,13 @@ def matvec(
     ------
     ValueError, TypeError
         As for `matmul`.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, fastlinalg.dask as fld
+    >>> a = da.ones((1000, 300), chunks=(250, 100), dtype=np.float32)
+    >>> fld.matvec(a, np.ones(300, np.float32))[:2].compute()
+    array([300., 300.], dtype=float32)
     """
     left, right = _operands("matvec", ("a", a), ("x", x))
     if len(left.shape) < 2:
@@ -179,6 +186,12 @@ def transpose(a: Any, /, *, device: Device = "auto", dtype: Float32 | None = Non
     ------
     ValueError, TypeError
         As for `matmul`, and a TypeError if `a` is not a Dask array.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, fastlinalg.dask as fld
+    >>> fld.transpose(da.ones((1000, 300), chunks=(250, 100), dtype=np.float32)).chunks
+    ((100, 100, 100), (250, 250, 250, 250))
     """
     if not isinstance(a, da.Array):
         raise TypeError(f"transpose: a must be a Dask array, got {type(a).__name__}; use da.from_array(a, chunks=...)")
