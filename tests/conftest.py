@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 os.environ["FASTLINALG_TUNE"] = "off"  # a table of this user's would change which kernels answer
 os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # else JAX takes three quarters of the device's memory
@@ -20,6 +21,10 @@ import fastlinalg as fl
 from support.device_libraries import LIBRARIES, WRITABLE, Cupy, Torch
 from support.patience import patient
 from support.requirements import demanded, known, missing, required
+
+hypothesis_settings.register_profile("short", max_examples=150, deadline=None, derandomize=True, database=None)
+hypothesis_settings.register_profile("long", max_examples=20_000, deadline=None, print_blob=True)
+hypothesis_settings.load_profile("short")
 
 HUGE_DEVICE_MEMORY = 40 * 2**30
 READ = ("FASTLINALG_", "OMP_NUM_THREADS", "XDG_CACHE_HOME", "CUDA_")  # by the library

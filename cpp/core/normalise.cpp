@@ -9,6 +9,7 @@ namespace {
 template <class T>
 void tidy_strides(MatrixView<T>& x, int64_t rows, int64_t cols, int64_t batch) {
   if (batch == 1) x.bs = 0;
+  if (rows == 0 || cols == 0) x.bs = 0, x.cs = 1, x.rs = ceil_div(std::max<int64_t>(cols, 1), 4) * 4;
   if (cols == 1) x.cs = 1;
   if (rows == 1) {
     // A single row of unit stride is row-major with any ld: one that no alignment rule objects to. A strided row is a
@@ -19,8 +20,8 @@ void tidy_strides(MatrixView<T>& x, int64_t rows, int64_t cols, int64_t batch) {
 }
 template <class T>
 void tidy_strides(VectorView<T>& x, int64_t size, int64_t batch) {
-  if (batch == 1) x.bs = 0;
-  if (size == 1) x.inc = 1;
+  if (batch == 1 || size == 0) x.bs = 0;
+  if (size <= 1) x.inc = 1;
 }
 
 // A batch of transposes exchanges axes of three-dimensional arrays, and any of them may be called rows, columns and

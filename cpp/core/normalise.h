@@ -8,7 +8,8 @@ namespace fl {
 // Each returns false if there is nothing left to do.
 //  - an empty result, or one that stays as it is (beta == 1 and no product), is done
 //  - alpha == 0 becomes k == 0: A and B are not read
-//  - a stride along a dimension of size 1 means nothing: it is replaced by one that makes the operand BLAS-like
+//  - a stride along a dimension of size 1, or of an empty operand, means nothing: one that makes the operand BLAS-like
+//    takes its place
 //  - a column-major C becomes a row-major one: C^T = B^T A^T
 //  - a matrix times its own transpose is marked as such (SgemmArgs::symmetric)
 FL_EXPORT bool normalise(SgemmArgs& p);

@@ -8,7 +8,7 @@ import weakref
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.dask_arrays import da, fld
@@ -18,7 +18,6 @@ SIZE = st.integers(0, 3_000_000)
 
 
 @pytest.mark.filterwarnings("ignore:suggest_chunks")
-@settings(max_examples=200, deadline=None)
 @given(m=SIZE, n=SIZE, k=SIZE, memory=st.integers(2**20, 2**38), workers=st.integers(1, 64), threads=st.integers(1, 8))
 def test_a_task_fits_in_its_memory(m, n, k, memory, workers, threads):
     (rows, depth), (depth_b, columns), c = fld.suggest_chunks(m, n, k, memory=memory, workers=workers, threads=threads)

@@ -7,7 +7,7 @@ import pytest
 
 import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits
-from support.device_libraries import LIBRARIES, Cupy, Torch
+from support.device_libraries import LIBRARIES, Announced, Cupy, Torch
 from support.operands import normal
 
 pytestmark = pytest.mark.gpu
@@ -112,6 +112,19 @@ def check_view(library, view, rng):
 @pytest.mark.parametrize("name", VIEWS)
 def test_views_of_operands(views, name, rng):
     check_view(views, VIEWS[name], rng)
+
+
+def test_views_that_are_not_read():
+    """With alpha 0, or k 0, whatever their strides are."""
+
+    def view(*shape, strides=(480, 8)):
+        return Announced(x, shape=shape, strides=strides)
+
+    x, c = (fl.DeviceArray.from_numpy(np.ones(shape, F32)) for shape in ((20, 60), (1, 30)))
+    a, tall, y = view(10, 30), view(30, 10, strides=(8, 480)), view(30, strides=(8,))
+    assert (fl.sgemm(tall, a, c, alpha=0.0, beta=2.0).numpy() == np.full((30, 30), 2)).all()
+    assert (fl.sgemv(a, y, alpha=0.0).numpy() == np.zeros(10)).all()
+    assert (fl.matmul(view(10, 0), view(0, 30)).numpy() == np.zeros((10, 30))).all()
 
 
 @pytest.mark.parametrize("name", BACKWARDS)

@@ -195,7 +195,9 @@ def test_overflow(row):
         a, b = np.full((m, k), 2e38, np.float32), np.full((k, n), 2.0, np.float32)
         a[::2] *= -1
         want = np.where(np.arange(m)[:, None] % 2 == 0, -np.inf, np.inf).astype(np.float32)
-        assert_equal_values(fl.sgemm(a, b, kernel=row.name), np.broadcast_to(want, (m, n)), f"{(m, n, k)}")
+        for alpha in (1.0, 1e-30):  # which multiplies the sum
+            got = fl.sgemm(a, b, alpha=alpha, kernel=row.name)
+            assert_equal_values(got, np.broadcast_to(want, (m, n)), f"{(m, n, k)}, alpha {alpha}")
     # In one order 3e38 + 3e38 - 3e38 overflows and in another it does not, but no order gives NaN.
     sums = fl.sgemm(np.full((5, 3), 3e38, np.float32), np.tile(np.float32([[1], [1], [-1]]), (1, 6)), kernel=row.name)
     assert ((sums == np.float32(3e38)) | (sums == np.inf)).all(), sums

@@ -1,8 +1,9 @@
 """What a right answer is: a float64 oracle with a componentwise bound, and bitwise comparison where float32 is exact.
 
 The bound is one that every order of summation meets (Higham, "Accuracy and Stability of Numerical Algorithms", 3.5),
-``|C - R| <= gamma_r (|alpha| |A| |B|) + gamma_2 |beta C0| + tiny``, element by element, with ``r`` the roundings
-on the way of a product into the result. It is never relative to R, which cancellation may make as small as it likes.
+``|C - R| <= gamma_r (|alpha| |A| |B|) + gamma_s |beta C0| + tiny``, element by element, with ``r`` the roundings
+on the way of a product into the result, and ``s`` those of the addend: the CPU adds the sum of each 256 k to it. It is
+never relative to R, which cancellation may make as small as it likes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 
 UNIT = 2.0**-24  # half the distance from 1 to the next float32
 UNIT64 = 2.0**-53
+CHAIN = 256  # of FMAs
 SMALLEST = 2.0**-149  # the spacing of subnormal numbers: what an operation may lose to underflow
 
 
@@ -32,7 +34,7 @@ def oracle(a, b, c0=None, alpha=1.0, beta=0.0):
     if beta != 0.0:
         addend = np.asarray(c0, np.float64) * beta
         want = want + addend
-        bound = bound + (gamma(2) + gamma(3, UNIT64)) * np.abs(addend)
+        bound = bound + (gamma(2 + k // CHAIN) + gamma(3, UNIT64)) * np.abs(addend)
     return want, bound + (k * max(1.0, abs(alpha)) + 2) * SMALLEST
 
 
