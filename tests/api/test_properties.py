@@ -11,9 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import fastlinalg as fl
-from support import random_calls
 from support.accuracy import assert_equal_values, assert_same_bits, assert_within, oracle
-from support.random_calls import check, numbers
+from support.fuzz import random_calls
+from support.fuzz.random_calls import check, numbers
 
 sizes = st.integers(0, 70)
 seeds = st.integers(0, 2**32 - 1)

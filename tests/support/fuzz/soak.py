@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import fastlinalg as fl
-from support import random_calls
+from support.fuzz import random_calls
 from support.threads import in_threads
 
 

@@ -1,0 +1,1 @@
+"""Random calls and a soak, which tools/fuzz runs."""
