@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,8 @@ def device():
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory):
-    """The folder of a library with the simulated device."""
+    """The folder of a library with the simulated device; FASTLINALG_SIMULATED_LIBRARY is one that is built already."""
+    if built := os.environ.get("FASTLINALG_SIMULATED_LIBRARY"):
+        return Path(built)
     with common_folder(tmp_path_factory, "simulated") as folder:
         return build_library(folder)

@@ -35,7 +35,7 @@ def headers() -> Path | None:
     return None
 
 
-def build_library(build: Path) -> Path:
+def build_library(build: Path, jobs: int = 2) -> Path:
     """Make a libfastlinalg.so with the simulated device in a folder, which is returned: again costs nothing."""
     if not IS_THERE:
         missing("simulated", "needs the source tree")
@@ -48,7 +48,7 @@ def build_library(build: Path) -> Path:
     if ccache := shutil.which("ccache"):
         options["CMAKE_CXX_COMPILER_LAUNCHER"] = ccache
     configure = [tools["cmake"], "-S", SOURCE, "-B", build, "-G", "Ninja", *(f"-D{k}={v}" for k, v in options.items())]
-    for command in (configure, [tools["cmake"], "--build", build, "-j2"]):
+    for command in (configure, [tools["cmake"], "--build", build, f"-j{jobs}"]):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     for name in (".0", ".0.1"):  # what the module asks for depends on how it was built
