@@ -158,6 +158,7 @@ def make_simulated(base: Path, clock: Clock) -> None:
 class Tree:
     root: Path
     base: Path
+    job: int
     cores: set[int]
     clock: Clock
     changed: list[Path] = field(default_factory=list)  # in it, against the first tree
