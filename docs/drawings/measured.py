@@ -27,7 +27,13 @@ def rows(file: str) -> list[dict[str, Any]]:
 def _colours(palette: Palette) -> dict[str, str]:
     """Ours stand out, and the peer has the colour of the text."""
     ours = {"default": palette.a, "strict": palette.copy, "fastlinalg": palette.a, "one thread": palette.a}
-    return ours | {"TF32": palette.b, "fp16x2": palette.a, "PyTorch": palette.b, "CuPy": palette.bad}
+    return ours | {
+        "TF32": palette.b,
+        "fp16x2": palette.a,
+        "PyTorch": palette.b,
+        "CuPy": palette.bad,
+        "the link alone": palette.line,
+    }
 
 
 def _axes(palette: Palette, title: str) -> tuple[Figure, Axes]:

@@ -125,7 +125,9 @@ def sgemm(
     stream=None,
     dtype=None,
 ):
-    """``alpha * op(a) @ op(b) + beta * c``, the SGEMM of the BLAS [1]_.
+    """``alpha * op(a) @ op(b) + beta * c``, the SGEMM of the BLAS.
+
+    The arguments have the names of the BLAS [1]_, but for matrices by rows.
 
     Parameters
     ----------
@@ -162,7 +164,7 @@ def sgemm(
 
     References
     ----------
-    .. [1] J. J. Dongarra et al., "A set of level 3 basic linear algebra subprograms", ACM TOMS 16(1), 1990.
+    .. [1] Dongarra, J. J., et al., "A set of level 3 basic linear algebra subprograms", ACM TOMS 16(1), 1990.
 
     Examples
     --------
@@ -191,7 +193,9 @@ def ssyrk(
     stream=None,
     dtype=None,
 ):
-    """``alpha * a @ a.T + beta * c``, or with ``a.T @ a``: the SSYRK of the BLAS [1]_.
+    """``alpha * a @ a.T + beta * c``, or with ``a.T @ a``: the SSYRK of the BLAS.
+
+    The arguments have the names of the BLAS [1]_.
 
     Parameters
     ----------
@@ -233,7 +237,7 @@ def ssyrk(
 
     References
     ----------
-    .. [1] J. J. Dongarra et al., "A set of level 3 basic linear algebra subprograms", ACM TOMS 16(1), 1990.
+    .. [1] Dongarra, J. J., et al., "A set of level 3 basic linear algebra subprograms", ACM TOMS 16(1), 1990.
 
     Examples
     --------
@@ -260,7 +264,9 @@ def sgemv(
     stream=None,
     dtype=None,
 ):
-    """``alpha * op(a) @ x + beta * y``, the SGEMV of the BLAS [1]_.
+    """``alpha * op(a) @ x + beta * y``, the SGEMV of the BLAS.
+
+    The arguments have the names of the BLAS [1]_, but for matrices by rows.
 
     Parameters
     ----------
@@ -293,7 +299,7 @@ def sgemv(
 
     References
     ----------
-    .. [1] J. J. Dongarra et al., "An extended set of FORTRAN basic linear algebra subprograms", ACM TOMS 14(1), 1988.
+    .. [1] Dongarra, J. J., et al., "An extended set of FORTRAN basic linear algebra subprograms", ACM TOMS 14(1), 1988.
 
     Examples
     --------

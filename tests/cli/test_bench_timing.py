@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -70,6 +71,14 @@ def test_on_a_device_every_other_round_goes_backwards():
     assert order == ["a", "b", "b", "a", "a", "b"]
     assert timings["a"].samples == [1, 0, 4, 0, 5, 0] and timings["a"].per_round == 2
     assert timings["b"].clocks == {"sm_mhz": 1000}
+
+
+def test_on_a_device_a_turn_begins_with_a_rest_as_long_as_the_last(monkeypatch):
+    rests, clock = [], iter([0, 0.125, 1, 11, 20, 20.0625, 30, 30])
+    monkeypatch.setattr(time, "sleep", rests.append)
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+    by_turns(["a", "b"], ["a", "b"], 2, lambda _: at(1000, 1.0))
+    assert rests == [0, 0.125, timing.REST_S, 0.0625]
 
 
 def test_turns_at_other_clocks_are_taken_again_and_the_nearest_count():
@@ -143,6 +152,11 @@ def test_cublas_is_what_pytorch_calls_in_float32(monkeypatch):
     assert asked == ["highest", "cublas"] and peer.version == "of PyTorch 2.11.0"
     (transposed,) = parse("transpose", "3x4")
     assert peer.device_calls(transposed, None, None, None) == {} and "cublas" not in peers.HOST_PEERS
+    torch.cuda = SimpleNamespace(stream=nullcontext, ExternalStream=int)
+    (rounded,) = peers.load(["tf32"], "cuda", None)
+    asked.clear()
+    rounded._on_stream(lambda: asked.append("product"))(0)
+    assert asked == ["high", "product", "highest"]
 
 
 def test_on_a_device_what_is_compared_takes_turns(monkeypatch):

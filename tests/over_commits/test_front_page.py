@@ -50,4 +50,5 @@ def test_a_page_of_ratios_over_commits(results):
     assert "<td>2.50</td><td>1.25</td>" in text  # 8x8x8: 1 / 0.4 today, 1 / 0.8 at first
     assert "<td>1.00</td><td>0.50</td>" in text  # 32x32x32, which the first commit has no figure for
     assert "<td>1.58</td><td>0.79</td>" in text  # of both, by the geometric mean
+    assert text.count("<tr><th>operation</th><th>today</th>") == 2 and "less is better" in text
     assert text.count("<svg") == 3 and f"{COMMITS[1][:9]} 2.00" in text

@@ -38,8 +38,9 @@ JSON files (``--json``) hold one object::
                       2**-24, "rel_f": relative Frobenius norm}, against float64 over sampled rows
         method        "cuda graph", "loop" (events around plain launches), or by the host's clock "alternating blocks",
                       "single calls after N ms" (``--pause``; docs/cpu.md says how) or "wall clock" (one call)
-        clocks        {"sm_mhz", "watts", "celsius"} of a GPU, medians while this was timed, or null; turns of the two
-                      sides of a ratio whose clocks were apart by more than 3 % were repeated, twice at most
+        clocks        {"sm_mhz", "watts", "celsius"} of a GPU, medians while this was timed, or null. Both sides of a
+                      ratio by turns, each after a rest as long as the turn before it (0.25 s at most); turns whose
+                      clocks were apart by more than 3 % were repeated, twice at most
         result        host only, as all that follow: "fresh", "reused" or "out"
         pause_ms      before each call
         link_us       of the same bytes from and to pinned memory, both ways at once; null without a GPU

@@ -19,6 +19,7 @@ FIXED = {
     "numpy": "black",
     "cublas": "black",
     "torch": "#d9480f",
+    "tf32": "#8a6d00",
     "scipy": "0.45",
     "cupy": "0.45",
     "copy": "0.75",

@@ -76,7 +76,7 @@ def _contents(documents: Sequence[tuple[str, Document]]) -> list[str]:
             rows.append(cells + [escape(word) for word in words])
     if not rows:
         return []
-    head = ["file", "machine", "operation", "", "times as fast as", "shapes", "geometric mean", "minimum", "at"]
+    head = ["file", "machine", "operation", "kernel", "times as fast as", "shapes", "geometric mean", "minimum", "at"]
     return ["<h2>Over all shapes</h2>", *table(head, rows)]
 
 

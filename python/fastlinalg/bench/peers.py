@@ -205,7 +205,27 @@ class CuBLAS(Torch):
         return {} if b is None else super().device_calls(problem, a, b, out)
 
 
-PEERS: dict[str, type[Peer]] = {peer.name: peer for peer in (NumPy, SciPy, CuPy, Torch, CuBLAS)}
+class TF32(CuBLAS):
+    """The same products as cuBLAS computes them from operands rounded to TF32, ten bits of mantissa: for the speed that
+    giving up float32's error buys.
+    """
+
+    name = "tf32"
+
+    def _on_stream(self, call: Callable[[], object]) -> DeviceCall:
+        run, allow = super()._on_stream(call), self.library.set_float32_matmul_precision
+
+        def rounded(stream: int) -> None:
+            allow("high")
+            try:
+                run(stream)
+            finally:
+                allow("highest")
+
+        return rounded
+
+
+PEERS: dict[str, type[Peer]] = {peer.name: peer for peer in (NumPy, SciPy, CuPy, Torch, CuBLAS, TF32)}
 HOST_PEERS = tuple(name for name, peer in PEERS.items() if peer.multiply is not Peer.multiply)
 
 

@@ -164,13 +164,31 @@ def in_graph(call: DeviceCall, plan: Plan, time_in_graph: Callable[[DeviceCall, 
     return list(time_in_graph(call, launches, plan.samples(block_us)))
 
 
+REST_S = 0.25  # at most
+
+
+def _rested(turn: Callable[[str], Timing]) -> Callable[[str], Timing]:
+    """A turn after a rest as long as the turn before it, so that nobody begins on a card that another has heated."""
+    lasted = 0.0
+
+    def after_a_rest(name: str) -> Timing:
+        nonlocal lasted
+        time.sleep(lasted)
+        begin = time.perf_counter()
+        found = turn(name)
+        lasted = min(REST_S, time.perf_counter() - begin)
+        return found
+
+    return after_a_rest
+
+
 def by_turns(
     names: Sequence[str], sides: Collection[str], rounds: int, turn: Callable[[str], Timing]
 ) -> dict[str, Timing]:
-    """Time contenders on a device in rounds of a turn each, those of the `sides` of ratios at near clocks."""
+    """Time contenders on a device in rounds of a turn each, rested, those of the `sides` of ratios at near clocks."""
     kept: dict[str, list[Timing]] = {name: [] for name in names}
     for found in take_turns(
-        dict.fromkeys(names, rounds), turn, lambda timing: (timing.clocks or {}).get("sm_mhz"), sides
+        dict.fromkeys(names, rounds), _rested(turn), lambda timing: (timing.clocks or {}).get("sm_mhz"), sides
     ):
         for name, timing in found.items():
             kept[name].append(timing)

@@ -103,7 +103,7 @@ def _add_common(parser: argparse.ArgumentParser, device: str = "cuda if there is
         type=names,
         default=[],
         metavar="P,P",
-        help="numpy, scipy (CPU), cublas, cupy (CUDA), torch (both); strict, our own product in that precision",
+        help="numpy, scipy (CPU), cublas, tf32, cupy (CUDA), torch (both); strict, our own product in that precision",
     )
     parser.add_argument("--json", metavar="FILE", help="write all samples and the machine")
     parser.add_argument("--csv", metavar="FILE", help="write one line per row")
