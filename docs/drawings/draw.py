@@ -8,6 +8,8 @@ NAME-0-dark.svg, when the site is built.
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +53,31 @@ def drawing(function: Drawing) -> Drawing:
     """Register a drawing under the name of its function."""
     DRAWINGS[function.__name__] = function
     return function
+
+
+def panes(*edges: float) -> Callable[[Drawing], Drawing]:
+    """A drawing whose parts between these places, counted from the left, are panels."""
+
+    def cut(whole: Drawing) -> Drawing:
+        @functools.wraps(whole)
+        def parts(palette: Palette) -> list[Figure]:
+            return [_part(whole(palette), left, right) for left, right in itertools.pairwise(edges)]
+
+        return parts
+
+    return cut
+
+
+def _part(figure: Figure | list[Figure], left: float, right: float) -> Figure:
+    assert isinstance(figure, Figure)
+    axes, (wide, high) = figure.axes[0], figure.get_size_inches()
+    begin, end = axes.get_xlim()
+    axes.set_xlim(left, right)
+    figure.set_size_inches(wide * (right - left) / (end - begin), high)
+    for text in [*axes.texts]:  # which no axes clip
+        if not left <= text.get_position()[0] < right:
+            text.remove()
+    return figure
 
 
 def canvas(palette: Palette, width: float, height: float, xlim: float, ylim: float) -> tuple[Figure, Axes]:

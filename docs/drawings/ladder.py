@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .draw import Palette, arrow, bars, block, box, canvas, cells, drawing, frame, label
+from .draw import Palette, arrow, bars, block, box, canvas, cells, drawing, frame, label, panes
 
 
 def _matrix(
@@ -41,6 +41,7 @@ def _warp(palette: Palette, down: bool) -> Figure:
 
 
 @drawing
+@panes(0, 9, 18, 27)
 def naive(palette: Palette) -> Figure:
     """Eight threads of a warp read eight rows of A, each in a sector of its own, one common element of B, and
     write eight rows of C.
@@ -49,6 +50,7 @@ def naive(palette: Palette) -> Figure:
 
 
 @drawing
+@panes(0, 9, 18, 27)
 def coalesced(palette: Palette) -> Figure:
     """Eight threads of a warp read one common element of A, eight neighbouring elements of one row of B in one
     sector, and write eight neighbouring elements of C.

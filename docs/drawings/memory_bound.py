@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from .draw import Palette, arrow, canvas, cells, drawing, frame, label
+from .draw import Palette, arrow, canvas, cells, drawing, frame, label, panes
 
 
 @drawing
+@panes(0, 37.5, 74)
 def gemv_lanes(palette: Palette) -> Figure:
     """Left, a warp reads one row of 32 floats with 32 lanes. Right, a warp reads four rows with eight lanes of
     sixteen bytes each.

@@ -6,7 +6,7 @@ import figures
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .draw import Palette, arrow, bars, block, box, canvas, cells, drawing, label
+from .draw import Palette, arrow, bars, block, box, canvas, cells, drawing, label, panes
 
 
 @drawing
@@ -46,6 +46,7 @@ def _steps(axes: Axes, palette: Palette, at: tuple[float, float], owners: list[i
 
 
 @drawing
+@panes(0, 18.5, 36)
 def ways_to_cut_k(palette: Palette) -> Figure:
     """Left, the steps along k go to four groups of warps of a block in turn. Right, two blocks of a cluster
     take half of k each, and one adds the other's sums through its shared memory.
@@ -72,6 +73,7 @@ def ways_to_cut_k(palette: Palette) -> Figure:
 
 
 @drawing
+@panes(0, 26, 52)
 def stream_k(palette: Palette) -> Figure:
     """Left, eleven tiles on four blocks take three rounds, one block idle in the last. Right, the last seven
     tiles are cut into four equal pieces, and all blocks end together.
