@@ -337,7 +337,8 @@ def mean(file: str, kernel: str, against: str, what: str = "geometric_mean") -> 
 def host_ms(kernel: str, size: str, result: str) -> str:
     """Milliseconds of a call from NumPy to NumPy, its result "fresh" or "out"."""
     for row in results("numpy-to-numpy")["rows"]:
-        if (row["kernel"], row["shape"]["m"], row["result"]) == (kernel, int(size), result):
+        at = (row["kernel"], *row["shape"].values(), row["result"], row["pause_ms"])
+        if at == (kernel, *[int(size)] * 3, result, 0):
             return significant(row["median_us"] / 1e3)
     raise KeyError(f"no call of {kernel} at {size}")
 

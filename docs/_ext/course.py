@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from numpydoc.docscrape_sphinx import SphinxDocString
 from sphinx.application import Sphinx
 from sphinx.directives.code import LiteralInclude
 from sphinx.environment import BuildEnvironment
@@ -115,6 +116,9 @@ def forget_binaries(app: Sphinx, env: BuildEnvironment) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    # Attributes as their class describes them, not by the docstrings of properties: in extensions these are signatures.
+    process = SphinxDocString._process_param
+    SphinxDocString._process_param = lambda self, name, text, _: process(self, name, text, False)
     app.add_directive("drawing", Drawing)
     app.add_directive("literalinclude", Code, override=True)
     app.connect("builder-inited", draw)
