@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from operator import attrgetter
 
 import pytest
 
@@ -134,6 +135,17 @@ def test_the_speed_table_of_a_run_of_both_precisions(from_docs, tmp_path, monkey
     assert "at most 1.0 % apart" in text and "0123456," in text and "--json" not in text
     assert text.count("1.50 times cuBLAS in the geometric mean") == 2
     assert "3.0 to 3.0 times as fast" in figures.speed_rows() and figures.stale_pictures()
+
+
+def test_the_reference_has_every_public_name_and_an_example_of_each_function():
+    import fastlinalg as fl
+
+    listed = re.findall(r"^   ([\w.]+)$", (DOCS / "reference" / "python.md").read_text(), re.MULTILINE)
+    public = [name for name in fl.__all__ if name != "cuda"] + [f"cuda.{name}" for name in fl.cuda.__all__]
+    assert len(listed) == len(set(listed)) and set(public) <= set(listed)
+    functions = [attrgetter(name)(fl) for name in public]
+    functions = [function for function in functions if not isinstance(function, type)]
+    assert [f.__name__ for f in functions if not re.search(r"Examples\n *---", f.__doc__)] == []
 
 
 def words(text: str) -> int:

@@ -34,6 +34,11 @@ tr.new td { border-top: 1px solid var(--line) } tr.peer td { color: var(--soft) 
 tr.wrong td { color: var(--wrong); font-weight: bold }
 dl { display: grid; grid-template-columns: max-content auto; gap: .1em 1em } dt { color: var(--soft) }
 dd { margin: 0; min-width: 0 } .wide { overflow-x: auto; max-height: 85vh } code { font-size: 13px }
+.picture, .wide { background: /* a shadow where there is more to the side */
+  linear-gradient(to right, var(--page) 40%, transparent) left / 2em 100% no-repeat local,
+  linear-gradient(to left, var(--page) 40%, transparent) right / 2em 100% no-repeat local,
+  linear-gradient(to right, #8887, transparent) left / .7em 100% no-repeat scroll,
+  linear-gradient(to left, #8887, transparent) right / .7em 100% no-repeat scroll }
 .picture { overflow-x: auto } img { width: 100%; max-width: 70em; min-width: 44em }
 ul { padding-left: 1.2em }
 @media (max-width: 40em) {
@@ -129,6 +134,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], kinds: Iterable[st
 
 def _picture(figure: Figure, title: str) -> str:
     memory = io.BytesIO()
-    figure.savefig(memory, format="png", dpi=110)
+    figure.savefig(memory, format="png", dpi=110, transparent=True)
     data = base64.b64encode(memory.getvalue()).decode()
     return f'<div class="picture"><img alt="{escape(title)}" src="data:image/png;base64,{data}"></div>'
