@@ -2,7 +2,7 @@
 table.
 
 A page writes `{{ name argument ... }}`, and `expand` puts what the function of that name returns in its place. The
-tables of README.md and docs/ladder.md, which are read without a build too, stand between `<!-- figures: NAME -->` and
+tables of README.md, which is read without a build too, stand between `<!-- figures: NAME -->` and
 `<!-- end of figures -->`; `python docs/figures.py --write` refreshes them and the pictures of README.md, and a test
 sees that they are fresh.
 """
@@ -162,6 +162,21 @@ def peak(file: str = "sgemm") -> str:
     return significant(results(file)["machine"]["peak_gflops"] / 1e3)
 
 
+BANDWIDTH = 4.8  # TB/s of an H200's memory
+
+
+@figure
+def ridge() -> str:
+    """Flop a byte from which on an H200 is bound by arithmetic."""
+    return significant(results("sgemm")["machine"]["peak_gflops"] / 1e3 / BANDWIDTH, 2)
+
+
+@figure
+def shared_tbs() -> str:
+    """All multiprocessors read 128 bytes of shared memory in a cycle, and do 128 FMAs."""
+    return significant(results("sgemm")["machine"]["peak_gflops"] / 2e3)
+
+
 @figure
 def commit(file: str) -> str:
     return str(results(file)["commit"])
@@ -250,23 +265,16 @@ def counter_table(operation: str, kernels: str, names: str) -> str:
     return table(head, lines)
 
 
-FOUNDING = json.loads((Path(__file__).parent / "course" / "founding.json").read_text())
-
-
 @figure
 def step_table(kernel: str) -> str:
-    """The speed of a step beside the step before it, cuBLAS, and what the first measurements on other GPUs say."""
+    """The speed of a step beside the step before it and cuBLAS."""
     place = LADDER.index(kernel)
     columns = [*LADDER[max(place - 1, 0) : place + 1], "torch"]
     names = {"torch": "cuBLAS float32"}
     head = ["M = N, K = 1024", *(names.get(name, f"`{name}`") for name in columns)]
     lines = [[size, *(tflops(name, size) for name in columns)] for size in ("1024", "4096", "12288")]
     text = table(head, lines) + "\n\nTFLOP/s by the median time on one NVIDIA H200, whose float32 peak is "
-    text += f"{peak()}, at commit {commit('sgemm')} (`benchmarks/results/h200-sgemm.json`)."
-    older = [f"{entry['gflops']} GFLOP/s on {entry['gpu']}" for entry in FOUNDING["sgemm"].get(kernel, [])]
-    if older:
-        return text + " The founding document has " + ", ".join(older) + "."
-    return text + " The founding document has no figure for this step."
+    return text + f"{peak()}, at commit {commit('sgemm')} (`benchmarks/results/h200-sgemm.json`)."
 
 
 SIZES = (128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384)
@@ -477,15 +485,9 @@ def accuracy_table(data: str) -> str:
     return table(["K", *products], lines)
 
 
-@figure
-def founding(operation: str, kernel: str) -> str:
-    entries = FOUNDING[operation][kernel]
-    return ", ".join(f"{entry['text']} on {entry['gpu']}" for entry in entries)
-
-
 # ---------------------------------------------------------------- files that are read without a build
 
-PLACES = {"README.md": ["speed_rows"], "docs/ladder.md": ["ladder_table"]}
+PLACES = {"README.md": ["speed_rows"]}
 PICTURES = ROOT / "docs" / "pictures"  # those of README.md, which is read without a build: each says what it is made of
 SHOWN = ("speed",)
 

@@ -4,6 +4,7 @@
 - The directive `drawing` shows a drawing of docs/drawings in the colours of the page.
 - `docs/PAGE.md` between backticks becomes a link to that page, so that files that are read without a build need none.
 - With the tag `course` the course alone is built, as one file to print; links to other pages become plain text.
+- Beside the pages of the course lie their notebooks (notebooks.py).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import inspect
 import re
 import sys
 import textwrap
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ sys.path.insert(0, str(DOCS))
 
 import drawings  # noqa: E402
 import figures  # noqa: E402
+import notebooks  # noqa: E402
 
 FOLDER = "_drawings"
 
@@ -115,6 +118,14 @@ def forget_binaries(app: Sphinx, env: BuildEnvironment) -> None:
         del modules[name]
 
 
+def pack_notebooks(app: Sphinx, exception: Exception | None) -> None:
+    """Beside the pages of the course."""
+    if exception is None and app.builder.name == "html":
+        with zipfile.ZipFile(Path(app.outdir) / "course" / "notebooks.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+            for name, text in notebooks.notebooks(DOCS / "course").items():
+                packed.writestr(name, text)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     # Attributes as their class describes them, not by the docstrings of properties: in extensions these are signatures.
     process = SphinxDocString._process_param
@@ -125,4 +136,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", expand)
     app.connect("doctree-resolved", link_pages)
     app.connect("env-updated", forget_binaries)
+    app.connect("build-finished", pack_notebooks)
     return {"parallel_read_safe": True, "version": "1"}

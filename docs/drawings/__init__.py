@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from . import accurate, ladder, measured, memory_bound, strict
+from . import accurate, ladder, machine, measured, memory_bound, strict
 from .draw import DRAWINGS, PALETTES, panels, render
 
-__all__ = ["DRAWINGS", "PALETTES", "accurate", "ladder", "measured", "memory_bound", "panels", "render", "strict"]
+__all__ = [
+    "DRAWINGS",
+    "PALETTES",
+    "accurate",
+    "ladder",
+    "machine",
+    "measured",
+    "memory_bound",
+    "panels",
+    "render",
+    "strict",
+]

@@ -24,7 +24,7 @@ def split_terms(palette: Palette) -> Figure:
         cells(axes, palette, (10 + start, y), (1, count), 1, {(0, c): colour for c in range(count)}, 1.2)
     parts = (
         ("hi · hi'", "1", palette.c, "summed last"),
-        ("hi · lo'", "2⁻¹¹", palette.c, ""),
+        ("hi · lo'", "2⁻¹¹", palette.c, "summed second"),
         ("lo · hi'", "2⁻¹¹", palette.c, "summed first"),
     )
     parts += (("lo · lo'", "2⁻²²", palette.bad, "left out"),)
@@ -57,33 +57,32 @@ def promotion(palette: Palette) -> Figure:
 
 @drawing
 def range_check(palette: Palette) -> Figure:
-    """A number line of powers of two: large numbers at the top, numbers that two terms hold in the middle,
-    small numbers at the bottom, and the same for three bf16 terms with a much longer middle.
+    """Two number lines of powers of two, for two fp16 terms and for three bf16 terms. At the top of each are large
+    numbers, in the middle numbers that the terms hold, at the bottom small ones, which lose digits. The middle is 16
+    powers of two long for fp16 and 28 for bf16, and the large part 8 and 73.
     """
     figure, axes = canvas(palette, 8.2, 2.5, 36, 11.0)
-    lines = (
-        ("two fp16 terms", 14, 7, -8, "2/spare"),
-        ("three bf16 terms", 50, -22, -50, "2⁻⁵⁰"),
-    )
-    low, high = -60, 55
+    lines = (("two fp16 terms", 14, 7, -9), ("three bf16 terms", 50, -22, -50))
+    low, high = -62, 55
 
     def place(power: float) -> float:
         return 8.5 + (power - low) / (high - low) * 26
 
-    for number, (name, top, large, small, text) in enumerate(lines):
-        y = 1.2 + number * 4.6
+    for number, (name, top, large, small) in enumerate(lines):
+        y = 1.2 + number * 4.8
         label(axes, palette, 8, y + 0.7, name, ha="right")
-        block(axes, palette.bad, (place(low), y), place(small) - place(low), 1.4, 0.75)
-        block(axes, palette.a, (place(small), y), place(large) - place(small), 1.4, 0.75)
-        block(axes, palette.c, (place(large), y), place(top + 1) - place(large), 1.4, 0.75)
+        parts = (
+            (low, small, palette.bad, "small"),
+            (small, large, palette.a, "held"),
+            (large, top + 1, palette.c, "large"),
+        )
+        for begin, end, colour, text in parts:
+            block(axes, colour, (place(begin), y), place(end) - place(begin), 1.4, 0.75)
+            label(axes, palette, place((begin + end) / 2), y - 0.6, text, fontsize=8)
         frame(axes, palette.line, (place(low), y), place(high) - place(low), 1.4, 0.8)
-        for power, shown in ((small, text), (large, f"2{_power(large)}"), (top + 1, f"2{_power(top + 1)}")):
-            label(axes, palette, place(power), y + 2.2, shown, fontsize=8)
-    label(axes, palette, place(-35), 1.9, "small: digits are lost", fontsize=8)
-    label(axes, palette, place(11), 0.6, "large", fontsize=8)
-    label(axes, palette, place(-1), 3.4, "", fontsize=8)
-    label(axes, palette, place(14), 6.5, "large", fontsize=8)
-    label(axes, palette, 18, 10.4, "scaled numbers, by their power of two", fontsize=8)
+        for power in (small, large, top + 1):
+            label(axes, palette, place(power), y + 2.2, f"2{_power(power)}", fontsize=8)
+    label(axes, palette, 22, 10.5, "scaled numbers, by their power of two, for K = 1024", fontsize=8)
     return figure
 
 

@@ -241,19 +241,21 @@ def double_buffered(palette: Palette) -> Figure:
 
 @drawing
 def ladder_speeds(palette: Palette) -> Figure:
-    """Bar chart of the speed of the nine steps of the ladder and of the two precisions that dispatch picks, at
+    """Bar chart of the speed of the steps of the ladder, of cuBLAS, and of the two precisions that dispatch picks, at
     M = N = 4096.
     """
-    names = [*figures.LADDER, "strict", "accurate"]
+    names = [*figures.LADDER, "cuBLAS", "strict", "accurate"]
     shape = (4096, 4096, 1024)
-    speeds = [figures.terms("sgemm", name, shape) for name in figures.LADDER]
+    speeds = [figures.terms("sgemm", name, shape) for name in (*figures.LADDER, "torch")]
     speeds += [figures.terms(f"sgemm-{name}", "dispatch", shape) for name in ("strict", "accurate")]
     figure = plt.figure(figsize=(8.0, 3.6))
     axes = figure.add_axes((0.2, 0.05, 0.78, 0.92))
-    colours = [palette.a] * len(figures.LADDER) + [palette.c, palette.b]
+    colours = [palette.a] * len(figures.LADDER) + [palette.wait, palette.c, palette.b]
     axes.barh(names, speeds, color=colours)
     axes.invert_yaxis()
-    axes.axvline(figures.results("sgemm")["machine"]["peak_gflops"] / 1e3, color=palette.line, linestyle="--")
+    peak = figures.results("sgemm")["machine"]["peak_gflops"] / 1e3
+    axes.axvline(peak, color=palette.line, linestyle="--")
+    axes.text(peak + 2, 1, f"float32 peak, {figures.significant(peak)}", va="center", color=palette.text, fontsize=9)
     for place, speed in enumerate(speeds):
         axes.text(speed + 2, place, figures.significant(speed), va="center", color=palette.text, fontsize=9)
     axes.set_xlim(0, max(speeds) * 1.12)
