@@ -98,8 +98,9 @@ class SmallProduct {
 
 template <class S>
 void small_tasks(const SgemmArgs& p, const Context& context) {
+  float* const panels = static_cast<float*>(context.workspace);  // null where no product needs one
   auto product = [&](int64_t batch, const Block& block, int slot) {
-    SmallProduct<S>(p, batch, block).run(static_cast<float*>(context.workspace) + slot * small_panel_floats);
+    SmallProduct<S>(p, batch, block).run(panels ? panels + slot * small_panel_floats : nullptr);
   };
   if (context.threads == 1) {
     constexpr int64_t at_once = 64;  // between looks at the clock, which take as long as the smallest product

@@ -263,6 +263,9 @@ def test_a_matrix_times_its_own_transpose(rng):
             got = fl.matmul(x, x.T, device="cpu")
             assert (got == fl.matmul(x.copy(), x.T, device="cpu")).all() and (got == got.T).all()
             np.testing.assert_allclose(got, x @ x.T, rtol=0, atol=1e-4 * x.shape[1])
+    zeros_and_ones = rng.integers(0, 2, (300, 672)).astype(F32)
+    with np.errstate(all="raise"):
+        assert (fl.matmul(zeros_and_ones, zeros_and_ones.T) == zeros_and_ones.astype(int) @ zeros_and_ones.T).all()
 
 
 def test_refcounts_stay(rng):

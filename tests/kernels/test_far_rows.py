@@ -37,6 +37,7 @@ def test_sgemm(row, far, rng):
     assert_product(sgemm(far, b[:m], trans_a=True), values.T, b[:m], context="a, transposed")
     assert_product(sgemm(b.T, far, trans_b=True), b.T, values.T, context="b, transposed")
     assert_product(sgemm(b[:m].T, far), b[:m].T, values, context="b")
+    assert_product(sgemm(far[:, None], b), values[:, None], b, context="a batch")
     left, right = rng.standard_normal((m, 4), np.float32), rng.standard_normal((4, k), np.float32)
     assert_product(sgemm(left, right, far, beta=2.0, out=far), left, right, values, beta=2.0, context="out")
     far[...] = np.nan

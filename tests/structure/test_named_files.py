@@ -82,6 +82,22 @@ def test_files_that_are_named_exist():
     assert not found, "\n".join(found)
 
 
+def test_tests_that_are_named_exist():
+    """file.py::test_name, as pytest takes it, in pages."""
+    named = [
+        (label(page), file, test)
+        for page in tracked()
+        if page.suffix == ".md"
+        for file, test in re.findall(r"\b([\w/]+\.py)::(\w+)", page.read_text())
+    ]
+    gone = [
+        f"{page} names {file}::{test}"
+        for page, file, test in named
+        if not (TESTS / file).exists() or f"def {test}(" not in (TESTS / file).read_text()
+    ]
+    assert len(named) > 200 and not gone, "\n".join(gone)
+
+
 def test_a_name_that_is_stale_is_found():
     places, ends = names_of({"cpp/run/run.cpp", "tests/api/test_log.py"})
     code = 'const char* name = "gone.h";  // as run.cpp, run/run.cpp, cpp/run/run.cpp and gone.cuh have it\n'
