@@ -34,6 +34,7 @@ numpydoc_show_class_members = False
 templates_path = ["_templates"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the types stand in the docstrings
+autodoc_mock_imports = ["torch"]  # which the reference of fastlinalg.torch does without
 highlight_language = "python"
 doctest_global_setup = "import numpy as np\nimport fastlinalg as fl"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

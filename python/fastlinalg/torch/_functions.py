@@ -44,6 +44,14 @@ def matmul(a: Tensor, b: Tensor, *, precision: Precision = "accurate") -> Tensor
         Shapes that do not match, tensors in different places.
     TypeError
         What is no tensor, or of another dtype. Nothing is cast, also under autocast.
+
+    Examples
+    --------
+    >>> import torch, fastlinalg.torch  # doctest: +SKIP
+    >>> w = torch.ones(3, 2, requires_grad=True)  # doctest: +SKIP
+    >>> fastlinalg.torch.matmul(torch.ones(2, 3), w).sum().backward()  # doctest: +SKIP
+    >>> w.grad[0]  # doctest: +SKIP
+    tensor([2., 2.])
     """
     try:
         return _matmul(a, b, precision)
@@ -103,6 +111,12 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, precision: 
     ------
     ValueError, TypeError
         As for `matmul`.
+
+    Examples
+    --------
+    >>> import torch, fastlinalg.torch  # doctest: +SKIP
+    >>> fastlinalg.torch.linear(torch.ones(1, 3), torch.ones(2, 3), torch.ones(2))  # doctest: +SKIP
+    tensor([[4., 4.]])
     """
     try:
         return _linear(x, weight, bias, precision)

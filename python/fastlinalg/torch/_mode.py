@@ -278,10 +278,10 @@ class use(contextlib.ContextDecorator):
 
     Examples
     --------
-    >>> import torch, fastlinalg.torch
-    >>> with fastlinalg.torch.use() as products:
+    >>> import torch, fastlinalg.torch  # doctest: +SKIP
+    >>> with fastlinalg.torch.use() as products:  # doctest: +SKIP
     ...     y = torch.ones(2, 3) @ torch.ones(3, 2)
-    >>> products.calls
+    >>> products.calls  # doctest: +SKIP
     {('mm', 'device'): 1}
     """
 
@@ -338,6 +338,10 @@ def enable(
     -------
     Products
         Which calls went where, from now on.
+
+    Examples
+    --------
+    >>> products = fastlinalg.torch.enable()  # doctest: +SKIP
     """
     weights = None if keep_weights is None else Weights(keep_weights, keep_bytes)
     products = Products(precision, weights)
@@ -346,6 +350,11 @@ def enable(
 
 
 def disable() -> None:
-    """Leave the mode in this thread; inside a block of `use` until its end."""
+    """Leave the mode in this thread; inside a block of `use` until its end.
+
+    Examples
+    --------
+    >>> fastlinalg.torch.disable()  # doctest: +SKIP
+    """
     _report(_current())
     _set(None)
