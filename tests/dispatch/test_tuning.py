@@ -188,6 +188,22 @@ def test_broken_files_change_nothing(name, tmp_path, rng):
     assert chosen(a, b) == before
 
 
+def test_truncated_and_altered_files(tmp_path, rng):
+    """Each is used as it is, or refused in one line."""
+    text, path = json.dumps(table()).encode(), tmp_path / "t.json"
+    cut = [text[:length] for length in range(0, len(text), 7)]
+    altered = [bytearray(text) for _ in range(200)]
+    for content in altered:
+        for at in rng.integers(0, len(text), rng.integers(1, 4)):
+            content[at] = rng.integers(0, 256) if rng.integers(2) else rng.choice(list(b'{}[],:"-0e'))
+    for content in (*cut, *altered):
+        path.write_bytes(content)
+        complaint = _core.load_tuning(str(path))
+        assert not complaint or (complaint.startswith("tuning table ") and complaint.isprintable()), content
+        assert complaint or content not in cut
+        assert (fl.matmul(np.ones((3, 4), F32), np.ones((4, 5), F32), device="cpu") == 4).all()
+
+
 @pytest.mark.parametrize("name", [b"\xff", b"two\nlines", b"x" * 100_000], ids=["bytes", "newline", "long"])
 def test_what_a_file_says_fits_in_one_line(name, tmp_path):
     content = json.dumps(table(device={"kind": "KIND"})).encode().replace(b"KIND", name)

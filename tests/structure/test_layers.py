@@ -177,6 +177,26 @@ def test_public_headers_need_no_cuda_and_no_other_headers():
             )
 
 
+VARIABLES = re.compile(r'"((?:FASTLINALG|OMP|XDG|CUDA)_[A-Z_]+|HOME)"')
+
+
+def test_nothing_is_loaded_or_run():
+    """SECURITY.md: no code by name, no program; and the environment variables that are read have a line in the docs."""
+    calls = re.compile(r"\b(dlopen|dlmopen|dlsym|system|popen|exec[lv]p?e?|posix_spawnp?|fork)\s*\(")
+    read: set[str] = set()
+    for path in SOURCES:
+        assert not calls.search(code(path)), label(path)
+        if re.search(r"\bgetenv\(", path.read_text()):
+            read |= set(VARIABLES.findall(path.read_text()))
+    page = (ROOT / "docs" / "reference" / "python.md").read_text()
+    assert len(read) >= 9 and not [name for name in read if f"`{name}`" not in page]
+    runs = re.compile(r"\b(eval|exec|__import__|import_module|compile)\(|\b(pickle|subprocess|runpy|marshal)\b")
+    for path in (ROOT / "python" / "fastlinalg").rglob("*.py"):
+        if not {"cli", "bench"} & set(path.parts):  # which commands and measurements are for
+            text = re.sub(r'""".*?"""|#[^\n]*|re\.compile', "", path.read_text(), flags=re.DOTALL)
+            assert not runs.search(text), label(path)
+
+
 # ---------------------------------------------------------------- Python
 def test_the_package_is_free_of_ctypes():
     """But for threadpoolctl's controller, whose interface is ctypes."""
