@@ -61,6 +61,8 @@ SHAPES = {
     "no c, a small beta": (lambda: fl.sgemm(ones(2, 3), ones(3, 4), beta=1e-9), ["beta=1e-09", "c"]),
     "y": (lambda: fl.sgemv(ones(2, 3), ones(3), ones(3), beta=1.0), ["y", "(3,)", "(2,)"]),
     "no y": (lambda: fl.sgemv(ones(2, 3), ones(3), beta=1.0), ["beta", "y"]),
+    "alpha beyond every float": (lambda: fl.sgemm(ones(2, 2), ones(2, 2), alpha=10**400), ["alpha=1000", "of float32"]),
+    "threads beyond every int": (lambda: fl.set_num_threads(10**30), ["n=1000", "beyond the range of 64 bits"]),
 }
 
 
@@ -107,6 +109,16 @@ def test_dtypes_are_never_cast(dtype):
         with pytest.raises(TypeError, match=f"got {re.escape(str(bad.dtype))}; allocate it as float32") as caught:
             call()
         assert "astype" not in str(caught.value)
+
+
+RECORDS = [np.dtype((np.record, [("x", F32)])), np.dtype([("n", "i1"), ("x", F32)], align=True)]
+
+
+@pytest.mark.parametrize("dtype", RECORDS, ids=str)
+def test_records_hold_no_numbers(dtype):
+    for options in ({}, {"dtype": np.float32}):
+        with pytest.raises(TypeError, match=f"^a must have dtype float32, got .*, which {NO_NUMBERS}$"):
+            fl.matmul(np.zeros((2, 2), dtype), ones(2, 2), **options)
 
 
 NOT_ARRAYS = {
@@ -318,6 +330,15 @@ class Rows(Sparse):
         return self
 
 
+class Scalar(Labelled):
+    """As an array of xarray without dimensions, which has no rows to try."""
+
+    shape, ndim = (), 0
+
+    def __getitem__(self, i):
+        raise IndexError("too many indices")
+
+
 class Quantity(Wordy):
     """As one of pint: all that the array in it has, and arithmetic with units."""
 
@@ -332,7 +353,7 @@ class Quantity(Wordy):
 
 
 WAYS = {Labelled: "np.asarray(a, dtype=np.float32)", Sparse: "a.todense()", Rows: "a.toarray()"}
-WAYS |= {Quantity: WAYS[Labelled]}
+WAYS |= {Quantity: WAYS[Labelled], Scalar: WAYS[Labelled]}
 
 
 @pytest.mark.parametrize("kind", WAYS)
@@ -402,6 +423,15 @@ def test_advice_works_or_is_not_given(thing):
 def test_a_scalar_as_out_is_not_to_be_multiplied_by(scalar):
     with pytest.raises(TypeError, match=r"out must be a float32 array .* got the scalar [^;]*$"):
         fl.matmul(ones(2, 2), ones(2, 2), out=scalar)
+
+
+@pytest.mark.parametrize("scalar", [True, 1, F32(1)], ids=repr)
+def test_a_scalar_to_add_becomes_an_array(scalar):
+    with pytest.raises(TypeError, match=r"c must be .* got the scalar .*; use np\.asarray\(c, dtype=np\.float32\)$"):
+        fl.sgemm(ones(2, 2), ones(2, 2), scalar, beta=1.0)
+    with pytest.raises(TypeError, match=r"; use np\.asarray\(y, dtype=np\.float32\)$"):
+        fl.sgemv(ones(2, 2), ones(2), scalar, beta=1.0)
+    assert (fl.sgemm(ones(2, 2), ones(2, 2), np.asarray(scalar, dtype=np.float32), beta=1.0) == 3).all()
 
 
 def test_arrays_of_dask_are_for_another_function():

@@ -111,8 +111,9 @@ def test_host_arrays_are_compared_on_both():
     [
         (((2, 3), (4, 5)), ValueError, "(2, 3)"),
         (((2, -3), (3, 5)), ValueError, "no shape"),
-        (((2.0, 3), (3, 5)), TypeError, "int"),
-        (([2, 3], (3, 5)), TypeError, "got list"),
+        (((2.0, 3), (3, 5)), TypeError, "each size of a must be an int, got 2.0"),
+        (([2, 3], (3, 5)), TypeError, "a must be an array or a tuple that is its shape, as (1000, 500), got [2, 3]"),
+        (((2, 3), "3x5"), TypeError, "b must be an array or a tuple that is its shape, as (1000, 500), got '3x5'"),
         (((2,),), ValueError, "at least 2 dimensions"),
         ((np.ones((2, 2), complex), (2, 2)), TypeError, "complex"),
         ((np.ones((2, 2)), (2, 2)), TypeError, "a must have dtype float32, got float64"),

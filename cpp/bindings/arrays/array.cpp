@@ -62,7 +62,7 @@ Numbers kind_of(nb::handle object, const std::string& name) {
   const std::string letter = kind.is_none() ? "" : text(kind);
   if (letter == "c" || name.find("complex") != std::string::npos) return Numbers::complex;
   if (letter == "O") return Numbers::objects;
-  const bool raw = letter == "V" && (name.front() == '|' || name.front() == '[' || name.front() == 'V');
+  const bool raw = letter == "V" && std::string_view("|[({V").find(name.front()) != std::string_view::npos;
   return raw || letter == "S" || letter == "U" || letter == "M" || letter == "m" ? Numbers::none : Numbers::real;
 }
 
@@ -83,10 +83,11 @@ bool numpy_may_read(nb::handle object) {
 }
 
 // Tried, as nothing else tells of ragged lists and of frames with text. Of other containers than Python's own the first
-// row has to do: the rest may be in a file.
+// row has to do, if there are rows: the rest may be in a file.
 bool numpy_reads(nb::handle object) {
-  const bool whole = PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) || !PyMapping_Check(object.ptr());
   try {
+    const bool whole = PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) || !PyMapping_Check(object.ptr()) ||
+                       nb::getattr(object, "ndim", nb::none()).equal(nb::int_(0));
     const nb::object part = whole ? nb::borrow(object) : nb::object(object[nb::slice(0, 1, 1)]);
     numpy().asarray(part, nb::arg("dtype") = numpy().float32);
     return true;
@@ -99,12 +100,13 @@ bool numpy_reads(nb::handle object) {
 // What to do about an operand that is no array, as the end of "a must be a float32 array, got list". "" where nothing
 // is known to help.
 std::string advice(nb::handle object, const std::string& name) {
-  if (is_scalar(object)) return "; multiply by it with * or with alpha= of sgemm and sgemv";
+  const bool scalar = is_scalar(object), addend = name == "c" || name == "y";  // which may have one element
+  if (scalar && !addend) return "; multiply by it with * or with alpha= of sgemm and sgemv";
   if (is_from("dask.array", object.type())) return "; use fastlinalg.dask, or " + name + ".compute()";
   if (is_from("dask", object.type())) return "; use " + name + ".compute()";
   for (const char* method : {"toarray", "todense"})  // sparse matrices are sequences that NumPy cannot read
     if (nb::hasattr(object, method) && nb::hasattr(object, "shape")) return "; use " + name + "." + method + "()";
-  if (!numpy_may_read(object)) return "";
+  if (!scalar && !numpy_may_read(object)) return "";
   return numpy_reads(object) ? "; use np.asarray(" + name + ", dtype=np.float32)"
                              : ", which NumPy cannot read as an array of numbers";
 }

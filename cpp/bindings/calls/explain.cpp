@@ -16,10 +16,15 @@ constexpr const char* explain_function = "explain";
 
 // An array, or a shape: that of an array in host memory, in C order, aligned.
 Array described(nb::handle given, const char* name, CallLocation& location) {
-  if (!PyTuple_Check(given.ptr())) return Array(given, name, Array::read, location);
+  PyObject* const object = given.ptr();
+  if (PyList_Check(object) || PyLong_Check(object) || PyUnicode_Check(object))
+    throw InvalidType(std::string(explain_function) + ": " + name +
+                      " must be an array or a tuple that is its shape, as (1000, 500), got " + shown(given));
+  if (!PyTuple_Check(object)) return Array(given, name, Array::read, location);
   Shape shape;
+  const std::string sizes = std::string("each size of ") + name;
   for (nb::handle size : nb::borrow<nb::tuple>(given)) {
-    shape.push_back(to_integer(explain_function, name, size));
+    shape.push_back(to_integer(explain_function, sizes.c_str(), size));
     if (shape.back() < 0 || shape.size() > size_t(max_dims))
       throw InvalidValue(std::string(explain_function) + ": " + name + " is no shape of an array: " + shown(given));
   }

@@ -43,6 +43,20 @@ nb::object joined(nb::handle devices) {
   throw InvalidType(std::string(function) + ": " + name + " must be " + wanted + ", got " + shown(got));
 }
 
+[[noreturn]] void out_of_range(const char* function, const char* name, const std::string& got, const char* range) {
+  throw InvalidValue(std::string(function) + ": " + name + "=" + got + " is beyond the range of " + range);
+}
+
+// Of Python's own error, which has been cleared: no number, or one that is too large for a C type.
+[[noreturn]] void refuse_number(const char* function, const char* name, const char* wanted, nb::handle given,
+                                const char* range) {
+  const bool too_large = PyErr_ExceptionMatches(PyExc_OverflowError);
+  if (!too_large && !PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+  PyErr_Clear();
+  if (too_large) out_of_range(function, name, shown(given), range);
+  refuse(function, name, wanted, given);
+}
+
 }  // namespace
 
 Precision parse_precision(std::string_view text) {
@@ -77,27 +91,17 @@ bool parse_flag(const char* function, const char* name, nb::handle flag) {
 
 float to_float32(const char* function, const char* name, nb::handle given) {
   const double value = PyFloat_AsDouble(given.ptr());
-  if (value == -1.0 && PyErr_Occurred()) {
-    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
-    PyErr_Clear();
-    refuse(function, name, "a real number", given);
-  }
+  if (value == -1.0 && PyErr_Occurred()) refuse_number(function, name, "a real number", given, "float32");
   const float rounded = float(value);
-  if (std::isinf(rounded) && !std::isinf(value))
-    throw InvalidValue(std::string(function) + ": " + name + "=" + to_string(value) +
-                       " is beyond the range of float32");
+  if (std::isinf(rounded) && !std::isinf(value)) out_of_range(function, name, to_string(value), "float32");
   return rounded;
 }
 
 int64_t to_integer(const char* function, const char* name, nb::handle given) {
   const nb::object index = nb::steal(PyNumber_Index(given.ptr()));
-  if (!index.is_valid()) {
-    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
-    PyErr_Clear();
-    refuse(function, name, "an int", given);
-  }
+  if (!index.is_valid()) refuse_number(function, name, "an int", given, "64 bits");
   const long long value = PyLong_AsLongLong(index.ptr());
-  if (value == -1 && PyErr_Occurred()) throw nb::python_error();
+  if (value == -1 && PyErr_Occurred()) refuse_number(function, name, "an int", given, "64 bits");
   return value;
 }
 
