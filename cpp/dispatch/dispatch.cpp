@@ -29,6 +29,14 @@ bool usable(Needs needs, Device device) {
   return on_cuda(needs) ? available_on(needs, device.ordinal) : available(needs);
 }
 
+// The correction of a row on a tuned device, or null.
+template <class Args>
+const Curve* correction(const Kernel<Args>& row, Device device) {
+  const Curves* tuned = tuned_rows<Args>(device);
+  const Curve* const curve = tuned ? &(*tuned)[std::size_t(&row - kernels<Args>().data())] : nullptr;
+  return curve && !curve->empty() ? curve : nullptr;
+}
+
 // By the rules alone, whatever tuning says.
 template <class Args>
 const char* passed_over_by_rules(const Kernel<Args>& row, Device device) {
@@ -108,9 +116,7 @@ const Kernel<Args>& cheapest(const Args& args, Device device) {
   // The reference rows, and on a GPU those of a thread per output or a plain tile, accept every call that reaches them,
   // so this is a fault of the table.
   if (!best) throw std::logic_error(std::string("no ") + Operation<Args>::name + " kernel takes this call");
-  const Curves* tuned = tuned_rows<Args>(device);
-  if (tuned && !(*tuned)[std::size_t(best - kernels<Args>().data())].empty()) best = cheapest(args, device, tuned);
-  return *best;
+  return correction(*best, device) ? *cheapest(args, device, tuned_rows<Args>(device)) : *best;
 }
 
 // Names of rows that run here, those that are fewest edits away from `name` first; at most `most`.
@@ -165,34 +171,33 @@ bool serves(const Args& args, Device device, std::string_view name) {
 
 template <class Args>
 const char* passed_over(const Kernel<Args>& row, Device device) {
-  const Curves* tuned = tuned_rows<Args>(device);
-  if (tuned && !(*tuned)[std::size_t(&row - kernels<Args>().data())].empty()) return nullptr;
-  return passed_over_by_rules(row, device);
+  return correction(row, device) ? nullptr : passed_over_by_rules(row, device);
 }
 
 template <class Args>
 double estimate_us(const Kernel<Args>& row, const Args& args, Device device) {
   const double us = row.cost(args, spec_of(device));
-  const Curves* tuned = tuned_rows<Args>(device);
-  if (!tuned) return us;
-  const Curve& curve = (*tuned)[std::size_t(&row - kernels<Args>().data())];
-  return curve.empty() ? us : curve.corrected(us);
+  const Curve* const curve = correction(row, device);
+  return curve ? curve->corrected(us) : us;
 }
 
 template <class Args>
 std::vector<NotTaken> not_taken(const Args& args, Device device, const Kernel<Args>& chosen) {
   const int64_t limit = deepest_allowed(args);
+  const bool corrected = correction(chosen, device);  // else the rules alone chose, as in cheapest()
   std::vector<NotTaken> others;
   for (const auto& row : kernels<Args>()) {
     if (&row == &chosen || on_cuda(row.needs) != (device.kind == Device::cuda)) continue;
     NotTaken other{.name = row.name, .reason = {}};
     if (!usable(row.needs, device)) other.reason = std::string("needs ") + needs_name(row.needs);
-    else if (const char* why = passed_over(row, device)) other.reason = why;
+    else if (const char* why = corrected ? passed_over(row, device) : passed_over_by_rules(row, device))
+      other.reason = why;
     else if (const char* lacks = refuses(row, args)) other.reason = std::string("needs ") + lacks;
     else if (const char* purpose = not_a_choice(row, args)) other.reason = purpose;
     else if (!short_enough(row, args, limit))
       other.reason = "sums of " + std::to_string(row.depth(args)) + " additions in a row";
-    else other.us = estimate_us(row, args, device);
+    else if (corrected && !correction(row, device)) other.reason = "no correction in the tuning table";
+    else other.us = corrected ? estimate_us(row, args, device) : row.cost(args, spec_of(device));
     others.push_back(std::move(other));
   }
   return others;

@@ -56,6 +56,18 @@ def test_rows_without_a_factor_are_left_alone(rng):
     assert chosen(a, b[:, :1]) != "reference"
 
 
+@pytest.mark.parametrize("factor", [1e-3, 1e3])
+def test_the_fastest_is_said_of_what_it_was_compared_with(factor):
+    """Corrected rows with each other, or the choice of the rules with what the rules say."""
+    shapes, tuned = ((64, 64), (64, 64)), interchangeable()
+    for names in (tuned, ["reference"]):
+        _core.set_tuning("cpu", "", [("sgemm", name, [(1.0, factor)]) for name in names])
+        answer = fl.explain(*shapes, device="cpu")
+        assert all(answer.estimated_us <= us for us in answer.others.values() if not isinstance(us, str)), names
+        uncorrected = [name for name, us in answer.others.items() if us == "no correction in the tuning table"]
+        assert ("reference" in uncorrected) == (names is tuned)
+
+
 def test_the_bits_do_not_depend_on_threads_or_tables(rng):
     a, b = rng.standard_normal((130, 300), dtype=F32), rng.standard_normal((300, 170), dtype=F32)
     results = set()
