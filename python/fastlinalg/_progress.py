@@ -45,6 +45,9 @@ class progress:
         self._before = _core.set_progress(self._callback)
         return self
 
+    def __repr__(self) -> str:
+        return "<fastlinalg.progress: tells of long products in the body of a with statement>"
+
     def __exit__(self, *error: object) -> None:
         _core.set_progress(self._before)
         if isinstance(self._callback, _Line):

@@ -182,6 +182,7 @@ WRONG = {
     "info --kernel": ("unrecognized arguments: --kernel; did you mean --kernels?", 2),
     "selftest --kernel avx": ("there is no kernel 'avx'", 2),
     "selftest --kernel reverence": ("did you mean reference?", 2),
+    "selftest --kernel portable --device cuda": ("portable is a kernel of --device cpu, not cuda", 2),
     "selftest --op sgem": ("did you mean sgemv or sgemm?", 2),
     "tune --shw": ("did you mean --show?", 2),
     "bench": ("required: {sgemm,sgemv,transpose,host,all}\n'fastlinalg bench --help' shows what there is\n", 2),

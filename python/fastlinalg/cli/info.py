@@ -29,7 +29,7 @@ def summary(data: dict[str, Any], kernels: list[fl.Kernel]) -> list[tuple[str, s
         rows.append(("build", f"{cuda_version(cuda['runtime'])}, architectures {data['architectures']}"))
     else:
         rows.append(("build", "without CUDA"))
-    rows.append(("cpu", f"{cpu['isa']}, {cpu['threads']} of at most {cpu['max_threads']} threads"))
+    rows.append(("cpu", f"{cpu['isa']}, {cpu['threads']} threads, CPUs for {cpu['max_threads']}"))
     rows.append(("python", f"{data['python']}, NumPy {data['numpy']}"))
     rows.append(("driver", cuda_version(cuda["driver"])))
     for device in data["devices"]:

@@ -181,10 +181,12 @@ def _report(op: str, name: str, device: str, outcome: Outcome) -> None:
 
 def _cannot_test(wanted: list[str], ops: list[str], device: str) -> int:
     """Says why a kernel cannot be tested and returns the exit status; 0 if all can."""
-    rows = {row.name: row for op in ops for row in fl.kernels("sgemm" if op == "ssyrk" else op)}
-    rows = {name: row for name, row in rows.items() if device in ("all", row.device)}
+    every = [row for op in ops for row in fl.kernels("sgemm" if op == "ssyrk" else op)]
+    rows = {row.name: row for row in every if device in ("all", row.device)}
     here = [name for name, row in rows.items() if row.available]
     for name in wanted:
+        if name not in rows and (elsewhere := {row.device for row in every if row.name == name}):
+            return error("selftest", f"--kernel: {name} is a kernel of --device {elsewhere.pop()}, not {device}")
         if name not in rows:
             return error("selftest", f"--kernel: {unknown('kernel', name, here)}")
         if name not in here:
