@@ -185,12 +185,14 @@ def test_errors_have_the_names_and_shapes_that_were_given(normal):
         (ValueError, lambda: flt.matmul(stack, w), "matmul: operands with shapes (2, 3, 32) and (16, 32) do not match"),
         (ValueError, lambda: flt.matmul(x[0], w[:, 0]), "-1 of a, of size 32, and axis -1 of b, of size 16"),
         (TypeError, lambda: flt.matmul(array, array), "a must be a tensor, got ndarray; use torch.as_tensor(a)"),
-        (TypeError, lambda: flt.matmul(x, [1.0]), "matmul: b must be a tensor, got list"),
+        (TypeError, lambda: flt.matmul(x, [1.0]), "matmul: b must be a tensor, got list; use torch.as_tensor(b)"),
         (TypeError, lambda: flt.matmul(x.cfloat(), w.T), "use a.real.to(torch.float32)"),
     ):
         with pytest.raises(error, match=re.escape(words)) as caught:
             call()
         assert len(str(caught.value)) < 300 and caught.value.__suppress_context__
+    with pytest.raises(TypeError, match=r"^matmul: b must be a tensor, got NoneType$"):
+        flt.matmul(x, None)
 
 
 def test_errors_while_a_graph_is_made_have_them_too(normal):

@@ -20,13 +20,20 @@ def unmatched(function: str, axis: int, **operands: Tensor) -> str:
     )
 
 
+def _torch_reads(x: Any) -> bool:
+    try:
+        torch.as_tensor(x)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    return True
+
+
 def refuse_operands(function: str, **operands: Any) -> None:
     """Raise what is wrong with one of them by itself, or with their places."""
     for name, x in operands.items():
         if not isinstance(x, Tensor):
-            raise TypeError(
-                f"{function}: {name} must be a tensor, got {type(x).__name__}; use torch.as_tensor({name})"
-            ) from None
+            advice = f"; use torch.as_tensor({name})" if _torch_reads(x) else ""
+            raise TypeError(f"{function}: {name} must be a tensor, got {type(x).__name__}{advice}") from None
         if x.dtype != torch.float32:
             real = f"{name}.real" if x.is_complex() else name
             raise TypeError(
