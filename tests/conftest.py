@@ -17,6 +17,9 @@ from hypothesis import settings as hypothesis_settings
 os.environ["FASTLINALG_TUNE"] = "off"  # a table of this user's would change which kernels answer
 os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # else JAX takes three quarters of the device's memory
 
+if "FASTLINALG_SIMULATED_SEED" in os.environ:  # on a device that other libraries do not know
+    sys.modules.update(dict.fromkeys(("torch", "cupy", "jax", "numba")))
+
 import fastlinalg as fl
 from support.device_libraries import LIBRARIES, WRITABLE, Cupy, Torch
 from support.patience import patient
