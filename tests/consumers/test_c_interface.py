@@ -135,10 +135,11 @@ def test_c_interface_transposes_in_place(library):
         assert b"a and b are the same memory, so the matrix must be square" in library.fl_last_error()
 
 
-def test_c_interface_transposes_in_place_in_batches(library):
-    """Two squares of 2 in rows of 3, 7 elements apart; what is between them stays."""
+@pytest.mark.parametrize("device", [b"cpu", pytest.param(b"cuda", marks=pytest.mark.gpu)], ids=["cpu", "cuda"])
+def test_c_interface_transposes_in_place_in_batches(library, device):
+    """Two squares of 2 in rows of 3, 7 elements apart; what is between them stays. A GPU is sent a copy."""
     matrices = (ctypes.c_float * 14)(*range(14))
-    call = (matrices, 3, 7, matrices, 3, 7, 2, None)
+    call = (matrices, 3, 7, matrices, 3, 7, 2, options(device=device))
     assert library.fl_transpose_batched_strided(2, 2, *call) == 0
     assert list(matrices) == [0, 3, 2, 1, 4, 5, 6, 7, 10, 9, 8, 11, 12, 13]
     assert library.fl_transpose_batched_strided(2, 2, matrices, 3, 7, matrices, 3, 8, 2, None) == FL_INVALID_VALUE
