@@ -13,6 +13,8 @@ struct LadderTile {
 inline constexpr LadderTile ladder_32x32{.BM = 32, .BN = 32, .blocks = 2};
 inline constexpr LadderTile ladder_32x128{.BM = 32, .BN = 128, .blocks = 2};
 inline constexpr LadderTile ladder_128x128{.BM = 128, .BN = 128, .blocks = 1};
+inline constexpr LadderTile ladder_128x256{.BM = 128, .BN = 256, .blocks = 1};
+inline constexpr LadderTile ladder_64x64{.BM = 64, .BN = 64, .blocks = 2};
 
 // A launch, whole waves of tiles at k_ps for each element of k, and C, which a short k does not hide.
 FL_COEFFICIENTS(LadderCost, start_us, k_ps, output_fs);

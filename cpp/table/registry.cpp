@@ -19,6 +19,7 @@
 #include "plan/accurate/mma_plan.h"
 #include "plan/accurate/workspace.h"
 #include "plan/gemv_cuda_plan.h"
+#include "plan/ladder_plan.h"
 #include "plan/reproducible_plan.h"
 #include "plan/strict/strict_plan.h"
 #include "plan/tall_skinny_plan.h"

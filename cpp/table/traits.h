@@ -18,7 +18,7 @@ struct Traits {
   bool stream_k = false;             // tiles may be shared out evenly among the blocks
   bool tma = false;                  // operands come, or results leave, by the tensor memory accelerator where they can
   bool ladder = false;               // a step of the course
-  bool only_by_name = false;         // dispatch does not take it: a step of the ladder of SGEMM before its last
+  bool only_by_name = false;         // dispatch does not take it: a step of the ladder of SGEMM, there to be read
   Terms terms = Terms::none;         // what it multiplies in place of float32 numbers
   bool wgmma = false;                // terms by warpgroup products, which have tiles of 96 columns
   bool bf16x6_behind = false;        // what two terms cannot hold goes to three, in large products
@@ -53,6 +53,12 @@ constexpr Traits traits_of(const LadderTile& tile) {
 constexpr Traits step_to_read(const LadderTile& tile) {
   Traits traits = traits_of(tile);
   traits.only_by_name = true;
+  return traits;
+}
+
+constexpr Traits step_by_boxes(const LadderTile& tile) {
+  Traits traits = step_to_read(tile);
+  traits.tma = true;
   return traits;
 }
 

@@ -46,6 +46,7 @@ SEEN_BY_KERNELS = ("cpp/core", "cpp/runtime", "cpp/plan", "cpp/plan/accurate", "
 ACCURATE = "cuda/kernels/sgemm_accurate"
 BUILT_ON = {
     "cuda/kernels/sgemm_reproducible": ("cuda/kernels/sgemm_strict",),
+    "cuda/kernels/ladder/async": ("cuda/kernels/sgemm_strict",),
     f"{ACCURATE}/split": (ACCURATE,),
     f"{ACCURATE}/fallback": (ACCURATE,),
     f"{ACCURATE}/wgmma": (ACCURATE, f"{ACCURATE}/fallback"),

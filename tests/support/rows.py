@@ -22,7 +22,7 @@ def strict_tiles(suffix: str) -> tuple[str, ...]:
 # Every warp of a cluster has a slice of k, which an accurate product adds up in runs.
 CLUSTER_SPLIT_K = strict_tiles(r"k8c\d")
 # As many blocks as the device takes at a time go from tile to tile, and add in ascending k.
-PERSISTENT = strict_tiles("[pr]?")
+PERSISTENT = (*strict_tiles("[pr]?"), "persistent", "tile_order", "stream_k")
 # They are for a short k. Their sums over a long one are longer than those of rows whose groups share each range.
 WITHOUT_GROUPS = frozenset(strict_tiles("m1"))
 
@@ -37,7 +37,7 @@ def _step(name: str) -> int:
 FULL_TILES = {
     row.name: (*map(int, row.traits.tile.split("x")), _step(row.name))
     for row in fl.kernels("sgemm")
-    if (row.strict and row.name.startswith("strict_") and row.traits.tma) or row.name == "reproducible_128x256"
+    if row.strict and row.traits.tma and (not row.traits.reproducible or row.name == "reproducible_128x256")
 }
 TALL_SKINNY = ("strict_tall_skinny",)
 # Tensor cores with k cut over the grid where tiles are few, and with a plain kernel in the same launch.
