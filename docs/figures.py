@@ -485,6 +485,107 @@ def accuracy_table(data: str) -> str:
     return table(["K", *products], lines)
 
 
+# ---------------------------------------------------------------- steps from asynchronous copies on
+
+
+@cache
+def ladder_run() -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((RESULTS / "ladder.json").read_text())
+    return loaded
+
+
+def _step(kernel: str, size: str) -> float:
+    """TFLOP/s by the median time; a size is M (and N, with K = 1024) or MxNxK."""
+    m, n, k = map(int, size.split("x")) if "x" in size else (int(size), int(size), 1024)
+    for row in ladder_run()["rows"]:
+        if row["kernel"] == kernel and row["shape"] == {"m": m, "n": n, "k": k}:
+            return 2e-6 * m * n * k / float(row["median_us"])
+    raise KeyError(f"ladder: no row of {kernel} at {size}")
+
+
+@figure
+def steps(kernels: str, sizes: str) -> str:
+    """Steps beside each other and cuBLAS."""
+    columns = kernels.split(",")
+    head = [
+        "M × N × K" if "x" in sizes else "M = N, K = 1024",
+        *(f"`{kernel}`" for kernel in columns),
+        "cuBLAS float32",
+    ]
+    lines = [
+        [size.replace("x", " × "), *(significant(_step(kernel, size)) for kernel in (*columns, "torch"))]
+        for size in sizes.split(",")
+    ]
+    text = f"TFLOP/s by the median time on one {ladder_run()['machine']['gpu']} (`benchmarks/results/ladder.json`)."
+    return f"{table(head, lines)}\n\n{text}"
+
+
+@cache
+def _ladder_counters() -> dict[tuple[str, str], dict[str, str]]:
+    with (RESULTS / "h100-counters-ladder.csv").open(newline="") as file:
+        return {(line["shape"], line["kernel"]): line for line in csv.DictReader(file)}
+
+
+@figure
+def ladder_counters(kernels: str, names: str, shape: str = "2048x2048x1024") -> str:
+    """Counters of steps beside each other, and their time and speed under the profiler."""
+    columns = kernels.split(",")
+    lines = []
+    for name in names.split(","):
+        lines.append([{**COUNTERS, **LADDER_COUNTERS}[name]])
+        for kernel in columns:
+            line = _ladder_counters()[shape, kernel]
+            value = float(line["time_ns" if name == "tflops" else name])
+            m, n, k = map(int, shape.split("x"))
+            if name == "tflops":
+                lines[-1].append(significant(2e-3 * m * n * k / value))
+            elif name.startswith("stall_"):
+                lines[-1].append(f"{value * float(line['issue_active_pct']) / 1e4:.2f}")
+            elif name == "registers":
+                lines[-1].append(f"{value:.0f}")
+            else:
+                lines[-1].append(f"{value / 1e6:.1f} million" if value >= 1e6 else significant(value))
+    return table([shape.replace("x", " × "), *(f"`{kernel}`" for kernel in columns)], lines)
+
+
+LADDER_COUNTERS = {
+    "tflops": "TFLOP/s under the profiler",
+    "l2_hit_pct": "sectors found in L2, %",
+    "dram_read_bytes": "bytes read from device memory",
+}
+
+
+@figure
+def range_cost() -> str:
+    """TFLOP/s of accurate products by what their data are, and of strict ones."""
+    with (RESULTS / "range-cost.csv").open(newline="") as file:
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    found = {(row["size"], row["k"], row["data"]): row["TFLOP/s"] for row in rows}
+    kinds = {"normal": "two terms", "graded": "graded data", "180 octaves": "180 powers of two", "strict": "strict"}
+    sizes = list(dict.fromkeys((row["size"], row["k"]) for row in rows))
+    lines = [[f"{size}, K = {k}", *(found[size, k, kind] for kind in kinds)] for size, k in sizes]
+    return table(["M = N", *kinds.values()], lines)
+
+
+@cache
+def _tensor_cores() -> list[dict[str, str]]:
+    with (RESULTS / "tensor-cores.csv").open(newline="") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+@figure
+def tensor_table(what: str, value: str, sizes: str = "4096x1024,4096x8192,8192x1024,8192x8192") -> str:
+    """Programs of examples/tensor_cores beside each other: `TFLOP/s`, or an error in units of 1e-7."""
+    columns = [name.replace("_", " ") for name in what.split(",")]
+    lines = []
+    for size in sizes.split(","):
+        n, k = size.split("x")
+        found = {row["what"]: row for row in _tensor_cores() if (row["m = n"], row["k"]) == (n, k)}
+        cells = [float(found[name][value.replace("_", " ")]) for name in columns]
+        lines.append([f"{n}, K = {k}", *(f"{c:.0f}" if value == "TFLOP/s" else significant(1e7 * c, 2) for c in cells)])
+    return table(["M = N", *columns], lines)
+
+
 # ---------------------------------------------------------------- files that are read without a build
 
 PLACES = {"README.md": ["speed_rows"]}

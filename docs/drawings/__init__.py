@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from . import accurate, ladder, machine, measured, memory_bound, strict
+from . import accurate, async_steps, ladder, machine, measured, memory_bound, strict
 from .draw import DRAWINGS, PALETTES, panels, render
 
 __all__ = [
     "DRAWINGS",
     "PALETTES",
     "accurate",
+    "async_steps",
     "ladder",
     "machine",
     "measured",

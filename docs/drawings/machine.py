@@ -13,7 +13,7 @@ def _host_and_device(palette: Palette) -> Figure:
     figure, axes = canvas(palette, 4.2, 4.4, 19, 20)
     box(axes, palette, (0.3, 0.4), 18.4, 4.6, "", palette.line)
     label(axes, palette, 9.5, 1.2, "host", fontsize=10)
-    for x, text in ((1.3, "CPU"), (10, "memory, hundreds of GB")):
+    for x, text in ((1.3, "CPU"), (10, "memory")):
         box(axes, palette, (x, 2.0), 7.7, 2.2, text, palette.c)
     arrow(axes, palette.line, (9.5, 5.1), (9.5, 7.2))
     label(axes, palette, 10.1, 6.1, "PCIe: 0.06 TB/s", ha="left", fontsize=8)
