@@ -439,7 +439,7 @@ def transpose_table() -> str:
         used = (
             [f"{significant(float(read[f'{way}_sector_use_pct']))} %" for way in ("load", "store")]
             if read
-            else ["", ""]
+            else ["–", "–"]
         )
         lines.append([f"`{name}`", transpose_us(name), *used])
     return table(["kernel", "µs", "used of a sector, loads", "stores"], lines)
