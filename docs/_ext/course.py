@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import shutil
 import sys
 import textwrap
 import zipfile
@@ -89,6 +90,7 @@ def flush_left(code: str) -> str:
 
 def draw(app: Sphinx) -> None:
     """Once a build, into the source folder, where Sphinx finds images; git ignores them."""
+    shutil.rmtree(DOCS / FOLDER, ignore_errors=True)  # a drawing may have had more panels
     drawings.render(DOCS / FOLDER)
 
 

@@ -24,7 +24,7 @@ FIXED = {
     "cupy": "0.45",
     "copy": "0.75",
 }
-THICK, MEDIUM, THIN = 2.8, 1.5, 0.9
+THICK, MEDIUM, THIN = 2.8, 2.0, 0.9
 
 
 def colours(names: Iterable[str]) -> dict[str, Any]:
