@@ -34,6 +34,7 @@ import figures  # noqa: E402
 import notebooks  # noqa: E402
 
 FOLDER = "_drawings"
+NARROW = 400  # points: what any screen shows whole
 
 
 class Drawing(SphinxDirective):
@@ -48,7 +49,7 @@ class Drawing(SphinxDirective):
             raise self.error(f"no drawing is called {name}")
         words = inspect.getdoc(drawings.DRAWINGS[name])
         files = sorted((DOCS / FOLDER).glob(f"{name}-[0-9]-*.svg"))
-        several = ["panel"] if len(files) > len(drawings.PALETTES) else []
+        several = ["panel"] if len(files) > len(drawings.PALETTES) else ["narrow"] if width(files[0]) < NARROW else []
         shown = nodes.figure(classes=["drawing"])
         for file in files:
             kind, first = file.stem.rpartition("-")[2], file.stem.startswith(f"{name}-0")
@@ -86,6 +87,11 @@ def flush_left(code: str) -> str:
         if lines[number].startswith("#pragma"):
             lines[number] = re.match(" *", lines[number + 1])[0] + lines[number]
     return textwrap.dedent("\n".join(lines)).strip("\n") + "\n"
+
+
+def width(file: Path) -> float:
+    """Of an SVG, in points."""
+    return float(re.search(r'width="([\d.]+)pt"', file.read_text())[1])
 
 
 def draw(app: Sphinx) -> None:

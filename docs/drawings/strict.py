@@ -14,27 +14,27 @@ def warp_specialization(palette: Palette) -> Figure:
     """Four producer warps fill a ring of stages in shared memory; eight consumer warps empty them. Each stage
     has a barrier for full and one for empty.
     """
-    figure, axes = canvas(palette, 8.0, 3.4, 34, 14.4)
-    label(axes, palette, 4.5, 0.8, "4 warps copy")
-    label(axes, palette, 16.6, 0.8, "stages in shared memory")
-    label(axes, palette, 29, 0.8, "8 warps multiply")
+    figure, axes = canvas(palette, 5.2, 3.1, 24, 14.4)
+    label(axes, palette, 2.9, 0.8, "4 warps copy")
+    label(axes, palette, 11.9, 0.8, "shared memory")
+    label(axes, palette, 20.8, 0.8, "8 warps multiply")
     for warp in range(4):
-        box(axes, palette, (2, 2 + warp * 2.6), 5, 1.8, f"producer {warp}", palette.copy)
+        box(axes, palette, (0.4, 2 + warp * 2.6), 5, 1.8, f"producer {warp}", palette.copy)
     for stage in range(4):
         y = 2 + stage * 2.6
-        block(axes, palette.a, (14, y), 2.6, 1.8, 0.8 if stage < 3 else 0.15)
-        block(axes, palette.b, (16.8, y), 2.6, 1.8, 0.8 if stage < 3 else 0.15)
-        label(axes, palette, 15.3, y + 0.9, "A")
-        label(axes, palette, 18.1, y + 0.9, "B")
+        block(axes, palette.a, (9.2, y), 2.6, 1.8, 0.8 if stage < 3 else 0.15)
+        block(axes, palette.b, (12, y), 2.6, 1.8, 0.8 if stage < 3 else 0.15)
+        label(axes, palette, 10.5, y + 0.9, "A")
+        label(axes, palette, 13.3, y + 0.9, "B")
     for warp in range(8):
-        box(axes, palette, (26 + warp % 2 * 3.2, 2 + warp // 2 * 2.6), 2.8, 1.8, "FMA", palette.c)
-    arrow(axes, palette.copy, (7.4, 5.4), (13.6, 5.4))
-    label(axes, palette, 10.5, 4.6, "full", fontsize=9)
-    arrow(axes, palette.c, (19.8, 5.4), (25.6, 5.4))
-    label(axes, palette, 22.7, 4.6, "read", fontsize=9)
-    arrow(axes, palette.line, (25.6, 9.8), (7.4, 9.8))
-    label(axes, palette, 22.7, 10.6, "empty again", fontsize=9)
-    label(axes, palette, 16.6, 13.4, "full · full · full · being filled")
+        box(axes, palette, (18 + warp % 2 * 3, 2 + warp // 2 * 2.6), 2.7, 1.8, "FMA", palette.c)
+    arrow(axes, palette.copy, (5.6, 5.5), (9.1, 5.5))
+    label(axes, palette, 7.3, 4.8, "full")
+    arrow(axes, palette.c, (14.7, 5.5), (17.9, 5.5))
+    label(axes, palette, 16.3, 4.8, "read")
+    arrow(axes, palette.line, (17.9, 9.5), (5.6, 9.5))
+    label(axes, palette, 16.3, 8.7, "empty")
+    label(axes, palette, 11.9, 13.4, "stages: full · full · full · being filled")
     return figure
 
 
