@@ -3,6 +3,8 @@
 import logging as _logging
 import sys as _sys
 
+from . import _main_interpreter as _main_interpreter  # before _core, whose import hangs elsewhere
+
 try:
     from . import _core
 except ImportError as error:

@@ -49,6 +49,26 @@ def test_exit_while_daemon_threads_make_and_execute_plans(python, logged):
     )
 
 
+SUBINTERPRETER = """
+import sys, signal
+signal.alarm(60)
+try: import _interpreters as interpreters
+except ImportError: import _xxsubinterpreters as interpreters
+if "alone" not in sys.argv: import fastlinalg
+options = {} if "own" in sys.argv else {"isolated": False} if sys.version_info < (3, 13) else {"config": "legacy"}
+interpreters.run_string(interpreters.create(**options), '''
+try: import fastlinalg
+except ImportError as error: print(error)
+''')
+"""
+
+
+@pytest.mark.parametrize("lock", ["own", "shared"])
+@pytest.mark.parametrize("first", ["alone", "after the main interpreter"])
+def test_subinterpreters_are_refused(python, lock, first):
+    assert python(SUBINTERPRETER, lock, first).startswith("fastlinalg cannot be imported in a subinterpreter: use thr")
+
+
 def test_import_and_exit_are_silent(python):
     assert python("import fastlinalg") == ""
     assert python(SETUP + "fl.sgemv(a, a[0]); fl.transpose(a); fl.info(); fl.devices(); fl.kernels('sgemm')") == ""
