@@ -50,13 +50,9 @@ CapturedRun::~CapturedRun() {
     static_cast<void>(state_->graph.release());
     return;
   }
-  try {
-    const DeviceGuard guard(state_->device);
-    const AllowDuringCapture allow;
-    state_->graph.reset();
-  } catch (...) {
-    // The driver has gone, or the device has failed: all of it went with that.
-  }
+  const DeviceGuard guard(state_->device, std::nothrow);
+  const AllowDuringCapture allow;
+  state_->graph.reset();
 }
 
 void CapturedRun::forget() {

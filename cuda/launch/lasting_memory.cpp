@@ -24,16 +24,12 @@ LastingMemory::LastingMemory(int device, std::size_t bytes) : device_(device), b
 
 LastingMemory::~LastingMemory() {
   if (!data_ || device_count() == 0) return;  // a child of fork cannot even free it
-  try {
-    const DeviceGuard guard(device_);
-    const AllowDuringCapture allow;
-    const cudaStream_t stream = library_stream(device_);
-    ignore_errors(cudaStreamWaitEvent(stream, last_use_, 0));
-    pool_free(device_, data_, bytes_, stream);
-    ignore_errors(cudaEventDestroy(last_use_));
-  } catch (...) {
-    // The driver has gone, or the device has failed: all of it went with that.
-  }
+  const DeviceGuard guard(device_, std::nothrow);
+  const AllowDuringCapture allow;
+  const cudaStream_t stream = library_stream(device_);
+  ignore_errors(cudaStreamWaitEvent(stream, last_use_, 0));
+  pool_free(device_, data_, bytes_, stream);
+  ignore_errors(cudaEventDestroy(last_use_));
 }
 
 void LastingMemory::begin(cudaStream_t stream) const {

@@ -24,11 +24,11 @@ class LastingMemory {
     begin(stream);
     try {
       queue();
+      end(stream);
     } catch (...) {  // what was queued before it failed still uses the memory
       end_after_error(stream);
       throw;
     }
-    end(stream);
   }
 
  private:

@@ -38,13 +38,9 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes, int device)
 
 DeviceBuffer::~DeviceBuffer() {
   if (!data_ || device_count() == 0) return;  // in a child of fork there is nothing to free
-  try {
-    const DeviceGuard guard(device_);
-    ignore_errors(cudaDeviceSynchronize());  // work on any stream may have used it until now
-    pool_free(device_, data_, bytes_, library_stream(device_));
-  } catch (...) {
-    // The driver has gone, or the device has failed: the memory went with it.
-  }
+  const DeviceGuard guard(device_, std::nothrow);
+  ignore_errors(cudaDeviceSynchronize());  // work on any stream may have used it until now
+  pool_free(device_, data_, bytes_, library_stream(device_));
 }
 
 void DeviceBuffer::upload(const void* host, std::size_t bytes, std::size_t offset) {

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <new>
 
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/per_device.h"
@@ -18,17 +19,14 @@ namespace fl::cuda {
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device) : calls_(driver()) {
-    if (calls_.get(&previous_) != CUDA_SUCCESS) previous_ = nullptr;
-    std::atomic<CUcontext>& primary = per_device<PrimaryContext>(device).seen;
-    if (previous_ && previous_ == primary.load(std::memory_order_relaxed)) return;
-    changed_ = true;
-    if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) {
+    if (const cudaError_t error = make_current(device); error != cudaSuccess) {
       calls_.set(previous_);
       fail(error, "cudaSetDevice(device)", __FILE__, __LINE__);
     }
-    CUcontext context = nullptr;
-    if (calls_.get(&context) == CUDA_SUCCESS) primary.store(context, std::memory_order_relaxed);
   }
+  // For destructors, of what a guard has been there for before: if the device cannot be made current it has failed, or
+  // the driver has gone. What is given back then is all the same given back and no longer counted.
+  DeviceGuard(int device, std::nothrow_t) noexcept : calls_(driver()) { ignore_errors(make_current(device)); }
   ~DeviceGuard() {
     if (changed_) calls_.set(previous_);
   }
@@ -52,6 +50,17 @@ class DeviceGuard {
   static const DriverCalls& driver() {
     static const DriverCalls calls = look_up();
     return calls;
+  }
+
+  cudaError_t make_current(int device) {
+    if (calls_.get(&previous_) != CUDA_SUCCESS) previous_ = nullptr;
+    std::atomic<CUcontext>& primary = per_device<PrimaryContext>(device).seen;
+    if (previous_ && previous_ == primary.load(std::memory_order_relaxed)) return cudaSuccess;
+    changed_ = true;
+    if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) return error;
+    CUcontext context = nullptr;
+    if (calls_.get(&context) == CUDA_SUCCESS) primary.store(context, std::memory_order_relaxed);
+    return cudaSuccess;
   }
 
   struct PrimaryContext {

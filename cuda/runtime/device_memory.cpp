@@ -13,13 +13,9 @@ namespace {
 
 void give_back(int device, void* data, std::size_t bytes, cudaStream_t stream) noexcept {
   if (device_count() == 0) return;  // in a child of fork there is nothing to free
-  try {
-    const DeviceGuard guard(device);
-    const AllowDuringCapture allow;
-    pool_free(device, data, bytes, stream);
-  } catch (...) {
-    // The driver has gone, or the device has failed: the memory went with it.
-  }
+  const DeviceGuard guard(device, std::nothrow);
+  const AllowDuringCapture allow;
+  pool_free(device, data, bytes, stream);
 }
 
 }  // namespace
@@ -45,10 +41,8 @@ void copy(int device, void* to, const void* from, std::size_t bytes) {
 
 int device_of(const void* data) {
   cudaPointerAttributes attributes{};
-  if (device_count() == 0 || cudaPointerGetAttributes(&attributes, data) != cudaSuccess) {
-    if (device_count() > 0) static_cast<void>(cudaGetLastError());
-    return -1;
-  }
+  if (device_count() == 0) return -1;
+  FL_CUDA(cudaPointerGetAttributes(&attributes, data));
   return attributes.type == cudaMemoryTypeUnregistered ? -1 : attributes.device;
 }
 

@@ -9,6 +9,7 @@
 #include "cuda/runtime/memory_pool.h"
 #include "cuda/runtime/per_device.h"
 #include "cuda/runtime/ring.h"
+#include "cuda/runtime/streams.h"
 #include "device/host_calls.h"
 
 namespace fl::cuda {
@@ -32,10 +33,12 @@ double copy_us(char* device_memory, char* pinned, cudaStream_t in, cudaStream_t 
 double measured_bytes_per_us(int device, char* pinned, cudaStream_t in, cudaStream_t out) {
   constexpr std::size_t bytes = PinnedBlocks::block_bytes;
   const PoolBuffer memory(device, bytes, in);
+  FinishOnError finish{in, out};  // the block is another call's when this fails
   FL_CUDA(cudaMemsetAsync(memory.data(), 0, bytes, in));
   FL_CUDA(cudaStreamSynchronize(in));
   double us = copy_us(memory.data(), pinned, in, out);
   for (int i = 0; i < 2; ++i) us = std::min(us, copy_us(memory.data(), pinned, in, out));
+  finish.disarm();
   constexpr double latency_us = 12;  // of the copies and of waiting for them
   return double(bytes / 2) / std::max(us - latency_us, 1.0);
 }

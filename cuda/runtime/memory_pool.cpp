@@ -37,7 +37,12 @@ cudaMemPool_t create_pool(int device, std::size_t limit) {
   properties.location.id = device;
   cudaMemPool_t pool = nullptr;
   FL_CUDA(cudaMemPoolCreate(&pool, &properties));
-  set_release_threshold(pool, limit);
+  try {
+    set_release_threshold(pool, limit);
+  } catch (...) {
+    ignore_errors(cudaMemPoolDestroy(pool));
+    throw;
+  }
   return pool;
 }
 

@@ -8,6 +8,7 @@
 #include "cuda/runtime/events.h"
 #include "cuda/runtime/memory_pool.h"
 #include "cuda/runtime/per_device.h"
+#include "cuda/runtime/streams.h"
 #include "device/device_info.h"
 #include "device/streams.h"
 
@@ -44,11 +45,12 @@ void order_across(const DeviceStream& later, const DeviceStream& earlier) {
   }
   require_device(later.device);
   require_device(earlier.device);
-  const DeviceGuard guard(earlier.device);
-  const EventLease event(earlier.device);
-  FL_CUDA(cudaEventRecord(event.get(), handle(earlier)));
-  const DeviceGuard other(later.device);
-  FL_CUDA(cudaStreamWaitEvent(handle(later), event.get(), 0));
+  order_or_wait(earlier.device, handle(earlier), [&] {
+    const EventLease event(earlier.device);
+    FL_CUDA(cudaEventRecord(event.get(), handle(earlier)));
+    const DeviceGuard other(later.device);
+    FL_CUDA(cudaStreamWaitEvent(handle(later), event.get(), 0));
+  });
 }
 
 void copy_across(const DeviceStream& to, void* target, const DeviceStream& from, const void* source,

@@ -39,25 +39,29 @@ bool capturing(int device, void* stream) {
 
 bool order_after(int device, void* later, void* earlier) {
   require_device(device);
-  const DeviceGuard guard(device);
-  const auto graph = capture_of(later);
-  if (graph != 0 && capture_of(earlier) != graph) return false;
-  const EventLease event(device);
-  FL_CUDA(cudaEventRecord(event.get(), handle(earlier)));
-  FL_CUDA(cudaStreamWaitEvent(handle(later), event.get(), 0));
-  return true;
+  bool possible = true;
+  order_or_wait(device, handle(earlier), [&] {
+    const auto graph = capture_of(later);
+    possible = graph == 0 || capture_of(earlier) == graph;
+    if (!possible) return;
+    const EventLease event(device);
+    FL_CUDA(cudaEventRecord(event.get(), handle(earlier)));
+    FL_CUDA(cudaStreamWaitEvent(handle(later), event.get(), 0));
+  });
+  return possible;
 }
 
 StreamEvent::StreamEvent(int device, void* stream) : device_(device), event_(nullptr) {
   require_device(device);
-  const DeviceGuard guard(device);
-  if (capture_of(stream) != 0) return;
-  const cudaEvent_t event = borrow_event(device);
-  if (const cudaError_t error = cudaEventRecord(event, handle(stream)); error != cudaSuccess) {
-    give_back_event(device, event);
-    fail(error, "cudaEventRecord(event, stream)", __FILE__, __LINE__);
-  }
-  event_ = event;
+  order_or_wait(device, handle(stream), [&] {
+    if (capture_of(stream) != 0) return;
+    const cudaEvent_t event = borrow_event(device);
+    if (const cudaError_t error = cudaEventRecord(event, handle(stream)); error != cudaSuccess) {
+      give_back_event(device, event);
+      fail(error, "cudaEventRecord(event, stream)", __FILE__, __LINE__);
+    }
+    event_ = event;
+  });
 }
 
 StreamEvent::~StreamEvent() {
@@ -67,7 +71,7 @@ StreamEvent::~StreamEvent() {
 // A capture in the default mode, by whichever thread, forbids the question to all others.
 bool StreamEvent::passed() const {
   if (!event_ || device_count() == 0) return true;
-  const DeviceGuard guard(device_);
+  const DeviceGuard guard(device_, std::nothrow);
   const AllowDuringCapture allow;
   const cudaError_t error = cudaEventQuery(static_cast<cudaEvent_t>(event_));
   static_cast<void>(cudaGetLastError());

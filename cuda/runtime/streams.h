@@ -8,6 +8,9 @@
 #include <initializer_list>
 #include <vector>
 
+#include "cuda/runtime/check.h"
+#include "cuda/runtime/device_guard.h"
+
 namespace fl::cuda {
 
 // Kernels of an urgent stream go before those of others that have not begun.
@@ -43,6 +46,22 @@ class FinishOnError {
  private:
   std::vector<cudaStream_t> streams_;
 };
+
+// order(), with the device current, makes it wait for what is on a stream. Where it cannot, for want of memory say, the
+// host waits: what comes next may give memory back that the stream still uses.
+template <class Order>
+void order_or_wait(int device, cudaStream_t stream, Order&& order) {
+  try {
+    const DeviceGuard guard(device);
+    order();
+  } catch (...) {
+    const DeviceGuard guard(device, std::nothrow);
+    const AllowDuringCapture allow;
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusActive;  // which a wait would spoil
+    if (cudaStreamIsCapturing(stream, &capture) != cudaSuccess || capture != cudaStreamCaptureStatusNone) throw;
+    FL_CUDA(cudaStreamSynchronize(stream));
+  }
+}
 
 // The stream of asynchronous calls that name none: one per device, so that such calls run in the order they were made.
 cudaStream_t library_stream(int device);

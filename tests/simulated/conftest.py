@@ -20,7 +20,6 @@ def device():
     for name in ("begin_capture", "end_capture", "destroy_stream"):
         getattr(library, f"simulated_{name}").argtypes = [ctypes.c_void_p]
     library.simulated_launch.argtypes = [ctypes.c_void_p] * 2
-    library.simulated_refuse_graphs.argtypes = [ctypes.c_bool] * 2
     library.simulated_pinned.restype = ctypes.POINTER(ctypes.c_float)
     library.simulated_pinned.argtypes = [ctypes.c_size_t]
     return library

@@ -1,5 +1,8 @@
 // What the tests do themselves with the device: streams of a caller, captures, pinned memory. Called from Python
 // (caller_streams.py).
+#include <algorithm>
+#include <iterator>
+
 #include "scheduler.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
@@ -22,8 +25,10 @@ EXPORTED void* simulated_end_capture(void* stream) {
   cudaGraphExec_t exec = nullptr;
   if (cudaStreamEndCapture(static_cast<cudaStream_t>(stream), &graph) != cudaSuccess) return nullptr;
   cudaGraphInstantiate(&exec, graph, 0);
+  cudaGraphDestroy(graph);
   return exec;
 }
+EXPORTED void simulated_destroy_graph(void* graph) { cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)); }
 
 EXPORTED int simulated_launch(void* graph, void* stream) {
   return cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), static_cast<cudaStream_t>(stream));
@@ -34,21 +39,20 @@ EXPORTED bool simulated_context_made() { return simulated::context_made(); }
 EXPORTED int simulated_graph_launches() { return simulated::graph_launches; }
 EXPORTED long simulated_lines_prepacked() { return simulated::lines_prepacked; }
 
-// From now on there is no memory to make graphs with, or to start them.
-EXPORTED void simulated_refuse_graphs(bool made, bool started) {
-  simulated::refuse_made = made;
-  simulated::refuse_started = started;
+// The calls of the host layer from the first to the last, counted from now on, fail with this error.
+EXPORTED void simulated_fail_calls(long first, long last, int error) {
+  simulated::fail_calls(first, last, cudaError_t(error));
 }
+EXPORTED const char* simulated_failed_call() { return simulated::failed_call(); }  // empty: none has failed
 
-// One of the next copies on the device fails, after so many.
-EXPORTED void simulated_fail(int device, int copies) {
-  const simulated::Lock lock(simulated::mutex);
-  simulated::copies_left = copies;
-  simulated::failing_device = device;
+// What is there, and what a call has to leave as it was in its thread.
+EXPORTED void simulated_state(long* state) {
+  using namespace simulated;
+  const Lock lock(mutex);
+  const long now[] = {allocated_bytes(), pinned_blocks(), live_pools,       open_streams(),      live_events,
+                      live_graphs,       captures(),      current_device(), long(capture_mode())};
+  std::copy(std::begin(now), std::end(now), state);
 }
-
-// Whether the failure that was asked for has not happened.
-EXPORTED bool simulated_still_to_fail() { return simulated::failing_device >= 0; }
 
 EXPORTED int simulated_synchronize() { return cudaDeviceSynchronize(); }
 

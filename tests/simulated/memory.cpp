@@ -114,10 +114,6 @@ cudaError_t copy(Rectangle copy, cudaMemcpyKind kind, cudaStream_t handle) {
   if ((kind == cudaMemcpyHostToDevice && !on_device(copy.to)) ||
       (kind == cudaMemcpyDeviceToHost && !on_device(copy.from)))
     return status(cudaErrorInvalidValue);
-  if (stream.device == failing_device && copies_left-- == 0) {
-    failing_device = -1;
-    return status(cudaErrorECCUncorrectable);
-  }
   if (stream.capture && (to_pageable || from_pageable)) return status(cudaErrorStreamCaptureUnsupported);
   std::shared_ptr<std::vector<char>> staged;
   if (from_pageable) {
@@ -147,11 +143,26 @@ void simulated::check_device_access(const void* data, std::size_t bytes, const c
   if (range->device != running_device && !open) wrong(std::string(what) + " is memory of another device");
 }
 
+long simulated::allocated_bytes() {
+  std::size_t bytes = 0;
+  for (const auto& [data, range] : live) bytes += range.bytes;
+  return long(bytes);
+}
+long simulated::pinned_blocks() { return long(pinned.size()); }
+
 extern "C" {
 
 // ---------------------------------------------------------------- the pool
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
+  const Lock lock(mutex);
+  ++live_pools;
   *pool = reinterpret_cast<cudaMemPool_t>(&pools[properties->location.id]);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t) {
+  const Lock lock(mutex);
+  --live_pools;
   return cudaSuccess;
 }
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import fastlinalg as fl
-from support.accuracy import assert_product
 from support.device_libraries import ENOUGH, F32
 from support.operands import normal
 
@@ -44,23 +42,3 @@ def test_long_calls_leave_what_is_kept_of_short_ones(device, rng):
     fl.transpose(x, out=y)
     assert device.simulated_graph_launches() == started + 1
     del results
-
-
-@pytest.mark.parametrize("stage", ["made", "started"])
-def test_calls_whose_graphs_find_no_memory(device, rng, stage):
-    """They are launched as before: a graph only saves time."""
-    a, b = normal(rng, 40, 40), normal(rng, 40, 40)
-    x, y, out, planned = put(a), put(b), put(a), put(a)
-    before = device.simulated_graph_launches()
-    device.simulated_refuse_graphs(stage == "made", stage == "started")
-    try:
-        with fl.Matmul(x, y, out=planned) as plan:
-            for turn in range(2 * ENOUGH):
-                fl.transpose(put(a.T * F32(turn)), out=x)
-                fl.matmul(x, y, out)
-                plan.execute()
-                assert_product(out.numpy(), a * F32(turn), b)
-                assert_product(planned.numpy(), a * F32(turn), b)
-    finally:
-        device.simulated_refuse_graphs(False, False)
-    assert device.simulated_graph_launches() == before

@@ -1,5 +1,6 @@
 #include "scheduler.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -8,8 +9,8 @@ namespace simulated {
 
 int graph_launches = 0;
 long lines_prepacked = 0;
-bool refuse_made = false, refuse_started = false;
-int failing_device = -1, copies_left = 0, running_device = 0;
+long live_events = 0, live_graphs = 0, live_pools = 0;
+int running_device = 0;
 std::recursive_mutex mutex;
 
 namespace {
@@ -59,6 +60,10 @@ Stream* new_stream() {
   Stream& stream = streams().emplace_back();
   stream.device = current_device();
   return &stream;
+}
+
+long open_streams() {
+  return std::count_if(streams().begin(), streams().end(), [](const Stream& stream) { return !stream.destroyed; });
 }
 
 bool run_some_piece() {
@@ -111,7 +116,7 @@ void run_everything() {
 }
 
 void wrong(const std::string& what) {
-  std::fprintf(stderr, "simulated CUDA device: %s\n", what.c_str());
+  std::fprintf(stderr, "simulated CUDA device: %s; calls that were made to fail: %s\n", what.c_str(), failed_call());
   std::abort();
 }
 

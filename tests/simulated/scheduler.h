@@ -56,11 +56,10 @@ int current_device();  // of this thread
 bool context_made();   // somebody has asked for more than the properties of the device
 
 extern int graph_launches;
-extern long lines_prepacked;              // of operands that steps share
-extern bool refuse_made, refuse_started;  // graphs, for want of memory
-extern int failing_device, copies_left;   // that device refuses one copy after so many; -1: none does
-extern int running_device;                // whose piece of work runs
-extern std::recursive_mutex mutex;        // guards everything; held while pieces run
+extern long lines_prepacked;                       // of operands that steps share
+extern long live_events, live_graphs, live_pools;  // that are there
+extern int running_device;                         // whose piece of work runs
+extern std::recursive_mutex mutex;                 // guards everything; held while pieces run
 using Lock = std::lock_guard<std::recursive_mutex>;
 
 Stream& stream_of(cudaStream_t handle);
@@ -74,6 +73,14 @@ void run_everything();
 uint32_t random_below(uint32_t bound);
 
 cudaError_t status(cudaError_t error);  // also what cudaGetLastError says next
+// Of the calls of the host layer from now on those from the first to the last fail, or none (failing_calls.h).
+void fail_calls(long first, long last, cudaError_t with);
+const char* failed_call();  // the first of them, and where it is made
+long allocated_bytes();
+long pinned_blocks();
+long open_streams();
+long captures();  // streams that take part in one
+cudaStreamCaptureMode capture_mode();
 [[noreturn]] void wrong(const std::string& what);
 
 }  // namespace simulated

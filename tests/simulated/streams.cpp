@@ -20,12 +20,17 @@ std::vector<Stream*>& capturing_streams() {
   return streams;
 }
 
+thread_local cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+
 void join_capture(Stream& stream, Graph* graph) {
   stream.capture = graph;
   capturing_streams().push_back(&stream);
 }
 
 }  // namespace
+
+long simulated::captures() { return long(capturing_streams().size()); }
+cudaStreamCaptureMode simulated::capture_mode() { return mode; }
 
 extern "C" {
 
@@ -62,6 +67,8 @@ cudaError_t cudaDeviceSynchronize() {
 
 // ---------------------------------------------------------------- events
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  const Lock lock(mutex);
+  ++live_events;
   *event = reinterpret_cast<cudaEvent_t>(new Event{.device = current_device()});
   return cudaSuccess;
 }
@@ -69,6 +76,7 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlag
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   const Lock lock(mutex);
+  --live_events;
   delete &event_of(event);
   return cudaSuccess;
 }
@@ -113,6 +121,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) 
 cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode) {
   const Lock lock(mutex);
   if (stream_of(handle).capture) return status(cudaErrorIllegalState);
+  ++live_graphs;
   join_capture(stream_of(handle), new Graph);
   return cudaSuccess;
 }
@@ -143,32 +152,35 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
   return cudaStreamIsCapturing(handle, active);
 }
 
-cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
-  static thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
-  std::swap(*mode, current);
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* other) {
+  std::swap(*other, mode);
   return cudaSuccess;
 }
 
 // ---------------------------------------------------------------- graphs
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
-  if (refuse_made) return status(cudaErrorMemoryAllocation);
+  const Lock lock(mutex);
+  ++live_graphs;
   *exec = reinterpret_cast<cudaGraphExec_t>(new Graph(*reinterpret_cast<Graph*>(graph)));
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
   const Lock lock(mutex);
-  if (refuse_started) return status(cudaErrorMemoryAllocation);
   ++graph_launches;
   for (const Work& piece : reinterpret_cast<Graph*>(exec)->pieces) enqueue(stream_of(handle), piece);
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  const Lock lock(mutex);
+  --live_graphs;
   delete reinterpret_cast<Graph*>(graph);
   return cudaSuccess;
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+  const Lock lock(mutex);
+  --live_graphs;
   delete reinterpret_cast<Graph*>(exec);
   return cudaSuccess;
 }

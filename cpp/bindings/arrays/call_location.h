@@ -50,6 +50,9 @@ class CallLocation {
 
   void wait_for(void* stream);  // a stream on which an operand is being computed
   void keep(nb::object owner);  // lives until the call's work is done
+  // A result whose memory goes back on another stream than the call's lives until that one waits for the call, which
+  // may fail when a part of it has been queued.
+  void keep_result(nb::object result) { result_ = std::move(result); }
 
   // The first operand, of whose kind the result is. Only kept where that takes more than to know its library.
   nb::handle first() const { return operand_; }
@@ -85,6 +88,7 @@ class CallLocation {
   void* others_[max_streams];
   int count_ = 0;
   std::vector<nb::object> kept_;
+  nb::object result_;
   mutable std::atomic<bool> overflowed_{false};
 };
 

@@ -86,7 +86,10 @@ Target::Target(const char* function, nb::handle out, const Shape& shape, std::in
     : location_(&location),
       fresh_(out.is_none()),
       out_(fresh_ ? new_result(shape, location) : nb::borrow(out), "out", Array::write, location) {
-  if (fresh_) return;
+  if (fresh_) {
+    if (location.on_device()) location.keep_result(nb::borrow(out_.object()));
+    return;
+  }
   if (!std::equal(shape.begin(), shape.end(), out_.shape().begin(), out_.shape().end()))
     throw InvalidValue(std::string(function) + ": out has shape " + to_string(out_.shape()) + ", the result needs " +
                        to_string(shape));
