@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import shutil
 import subprocess
 import sys
 
@@ -81,6 +83,23 @@ def test_the_fall_backs_of_accurate_products():
         "plain float32 because of the range of the operands",
         "plain float32 because of NaN or infinite numbers",
     ]
+
+
+@pytest.mark.gpu
+def test_tensor_cores_idea_by_idea(tmp_path):
+    """Two fp16 terms gain nothing on positive data while the tensor cores add them up, and all of float32 promoted."""
+    if fl.devices()[0]["compute_capability"] != "9.0" or not shutil.which("nvcc"):
+        pytest.skip("needs nvcc and a device of compute capability 9.0")
+    program = tmp_path / "tensor_cores"
+    options = ["-std=c++20", "-O3", "-gencode", "arch=compute_90a,code=sm_90a", f"-I{ROOT}", f"-I{ROOT / 'cpp'}"]
+    command = ["nvcc", *options, str(EXAMPLES / "tensor_cores" / "tensor_cores.cu"), "-o", str(program)]
+    subprocess.run(command, check=True, timeout=patient(300))
+    done = subprocess.run([str(program)], capture_output=True, text=True, timeout=patient(120), check=True)
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    assert len(rows) == 20
+    for row in rows:
+        error = float(row["error (norm)"])
+        assert (error < 3e-7) == row["what"].endswith("promoted") and error < 1e-4, row
 
 
 def test_the_fall_backs_where_there_is_no_device():
