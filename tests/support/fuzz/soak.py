@@ -33,6 +33,7 @@ class Soak:
         self.failures: list[str] = []
         self.stop, self.forking = threading.Event(), threading.Lock()
         self.threads: list[threading.Thread] = []
+        self.before = 0, time.process_time()
         self.answers = [self.answer(self.fixed(i)) for i in range(self.FIXED)]
 
     def fixed(self, i: int):
@@ -145,10 +146,13 @@ class Soak:
             begin = time.perf_counter()
             fl.matmul(a, a, device=self.device)
             times.append(time.perf_counter() - begin)
+        actions, cpu = sum(self.done.values()), time.process_time()
+        cpu_ms = 1e3 * (cpu - self.before[1]) / max(actions - self.before[0], 1)
+        self.before = actions, cpu
         memory = fl.cuda.memory_info() if self.device == "cuda" else {}
         return {
             "s": round(seconds, 1),
-            "actions": sum(self.done.values()),
+            "actions": actions,
             "failures": len(self.failures),
             "rss_mib": int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20,
             **{f"{name}_mib": round(memory[name] / 2**20, 1) for name in ("used", "reserved", "pinned") if memory},
@@ -156,4 +160,5 @@ class Soak:
             "threads": len(os.listdir("/proc/self/task")),
             "files": len(os.listdir("/proc/self/fd")),
             "call_us": round(1e6 * statistics.median(times), 1),
+            "cpu_ms": round(cpu_ms, 3),  # of an action, however busy the machine is
         }
