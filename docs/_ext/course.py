@@ -65,9 +65,14 @@ class Drawing(SphinxDirective):
 
 
 class Code(LiteralInclude):
-    """``literalinclude`` that begins at the left margin, whatever the preprocessor's lines, which always do, hide."""
+    """``literalinclude`` under the name of its file.
+
+    It begins at the left margin, whatever the preprocessor's lines, which always do, hide.
+    """
 
     def run(self) -> list[nodes.Node]:
+        file = Path(self.env.relfn2path(self.arguments[0])[1]).resolve()
+        self.options.setdefault("caption", f"`{file.relative_to(DOCS.parent)}`")
         shown = super().run()
         for block in (found for node in shown for found in node.findall(nodes.literal_block)):
             block.rawsource = flush_left(block.rawsource)
