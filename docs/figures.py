@@ -50,7 +50,7 @@ def expand(text: str) -> str:
         name, *arguments = match[1].split()
         return FUNCTIONS[name](*arguments)
 
-    return re.sub(r"\{\{ ([^{}]+?) \}\}", replace, text)
+    return re.sub(r"\{\{\s([^{}]+?)\s\}\}", replace, text)
 
 
 @figure
@@ -260,7 +260,8 @@ def table(head: list[str], lines: list[list[str]]) -> str:
 def counter_table(operation: str, kernels: str, names: str) -> str:
     """Counters (separated by commas) of some kernels, beside each other."""
     columns = kernels.split(",")
-    head = ["counter", *(f"`{kernel}`" for kernel in columns)]
+    shape = counters(operation)[columns[0]]["shape"]
+    head = [shape.replace("x", " × "), *(f"`{kernel}`" for kernel in columns)]
     lines = [[COUNTERS[name], *(counter(operation, kernel, name) for kernel in columns)] for name in names.split(",")]
     return table(head, lines)
 
