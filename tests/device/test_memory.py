@@ -102,6 +102,26 @@ def test_trim_gives_everything_back(rng):
     assert_product(fl.matmul(a, a, device="cuda"), a, a)
 
 
+OUT_OF_ROOM = """
+import resource
+import numpy as np, fastlinalg as fl
+fl.set_num_threads(1)
+operand, other = np.ones((1024, 6144), np.float32), np.ones((2048, 2048), np.float32)
+result = fl.transpose(other, device="cuda")
+pinned = fl.cuda.memory_info()["pinned"]
+assert pinned >= 24 << 20, pinned
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (8 << 20), resource.RLIM_INFINITY))
+assert (fl.transpose(operand, device="cpu") == 1).all()
+assert fl.cuda.memory_info()["pinned"] < pinned
+"""
+
+
+def test_pinned_memory_gives_way_where_host_memory_runs_out(python):
+    python(OUT_OF_ROOM)
+
+
 # ---------------------------------------------------------------- limits
 def test_the_limit_is_named_and_the_next_call_works(rng, limit):
     limit(8 * MIB)
