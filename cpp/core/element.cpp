@@ -54,7 +54,7 @@ inline __attribute__((always_inline)) void run_of_blocks(const T* from, float* t
 
 // float64 is twice what crosses the link, so what one thread reads in a second counts: 7.8 GB by vectors of two, 8.7 by
 // vectors of eight (15 threads at once, an H200's host). The bits are the same. Other types keep up with any vectors.
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)  // whose calls of the resolver would come before its start
 __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
 void convert_run(const double* from, float* to, int64_t count) {

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from support.command import SETUP
+from support.cpp_program import build, loaded_library, run
 from support.source_tree import ROOT
+
+
+def test_the_c_interface_from_threads_that_fork(tmp_path):
+    source, library = Path(__file__).parent / "threads_and_forks.cpp", loaded_library()
+    flags = ("-O1", "-pthread", f"-I{ROOT / 'cpp' / 'include'}", source, library, f"-Wl,-rpath,{library.parent}")
+    done = run(build(tmp_path / "threads", ROOT / "cpp", *flags, seconds=100), 100)
+    assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
 
 
 def test_fork_after_use(python):
