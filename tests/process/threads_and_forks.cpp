@@ -1,6 +1,6 @@
 // The C interface from several threads at once, with plans that they share, settings that change and children that are
 // forked meanwhile: for sanitizers (tools/sanitize), which see what no result shows. Whole numbers, so that results do
-// not depend on the kernel. Prints what is wrong, or "all right".
+// not depend on the kernel. Arguments: rounds of each thread, and children. Prints what is wrong, or "all right".
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,7 +71,7 @@ void fork_and_call(int child) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  const int rounds = count > 1 ? std::atoi(arguments[1]) : 20;
+  const int rounds = count > 1 ? std::atoi(arguments[1]) : 20, children = count > 2 ? std::atoi(arguments[2]) : rounds;
   alarm(600);
   constexpr int64_t n = 90;
   const Matrix a(n * n, 1);
@@ -87,7 +87,7 @@ int main(int count, char** arguments) {
     threads.emplace_back([&, caller] { work(caller, rounds, plan), --at_work; });
   for (int i = 0; at_work > 0; ++i) {
     fl_set_num_threads(1 + i % 4);
-    if (i < rounds) fork_and_call(i);
+    if (i < children) fork_and_call(i);
     else std::this_thread::yield();
   }
   for (std::thread& thread : threads) thread.join();
