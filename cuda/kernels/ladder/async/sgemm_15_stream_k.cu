@@ -23,22 +23,33 @@ struct Shares {
   unsigned* saved;                              // for each block, whether they are there
 };
 
-// Calls compute(row, col, first step, steps) for all that the block has to do, in this order.
-template <class Compute>
-__device__ __forceinline__ void for_each_unit(const Shares& s, Compute compute) {
+struct Unit {
+  unsigned tile;
+  int first, count;  // steps along k; none: the unit does not exist
+};
+
+// What a block has to do, in this order: units 0 to waves + 2. A share is less than two tiles, so one at most is whole.
+__device__ __forceinline__ Unit unit(const Shares& s, unsigned number) {
   const unsigned whole = s.waves * gridDim.x, rest = s.tile_rows * s.tile_cols - whole;
   const auto first = static_cast<unsigned>(uint64_t{blockIdx.x} * rest * s.steps / gridDim.x);
   const auto last = static_cast<unsigned>((uint64_t{blockIdx.x} + 1) * rest * s.steps / gridDim.x);
-  auto part = [&](unsigned tile, unsigned from, unsigned to) {
-    const auto corner = banded_tile(tile, s.tile_rows, s.tile_cols, 8u);
-    if (from < to)
-      compute(int64_t{corner.row} * BoxTiles::BM, int64_t{corner.col} * BoxTiles::BN, int(from), int(to - from));
-  };
-  const unsigned next = (first + s.steps - 1) / s.steps;  // the first tile that begins in this share
-  if (last % s.steps) part(whole + last / s.steps, 0, last % s.steps);
-  for (unsigned wave = 0; wave < s.waves; ++wave) part(wave * gridDim.x + blockIdx.x, 0, s.steps);
-  for (unsigned tile = next; tile < last / s.steps; ++tile) part(whole + tile, 0, s.steps);
-  if (first % s.steps) part(whole + first / s.steps, first % s.steps, s.steps);
+  const int all = static_cast<int>(s.steps), before = static_cast<int>(first % s.steps);
+  if (number == 0) return {whole + last / s.steps, 0, static_cast<int>(last % s.steps)};
+  if (number <= s.waves) return {(number - 1) * gridDim.x + blockIdx.x, 0, all};
+  const unsigned next = (first + s.steps - 1) / s.steps;
+  if (number == s.waves + 1) return {whole + next, 0, next < last / s.steps ? all : 0};
+  return {whole + first / s.steps, before, before ? all - before : 0};
+}
+
+// Calls compute(row, col, first step, steps) for each.
+template <class Compute>
+__device__ __forceinline__ void for_each_unit(const Shares& s, Compute compute) {
+#pragma unroll 1
+  for (unsigned number = 0; number < s.waves + 3; ++number) {
+    const Unit u = unit(s, number);
+    const auto corner = banded_tile(u.tile, s.tile_rows, s.tile_cols, 8u);
+    if (u.count > 0) compute(int64_t{corner.row} * BoxTiles::BM, int64_t{corner.col} * BoxTiles::BN, u.first, u.count);
+  }
 }
 
 __global__ void __launch_bounds__(SPECIALIZED, 1)
@@ -86,16 +97,19 @@ __global__ void __launch_bounds__(SPECIALIZED, 1)
 
 void sgemm_stream_k(const SgemmArgs& p, const Context& ctx) {
   const auto rows = static_cast<unsigned>(p.m / BoxTiles::BM), cols = static_cast<unsigned>(p.n / BoxTiles::BN);
+  const auto steps = static_cast<unsigned>(p.k / BoxTiles::BK);
   const auto blocks = static_cast<unsigned>(std::min(int64_t{ctx.sm_count}, STREAM_K_BLOCKS));
+  // A share has to be a tile at least, or both parts of a tile would be under way at once, and a step less than two.
+  const unsigned waves = rows * cols / blocks - 1, rest = rows * cols - waves * blocks;
+  const bool pays = rows * cols >= blocks && uint64_t{rest} * steps + blocks <= 2 * uint64_t{blocks} * steps;
   CUtensorMap b_map;
-  // With a share shorter than a tile both parts of a tile would be under way at once.
-  if (stream_k_step_bytes(p) == 0 || rows * cols < blocks || !comes_in_boxes(p, b_map)) return sgemm_tile_order(p, ctx);
+  if (stream_k_step_bytes(p) == 0 || !pays || !comes_in_boxes(p, b_map)) return sgemm_tile_order(p, ctx);
   auto* const sums = static_cast<float4*>(ctx.workspace);
   auto* const saved = reinterpret_cast<unsigned*>(sums + std::size_t{blocks} * BoxTiles::BM * BoxTiles::BN / 4);
   clear_saved(saved, blocks, ctx);
-  const Shares shares{rows, cols, rows * cols / blocks - 1, static_cast<unsigned>(p.k / BoxTiles::BK), sums, saved};
-  launch_kernel<sgemm_stream_k_kernel>({blocks, SPECIALIZED, SpecializedStages::SHARED_BYTES}, ctx, p, shares,
-                                       operand(p.a, p.a.cs, p.a.rs), b_map);
+  launch_kernel<sgemm_stream_k_kernel>({blocks, SPECIALIZED, SpecializedStages::SHARED_BYTES}, ctx, p,
+                                       Shares{rows, cols, waves, steps, sums, saved}, operand(p.a, p.a.cs, p.a.rs),
+                                       b_map);
 }
 
 }  // namespace fl
