@@ -121,7 +121,7 @@ def copy_sources(base: Path) -> None:
 
 
 def make(base: Path, name: str, clock: Clock, *options: str) -> None:
-    """The package in site/NAME, from a build in build/NAME without link-time optimisation, which only takes longer."""
+    """The package in site/NAME, from a build in build/NAME."""
     build, site = base / "build" / name, base / "site" / name / "fastlinalg"
     nanobind = subprocess.run([sys.executable, "-m", "nanobind", "--cmake_dir"], capture_output=True, text=True).stdout
     commands = [

@@ -245,7 +245,6 @@ PATHS = {
     "tiles of two devices": lambda: host(500, 100, 310, limit=1 << 19, device="cuda:all"),
     "in parts": in_parts,
 }
-ONLY_OF_TWO = ("two devices", "tiles of two devices", "in parts")
 
 
 # ---------------------------------------------------------------- one child

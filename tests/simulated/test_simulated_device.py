@@ -265,18 +265,24 @@ def test_only_a_call_on_the_device_makes_its_context(library):
 
 CASES = [(name, seed) for name, (_, _, seeds) in RUNS.items() for seed in seeds]
 # More of what others in the list have a part of, or what takes minutes.
-SECOND_TIER = {"host calls", "threads", "callers", "tiles", "all that is reproducible", "tuning", "shared splits"}
-SECOND_TIER |= {"addends", "whole triangles"}
+SECOND_TIER = {
+    "host calls", "threads", "callers", "tiles", "all that is reproducible", "tuning", "shared splits", "addends",
+    "whole triangles",
+}  # fmt: skip
 FIRST_TIER = [(name, seeds[0]) for name, (_, _, seeds) in RUNS.items() if name not in SECOND_TIER]
+
+
+def passes(library, files, chosen, seed, *options, **variables):
+    """Tests of these files whose names fit `chosen`, on the simulated device."""
+    command = ["-m", "pytest", "-q", "-s", "-x", "-p", "no:cacheprovider", *options, "-k", chosen]
+    return " passed" in run(library, [*command, *(str(TESTS / file) for file in files)], seed, **variables)
 
 
 @pytest.mark.parametrize(("name", "seed"), mostly_exhaustive(CASES, *FIRST_TIER))
 def test_host_layer(library, name, seed):
     files, chosen, _ = RUNS[name]
-    paths = [str(TESTS / file) for file in files.split()]
     marked = [] if name == "streams" else ["-m", "gpu"]
-    options = ["-m", "pytest", "-q", "-s", "-x", "-p", "no:cacheprovider", *marked, "-k", chosen]
-    assert " passed" in run(library, [*options, *paths], seed)
+    assert passes(library, files.split(), chosen, seed, *marked)
 
 
 FEW = "(bits_of_one and not 30001) or plans or midst or splits"
@@ -291,16 +297,8 @@ def test_several_devices(library, devices, peers, seed, chosen):
     files = ["host/test_several_devices.py", "device/test_sharded.py"]
     if devices == 2:
         files += ["simulated/shared_splits.py"]
-    paths = [str(TESTS / file) for file in files]
     variables = {"FASTLINALG_SIMULATED_DEVICES": str(devices), "FASTLINALG_SIMULATED_PEERS": str(peers)}
-    output = run(
-        library,
-        ["-m", "pytest", "-q", "-s", "-x", "-p", "no:cacheprovider", "-k", chosen, *paths],
-        seed,
-        FASTLINALG_REQUIRE="cuda,sm_90a,cuda2",
-        **variables,
-    )
-    assert " passed" in output
+    assert passes(library, files, chosen, seed, FASTLINALG_REQUIRE="cuda,sm_90a,cuda2", **variables)
 
 
 UNLIKE = """
