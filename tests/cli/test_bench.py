@@ -91,6 +91,19 @@ def test_bench_of_random_shapes(tmp_path):
     assert shown == pytest.approx(summary["geometric_mean"], abs=6e-4)
 
 
+def test_bench_of_data_as_people_have_them(tmp_path):
+    """By names, or all of them; files say which, and are read back so. Operands are what the names say."""
+    from fastlinalg.bench import data, operands, problems, read
+
+    line = "bench sgemm --quick --device cpu --shapes 20x30x40:TN --repeats 1 --kernels dispatch --json o.json --data"
+    for wanted, found in (("fft,one_hot", ("fft", "one_hot")), ("all", data.NAMES)):
+        text = command(f"{line} {wanted}", cwd=tmp_path).stdout
+        assert [row.problem.data for row in read.read(str(tmp_path / "o.json")).rows] == list(found)
+        assert "20x30x40 one_hot TN" in text
+    hot = operands.Operands(problems.Problem("sgemm", 20, 30, 40, trans_a=True, data="one_hot"), 0)
+    assert hot.a.shape == (40, 20) and (hot.a.sum(0) == 1).all() and hot.b.all()
+
+
 @needs_plot
 @pytest.mark.parametrize("op", ["sgemm", "transpose"])
 def test_what_the_library_chooses_stands_out_in_plots(op, tmp_path):

@@ -218,6 +218,7 @@ WRONG = {
     "bench host --kernels reference": ("--kernels", 2),
     "bench host --shapes 3x4": ("3x4", 2),
     "bench host --shapes 3x4x5:G": ("3x4x5:G", 2),
+    "bench sgemm --data grades": ("there is no data 'grades'", 2),
     "bench sgemm --against blitz": ("there is no peer 'blitz'; there are numpy", 2),
     "bench sgemm --against nump": ("did you mean numpy?", 2),
     "bench sgemm --repeats 0": ("at least 1", 2),

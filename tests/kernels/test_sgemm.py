@@ -10,6 +10,7 @@ import pytest
 
 import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits, assert_within, oracle
+from support.hard_products import SETS, data
 from support.layouts import BROADCAST_LAYOUTS, MATRIX_LAYOUTS, contiguous_like_blas, matrix_input, result
 from support.rows import attempt, rows
 from support.shapes import SCALARS, SGEMM, SGEMM_FEW
@@ -35,6 +36,13 @@ def test_shapes(row):
     for shape in SGEMM:
         a, b, _ = operands(*shape)
         assert_within(fl.sgemm(a, b, kernel=row.name), *plain_answer(*shape), f"{shape}")
+
+
+@every_row
+def test_data_as_people_have_them(row):
+    for kind in SETS:
+        a, b = data(kind, 40, 33, 70)
+        assert_product(fl.sgemm(a, b, kernel=row.name), a, b, context=kind)
 
 
 @every_row

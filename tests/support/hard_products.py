@@ -1,8 +1,10 @@
-"""Operands made to break a product by terms, by name: every kind is finite, and so is the product."""
+"""Operands made to break a product by terms, and as people have them, by name: all is finite, products too."""
 
 from __future__ import annotations
 
 import numpy as np
+
+from fastlinalg.bench.data import SETS
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -21,7 +23,7 @@ def spread(rng, shape, octaves):
 
 
 def ordinary(kind, rng, a, b):
-    """Data that people have, positive and of either sign."""
+    """Positive and of either sign."""
     if kind == "uniform":
         return rng.random(a.shape), rng.random(b.shape)
     if kind == "exp_normal":
@@ -115,6 +117,10 @@ def wrong_guess(kind, rng, a, b):
     return a, b
 
 
+def as_people_have_them(kind, rng, a, b):
+    return SETS[kind](rng, len(a), b.shape[1], len(b))
+
+
 FAMILIES = {
     ordinary: (
         *("normal", "uniform", "exp_normal", "positive_exp_normal", "twelve_decades", "positive_twelve_decades"),
@@ -132,6 +138,7 @@ FAMILIES = {
         *("growing", "late_start", "late_start_of_b", "one_late_line", "one_late_line_of_b"),
         *("late_and_huge", "late_and_tiny"),
     ),
+    as_people_have_them: tuple(SETS),
 }
 FAMILY_OF = {kind: family for family, kinds in FAMILIES.items() for kind in kinds}
 KINDS = tuple(FAMILY_OF)

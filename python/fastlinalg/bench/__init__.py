@@ -1,6 +1,7 @@
 """``fastlinalg bench``: the founding documents' tables, measured here and now.
 
-Modules: ``problems`` (what is measured), ``operands`` (random data and the check before every timing),
+Modules: ``problems`` (what is measured), ``operands`` (random data and the check before every timing), ``data``
+(operands as people have them),
 ``peer`` and ``peers`` (other libraries), ``contenders`` (calls on the host and on a device),
 ``turns`` (the driver), ``timing``, ``nvml`` (clocks), ``runner`` (puts them together), ``host`` and
 ``host_report`` (NumPy to NumPy), ``results`` and ``records`` (rows and files), ``read`` (files back into rows),
@@ -27,6 +28,7 @@ JSON files (``--json``) hold one object::
         own           true where B is A: a matrix times its own transpose, by ssyrk
         layout        "row-major"; for host "C", "F" or "strided"
         row_pads      {"a", "out"}: floats between the rows
+        data          what the operands hold: "normal", or a name of ``data.SETS``
         offsets       {"a", "b", "out"}: floats from an aligned address to the first element
         samples_us    microseconds per call, one number per block of calls; by turns where there is something to compare
         median_us     the one statistic: rates and tables are of it

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._check import UNIT, Array, Expected, error_units, expected_product
+from .data import NORMAL, SETS
 from .problems import Problem
 
 SAMPLED_ROWS = 16
@@ -65,16 +66,21 @@ def judge(got: Array, expected: Expected, k: int) -> Accuracy:
     return Accuracy(ok, float(np.max(units, initial=0.0)), rel_f)
 
 
+Values = np.random.Generator | Array  # of normal numbers, or what there is to hold
+
+
 class Placed:
     """An operand and the memory it lies in: `array` is a view of `flat`, which begins at an aligned address."""
 
-    def __init__(self, shape: tuple[int, ...], pad: int, offset: int, rng: np.random.Generator | None) -> None:
+    def __init__(self, shape: tuple[int, ...], pad: int, offset: int, values: Values | None) -> None:
         self.offset, self.ld = offset, shape[-1] + pad
         size = offset + math.prod(shape[:-1]) * self.ld
         self.flat: Array = _aligned_zeros(size)
-        if rng is not None:
-            rng.standard_normal(size, np.float32, out=self.flat)
+        if isinstance(values, np.random.Generator):
+            values.standard_normal(size, np.float32, out=self.flat)
         self.array: Array = self.flat[offset:].reshape(*shape[:-1], self.ld)[..., : shape[-1]]
+        if isinstance(values, np.ndarray):
+            self.array[...] = values
 
 
 def _aligned_zeros(size: int) -> Array:
@@ -85,6 +91,14 @@ def _aligned_zeros(size: int) -> Array:
     return memory[first : first + size]
 
 
+def _values(problem: Problem, rng: np.random.Generator) -> tuple[Values, Values]:
+    """What the operands hold, as they are stored; of a batch each problem the same."""
+    if problem.data == NORMAL:
+        return rng, rng
+    a, b = SETS[problem.data](rng, problem.m, problem.n, problem.k)
+    return a.T if problem.trans_a else a, b.T if problem.trans_b else b
+
+
 class Operands:
     """The operands of one problem on the host, and the true values of sampled rows of its result."""
 
@@ -92,8 +106,9 @@ class Operands:
         rng = np.random.default_rng([seed, problem.m, problem.n, problem.k])
         pads, offsets = problem.pads, problem.offsets
         self.problem = problem
-        self.placed_a = Placed(problem.a_shape(), pads[0], offsets[0], rng)
-        other = Placed(problem.b_shape(), 0, offsets[1], rng) if problem.b_shape() and not problem.own else None
+        a, b = _values(problem, rng)
+        self.placed_a = Placed(problem.a_shape(), pads[0], offsets[0], a)
+        other = Placed(problem.b_shape(), 0, offsets[1], b) if problem.b_shape() and not problem.own else None
         self.placed_b = self.placed_a if problem.own else other
         self.a = self.placed_a.array
         self.b = self.placed_b.array if self.placed_b else None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._info import OPERATIONS
+from .data import NORMAL
 
 OWN = {"AAT": "NT", "ATA": "TN"}  # a matrix and its own transpose: what is transposed
 
@@ -30,6 +31,8 @@ class Problem:
         B is A itself, and one of them is transposed: ``A @ A.T`` by ``fl.ssyrk``. Its flops are those of the product.
     layout : str
         "C"; of host also "F", and "strided": every second row and column.
+    data : str
+        What the operands of a product hold (``data``).
     """
 
     op: str
@@ -44,6 +47,7 @@ class Problem:
     pads: tuple[int, int] = (0, 0)
     offsets: tuple[int, int, int] = (0, 0, 0)
     layout: str = "C"
+    data: str = NORMAL
 
     @property
     def product(self) -> bool:
@@ -55,6 +59,7 @@ class Problem:
         text = f"{self.m}x{self.n}x{self.k}" if self.product else f"{self.m}x{self.n}"
         text += f" {self.layout}" if self.layout != "C" else ""
         text += f"*{self.batch}" if self.batch > 1 else ""
+        text += f" {self.data}" if self.data != NORMAL else ""
         if self.op == "sgemv" or self.trans_a or self.trans_b:
             text += f" {('ATA' if self.trans_a else 'AAT') if self.own else self.transposition}"
         if any(self.pads):

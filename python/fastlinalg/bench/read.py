@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from .data import NORMAL
 from .host import MODES, HostRow, Mode
 from .operands import Accuracy
 from .problems import Problem
@@ -81,4 +82,5 @@ def _problem(row: dict[str, Any]) -> Problem:
         pads=(pads["a"], pads["out"]),
         offsets=(offsets["a"], offsets["b"], offsets["out"]),
         layout=row["layout"] if op == "host" else "C",
+        data=row.get("data", NORMAL),
     )

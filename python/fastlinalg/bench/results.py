@@ -70,6 +70,7 @@ class Row:
             "own": problem.own,
             "layout": "row-major",
             "row_pads": {"a": problem.pads[0], "out": problem.pads[1]},
+            "data": problem.data,
             "offsets": dict(zip(("a", "b", "out"), problem.offsets, strict=True)),
             "samples_us": timing.samples,
             "median_us": timing.median,

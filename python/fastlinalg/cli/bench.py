@@ -7,6 +7,7 @@ import datetime
 import importlib.util
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,8 @@ def add_parser(subparsers: Any) -> None:
         one = ops.add_parser(op, help=f"the kernels of {op}")
         _add_kernels(one, op)
         one.add_argument("--shapes", metavar="S,S", help=SHAPES[op])
+        if op == "sgemm":
+            one.add_argument("--data", type=names, metavar="D,D", help="what operands hold, or all; default: normal")
         _add_common(one)
     host = ops.add_parser("host", help="whole calls, NumPy to NumPy")
     host.add_argument("--shapes", metavar="S,S", help=SHAPES["host"])
@@ -61,6 +64,7 @@ SHAPES = {
 # Of options that not every operation has.
 ABSENT: dict[str, Any] = {
     "kernels": None,
+    "data": None,
     "shapes": None,
     "random": None,
     "pause": 0.0,
@@ -251,8 +255,18 @@ def _problems_of(op: str, args: argparse.Namespace) -> list[Problem]:
     from ..bench.problems import founding, parse, random
 
     if args.random:
-        return random(op, args.random, args.seed, args.quick)
-    return parse(op, args.shapes) if args.shapes else founding(op, args.quick)
+        return _with_data(random(op, args.random, args.seed, args.quick), args.data)
+    return _with_data(parse(op, args.shapes) if args.shapes else founding(op, args.quick), args.data)
+
+
+def _with_data(problems: list[Problem], wanted: list[str] | None) -> list[Problem]:
+    from ..bench.data import NAMES, NORMAL
+
+    kinds = list(NAMES) if wanted == ["all"] else wanted or [NORMAL]
+    for kind in kinds:
+        if kind not in NAMES:
+            raise ValueError(unknown("data", kind, NAMES))
+    return [replace(problem, data=kind) for problem in problems for kind in kinds]
 
 
 def _peak_gflops(device: str, threads: int) -> float:
