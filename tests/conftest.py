@@ -178,7 +178,7 @@ def environment(tmp_path, monkeypatch):
     monkeypatch.delenv("FASTLINALG_TUNE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "fastlinalg").mkdir()
-    return dict(os.environ), tmp_path / "fastlinalg" / "tuning.json"
+    return dict(os.environ), tmp_path / "fastlinalg" / "tuning.txt"
 
 
 # ---------------------------------------------------------------- on the device

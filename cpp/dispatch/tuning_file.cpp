@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <new>
@@ -12,7 +13,6 @@
 #include <stdexcept>
 
 #include "core/errors.h"
-#include "core/json.h"
 #include "core/lazy.h"
 #include "core/quoted.h"
 #include "dispatch/tuning.h"
@@ -20,7 +20,7 @@
 namespace fl {
 namespace {
 
-constexpr double format = 1;
+constexpr int tuning_format = 2;
 constexpr off_t largest = off_t(1) << 20;  // bytes; a table has some 50 KB
 
 std::string cache_folder() {
@@ -41,44 +41,53 @@ std::string model_name() {
   return "CPU";
 }
 
-const Json& member(const Json& json, const char* name, Json::Type type) {
-  const Json* found = json.type == Json::object ? json.field(name) : nullptr;
-  if (!found || found->type != type) throw InvalidValue(std::string("its '") + name + "' is missing or something else");
-  return *found;
+// "1.5:0.9": microseconds by the rule, and the factor.
+Knot knot(const std::string& word) {
+  Knot knot{};
+  const char* const end = word.data() + word.size();
+  if (const auto us = std::from_chars(word.data(), end, knot.us); us.ec == std::errc() && us.ptr != end)
+    if (const auto factor = std::from_chars(us.ptr + 1, end, knot.factor);
+        *us.ptr == ':' && factor.ec == std::errc() && factor.ptr == end)
+      return knot;
+  throw InvalidValue("'" + word + "' is no pair of numbers as 1.5:0.9");
 }
 
-Knot knot(const Json& pair) {
-  if (pair.type != Json::array || pair.items.size() != 2 || pair.items[0].type != Json::number ||
-      pair.items[1].type != Json::number)
-    throw InvalidValue("a knot is no pair of numbers");
-  return {pair.items[0].value, pair.items[1].value};
+TunedDevice device(const std::string& kind, const std::string& name) {
+  if (kind != "cuda" && kind != "cpu") throw InvalidValue("there is no kind of device '" + kind + "'");
+  return {kind == "cuda" ? Device::cuda : Device::cpu, name, {}};
 }
 
-TunedDevice device(const Json& json) {
-  TunedDevice result{Device::cpu, member(json, "name", Json::string).text, {}};
-  const std::string& kind = member(json, "kind", Json::string).text;
-  if (kind == "cuda") result.kind = Device::cuda;
-  else if (kind != "cpu") throw InvalidValue("there is no kind of device '" + kind + "'");
-  for (const auto& [op, rows] : member(json, "factors", Json::object).fields)
-    for (const auto& [name, knots] : rows.fields) {
-      TunedRow row{op, name, {}};
-      for (const Json& pair : knots.items) row.knots.push_back(knot(pair));
-      result.rows.push_back(row);
-    }
-  return result;
+// A line of the file: "device KIND NAME", or of the device before it "row OPERATION KERNEL US:FACTOR ...".
+void read_line(const std::string& line, std::vector<TunedDevice>& found) {
+  std::istringstream words(line);
+  std::string what, word, name;
+  words >> what;
+  if (what == "device") {
+    words >> word >> std::ws;
+    std::getline(words, name);
+    found.push_back(device(word, name));
+  } else if (what == "row" && !found.empty()) {
+    TunedRow& row = found.back().rows.emplace_back();
+    words >> row.op >> row.kernel;
+    while (words >> word) row.knots.push_back(knot(word));
+  } else {
+    throw InvalidValue("a line begins with '" + what + "'");
+  }
 }
 
 std::vector<TunedDevice> devices(const std::string& text) {
-  const Json file = parse_json(text);
-  if (member(file, "format", Json::number).value != format) throw InvalidValue("it has another format");
-  const std::string& version = member(file, "version", Json::string).text;
+  std::istringstream lines(text);
+  std::string line, format, version;
+  lines >> line >> format >> version >> std::ws;
+  if (line != "fastlinalg-tuning") throw InvalidValue("it is no table of fastlinalg tune");
+  if (format != std::to_string(tuning_format)) throw InvalidValue("it has another format");
   if (version != FASTLINALG_VERSION)
     throw InvalidValue("it was made by version " + version + ", this is " FASTLINALG_VERSION);
+  if (!text.ends_with("\nend\n")) throw InvalidValue("its end is missing");
   std::vector<TunedDevice> found;
-  for (const Json& entry : member(file, "devices", Json::array).items) {
-    TunedDevice tuned = device(entry);
-    if (tuned.kind == Device::cuda || tuned.name == cpu_name()) found.push_back(std::move(tuned));
-  }
+  while (std::getline(lines, line) && line != "end")
+    if (!line.starts_with('#')) read_line(line, found);
+  std::erase_if(found, [](const TunedDevice& tuned) { return tuned.kind == Device::cpu && tuned.name != cpu_name(); });
   return found;
 }
 
@@ -115,7 +124,7 @@ TuningFile tuning_file() {
   const char* const wanted = std::getenv("FASTLINALG_TUNE");
   if (wanted && *wanted) return {strcasecmp(wanted, "off") == 0 ? "" : wanted, TuningFile::environment};
   const std::string folder = cache_folder();
-  return {folder.empty() ? "" : folder + "/fastlinalg/tuning.json"};
+  return {folder.empty() ? "" : folder + "/fastlinalg/tuning.txt"};
 }
 
 std::string load_tuning(const TuningFile& file) {

@@ -1,4 +1,5 @@
-// The file in which `fastlinalg tune` keeps what it measured.
+// The file in which `fastlinalg tune` keeps what it measured: the line "fastlinalg-tuning FORMAT VERSION", the devices
+// with their rows, and "end". Lines that begin with # are for who reads it (python/fastlinalg/cli/tune.py).
 #pragma once
 
 #include <string>
@@ -12,7 +13,7 @@ struct TuningFile {
   std::string path;  // empty: none
   NamedBy named_by = nobody;
 };
-// FASTLINALG_TUNE: "off" for no file, or the path of one; else tuning.json in the folder "fastlinalg" of XDG_CACHE_HOME
+// FASTLINALG_TUNE: "off" for no file, or the path of one; else tuning.txt in the folder "fastlinalg" of XDG_CACHE_HOME
 // or of ~/.cache.
 FL_EXPORT TuningFile tuning_file();
 

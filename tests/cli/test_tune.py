@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
+import re
 import subprocess
 import sys
 
@@ -13,6 +13,7 @@ import pytest
 import fastlinalg as fl
 from fastlinalg import _core
 from fastlinalg.bench import tuning
+from fastlinalg.cli.tune import devices_of, text_of
 from support.command import command
 from support.patience import patient
 from support.tuning_tables import interchangeable, table, write
@@ -102,9 +103,10 @@ def test_tune_show_reset(environment, monkeypatch):
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=patient(120)
     )
     assert done.returncode == 0 and f"written to {path}" in done.stdout, done.stdout + done.stderr
-    content = json.loads(path.read_text())
-    assert content["version"] == fl.__version__ and content["devices"][0]["name"] == _core.cpu_name()
-    assert [found["op"] for found in content["devices"][0]["found"]] == ["sgemm", "transpose"]
+    text = path.read_text()
+    (entry,) = devices_of(text)
+    assert text.startswith(f"fastlinalg-tuning 2 {fl.__version__}\n") and entry["name"] == _core.cpu_name()
+    assert [found["op"] for found in entry["found"]] == ["sgemm", "transpose"] and text == text_of([entry])
     shown = command("tune --show").stdout
     assert str(path) in shown and _core.cpu_name() in shown and "sgemm: " in shown
     assert list(path.parent.iterdir()) == [path], "a temporary file is left"
@@ -122,11 +124,8 @@ def test_tune_show_reset(environment, monkeypatch):
 )
 def test_the_verdict_is_in_words(environment, before, after, used, words):
     _, path = environment
-    content = table()
-    device = content["devices"][0]
-    device["found"] = [{"op": "sgemm", "shapes": 40, "before": before, "after": after}]
-    device["factors"] = {"sgemm": device["factors"]["sgemm"]} if used else {}
-    write(path, content)
+    found = [{"op": "sgemm", "shapes": 40, "before": before, "after": after}]
+    write(path, table(found=found) if used else table(found=found, factors={}))
     assert words in command("tune --show").stdout
 
 
@@ -144,13 +143,12 @@ def test_a_busy_machine_is_refused(environment):
 
 def test_other_devices_stay_in_the_file(environment):
     _, path = environment
-    other = table(device={"kind": "cuda", "name": "some GPU", "factors": {}})
-    write(path, other)
+    write(path, table(kind="cuda", name="some GPU", factors={}))
     code = "import sys; from fastlinalg.bench import tuning; tuning.SHAPES['cpu'] = {};"
     code += "from fastlinalg.cli import main; sys.exit(main(['tune', '--force', '--device', 'cpu']))"
     for _ in range(2):
         subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=patient(120))
-    assert [d["name"] for d in json.loads(path.read_text())["devices"]] == ["some GPU", _core.cpu_name()]
+    assert [entry["name"] for entry in devices_of(path.read_text())] == ["some GPU", _core.cpu_name()]
 
 
 WRITER = """
@@ -167,7 +165,7 @@ def test_runs_at_the_same_time_keep_each_others_entries(environment):
     _, path = environment
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(i)]) for i in range(3)]
     assert [writer.wait(patient(120)) for writer in writers] == [0] * 3
-    assert len(json.loads(path.read_text())["devices"]) == 60
+    assert len(devices_of(path.read_text())) == 60
 
 
 def test_show_prints_the_factors_and_what_is_wrong(environment):
@@ -176,7 +174,7 @@ def test_show_prints_the_factors_and_what_is_wrong(environment):
     text = command("tune --show").stdout
     assert interchangeable()[0] in text and "about 8 % faster on this machine" in text
     write(path, "{")
-    assert "is not used: it is not JSON" in command("tune --show", 1).stderr
+    assert "is not used: it is no table of fastlinalg tune" in command("tune --show", 1).stderr
 
 
 def test_a_table_that_cannot_be_written_leaves_nothing(environment):
@@ -193,11 +191,11 @@ def test_a_table_that_cannot_be_written_leaves_nothing(environment):
 
 def test_show_of_a_table_that_only_the_library_can_read(environment):
     _, path = environment
-    least = table()
-    del least["devices"][0]["measured"]
-    write(path, least)
+    write(path, re.sub("\n# .*", "", table()))
     assert "cannot be shown: this command did not write it" in command("tune --show", 1).stderr
-    path.write_bytes(json.dumps(table() | {"more": "MORE"}).encode().replace(b"MORE", b"\xff"))
+    write(path, re.sub("\n# .*", "\n# {", table()))
+    assert "cannot be shown: Expecting property name" in command("tune --show", 1).stderr
+    path.write_bytes(table().encode().replace(b"2026", b"\xff"))
     assert "cannot be shown: 'utf-8' codec" in command("tune --show", 1).stderr
 
 
@@ -223,6 +221,6 @@ def test_tune_on_the_gpu(environment):
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=patient(120)
     )
     assert done.returncode == 0 and f"written to {path}" in done.stdout, done.stdout + done.stderr
-    (device,) = json.loads(path.read_text())["devices"]
+    (device,) = devices_of(path.read_text())
     assert (device["kind"], device["name"]) == ("cuda", fl.devices()[0]["name"])
     assert [found["op"] for found in device["found"]] == ["sgemm", "sgemv", "transpose"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 
 import pytest
 
@@ -185,13 +184,13 @@ def test_c_interface_multiplies_batches_by_vectors(library, memory):
 
 
 def test_c_interface_loads_a_table(library, tmp_path):
-    path = tmp_path / "table.json"
+    path = tmp_path / "table.txt"
     assert library.fl_load_tuning(str(path).encode()) == FL_INVALID_VALUE
     assert b"there is no such file" in library.fl_last_error()
-    path.write_text('{"format": 1, "version": "0.0.1", "devices": []}')
+    path.write_text("fastlinalg-tuning 2 0.0.1\nend\n")
     assert library.fl_load_tuning(str(path).encode()) == FL_INVALID_VALUE
     assert b"made by version 0.0.1" in library.fl_last_error()
-    path.write_text(json.dumps({"format": 1, "version": fl.__version__, "devices": []}))
+    path.write_text(f"fastlinalg-tuning 2 {fl.__version__}\nend\n")
     assert library.fl_load_tuning(str(path).encode()) == 0
     assert library.fl_load_tuning(None) == 0, "FASTLINALG_TUNE is off in the tests"
 

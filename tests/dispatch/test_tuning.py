@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -155,37 +154,43 @@ def test_wrong_factors_are_refused(rows, message):
 def test_a_file_is_used(tmp_path, rng):
     a, b = rng.standard_normal((40, 50), dtype=F32), rng.standard_normal((50, 60), dtype=F32)
     packed = interchangeable()[0]
-    assert _core.load_tuning(write(tmp_path / "t.json", table())) == ""
+    assert _core.load_tuning(write(tmp_path / "t.txt", table())) == ""
     assert chosen(a, b) == packed
-    assert "is not used: there is no such file" in _core.load_tuning(str(tmp_path / "missing.json"))
+    assert "is not used: there is no such file" in _core.load_tuning(str(tmp_path / "missing.txt"))
     assert chosen(a, b) == packed
     _core.clear_tuning()
     untuned = chosen(a, b)
-    assert _core.load_tuning(write(tmp_path / "t.json", table(device={"name": "another CPU"}))) == ""
+    assert _core.load_tuning(write(tmp_path / "t.txt", table(name="another CPU"))) == ""
     assert chosen(a, b) == untuned
 
 
-DEEP = "[" * 100_000
+HEAD = f"fastlinalg-tuning 2 {fl.__version__}\n"
 BROKEN = {
     "empty": "",
-    "no JSON": "tuned!",
-    "cut": json.dumps({"format": 1, "version": fl.__version__})[:-4],
-    "deep": DEEP,
+    "no table": "tuned!",
+    "cut": HEAD,
     "bytes": "\x00\x01",
-    "more behind it": json.dumps({"format": 1}) + "x",
-    "another format": {"format": 2, "version": fl.__version__, "devices": []},
-    "another version": {"format": 1, "version": "0.0.9", "devices": []},
-    "no devices": {"format": 1, "version": fl.__version__},
-    "devices no list": {"format": 1, "version": fl.__version__, "devices": {}},
-    "a list": [],
-    "no name": {"format": 1, "version": fl.__version__, "devices": [{"kind": "cpu", "factors": {}}]},
-    "a kind": lambda: table(device={"kind": "tpu"}),
-    "a row": lambda: table(device={"factors": {"sgemm": {"no such row": [[1, 1]]}}}),
-    "an operation": lambda: table(device={"factors": {"dgemm": {"reference": [[1, 1]]}}}),
-    "a negative factor": lambda: table(device={"factors": {"sgemm": {"reference": [[1, -1]]}}}),
-    "a huge number": lambda: json.dumps(table()).replace("1.0,", "1e999,"),
-    "no pair": lambda: table(device={"factors": {"sgemm": {"reference": [[1, 1, 1]]}}}),
-    "no number": lambda: table(device={"factors": {"sgemm": {"reference": [["1", 1]]}}}),
+    "more behind it": HEAD + "end\nx\n",
+    "another format": f"fastlinalg-tuning 3 {fl.__version__}\nend\n",
+    "another version": "fastlinalg-tuning 2 0.0.9\nend\n",
+    "no name": HEAD + "device\nend\n",
+    "a row of no device": HEAD + "row sgemm reference 1:1\nend\n",
+    "another line": HEAD + "device cpu x\nfactor 1\nend\n",
+    **{
+        name: HEAD + f"device {kind} {_core.cpu_name()}\nrow {row}\nend\n"
+        for name, kind, row in (
+            ("a kind", "tpu", "sgemm reference 1:1"),
+            ("a row", "cpu", "sgemm nosuchrow 1:1"),
+            ("an operation", "cpu", "dgemm reference 1:1"),
+            ("a negative factor", "cpu", "sgemm reference 1:-1"),
+            ("a huge number", "cpu", "sgemm reference 1e999:1"),
+            ("no pair", "cpu", "sgemm reference 1:1:1"),
+            ("half a pair", "cpu", "sgemm reference 1:"),
+            ("another pair", "cpu", "sgemm reference 1,1"),
+            ("no number", "cpu", "sgemm reference x:1"),
+            ("no knot", "cpu", "sgemm reference"),
+        )
+    },
 }
 
 
@@ -193,8 +198,7 @@ BROKEN = {
 def test_broken_files_change_nothing(name, tmp_path, rng):
     a, b = rng.standard_normal((40, 50), dtype=F32), rng.standard_normal((50, 60), dtype=F32)
     before = chosen(a, b)
-    content = BROKEN[name]
-    path = write(tmp_path / "t.json", content() if callable(content) else content)
+    path = write(tmp_path / "t.txt", BROKEN[name])
     complaint = _core.load_tuning(path)
     assert complaint.startswith(f"tuning table {path} is not used: ") and "\n" not in complaint
     assert chosen(a, b) == before
@@ -202,12 +206,12 @@ def test_broken_files_change_nothing(name, tmp_path, rng):
 
 def test_truncated_and_altered_files(tmp_path, rng):
     """Each is used as it is, or refused in one line."""
-    text, path = json.dumps(table()).encode(), tmp_path / "t.json"
+    text, path = table().encode(), tmp_path / "t.txt"
     cut = [text[:length] for length in range(0, len(text), 7)]
     altered = [bytearray(text) for _ in range(200)]
     for content in altered:
         for at in rng.integers(0, len(text), rng.integers(1, 4)):
-            content[at] = rng.integers(0, 256) if rng.integers(2) else rng.choice(list(b'{}[],:"-0e'))
+            content[at] = rng.integers(0, 256) if rng.integers(2) else rng.choice(list(b"\n #:-0e"))
     for content in (*cut, *altered):
         path.write_bytes(content)
         complaint = _core.load_tuning(str(path))
@@ -218,17 +222,16 @@ def test_truncated_and_altered_files(tmp_path, rng):
 
 @pytest.mark.parametrize("name", [b"\xff", b"two\nlines", b"x" * 100_000], ids=["bytes", "newline", "long"])
 def test_what_a_file_says_fits_in_one_line(name, tmp_path):
-    content = json.dumps(table(device={"kind": "KIND"})).encode().replace(b"KIND", name)
-    (tmp_path / "t.json").write_bytes(content)
-    complaint = _core.load_tuning(str(tmp_path / "t.json"))
+    (tmp_path / "t.txt").write_bytes(table(kind="KIND").encode().replace(b"KIND", name))
+    complaint = _core.load_tuning(str(tmp_path / "t.txt"))
     assert "there is no kind of device" in complaint and complaint.isprintable() and len(complaint) < 2000
 
 
 def test_unreadable_files(tmp_path):
     (tmp_path / "folder").mkdir()
     assert "cannot be read" in _core.load_tuning(str(tmp_path / "folder"))
-    assert "larger than 1 MiB" in _core.load_tuning(write(tmp_path / "t.json", " " * (2 << 20)))
-    assert "there is no such file" in _core.load_tuning(str(tmp_path / "t.json" / "below a file"))
+    assert "larger than 1 MiB" in _core.load_tuning(write(tmp_path / "t.txt", " " * (2 << 20)))
+    assert "there is no such file" in _core.load_tuning(str(tmp_path / "t.txt" / "below a file"))
 
 
 # ---------------------------------------------------------------- reading it at the first call
@@ -260,7 +263,7 @@ def test_the_users_table_is_read_once_at_the_first_call(environment):
     write(path, table())
     assert first_call(env) == (packed, [])
     assert first_call(env | {"FASTLINALG_TUNE": "off"}) == (untuned, [])
-    elsewhere = path.rename(path.with_name("elsewhere.json"))
+    elsewhere = path.rename(path.with_name("elsewhere.txt"))
     assert first_call(env) == (untuned, [])
     assert first_call(env | {"FASTLINALG_TUNE": str(elsewhere)}) == (packed, [])
     # Not at import, and not again: the file appears or goes after the first call.
@@ -289,7 +292,7 @@ def test_which_table_is_in_use_is_said(environment):
     assert "'message': 'FASTLINALG_TUNE=Off'" in text and "  tuned " not in text
     text, lines = first_call(env | {"FASTLINALG_TUNE": "/none.json"}, code)
     assert "none: tuning table /none.json is not used: there is no such file" in text and len(lines) == 1
-    write(path, table(device={"name": "another CPU"}))
+    write(path, table(name="another CPU"))
     assert f"{path} corrects nothing on this machine" in first_call(env, code)[0]
     write(path, table())
     text, _ = first_call(env, code)
@@ -301,14 +304,14 @@ def test_which_table_is_in_use_is_said(environment):
 
 def test_a_broken_table_is_one_line_in_the_log(environment):
     env, path = environment
-    write(path, '{"format": 1, "version": "0.0.1", "devices": []}')
+    write(path, "fastlinalg-tuning 2 0.0.1\nend\n")
     _, lines = first_call(env)
     assert len(lines) == 1 and lines[0].startswith("WARNING tuning table ") and "made by version 0.0.1" in lines[0]
 
 
 def test_no_byte_of_a_table_or_its_name_fails_a_product(environment):
     env, path = environment
-    path.write_bytes(json.dumps(table(device={"kind": "KIND"})).encode().replace(b"KIND", b"\xff"))
+    path.write_bytes(table(kind="KIND").encode().replace(b"KIND", b"\xff"))
     _, lines = first_call(env)
     assert len(lines) == 1 and "there is no kind of device '?'" in lines[0]
     odd = os.fsencode(path.parent) + b"/\xff.json"
@@ -323,10 +326,10 @@ def test_where_the_file_is(monkeypatch, tmp_path):
         assert _core.tuning_path() == ""
     monkeypatch.delenv("FASTLINALG_TUNE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert _core.tuning_path() == str(tmp_path / "fastlinalg" / "tuning.json")
+    assert _core.tuning_path() == str(tmp_path / "fastlinalg" / "tuning.txt")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", "/nowhere")
-    assert _core.tuning_path() == "/nowhere/.cache/fastlinalg/tuning.json"
+    assert _core.tuning_path() == "/nowhere/.cache/fastlinalg/tuning.txt"
     for nowhere in ("relative", ""):
         monkeypatch.setenv("HOME", nowhere)
         assert _core.tuning_path() == "", "nothing is read from the working directory"

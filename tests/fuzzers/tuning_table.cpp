@@ -11,11 +11,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const int file = memfd_create("table", 0);
   static const std::string path = "/proc/self/fd/" + std::to_string(file);
   // The first byte says how much of a table is right in front of the others.
-  const std::string head[] = {"", R"({"format": 1, "version": ")" + std::string(fl_version()) + R"(", "devices": [)",
-                              R"({"kind": "cpu", "name": "x", "factors": {"sgemm": {)"};
+  const std::string head[] = {"", "fastlinalg-tuning 2 " + std::string(fl_version()) + "\n",
+                              "device cuda x\nrow sgemm "};
   std::string table;
   for (int i = 0; size && i <= *data % 3; ++i) table += head[i];
   if (size) table.append(reinterpret_cast<const char*>(data + 1), size - 1);
+  table += "\nend\n";
   if (ftruncate(file, 0) != 0 || pwrite(file, table.data(), table.size(), 0) != ssize_t(table.size())) std::abort();
   const fl_status status = fl_load_tuning(path.c_str());
   const std::string message = fl_last_error();

@@ -6,10 +6,9 @@ of their own, each with another order of the device's work. FASTLINALG_REQUIRE=s
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
+from fastlinalg.cli.tune import devices_of
 from support.loaded_code import PROGRAM, answers
 from support.requirements import mostly_exhaustive
 from support.simulation.library import run
@@ -152,13 +151,13 @@ main(["tune", "--show"])
 
 @pytest.mark.parametrize("wrong", [False, True])
 def test_tune_checks_what_was_never_chosen_here(library, tmp_path, wrong):
-    path = tmp_path / "tuning.json"
+    path = tmp_path / "tuning.txt"
     arguments = ["-c", TUNED, *(["wrong"] if wrong else [])]
     said = run(library, arguments, FASTLINALG_SIMULATED_CC="89", FASTLINALG_TUNE=str(path))
     verdict = "WRONG, never chosen: seeded" if wrong else "right"
     line = f"sgemm fp16x2_mma: not chosen here before, checked against float64: {verdict}"
     assert said.count(line) == 2, said
-    (entry,) = json.loads(path.read_text())["devices"]
+    (entry,) = devices_of(path.read_text())
     faults = {checked["kernel"]: checked["fault"] for checked in entry["checked"]}
     assert faults == {"fp16x2_mma": "seeded" if wrong else "", "fp16x2_mma_k8": "", "bf16x6_mma": ""}
     assert not (wrong and "fp16x2_mma" in entry["factors"].get("sgemm", {}))

@@ -34,7 +34,7 @@ ABSENT = {
     "examples/embed_c/consumer": "made by make",
     "program.cpp": "made by the reader of docs/reference/c.md",
     "python/fastlinalg/_core.pyi": "made by an editable install",
-    "tuning.json": "made by fastlinalg tune",
+    "tuning.txt": "made by fastlinalg tune",
 }
 
 

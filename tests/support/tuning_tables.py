@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import fastlinalg as fl
 from fastlinalg import _core
+from fastlinalg.cli.tune import text_of
 from support.rows import same_bits
 
 
@@ -21,18 +21,22 @@ def favour(name):
     return [("sgemm", row, [(1.0, 1e-3 if row == name else 1.0)]) for row in interchangeable()]
 
 
-def table(**change):
-    packed = interchangeable()[0]
-    device = {
+def device(**change):
+    """An entry of a table for this CPU, with some fields changed."""
+    return {
         "kind": "cpu",
         "name": _core.cpu_name(),
         "measured": "2026-11-21T12:00:00Z",
         "found": [{"op": "sgemm", "shapes": 40, "before": 1.1, "after": 1.02}],
-        "factors": {"sgemm": {name: [list(knot) for knot in knots] for _, name, knots in favour(packed)}},
-    }
-    return {"format": 1, "version": fl.__version__, "devices": [device | change.pop("device", {})]} | change
+        "factors": {"sgemm": {name: knots for _, name, knots in favour(interchangeable()[0])}},
+    } | change
 
 
-def write(path: Path, content) -> str:
-    path.write_text(content if isinstance(content, str) else json.dumps(content))
+def table(**change):
+    """The text of a table with one such entry."""
+    return text_of([device(**change)])
+
+
+def write(path: Path, content: str) -> str:
+    path.write_text(content)
     return str(path)

@@ -23,7 +23,7 @@ from ._parser import error
 from .info import unavailable
 from .selftest import check_kernel
 
-FORMAT = 1
+FORMAT = 2
 
 
 def add_parser(subparsers: Any) -> None:
@@ -63,23 +63,47 @@ def run(args: argparse.Namespace) -> int:
 
 
 # ---------------------------------------------------------------- the file
-def _read(path: Path) -> tuple[dict[str, Any] | None, str]:
-    """The table if the library takes it, and else why not ("" if there is none)."""
+# Lines that the library reads (cpp/dispatch/tuning_file.h), and one for each device that it does not: what --show says.
+def text_of(devices: list[dict[str, Any]]) -> str:
+    lines = [f"fastlinalg-tuning {FORMAT} {fl.__version__}"]
+    for device in devices:
+        rest = {key: value for key, value in device.items() if key not in ("kind", "name", "factors")}
+        lines += [f"device {device['kind']} {device['name']}", f"# {json.dumps(rest)}"]
+        for op, rows in device["factors"].items():
+            lines += [f"row {op} {kernel} {' '.join(f'{us}:{f}' for us, f in knots)}" for kernel, knots in rows.items()]
+    return "\n".join([*lines, "end", ""])
+
+
+def devices_of(text: str) -> list[dict[str, Any]]:
+    devices: list[dict[str, Any]] = []
+    for line in text.splitlines():
+        what, _, rest = line.partition(" ")
+        if what == "device":
+            kind, _, name = rest.partition(" ")
+            devices.append({"kind": kind, "name": name, "factors": {}})
+        elif what == "#":
+            devices[-1] |= json.loads(rest)
+        elif what == "row":
+            op, kernel, *knots = rest.split()
+            devices[-1]["factors"].setdefault(op, {})[kernel] = [tuple(map(float, knot.split(":"))) for knot in knots]
+    return devices
+
+
+def _read(path: Path) -> tuple[list[dict[str, Any]], str]:
+    """The devices of the table if the library takes it, and else why not ("" if there is no table)."""
     if not path.exists():
-        return None, ""
-    complaint = _core.load_tuning(str(path))
-    if complaint:
-        return None, complaint
+        return [], ""
+    if complaint := _core.load_tuning(str(path)):
+        return [], complaint
     try:
-        return json.loads(path.read_text(encoding="utf-8")), ""
-    except ValueError as error:  # the library reads bytes, and some numbers that JSON does not know
-        return None, f"tuning table {path} cannot be shown: {error}"
+        return devices_of(path.read_text(encoding="utf-8")), ""
+    except (ValueError, LookupError, TypeError) as error:  # the library reads bytes, and only what it needs
+        return [], f"tuning table {path} cannot be shown: {error}"
 
 
-def _write(path: Path, table: dict[str, Any]) -> None:
+def _write(path: Path, text: str) -> None:
     """All or nothing: other processes may be reading it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(table, indent=1)
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
         try:
             file.write(text)
@@ -95,22 +119,21 @@ def _replace(path: Path, entry: dict[str, Any]) -> None:
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
-        table, _ = _read(path)
-        devices = [d for d in (table["devices"] if table else []) if any(d[of] != entry[of] for of in ("kind", "name"))]
-        _write(path, {"format": FORMAT, "version": fl.__version__, "devices": [*devices, entry]})
+        others = [d for d in _read(path)[0] if any(d[of] != entry[of] for of in ("kind", "name"))]
+        _write(path, text_of([*others, entry]))
     finally:
         os.close(folder)
 
 
 def _show(path: Path) -> int:
-    table, complaint = _read(path)
+    devices, complaint = _read(path)
     if complaint:
         return _fail(complaint)
-    if table is None:
+    if not path.exists():
         print(f"no table at {path}: the rules of the library choose")
         return 0
     try:
-        lines = [line for device in table["devices"] for line in ("", *_describe(device), *_factors(device))]
+        lines = [line for device in devices for line in ("", *_describe(device), *_factors(device))]
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):  # the library reads only what it needs
         return _fail(f"tuning table {path} cannot be shown: this command did not write it")
     print("\n".join([str(path), *lines]))
