@@ -1,25 +1,15 @@
-// Multiply-adds on four-float vectors, the width every 64-bit CPU has.
 #include "core/peak_loop.h"
+#include "simd.h"
+
+#include "../peak.h"
 
 namespace fl {
 
 int64_t peak_loop_portable(int64_t rounds) {
-  typedef float V __attribute__((vector_size(16)));
-  constexpr int chains = 12;
-  V acc[chains];
-#pragma GCC unroll 12  // or the array lives in memory
-  for (int i = 0; i < chains; ++i) acc[i] = V{} + float(i);
-  V x = V{} + 0.999f, y = V{} + 0.001f;
-  asm volatile("" : "+m"(x), "+m"(y));
-  for (int64_t r = 0; r < rounds; ++r) {
-#pragma GCC unroll 12
-    for (int i = 0; i < chains; ++i) acc[i] = acc[i] * x + y;
-  }
-  V sum = acc[0];
-#pragma GCC unroll 12
-  for (int i = 1; i < chains; ++i) sum += acc[i];
-  asm volatile("" : : "m"(sum));
-  return 2 * 4 * chains;
+  struct Chain : Simd {  // a product that does not depend on the sum would leave the loop
+    static void fma(V& acc, V x, V y) { acc = acc * x + y; }
+  };
+  return peak_loop<Chain>(rounds);
 }
 
 }  // namespace fl
