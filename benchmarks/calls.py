@@ -3,14 +3,10 @@
     python benchmarks/calls.py conversion [--device cpu] [--sizes 512,4096] [--rounds 15] [--json FILE]
 
 conversion   operands of other types with dtype=np.float32, and converted by `astype` first, beside float32
-callers      threads that multiply at once beside one thread that has all cores, or the GPU: time of all calls over
-             their number; "alone", on the CPU, is as many callers as cores, told to use one thread each
-devices      one GPU, and all together
-own          a matrix times its own transpose beside a general product
 cost         what a call on device arrays costs on the host: by `out=`, through a plan, and of PyTorch and CuPy
 
 Microseconds are medians, ratios to the first contender medians over rounds. Square matrices of normal numbers, results
-in arrays that are there before.
+in arrays that are there before. Threads that call at once and several GPUs are in `fastlinalg bench host`.
 """
 
 from __future__ import annotations
@@ -18,7 +14,6 @@ from __future__ import annotations
 import argparse
 import importlib
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -29,7 +24,7 @@ from fastlinalg.bench.operands import fill_normal
 from fastlinalg.bench.timing import Plan, Quiet, alternating
 
 Call = Callable[[], object]
-Cases = Iterator[tuple[str, Call, int]]  # a name, a call, and how many products that is
+Cases = Iterator[tuple[str, Call]]
 NO_LIMIT_US = 1e12  # all contenders take part in all rounds
 DRAINED = Quiet(rest_us=5e3)  # a device has done what it was given before the next contender has its turn
 
@@ -42,40 +37,12 @@ def matrix(n: int, seed: int) -> np.ndarray:
 
 def conversion(n: int, device: str) -> Cases:
     a, b, out = 30 * matrix(n, 1), 30 * matrix(n, 2), matrix(n, 3)
-    yield "float32", lambda: fl.matmul(a, b, out, device=device), 1
+    yield "float32", lambda: fl.matmul(a, b, out, device=device)
     for dtype in ("float64", "float16", "int32", "int8"):
         x, y = a.astype(dtype), b.astype(dtype)
-        yield dtype, lambda x=x, y=y: fl.matmul(x, y, out, device=device, dtype=np.float32), 1
+        yield dtype, lambda x=x, y=y: fl.matmul(x, y, out, device=device, dtype=np.float32)
     x, y = a.astype(np.float64), b.astype(np.float64)
-    yield "astype", lambda: fl.matmul(x.astype(np.float32), y.astype(np.float32), out, device=device), 1
-
-
-def callers(n: int, device: str) -> Cases:
-    cores = fl.get_num_threads()
-    cases = {"1 caller": (1, cores), "2 callers": (2, cores), "4 callers": (4, cores)}
-    if device == "cpu":
-        cases["alone"] = (cores, 1)
-    most = max(count for count, _ in cases.values())
-    operands = [[matrix(n, 3 * caller + i) for i in range(3)] for caller in range(most)]
-
-    def together(count: int, threads: int) -> None:
-        with fl.num_threads(threads), ThreadPoolExecutor(count) as pool:
-            list(pool.map(lambda own: fl.matmul(*own, device=device), operands[:count]))
-
-    for name, (count, threads) in cases.items():
-        yield name, lambda count=count, threads=threads: together(count, threads), count
-
-
-def devices(n: int, _: str) -> Cases:
-    a, b, out = (matrix(n, seed) for seed in range(3))
-    for device in ("cuda:0", "cuda:all"):
-        yield device, lambda device=device: fl.matmul(a, b, out, device=device), 1
-
-
-def own(n: int, device: str) -> Cases:
-    a, b, out = (matrix(n, seed) for seed in range(3))
-    yield "general", lambda: fl.matmul(a, b.T, out, device=device), 1
-    yield "own", lambda: fl.matmul(a, a.T, out, device=device), 1
+    yield "astype", lambda: fl.matmul(x.astype(np.float32), y.astype(np.float32), out, device=device)
 
 
 def cost(n: int, _: str) -> Cases:
@@ -89,29 +56,24 @@ def cost(n: int, _: str) -> Cases:
         put[name] = (lambda x, torch=library: torch.from_numpy(x).cuda()) if name == "torch" else library.asarray
     for name, copy in put.items():
         a, b, out = (copy(matrix(n, seed)) for seed in range(3))
-        yield f"{name}, fl.matmul", lambda a=a, b=b, out=out: fl.matmul(a, b, out), 1
-        yield f"{name}, plan", fl.Matmul(a, b, out=out).execute, 1
+        yield f"{name}, fl.matmul", lambda a=a, b=b, out=out: fl.matmul(a, b, out)
+        yield f"{name}, plan", fl.Matmul(a, b, out=out).execute
         if name in theirs:
             multiply = getattr(importlib.import_module(name), theirs[name])
-            yield f"{name}, {theirs[name]}", lambda a=a, b=b, out=out, call=multiply: call(a, b, out=out), 1
+            yield f"{name}, {theirs[name]}", lambda a=a, b=b, out=out, call=multiply: call(a, b, out=out)
 
 
 WHAT: dict[str, tuple[Callable[[int, str], Cases], str]] = {
     "conversion": (conversion, "512,1024,2048,4096"),
-    "callers": (callers, "256,512,1024,2048"),
-    "devices": (devices, "8192,16384"),
-    "own": (own, "256,1024,4096"),
     "cost": (cost, "32"),
 }
 
 
 def measure(what: str, n: int, device: str, rounds: int) -> Iterator[dict[str, Any]]:
-    cases = {name: (call, products) for name, call, products in WHAT[what][0](n, device)}
-    found = alternating({name: call for name, (call, _) in cases.items()}, Plan(rounds, NO_LIMIT_US), DRAINED)
-    first, products_of_first = next(iter(found.values())), next(iter(cases.values()))[1]
-    for name, (_, products) in cases.items():
-        times = products_of_first / products / found[name].speed_against(first)
-        yield {"n": n, "call": name, "us": found[name].median / products, "times_of_first": times}
+    found = alternating(dict(WHAT[what][0](n, device)), Plan(rounds, NO_LIMIT_US), DRAINED)
+    first = next(iter(found.values()))
+    for name, timing in found.items():
+        yield {"n": n, "call": name, "us": timing.median, "times_of_first": 1 / timing.speed_against(first)}
 
 
 def main() -> None:
