@@ -49,7 +49,7 @@ constexpr bool fits(Needs needs) {
   }
 }
 #define STRICT_SGEMM(tile, needs, ...)                                                                           \
-  static_assert(must_be_sound<tile>());                                                                          \
+  static_assert(tile.sound());                                                                                   \
   static_assert(fits<tile>(Needs::needs), "not every device with what the row needs has as much shared memory"); \
   static_assert(tile.name().is(#tile), "the name says what the tile is, by the grammar in kernels.def");
 #define REPRODUCIBLE_SGEMM STRICT_SGEMM

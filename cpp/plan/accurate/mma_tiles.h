@@ -57,22 +57,19 @@ struct MmaTile {
   constexpr bool falls_back() const {
     return threads() == FALLBACK_THREADS && !persistent() && shared_bytes() >= FALLBACK_SHARED;
   }
-};
 
-// To be called with every tile that a kernel is made for.
-template <MmaTile TILE>
-consteval bool must_be_sound() {
-  static_assert(
-      TILE.BM == 16 * TILE.MT() * TILE.warps_m && TILE.BN == 8 * TILE.NT() * TILE.warps_n && TILE.BN % 32 == 0,
-      "the outputs of all warps of a group are the block's BM x BN, in strips of 32 columns");
-  static_assert(TILE.BK == 32 || TILE.BK == 64, "a stage is a block of terms, or half of one");
-  static_assert(TILE.strips() || TILE.NT() == 4 || TILE.NT() == 8, "a warp's columns lie in one panel of B");
-  static_assert(TILE.group_threads() * 4 >= TILE.BM + TILE.BN, "a thread copies four exponents");
-  static_assert(TILE.stages * TILE.k_groups <= TERMS_SMALLEST_K / TILE.BK,
-                "the copies that are ahead would leave the first tile");
-  static_assert(TILE.async() || TILE.persistent(), "through registers the blocks are persistent");
-  return true;
-}
+  // A kernel is made for no other tile: the compiler then shows the rule that it breaks.
+  consteval bool sound() const {
+    if (BM != 16 * MT() * warps_m || BN != 8 * NT() * warps_n || BN % 32 != 0)
+      throw "the outputs of all warps of a group are the block's BM x BN, in strips of 32 columns";
+    if (BK != 32 && BK != 64) throw "a stage is a block of terms, or half of one";
+    if (!strips() && NT() != 4 && NT() != 8) throw "a warp's columns lie in one panel of B";
+    if (group_threads() * 4 < BM + BN) throw "a thread copies four exponents";
+    if (stages * k_groups > TERMS_SMALLEST_K / BK) throw "the copies that are ahead would leave the first tile";
+    if (!async() && !persistent()) throw "through registers the blocks are persistent";
+    return true;
+  }
+};
 
 // clang-format off
 inline constexpr MmaTile fp16x2_mma_128x128{

@@ -82,30 +82,25 @@ struct WgmmaTile {
   constexpr int consumer_registers() const { return m_groups() == 3 ? 160 : 240; }
   constexpr int producer_registers() const { return m_groups() == 3 ? 32 : 24; }
   static constexpr int FALLBACK_REGISTERS = 200;
-};
 
-// To be called with every tile that a kernel is made for.
-template <WgmmaTile TILE>
-consteval bool must_be_sound() {
-  static_assert(TILE.BM % (64 * TILE.waves) == 0, "every warpgroup has as many waves of 64 rows");
-  static_assert(TILE.shared_bytes() <= capability(90).shared_per_block, "the stages fit the shared memory of a block");
-  static_assert(TILE.stages * TERM_BLOCK <= TERMS_SMALLEST_K,
-                "the producer fills all stages before it knows the status");
-  static_assert(TILE.single ? TILE.waves * TILE.cluster_n == 1 : TILE.k_parts() == 1, "single tiles alone share k");
-  static_assert(!TILE.single || TILE.vectors() * TILE.k_parts() * 8 == TILE.BN,
-                "every part stores an equal share of the columns, eight at a time");
-  static_assert(TILE.stages % TILE.k_groups == 0,
-                "every warpgroup along k has stages of its own, as many as the others");
-  static_assert(!TILE.single || TILE.threads() >= FALLBACK_THREADS, "single tiles have the float32 fallback inside");
-  static_assert(!TILE.falls_back || (TILE.shared_bytes() >= FALLBACK_SHARED && TILE.threads() >= FALLBACK_THREADS &&
-                                     TILE.cluster_n == 1),
-                "the float32 fallback has room in the block");
-  static_assert(!TILE.ping_pong() || TILE.consumer_threads() == 256, "ping-pong is between two warpgroups");
-  static_assert(!TILE.has_triangle || TILE.BM == TILE.BN * TILE.cluster_n,
-                "the tiles of clusters are squares, so that they meet the diagonal");
-  static_assert(!TILE.has_triangle || !TILE.unswizzled(), "the terms of A have panels of 64 lines");
-  return true;
-}
+  // A kernel is made for no other tile: the compiler then shows the rule that it breaks.
+  consteval bool sound() const {
+    if (BM % (64 * waves) != 0) throw "every warpgroup has as many waves of 64 rows";
+    if (stages * TERM_BLOCK > TERMS_SMALLEST_K) throw "the producer fills all stages before it knows the status";
+    if (shared_bytes() > capability(90).shared_per_block) throw "the stages fit the shared memory of a block";
+    if (single ? waves * cluster_n != 1 : k_parts() != 1) throw "single tiles alone share k";
+    if (single && vectors() * k_parts() * 8 != BN)
+      throw "every part stores an equal share of the columns, eight at a time";
+    if (stages % k_groups != 0) throw "every warpgroup along k has stages of its own, as many as the others";
+    if (single && threads() < FALLBACK_THREADS) throw "single tiles have the float32 fallback inside";
+    if (falls_back && (shared_bytes() < FALLBACK_SHARED || threads() < FALLBACK_THREADS || cluster_n != 1))
+      throw "the float32 fallback has room in the block";
+    if (ping_pong() && consumer_threads() != 256) throw "ping-pong is between two warpgroups";
+    if (has_triangle && BM != BN * cluster_n) throw "the tiles of clusters are squares, so that they meet the diagonal";
+    if (has_triangle && unswizzled()) throw "the terms of A have panels of 64 lines";
+    return true;
+  }
+};
 
 // clang-format off
 // Those of fp16x2 that a plan chooses from.

@@ -32,15 +32,18 @@ struct ClusterSplitKTile {
   constexpr int barriers(bool tma) const { return inbox(tma) + tile_bytes() + 16; }
   constexpr int shared_bytes(bool tma) const { return barriers(tma) + (tma ? k_groups * tma_stages * 8 : 0); }
 
-  constexpr TileFault fault() const {
-    if (BM % 8 != 0 || BN % 16 != 0) return TileFault::cover;
+  consteval bool sound() const {
+    if (BM % 8 != 0 || BN % 16 != 0) throw "the outputs of all lanes and warps of a group are the block's BM x BN";
     for (const bool tma : {false, true}) {
       // One block to a multiprocessor: with room for two, both blocks of a cluster seem to go to the same one.
-      if (2 * shared_bytes(tma) <= BLOCK_SHARED || shared_bytes(tma) > BLOCK_SHARED) return TileFault::shared_memory;
-      if (tile_bytes() + (tma ? 0 : STAGING_BYTES) > pipeline_bytes(tma)) return TileFault::reduction;
+      if (2 * shared_bytes(tma) <= BLOCK_SHARED || shared_bytes(tma) > BLOCK_SHARED)
+        throw "the blocks meant for a multiprocessor have room there, and no more";
+      if (tile_bytes() + (tma ? 0 : STAGING_BYTES) > pipeline_bytes(tma))
+        throw "the sums, and staging for C, fit in the place of the pipeline";
     }
-    if (stage_bytes(true) % 1024 != 0 || a_bytes(true) % 512 != 0) return TileFault::tma;
-    return TileFault::none;
+    if (stage_bytes(true) % 1024 != 0 || a_bytes(true) % 512 != 0)
+      throw "TMA is Hopper's, and needs whole swizzles in a stage";
+    return true;
   }
   constexpr TileName name() const { return TileName(BM, BN).shared("k", k_groups).shared("c", cluster_k); }
 };

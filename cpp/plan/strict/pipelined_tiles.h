@@ -103,35 +103,43 @@ struct PipelinedTile {
     return tile;
   }
 
-  constexpr TileFault fault() const {
-    if (BM != warps_m * lane_rows * TM || BN != warps_n * lane_cols() * TN) return TileFault::cover;
-    if (TM % 4 != 0 || TN % 4 != 0) return TileFault::fours;
-    if (BK % 8 != 0 || (BK % 16 != 0 && (BM % 64 != 0 || BN % 64 != 0))) return TileFault::step;
-    if (math_threads() != MATH_THREADS) return TileFault::threads;
-    if (shared_bytes() > room()) return TileFault::shared_memory;
-    if (!stages_go_on() && group_sums_bytes() + staging_bytes() > stages * stage_bytes()) return TileFault::reduction;
-    if (stages < k_groups || stages < producers) return TileFault::stages;
+  consteval bool sound() const {
+    if (BM != warps_m * lane_rows * TM || BN != warps_n * lane_cols() * TN)
+      throw "the outputs of all lanes and warps of a group are the block's BM x BN";
+    if (TM % 4 != 0 || TN % 4 != 0) throw "a thread's rows and columns come in fours";
+    if (BK % 8 != 0 || (BK % 16 != 0 && (BM % 64 != 0 || BN % 64 != 0)))
+      throw "a step along k is whole lines of every group, and whole rounds of copies";
+    if (math_threads() != MATH_THREADS) throw "eight warps multiply";
+    if (shared_bytes() > room()) throw "the blocks meant for a multiprocessor have room there, and no more";
+    if (!stages_go_on() && group_sums_bytes() + staging_bytes() > stages * stage_bytes())
+      throw "the sums, and staging for C, fit in the place of the pipeline";
+    if (stages < k_groups || stages < producers) throw "every group and every producer has a stage";
     // A barrier's parity tells this round of the pipeline from the last one, not from the one before that. So whoever
     // waits at a barrier of a stage must know by what it did before that the last round has begun there. A producer and
     // a group that always comes to the same stages filled it or read it then. A group that comes to others asks first
     // whether the stage has been read in the last round, and may ask that because it has since read one that the same
     // producer filled later, when that was done with the round before. It has to ask, as boxes do not arrive in the
     // order in which they are fetched (tests/kernels/pipeline_rounds.cpp).
-    if (stages % producers != 0 || (k_groups % producers != 0 && stages % k_groups != 0)) return TileFault::rounds;
-    if (producers > 1 && persistent()) return TileFault::persistent;
-    if (split_k && cluster_k > 1) return TileFault::split_twice;
-    if (stream_k && !persistent()) return TileFault::stream_k;
-    if (in_blocks && (cluster_k > 1 || split_k || REPRODUCIBLE_BLOCK % BK != 0)) return TileFault::in_blocks;
-    if (in_blocks && (producers != k_groups || groups_change_stages())) return TileFault::in_blocks;
-    if (block_per_group() && !keeps_c) return TileFault::in_blocks;
-    if (keeps_c && !in_blocks) return TileFault::in_blocks;
-    if ((tma || tma_variant) && level != PipelinedFor::hopper) return TileFault::tma;
-    if (triangle && (!persistent() || BN % BM != 0)) return TileFault::triangle;
-    if (level != PipelinedFor::hopper && cluster_k > 1) return TileFault::level;
+    if (stages % producers != 0 || (k_groups % producers != 0 && stages % k_groups != 0))
+      throw "a stage belongs to one producer, and each group can tell its rounds";
+    if (producers > 1 && persistent()) throw "a persistent kernel has one producer";
+    if (split_k && cluster_k > 1) throw "k is split over the grid or over a cluster, not both";
+    if (stream_k && !persistent()) throw "stream-K shares out the tiles of a persistent kernel";
+    const bool part_of_k = cluster_k > 1 || split_k || REPRODUCIBLE_BLOCK % BK != 0;
+    const bool share_stages = producers != k_groups || groups_change_stages();
+    if (in_blocks ? part_of_k || share_stages || (k_groups > 1 && !keeps_c) : keeps_c)
+      throw "a block has all of k, in whole steps of each block of it; groups share C and no stages";
+    if ((tma || tma_variant) && level != PipelinedFor::hopper)
+      throw "TMA is Hopper's, and needs whole swizzles in a stage";
+    if (triangle && (!persistent() || BN % BM != 0))
+      throw "squares on the diagonal are whole tiles of a persistent kernel";
     // Without barriers in shared memory a stage takes four of the 16 that a block has.
-    if (level == PipelinedFor::any && (k_groups > 1 || 4 * stages > 15)) return TileFault::level;
-    const TileFault variant = tma_variant ? tma_tile().fault() : TileFault::none;
-    return variant == TileFault::none && wide_stages > 0 ? wide_tma_tile().fault() : variant;
+    const bool no_room = level == PipelinedFor::any && (k_groups > 1 || 4 * stages > 15);
+    if ((level != PipelinedFor::hopper && cluster_k > 1) || no_room)
+      throw "before Hopper there are no clusters, and before 8.0 no groups along k";
+    if (tma_variant) tma_tile().sound();
+    if (wide_stages > 0) wide_tma_tile().sound();
+    return true;
   }
   constexpr TileName name() const {
     const char* const suffix = level == PipelinedFor::hopper ? "" : level == PipelinedFor::sm_80 ? "p" : "r";

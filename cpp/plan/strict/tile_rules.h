@@ -1,6 +1,7 @@
 // What the tiles of the strict SGEMM kernels have in common: the shared memory that there is, their names and rules. A
 // tile is one object in the header of its family (pipelined_, cluster_, multistage_ and warp_tiles.h): legality,
-// workspace, the order of sums, costs, launches and the kernels themselves take their numbers from it.
+// workspace, the order of sums, costs, launches and the kernels themselves take their numbers from it. A kernel is made
+// for no tile that is not sound(): the compiler then shows the rule that it breaks.
 // docs/sgemm_strict.md explains the designs.
 //
 // BM x BN outputs belong to a block, TM x TN of them to a thread; BK is a step along k.
@@ -29,26 +30,6 @@ constexpr int padded_bytes(int rows, int length) { return rows * padded_row(leng
 // Where a warp stages results for rows of C that are not aligned: 8 rows of 16 floats, and padding.
 constexpr int STAGING_BYTES = padded_bytes(8, 16);
 
-// Which rule a tile breaks; must_be_sound() has them in words.
-enum class TileFault {
-  none,
-  cover,
-  fours,
-  step,
-  threads,
-  shared_memory,
-  reduction,
-  stages,
-  rounds,
-  persistent,
-  split_twice,
-  stream_k,
-  in_blocks,
-  tma,
-  triangle,
-  level
-};
-
 // The name that the grammar in table/kernels.def gives a tile.
 class TileName {
  public:
@@ -76,30 +57,5 @@ class TileName {
     return *this;
   }
 };
-
-// The rules in words.
-// To be called with every tile that a kernel is made for.
-template <auto TILE>
-consteval bool must_be_sound() {
-  constexpr TileFault fault = TILE.fault();
-  static_assert(fault != TileFault::cover, "the outputs of all lanes and warps of a group are the block's BM x BN");
-  static_assert(fault != TileFault::fours, "a thread's rows and columns come in fours: TM and TN are multiples of 4");
-  static_assert(fault != TileFault::step, "a step along k is whole lines of every group, and whole rounds of copies");
-  static_assert(fault != TileFault::threads, "eight warps multiply");
-  static_assert(fault != TileFault::shared_memory,
-                "the blocks meant for a multiprocessor have room there, and no more");
-  static_assert(fault != TileFault::reduction, "the sums, and staging for C, fit in the place of the pipeline");
-  static_assert(fault != TileFault::stages, "every group and every producer has a stage");
-  static_assert(fault != TileFault::rounds, "a stage belongs to one producer, and each group can tell its rounds");
-  static_assert(fault != TileFault::persistent, "a persistent kernel has one producer");
-  static_assert(fault != TileFault::split_twice, "k is split over the grid or over a cluster, not both");
-  static_assert(fault != TileFault::stream_k, "stream-K shares out the tiles of a persistent kernel");
-  static_assert(fault != TileFault::in_blocks,
-                "a block has all of k, in whole steps of each block of it; groups share C and no stages");
-  static_assert(fault != TileFault::level, "before Hopper there are no clusters, and before 8.0 no groups along k");
-  static_assert(fault != TileFault::tma, "TMA is Hopper's, and needs whole swizzles in a stage");
-  static_assert(fault != TileFault::triangle, "squares on the diagonal are whole tiles of a persistent kernel");
-  return fault == TileFault::none;
-}
 
 }  // namespace fl

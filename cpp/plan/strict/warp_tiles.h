@@ -23,13 +23,14 @@ struct WarpTile {
     return warps * ((async ? pipeline_bytes() : stage_bytes()) + STAGING_BYTES);
   }
 
-  constexpr TileFault fault() const {
-    if (BM % 8 != 0 || BN % 16 != 0) return TileFault::cover;
-    if (BK % 4 != 0) return TileFault::step;
-    if (blocks * (shared_bytes(true) + SYSTEM_SHARED) > SM_SHARED) return TileFault::shared_memory;
+  consteval bool sound() const {
+    if (BM % 8 != 0 || BN % 16 != 0) throw "the outputs of all lanes and warps of a group are the block's BM x BN";
+    if (BK % 4 != 0) throw "a step along k is whole lines of every group, and whole rounds of copies";
+    if (blocks * (shared_bytes(true) + SYSTEM_SHARED) > SM_SHARED)
+      throw "the blocks meant for a multiprocessor have room there, and no more";
     if (shared_bytes(true) > SMALLEST_BLOCK_SHARED || shared_bytes(false) > capability(75).shared_per_block)
-      return TileFault::shared_memory;
-    return TileFault::none;
+      throw "the blocks meant for a multiprocessor have room there, and no more";
+    return true;
   }
   constexpr TileName name() const { return TileName(BM, BN).text("w"); }
 };
@@ -61,11 +62,11 @@ struct ShortKTile {
   constexpr int stage_bytes() const { return padded_bytes(BK, BM) + padded_bytes(BK, BN); }
   constexpr int shared_bytes() const { return stages * stage_bytes(); }
 
-  constexpr TileFault fault() const {
-    if (BM % TM != 0 || BN % 32 != 0) return TileFault::cover;
+  consteval bool sound() const {
+    if (BM % TM != 0 || BN % 32 != 0) throw "the outputs of all lanes and warps of a group are the block's BM x BN";
     if (blocks * (shared_bytes() + SYSTEM_SHARED) > SM_SHARED || shared_bytes() > SMALLEST_BLOCK_SHARED)
-      return TileFault::shared_memory;
-    return TileFault::none;
+      throw "the blocks meant for a multiprocessor have room there, and no more";
+    return true;
   }
 };
 

@@ -68,7 +68,7 @@ struct CountedSum {
 // since it takes twice the registers for sums. TMA: cluster_split_k_tma.cuh.
 template <ClusterSplitKTile TILE, bool IN_RUNS, bool BOXES = false>
 struct ClusterSplitK {
-  static_assert(must_be_sound<TILE>());
+  static_assert(TILE.sound());
   static constexpr bool TMA = BOXES, RUNS = IN_RUNS;
   static constexpr int BM = TILE.BM, BN = TILE.BN, BK = TILE.BK, TM = TILE.TM(), TN = TILE.TN();
   static constexpr int K_GROUPS = TILE.k_groups, CLUSTER_K = TILE.cluster_k,

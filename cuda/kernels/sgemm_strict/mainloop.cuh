@@ -19,7 +19,7 @@ namespace fl {
 // latter are mirrored. What is on the diagonal is symmetric as it is: the same products are added in the same order.
 template <PipelinedTile TILE, bool ALIGNED = true, bool STREAM = false, bool LOWER = false>
 struct Pipelined {
-  static_assert(must_be_sound<TILE>() && (TILE.triangle || !LOWER));
+  static_assert(TILE.sound() && (TILE.triangle || !LOWER));
   static constexpr bool TRIANGLE = LOWER;
   static constexpr bool C16 = ALIGNED, STREAM_K = STREAM, TMA = TILE.tma, SPLIT_K = TILE.split_k,
                         PERSISTENT = TILE.persistent(), IN_BLOCKS = TILE.in_blocks, KEEPS_C = TILE.keeps_c;

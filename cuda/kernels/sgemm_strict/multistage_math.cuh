@@ -19,7 +19,7 @@ constexpr bool target_copies_async = true;
 
 template <MultistageTile TILE, bool ASYNCHRONOUS = true>
 struct Multistage {
-  static_assert(must_be_sound<TILE>() && (ASYNCHRONOUS || TILE.slices()));
+  static_assert(TILE.sound() && (ASYNCHRONOUS || TILE.slices()));
   static constexpr bool SLICES = TILE.slices(), SPREAD = TILE.spread(), ONE_BUFFER = TILE.one_buffer;
   static constexpr bool ASYNC = ASYNCHRONOUS && target_copies_async, RUNS_HERE = SLICES || ASYNC;
   static constexpr int BM = TILE.BM, BN = TILE.BN, BK = TILE.BK, TM = TILE.TM, TN = TILE.TN;

@@ -22,7 +22,7 @@ namespace {
 
 template <ShortKTile TILE>
 struct ShortK {
-  static_assert(must_be_sound<TILE>());
+  static_assert(TILE.sound());
   static constexpr int BM = TILE.BM, BN = TILE.BN, BK = TILE.BK, TM = TILE.TM, TN = TILE.TN();
   static constexpr int STAGES = TILE.stages, THREADS = TILE.threads();
   // Code for less than 8.0 knows no asynchronous copies, and its registers hold what is under way.

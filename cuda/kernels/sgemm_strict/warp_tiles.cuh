@@ -12,7 +12,7 @@ namespace fl {
 // C16: rows of C are aligned for 16-byte stores.
 template <WarpTile TILE, bool ALIGNED>
 struct TileOfAWarp {
-  static_assert(must_be_sound<TILE>());
+  static_assert(TILE.sound());
   static constexpr bool C16 = ALIGNED;
   static constexpr int BM = TILE.BM, BN = TILE.BN, BK = TILE.BK, TM = TILE.TM(), TN = TILE.TN();
   static constexpr int STAGES = TILE.stages, WARPS = TILE.warps, THREADS = TILE.threads();

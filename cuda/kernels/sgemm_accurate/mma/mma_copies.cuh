@@ -13,7 +13,7 @@ namespace fl {
 // A tile as a kernel sees it.
 template <MmaTile TILE>
 struct Mma {
-  static_assert(must_be_sound<TILE>());
+  static_assert(TILE.sound());
   using S = TermsOf<TILE.terms>;
   static constexpr bool ASYNC = TILE.async(), PERSISTENT = TILE.persistent(), STRIPS = TILE.strips(),
                         FALLS_BACK = TILE.falls_back();

@@ -14,7 +14,7 @@ namespace fl {
 // A tile as a kernel sees it.
 template <WgmmaTile TILE>
 struct Wgmma {
-  static_assert(must_be_sound<TILE>());
+  static_assert(TILE.sound());
   using S = TermsOf<TILE.terms>;
   static constexpr bool UNSWIZZLED = TILE.unswizzled(), TRIANGLE = TILE.triangle, PING_PONG = TILE.ping_pong();
   static constexpr int BM = TILE.BM, BN = TILE.BN, STAGES = TILE.stages;
