@@ -13,7 +13,7 @@ int64_t peak_loop(int64_t rounds) {
   constexpr int chains = Simd::registers / 4 * 3;
   V acc[chains], x = Simd::set1(0.999f), y = Simd::set1(0.001f);
   asm volatile("" : "+m"(x), "+m"(y));
-#pragma GCC unroll 24  // or the array lives in memory
+#pragma GCC unroll 24                                              // or the array lives in memory
   for (int i = 0; i < chains; ++i) acc[i] = Simd::set1(float(i));  // or chains that are the same become one
   for (int64_t r = 0; r < rounds; ++r) {
 #pragma GCC unroll 24
