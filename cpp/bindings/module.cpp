@@ -15,6 +15,7 @@
 #include "bindings/calls/matmul_plan.h"
 #include "bindings/calls/products.h"
 #include "bindings/calls/tune.h"
+#include "bindings/grouped/matmul.h"
 #include "bindings/operators/tensor_products.h"
 #include "bindings/operators/weights.h"
 #include "bindings/sharded/matmul.h"
@@ -45,9 +46,13 @@ PyMethodDef product(const char* name) {
   return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(Product<function>::call)), METH_FASTCALL,
           nullptr};
 }
-PyMethodDef products[] = {product<fl::py::matmul_of_any>("matmul"), product<fl::py::sgemm>("sgemm"),
-                          product<fl::py::ssyrk>("ssyrk"),          product<fl::py::sgemv>("sgemv"),
-                          product<fl::py::transpose>("transpose"),  {}};
+PyMethodDef products[] = {product<fl::py::matmul_of_any>("matmul"),
+                          product<fl::py::grouped_matmul>("grouped_matmul"),
+                          product<fl::py::sgemm>("sgemm"),
+                          product<fl::py::ssyrk>("ssyrk"),
+                          product<fl::py::sgemv>("sgemv"),
+                          product<fl::py::transpose>("transpose"),
+                          {}};
 
 }  // namespace
 
@@ -66,6 +71,7 @@ NB_MODULE(_core, m) {
         arg("beta"), arg("precision"));
   m.def("tensor_product_if_faster", fl::py::tensor_product_if_faster, arg("a"), arg("b"), arg("c").none(),
         arg("out").none(), arg("alpha"), arg("beta"), arg("precision"), arg("anywhere"), arg("weights").none());
+  m.def("tensor_products", fl::py::tensor_products, arg("a"), arg("b"), arg("precision"));
   // A reference more, which nobody here gives back: for what gives up one that it has not got.
   m.def("add_reference", [](nb::handle object) { object.inc_ref(); }, arg("object").none());
   m.def("set_logger", fl::py::set_logger, arg("logger"));

@@ -45,4 +45,21 @@ class CallLog {
   std::function<void(const std::string&)> function_;
 };
 
+// Lets a list of products report to it.
+class GroupLog {
+ public:
+  explicit GroupLog(CallOptions& options) {
+    const LogTarget* const target = log_target();
+    if (!target) return;
+    say_ignored_settings(*target, options.device);
+    function_ = [target](const std::string& line) { log_once(*target, line); };
+    options.log = &function_;
+  }
+  GroupLog(const GroupLog&) = delete;
+  GroupLog& operator=(const GroupLog&) = delete;
+
+ private:
+  std::function<void(const std::string&)> function_;
+};
+
 }  // namespace fl

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
+#include <variant>
 
 #include "core/triangle_copy.h"
 #include "plan/prepacked_operand.h"
@@ -23,6 +25,16 @@ struct StatusWords {
 template <class Args>
 void run_on_device_operands(const Kernel<Args>& kernel, const Args& args, int device, void* stream,
                             StatusWords* left = nullptr);
+
+// The same of several kernels, in any order and beside each other: none writes what another one uses. `stream` goes on
+// when all of them are done. The longest come first. OutOfMemory comes before anything is queued.
+template <class Args>
+struct OneLaunch {
+  const Kernel<Args>* kernel;
+  Args args;
+};
+using AnyLaunch = std::variant<OneLaunch<SgemmArgs>, OneLaunch<SgemvArgs>>;
+void run_on_device_operands(std::span<const AnyLaunch> launches, int device, void* stream);
 
 // The kernels of the products take matrices in C or F order whose lines follow one another. For other operands in
 // device memory: the layout for dispatch, in which each operand that has to be copied first is a null pointer with the

@@ -45,6 +45,7 @@ template <class Args>
 void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, StatusWords*) {
   refuse();
 }
+void run_on_device_operands(std::span<const AnyLaunch>, int, void*) { refuse(); }
 template <class Args>
 std::optional<Args> packed_layout(const Args&) {
   refuse();

@@ -35,12 +35,13 @@ class FL_EXPORT CallWatch : public Watch {
     const Clock::time_point now = Clock::now();
     return now < next_ || look_at(double(done) / double(all));
   }
+  // Whether to go on, asked now: it is `done`, a fraction of all.
+  bool look_at(double done);
 
  private:
   using Clock = std::chrono::steady_clock;
   static CallWatch* set_current(CallWatch* watch);  // returns what was
   bool add(int64_t steps, bool is_caller);
-  bool look_at(double done);
 
   double all_steps_;
   std::function<bool(double)> look_;

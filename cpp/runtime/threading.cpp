@@ -86,7 +86,7 @@ std::string ignored_num_threads() {
   return n <= most_threads ? "" : setting_is + "too many: " + std::to_string(most_threads) + " threads are the most";
 }
 
-ThreadCount::ThreadCount() : count_(num_threads()) {
+ThreadCount::ThreadCount(int count) : count_(count) {
   Held* const of_thread = per_thread<Held>();
   if (!of_thread) throw OutOfMemory("could not allocate what this thread keeps of its calls");
   before_ = std::exchange(of_thread->count, count_);

@@ -19,7 +19,8 @@ FL_EXPORT std::string ignored_num_threads();  // why FASTLINALG_NUM_THREADS does
 // While one lives, num_threads() keeps its value on this thread.
 class ThreadCount {
  public:
-  ThreadCount();
+  ThreadCount() : ThreadCount(num_threads()) {}
+  explicit ThreadCount(int count);
   ~ThreadCount();
   ThreadCount(const ThreadCount&) = delete;
   ThreadCount& operator=(const ThreadCount&) = delete;

@@ -15,7 +15,7 @@ except ImportError as error:
         "Python in another folder, or install it, by pip install -e . in the folder of pyproject.toml"
     ) from None
 from . import cuda
-from ._api import matmul, sgemm, sgemv, ssyrk, transpose
+from ._api import grouped_matmul, matmul, sgemm, sgemv, ssyrk, transpose
 from ._core import CudaError, DeviceArray
 from ._explain import Explanation, explain
 from ._info import (
@@ -49,6 +49,7 @@ __all__ = [
     "get_cmake_dir",
     "get_include",
     "get_num_threads",
+    "grouped_matmul",
     "info",
     "kernels",
     "load_library",

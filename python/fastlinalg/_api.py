@@ -109,6 +109,68 @@ _shown = inspect.signature(matmul)
 matmul.__signature__ = _shown.replace(parameters=list(_shown.parameters.values())[:-1])  # without those it refuses
 
 
+def grouped_matmul(
+    a,
+    b,
+    /,
+    out=None,
+    *,
+    precision="accurate",
+    device="auto",
+    stream=None,
+    dtype=None,
+):
+    """The products of two lists, pair by pair: ``[matmul(x, y) for x, y in zip(a, b)]`` in one call.
+
+    The shapes may differ. Each product has the bits that `matmul` gives it alone, with the same arguments. They are
+    computed beside each other: on the CPU short ones by a thread each, on a GPU on several streams.
+
+    Parameters
+    ----------
+    a, b : list of array of float32
+        As many as there are products. Each pair is what `matmul` takes, vectors and stacks of matrices too; all of them
+        are in host memory, or on one CUDA device. Any iterable will do but an array. Empty ones, and empty lists, too.
+    out : list of array of float32, optional
+        Where to write the results, one for each product; None in the place of an array is a new one. They may overlap
+        operands, of any product: the results are then as if all operands had been copied first. Two of them may be
+        blocks of one matrix, but have no element in common.
+    precision, device, stream
+        As for `matmul`, for each of the products.
+    dtype : np.float32, optional
+        As for `matmul`; operands of other types are converted before the products.
+
+    Returns
+    -------
+    list of array of float32
+        The arrays of `out`, or new ones as `matmul` makes them.
+
+    Raises
+    ------
+    ValueError
+        Lists of different lengths, arrays of `out` that share memory, and as for `matmul`. Names the member, as
+        ``a[3]``; nothing has been written then.
+    TypeError
+        What is no list of arrays, and as for `matmul`.
+    MemoryError, CudaError
+        As for `matmul`.
+
+    Notes
+    -----
+    Many products of one shape are better one stack of matrices, which `matmul` takes. Which kernel a product takes,
+    ``fl.explain`` says of each pair.
+
+    Examples
+    --------
+    >>> import numpy as np, fastlinalg as fl
+    >>> a = [np.ones((2, 3), np.float32), np.ones((1, 5), np.float32)]
+    >>> b = [np.ones((3, 1), np.float32), np.ones((5, 2), np.float32)]
+    >>> fl.grouped_matmul(a, b)
+    [array([[3.],
+           [3.]], dtype=float32), array([[5., 5.]], dtype=float32)]
+    """
+    return _core.grouped_matmul(a, b, out, precision, device, stream, dtype)
+
+
 def sgemm(
     a,
     b,

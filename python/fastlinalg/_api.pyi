@@ -1,6 +1,6 @@
 """Types of the products. What they do is in _api.py; that names and defaults agree is tested."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar, overload
 
 from .typing import Device, DeviceArrayLike, Float32, Float32Array, Precision, RealArray, Stream, Uplo
@@ -67,6 +67,42 @@ def matmul(
     stream: Stream | None = None,
     dtype: Float32 | None = None,
 ) -> _DeviceArray: ...
+@overload
+def grouped_matmul(
+    a: Iterable[Float32Array],
+    b: Iterable[Float32Array],
+    /,
+    out: Iterable[Float32Array | None] | None = None,
+    *,
+    precision: Precision = "accurate",
+    device: Device = "auto",
+    stream: Stream | None = None,
+    dtype: Float32 | None = None,
+) -> list[Float32Array]: ...
+@overload
+def grouped_matmul(
+    a: Iterable[RealArray],
+    b: Iterable[RealArray],
+    /,
+    out: Iterable[Float32Array | None] | None = None,
+    *,
+    precision: Precision = "accurate",
+    device: Device = "auto",
+    stream: Stream | None = None,
+    dtype: Float32,
+) -> list[Float32Array]: ...
+@overload
+def grouped_matmul(
+    a: Iterable[_DeviceArray],
+    b: Iterable[DeviceArrayLike],
+    /,
+    out: Iterable[_DeviceArray | None] | None = None,
+    *,
+    precision: Precision = "accurate",
+    device: Device = "auto",
+    stream: Stream | None = None,
+    dtype: Float32 | None = None,
+) -> list[_DeviceArray]: ...
 @overload
 def sgemm(
     a: Float32Array,

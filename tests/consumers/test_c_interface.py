@@ -13,6 +13,7 @@ from support.c_interface import (
     FL_OUT_OF_MEMORY,
     MemoryInfo,
     PlanInfo,
+    SgemmProblem,
     gemm,
     gemm_arguments,
     needs_installation,
@@ -72,6 +73,34 @@ def test_c_interface_batches(library, memory):
     assert library.fl_sgemm_batched_strided(*call, 1, 3, None) == FL_INVALID_VALUE
     assert b"would overlap with stride_c 1" in library.fl_last_error()
     assert library.fl_sgemm_batched_strided(*call, -2, 3, None) == FL_INVALID_VALUE
+
+
+def test_c_interface_multiplies_lists(library, memory):
+    """[[0, 1, 2], [3, 4, 5]] times its transpose, 2 [1] [0, 1] + [1, 1], and products without elements or terms."""
+    start, out = ctypes.addressof(memory), (ctypes.c_float * 12)(*([1] * 12))
+    c = [ctypes.addressof(out) + 4 * i for i in range(12)]
+    problems = (SgemmProblem * 4)(
+        SgemmProblem(trans_b=1, m=2, n=2, k=3, alpha=1, a=start, lda=3, b=start, ldb=3, c=c[0], ldc=3),
+        SgemmProblem(m=1, n=2, k=1, alpha=2, a=start + 4, lda=1, b=start, ldb=2, beta=1, c=c[6], ldc=2),
+        SgemmProblem(m=0, n=2, k=1, alpha=1, lda=1, b=start, ldb=2, ldc=2),
+        SgemmProblem(m=1, n=1, k=0, alpha=1, lda=1, ldb=1, c=c[9], ldc=1),
+    )
+    assert library.fl_sgemm_grouped(4, problems, None) == 0
+    assert list(out) == [5, 14, 1, 14, 50, 1, 1, 3, 1, 0, 1, 1]
+    assert library.fl_sgemm_grouped(0, None, None) == 0
+    problems[1].ldc = 1
+    problems[3].struct_size += 8
+    for count, given, message in (
+        (-1, problems, b"fl_sgemm_grouped: count must be at least 0, got -1"),
+        (1, None, b"fl_sgemm_grouped: problems is NULL"),
+        (4, problems, b"fl_sgemm_grouped, problems[1]: ldc must be at least 2"),
+    ):
+        assert library.fl_sgemm_grouped(count, given, None) == FL_INVALID_VALUE
+        assert message in library.fl_last_error()
+    problems[1].ldc = 2
+    assert library.fl_sgemm_grouped(4, problems, None) == FL_INVALID_VALUE
+    assert b"problems[3]: struct_size is" in library.fl_last_error()
+    assert list(out) == [5, 14, 1, 14, 50, 1, 1, 3, 1, 0, 1, 1]
 
 
 @pytest.mark.parametrize("trans", [0, 1])

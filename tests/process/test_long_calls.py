@@ -57,7 +57,7 @@ def test_the_fractions_of_a_call(device, kernel, threads, operands):
 
 
 def test_the_fractions_of_other_calls(rng, operands):
-    """Symmetric products, triangles, plans, tasks of the thread pool."""
+    """Symmetric products, triangles, plans, lists, tasks of the thread pool."""
     a, b = operands
     told = []
     square = a[:600]
@@ -65,6 +65,7 @@ def test_the_fractions_of_other_calls(rng, operands):
         "symmetric": lambda: fl.sgemm(square, square.T, kernel="portable_fused"),
         "triangle": lambda: fl.ssyrk(square, uplo="L", kernel="portable_fused"),
         "plan": fl.Matmul(a, b, kernel="portable_fused").execute,
+        "list": lambda: fl.grouped_matmul([a, *[a[:40]] * 9, square], [b, *[b] * 9, square.T], device="cpu"),
         "batch": lambda: fl.sgemm(np.ones((900, 40, 30), F32), np.ones((900, 30, 20), F32), kernel="portable_small"),
     }
     with fl.progress(told.append), fl.num_threads(1):  # of several threads the others may have done it all

@@ -70,12 +70,74 @@ def test_gradcheck(normal):
 def test_the_backward_pass_has_the_precision_of_the_call(normal, monkeypatch):
     seen = []
     core = flt._operators._core
-    product = core.tensor_product
-    monkeypatch.setattr(core, "tensor_product", lambda *given: seen.append(given[-1]) or product(*given))
+    for name in ("tensor_product", "tensor_products"):
+        product = getattr(core, name)
+        seeing = lambda *given, product=product: seen.append(given[-1]) or product(*given)  # noqa: E731
+        monkeypatch.setattr(core, name, seeing)
     x, w = normal(4, 5, 7, requires_grad=True), normal(3, 7, requires_grad=True)
     flt.linear(x, w, precision="strict").sum().backward()
     flt.matmul(x, w.mT, precision="strict").sum().backward()
     assert seen == ["strict"] * 6
+    sum(y.sum() for y in flt.grouped_matmul([x[0], x[1]], [w.mT, w.mT], precision="strict")).backward()
+    assert seen == ["strict"] * 8
+
+
+# ---------------------------------------------------------------- lists
+LISTS = [((4, 5), (5, 3)), ((1, 5), (5, 1)), ((3, 0), (0, 2)), ((0, 5), (5, 2)), ((5,), (5, 3)), ((2, 4, 5), (5, 3)),
+         ((70, 40), (40, 90)), ((4, 5), (5,))]  # fmt: skip
+
+
+def _lists(normal, **options):
+    return [normal(*a, **options) for a, _ in LISTS], [normal(*b, **options) for _, b in LISTS]
+
+
+@pytest.mark.parametrize("precision", ["accurate", "strict", "reproducible"])
+def test_lists_have_the_values_and_gradients_of_each_product(normal, precision):
+    a, b = _lists(normal, requires_grad=True)
+    a[0], b[6] = normal(5, 4, requires_grad=True).mT, b[6].detach()  # no leaf, and no gradient
+    got = flt.grouped_matmul(iter(a), iter(b), precision=precision)
+    want = [flt.matmul(x, y, precision=precision) for x, y in zip(a, b, strict=True)]
+    assert all(torch.equal(x, y) for x, y in zip(got, want, strict=True))
+    with torch.no_grad():
+        without = flt.grouped_matmul(a, b, precision=precision)
+    assert all(torch.equal(x, y) and not x.requires_grad for x, y in zip(without, want, strict=True))
+    used = slice(0, len(LISTS), 2)  # of the others there is no gradient
+    given = [x for x in (*a, *b) if x.requires_grad]
+    sums = [sum(x.square().sum() for x in products[used]) for products in (got, want)]
+    gradients = [torch.autograd.grad(x, given, allow_unused=True) for x in sums]
+    for x, y in zip(*gradients, strict=True):
+        assert (x is None) == (y is None) and (x is None or torch.equal(x, y))
+
+
+def test_lists_have_second_gradients(normal):
+    def product(*given):
+        return tuple(flt.grouped_matmul(given[:2], given[2:]))
+
+    given = [normal(*shape, requires_grad=True) for shape in ((3, 4), (2, 5), (4, 2), (5, 3))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert torch.autograd.gradgradcheck(product, given, eps=1e-1, atol=2e-3, rtol=2e-3)
+
+
+def test_lists_are_transformed_and_compiled(normal):
+    def product(x, y):
+        return sum(p.square().sum() for p in flt.grouped_matmul([x, x[:2]], [y, y]))
+
+    a, b = normal(3, 5, 7), normal(7, 4)
+    each = torch.stack([torch.func.grad(product)(x, b) for x in a])
+    assert torch.allclose(torch.vmap(torch.func.grad(product), (0, None))(a, b), each, rtol=1e-5, atol=1e-4)
+    assert torch.allclose(torch.compile(product, fullgraph=True)(a[0], b), product(a[0], b), rtol=1e-5)
+
+
+def test_lists_name_the_product_that_is_wrong(normal):
+    a, b = [normal(2, 3), normal(2, 3)], [normal(3, 4), normal(4, 3)]
+    with pytest.raises(ValueError, match=r"grouped_matmul, member 1: operands with shapes \(2, 3\) and \(4, 3\)"):
+        flt.grouped_matmul(a, b)
+    with pytest.raises(ValueError, match="a has 2 tensors and b has 1"):
+        flt.grouped_matmul(a, b[:1])
+    with pytest.raises(TypeError, match="grouped_matmul, member 1: b must have dtype float32"):
+        flt.grouped_matmul(a, [b[0], b[0].double()])
+    assert flt.grouped_matmul([], []) == []
 
 
 # ---------------------------------------------------------------- transforms

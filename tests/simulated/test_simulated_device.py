@@ -37,6 +37,7 @@ RUNS = {
         "",
         (1, 2),
     ),
+    "lists": ("api/test_grouped.py", "", (1, 2)),
     "repeats": ("device/test_repeated_calls.py", "not many_strict_calls and not many_products", (1, 2)),
     "the C interface": ("consumers/test_c_interface.py", "device_memory or memory_limit or in_place", (1, 2)),
     "reproducible": ("reproducible/test_reproducible.py", "slices or vectors_are_columns or are_cut", (1,)),

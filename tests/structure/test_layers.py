@@ -35,6 +35,7 @@ LAYERS = (
     "cpp/bindings/arrays",
     "cpp/bindings/calls",
     "cpp/bindings/sharded",
+    "cpp/bindings/grouped",
     "cpp/bindings/operators",
     "cpp/bindings/testing",
     "cpp/bindings",

@@ -121,6 +121,25 @@ class DeviceInfo(Struct):
     )
 
 
+class SgemmProblem(Struct):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("trans_a", ctypes.c_int),
+        ("trans_b", ctypes.c_int),
+        ("m", ctypes.c_int64),
+        ("n", ctypes.c_int64),
+        ("k", ctypes.c_int64),
+        ("alpha", ctypes.c_float),
+        ("a", ctypes.c_void_p),
+        ("lda", ctypes.c_int64),
+        ("b", ctypes.c_void_p),
+        ("ldb", ctypes.c_int64),
+        ("beta", ctypes.c_float),
+        ("c", ctypes.c_void_p),
+        ("ldc", ctypes.c_int64),
+    )
+
+
 class PlanInfo(Struct):
     _fields_ = (
         ("struct_size", ctypes.c_size_t),
@@ -147,6 +166,7 @@ def load():
     lib.fl_last_error.restype = lib.fl_version.restype = ctypes.c_char_p
     lib.fl_sgemm.argtypes = types("ii lll f pl pl f pl p")
     lib.fl_sgemm_batched_strided.argtypes = types("ii lll f pll pll f pll l p")
+    lib.fl_sgemm_grouped.argtypes = types("l p p")
     lib.fl_ssyrk.argtypes = types("ii ll f pl f pl p")
     lib.fl_sgemv.argtypes = types("i ll f pl pl f pl p")
     lib.fl_transpose.argtypes = types("ll pl pl p")

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "bindings/arrays/call_location.h"
@@ -111,17 +112,8 @@ std::string advice(nb::handle object, const std::string& name) {
                              : ", which NumPy cannot read as an array of numbers";
 }
 
-// Byte range [first, last] that the elements of an array occupy; empty arrays have no range.
-std::pair<const char*, const char*> extent(const Array& x) {
-  const auto size = int64_t(size_of(x.stored().element));
-  const char *low = reinterpret_cast<const char*>(x.data()), *high = low + size - 1;
-  for (int i = 0; i < x.ndim(); ++i) {
-    if (x.shape(i) == 0) return {nullptr, nullptr};
-    const int64_t reach = (x.shape(i) - 1) * x.stride(i) * size;
-    (reach < 0 ? low : high) += reach;
-  }
-  return {low, high};
-}
+// Of a list it is "out[3]".
+bool is_out(const char* name) { return std::string_view(name).starts_with("out"); }
 
 }  // namespace
 
@@ -130,8 +122,8 @@ void refuse_own_meaning(nb::handle object, const char* name) {
   const std::string argument = name;
   if (nb::hasattr(object, "filled") && nb::hasattr(object, "mask"))
     throw InvalidType(argument + " must not be a masked array: the masked elements would be " +
-                      (argument == "out" ? "written; pass out.data, a view of all elements"
-                                         : "used; pass " + argument + ".filled(0), or another number in their place"));
+                      (is_out(name) ? "written; pass " + argument + ".data, a view of all elements"
+                                    : "used; pass " + argument + ".filled(0), or another number in their place"));
   if (nb::isinstance(object, numpy().ndarray) && !object.type().attr("__array_ufunc__").is(numpy().array_ufunc))
     throw InvalidType(argument + " must not be a " + kind_name(object) +
                       ": what its __array_ufunc__ adds to the numbers would be lost; pass np.asarray(" + argument +
@@ -148,7 +140,7 @@ void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, 
   const char* const consent =
       location && location->other_types() == OtherTypes::offer ? ", or dtype=np.float32 to have it converted" : "";
   const std::string refused = argument + " must have dtype float32, got " + got;
-  if (argument == "out")
+  if (is_out(name))
     throw InvalidType(refused + "; allocate it as float32, since a converted copy would leave out itself unchanged");
   switch (kind_of(object, got)) {
     case Numbers::complex:
@@ -165,7 +157,7 @@ void not_an_array(nb::handle object, const char* name) {
   const std::string wanted = std::string(name) + " must be a float32 array";
   if (object.is_none()) throw InvalidType(wanted + ", got None");
   const std::string got = ", got " + (is_scalar(object) ? "the scalar " + shown(object) : kind_name(object));
-  const std::string end = std::strcmp(name, "out") == 0 ? "" : advice(object, name);  // of `out` a copy is no help
+  const std::string end = is_out(name) ? "" : advice(object, name);  // of `out` a copy is no help
   throw InvalidType(wanted + (end.empty() ? " (NumPy's, or one with DLPack or __cuda_array_interface__)" : "") + got +
                     end);
 }
@@ -190,7 +182,8 @@ Array::Array(nb::handle object, const char* name, Access access) : Array() {
 }
 
 Array::Array(float* data, const Shape& shape) : Array() {
-  data_ = data, ndim_ = int(shape.size());
+  data_ = data;
+  set_ndim(int(shape.size()));
   int64_t stride = 1;
   for (int i = ndim_ - 1; i >= 0; --i) {
     shape_[i] = shape[size_t(i)], strides_[i] = stride;
@@ -233,7 +226,7 @@ void Array::set_numpy(const char* name, Access access, void* data, int ndim, con
   if (access == write && readonly) throw InvalidValue(std::string(name) + " is read-only");
   numpy_ = true;
   data_ = static_cast<float*>(data);
-  ndim_ = ndim;
+  set_ndim(ndim);
   misaligned_ = reinterpret_cast<uintptr_t>(data) % sizeof(float) != 0;
   for (int i = 0; i < ndim_; ++i) {
     // The stride of a dimension of size 1 (or of an empty array) is never used and may be anything.
@@ -264,8 +257,7 @@ Array& Array::operator=(Array&& other) noexcept {
   object_ = std::move(other.object_);
   owner_ = std::move(other.owner_);
   data_ = other.data_, ndim_ = other.ndim_, misaligned_ = other.misaligned_;
-  std::copy_n(other.shape_, ndim_, shape_);
-  std::copy_n(other.strides_, ndim_, strides_);
+  shape_ = std::move(other.shape_), strides_ = std::move(other.strides_);
   return *this;
 }
 
@@ -290,12 +282,12 @@ bool Array::broadcast_to(std::span<const int64_t> shape) {
   if (added < 0) return false;
   for (int i = 0; i < ndim_; ++i)
     if (shape_[i] != 1 && shape_[i] != shape[size_t(added + i)]) return false;
+  set_ndim(int(shape.size()));
   for (int i = int(shape.size()) - 1; i >= 0; --i) {
     const int own = i - added;
     strides_[i] = own < 0 || shape_[own] == 1 ? 0 : strides_[own];
     shape_[i] = shape[size_t(i)];
   }
-  ndim_ = int(shape.size());
   return true;
 }
 
@@ -306,11 +298,18 @@ bool Array::same_view(const Array& other) const {
   return true;
 }
 
-bool Array::overlaps(const Array& other) const {
-  const auto [low, high] = extent(*this);
-  const auto [other_low, other_high] = extent(other);
-  return low && other_low && low <= other_high && other_low <= high;
+Array::Extent Array::extent() const {
+  const auto size = int64_t(size_of(stored_.element));
+  const char *low = reinterpret_cast<const char*>(data_), *high = low + size - 1;
+  for (int i = 0; i < ndim_; ++i) {
+    if (shape_[i] == 0) return {};
+    const int64_t reach = (shape_[i] - 1) * strides_[i] * size;
+    (reach < 0 ? low : high) += reach;
+  }
+  return {low, high};
 }
+
+bool Array::overlaps(const Array& other) const { return extent().overlaps(other.extent()); }
 
 bool Array::overlaps_itself() const {
   // Sorted by stride, each dimension has to step over all that the smaller ones reach.

@@ -7,7 +7,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +25,25 @@ inline constexpr int max_dims = 64;  // NumPy's own limit
 
 using Shape = std::vector<int64_t>;
 class CallLocation;
+
+// Sizes or strides. Lists of arrays take less memory without room for all that an array may have.
+class Dims {
+ public:
+  void make_room(int count) {  // what is there stays
+    if (count <= few || more_) return;
+    more_ = std::make_unique<int64_t[]>(size_t(max_dims));
+    std::copy_n(own_, few, more_.get());
+  }
+  int64_t* data() { return more_ ? more_.get() : own_; }
+  const int64_t* data() const { return more_ ? more_.get() : own_; }
+  int64_t& operator[](int i) { return data()[i]; }
+  int64_t operator[](int i) const { return data()[i]; }
+
+ private:
+  static constexpr int few = 6;
+  int64_t own_[few] = {};
+  std::unique_ptr<int64_t[]> more_;
+};
 
 class Array {
  public:
@@ -45,7 +66,7 @@ class Array {
   int ndim() const { return ndim_; }
   int64_t shape(int i) const { return shape_[i]; }
   int64_t stride(int i) const { return strides_[i]; }  // in elements
-  std::span<const int64_t> shape() const { return {shape_, size_t(ndim_)}; }
+  std::span<const int64_t> shape() const { return {shape_.data(), size_t(ndim_)}; }
   nb::handle object() const { return object_; }
   bool is_numpy() const { return numpy_; }
   bool misaligned() const { return misaligned_; }
@@ -63,6 +84,14 @@ class Array {
   void require_writeable(const char* name) const;  // still: NumPy lets a caller change that
   void hold();                                     // keeps the memory itself: a torch tensor may be given another
 
+  // The bytes from the first element to the last; empty arrays have none.
+  struct Extent {
+    const char *first = nullptr, *last = nullptr;
+    bool overlaps(const Extent& other) const {
+      return first && other.first && first <= other.last && other.first <= last;
+    }
+  };
+  Extent extent() const;
   bool same_view(const Array& other) const;  // the same elements in the same order
   bool overlaps(const Array& other) const;   // by address range: may say yes where strides interleave
   bool overlaps_itself() const;              // two indices may share an element
@@ -83,6 +112,10 @@ class Array {
   void acquire_interface(nb::handle object, const char* name, Access access, CallLocation& location);
   void set(const dl::Tensor& tensor, const char* name);  // checks dtype and alignment
   void release();
+  void set_ndim(int ndim) {
+    ndim_ = ndim;
+    shape_.make_room(ndim), strides_.make_room(ndim);
+  }
 
   float* data_ = nullptr;
   int ndim_ = 0;
@@ -93,7 +126,7 @@ class Array {
   int device_ = -1;  // host
   nb::object object_;
   nb::object owner_;  // of what was borrowed from another library: a DLPack capsule, a tensor
-  int64_t shape_[max_dims], strides_[max_dims];
+  Dims shape_, strides_;
 };
 
 // str(object). What cannot be written in UTF-8 (a lone surrogate) is a UnicodeEncodeError.

@@ -74,17 +74,17 @@ void CallLocation::add_device(const char* name, nb::handle operand, const Librar
 }
 
 void CallLocation::wait_for(void* stream) {
-  if (stream == stream_ || std::find(others_, others_ + count_, stream) != others_ + count_) return;
+  if (stream == stream_ || std::ranges::find(others_, stream) != others_.end()) return;
   const GilReleased released;
-  if (cuda::order_after(device_, stream_, stream) && count_ < max_streams) others_[count_++] = stream;
+  if (cuda::order_after(device_, stream_, stream)) others_.push_back(stream);
 }
 
 void CallLocation::keep(nb::object owner) { kept_.push_back(std::move(owner)); }
 
 void CallLocation::order_others() {
-  if (const int count = std::exchange(count_, 0)) {
+  if (const std::vector<void*> others = std::exchange(others_, {}); !others.empty()) {
     const GilReleased released;
-    for (int i = 0; i < count; ++i) cuda::order_after(device_, others_[i], stream_);
+    for (void* const other : others) cuda::order_after(device_, other, stream_);
   }
   if (kept_.empty()) return;
   drop_kept_operands();

@@ -67,14 +67,12 @@ class CallLocation {
     first_ = name, library_ = library;
     if (library.kind != Library::numpy) operand_ = nb::borrow(operand);
   }
-  bool unfinished() const { return count_ > 0 || !kept_.empty(); }
+  bool unfinished() const { return !others_.empty() || !kept_.empty(); }
   void order_others();
   void finish_after_error() noexcept;
   [[noreturn]] void refuse(const char* name, int device) const;
   void start(const char* name, nb::handle operand, const Library& library, int device);
   void check_asked(const char* name, int device) const;
-
-  static constexpr int max_streams = 4;  // of two operands, an addend and a result
 
   std::string_view asked_;
   void* stream_;
@@ -85,8 +83,7 @@ class CallLocation {
   nb::object operand_;
   Library library_;
   void* current_ = nullptr;  // where that library queues work
-  void* others_[max_streams];
-  int count_ = 0;
+  std::vector<void*> others_;
   std::vector<nb::object> kept_;
   nb::object result_;
   mutable std::atomic<bool> overflowed_{false};

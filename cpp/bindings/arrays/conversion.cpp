@@ -50,10 +50,12 @@ bool Array::acquire_stored(nb::handle object, const CallLocation& location) {
   for (int i = 0; i < buffer_.ndim; ++i) aligned = aligned && (buffer_.strides[i] % size == 0 || buffer_.shape[i] <= 1);
   if (!aligned) return false;
   numpy_ = true;
-  data_ = static_cast<float*>(buffer_.buf), ndim_ = buffer_.ndim;
+  data_ = static_cast<float*>(buffer_.buf);
+  set_ndim(buffer_.ndim);
   stored_ = {*element, data_, location.overflowed()};
-  std::copy_n(buffer_.shape, ndim_, shape_);
-  std::transform(buffer_.strides, buffer_.strides + ndim_, strides_, [size](Py_ssize_t bytes) { return bytes / size; });
+  std::copy_n(buffer_.shape, ndim_, shape_.data());
+  std::transform(buffer_.strides, buffer_.strides + ndim_, strides_.data(),
+                 [size](Py_ssize_t bytes) { return bytes / size; });
   return true;
 }
 
@@ -76,7 +78,8 @@ void Array::convert() {
   if (!stored_.converted()) return;
   // What is stored farthest apart comes first: reading so goes through memory in order, and the copy has that order.
   std::vector<int> order;
-  int64_t steps[max_dims];
+  Dims steps;
+  steps.make_room(ndim_);
   for (int i = 0; i < ndim_; ++i)
     if (shape_[i] != 1 && strides_[i] != 0) order.push_back(i);
   std::stable_sort(order.begin(), order.end(),
@@ -84,7 +87,7 @@ void Array::convert() {
   std::vector<StridedDim> dims;
   for (const int i : order) dims.push_back({shape_[i], strides_[i]});
   int64_t total = 1;
-  std::fill_n(steps, ndim_, 0);
+  std::fill_n(steps.data(), ndim_, 0);
   for (size_t i = order.size(); i-- > 0;) {
     steps[order[i]] = total;
     total *= shape_[order[i]];
@@ -95,7 +98,7 @@ void Array::convert() {
     convert_array(stored_, data_, dims, copy.data());
   }
   data_ = copy.data();
-  std::copy_n(steps, ndim_, strides_);
+  strides_ = std::move(steps);
   stored_ = {};
   owner_ = std::move(copy.object_);
 }

@@ -153,7 +153,7 @@ void Array::set(const dl::Tensor& tensor, const char* name) {
   if (tensor.ndim < 0) throw InvalidValue(std::string(name) + " has " + std::to_string(tensor.ndim) + " dimensions");
   if (tensor.ndim > 0 && !tensor.shape)
     throw InvalidType(std::string(name) + " has " + std::to_string(tensor.ndim) + " dimensions and no shape");
-  ndim_ = tensor.ndim;
+  set_ndim(tensor.ndim);
   int64_t compact = 1, reach = 0, way = 0;
   bool empty = false, too_large = false;
   for (int i = ndim_ - 1; i >= 0; --i) {
@@ -187,10 +187,9 @@ void Array::acquire_foreign(nb::handle object, const char* name, Access access, 
       if (!nb::inst_ready(object))
         throw InvalidType(std::string(name) + " is a DeviceArray without memory; use DeviceArray.from_numpy");
       const auto& array = *nb::inst_ptr<DeviceArray>(object);
-      const Array view(static_cast<float*>(array.memory.get()), array.shape);
+      Array view(static_cast<float*>(array.memory.get()), array.shape);
       data_ = view.data_, ndim_ = view.ndim_;
-      std::memcpy(shape_, view.shape_, sizeof(int64_t) * size_t(ndim_));
-      std::memcpy(strides_, view.strides_, sizeof(int64_t) * size_t(ndim_));
+      shape_ = std::move(view.shape_), strides_ = std::move(view.strides_);
       device_ = array.device;
       return join(name, location);
     }

@@ -82,19 +82,20 @@ void release_if_worth_it(double steps, Device device, bool in_device_memory, Run
 }  // namespace
 
 Target::Target(const char* function, nb::handle out, const Shape& shape, std::initializer_list<const Array*> inputs,
-               CallLocation& location, const Array* replaced)
+               CallLocation& location, const Array* replaced, const char* name)
     : location_(&location),
       fresh_(out.is_none()),
-      out_(fresh_ ? new_result(shape, location) : nb::borrow(out), "out", Array::write, location) {
+      out_(fresh_ ? new_result(shape, location) : nb::borrow(out), name, Array::write, location) {
   if (fresh_) {
     if (location.on_device()) location.keep_result(nb::borrow(out_.object()));
     return;
   }
   if (!std::equal(shape.begin(), shape.end(), out_.shape().begin(), out_.shape().end()))
-    throw InvalidValue(std::string(function) + ": out has shape " + to_string(out_.shape()) + ", the result needs " +
-                       to_string(shape));
+    throw InvalidValue(std::string(function) + ": " + name + " has shape " + to_string(out_.shape()) +
+                       ", the result needs " + to_string(shape));
   if (out_.overlaps_itself())
-    throw InvalidValue(std::string(function) + ": elements of out share memory (a broadcast or overlapping view)");
+    throw InvalidValue(std::string(function) + ": elements of " + name +
+                       " share memory (a broadcast or overlapping view)");
   replaces_ = replaced && !out_.misaligned() && out_.same_view(*replaced);
   bool in_the_way = out_.misaligned();
   for (const Array* input : inputs)
@@ -138,15 +139,26 @@ void Target::load_out() {
   else copy(temporary_, out_);
 }
 
-nb::object Target::finish() {
-  if (staged_) {
-    if (out_.is_numpy()) copy_into(out_.object(), temporary_.object());
-    else copy(out_, temporary_);
-  }
-  location_->finish();
-  if (location_->overflowed()->load(std::memory_order_relaxed)) report_overflow();
+void Target::write_back() {
+  if (!staged_) return;
+  if (out_.is_numpy()) copy_into(out_.object(), temporary_.object());
+  else copy(out_, temporary_);
+}
+
+nb::object Target::result() {
   nb::object result = nb::borrow(out_.object());
   return fresh_ ? as_callers_own(std::move(result), *location_) : result;
+}
+
+nb::object Target::finish() {
+  write_back();
+  finish_call(*location_);
+  return result();
+}
+
+void finish_call(CallLocation& location) {
+  location.finish();
+  if (location.overflowed()->load(std::memory_order_relaxed)) report_overflow();
 }
 
 template <class Args>
@@ -162,6 +174,18 @@ void call_triangle(const SgemmArgs& args, Triangle part, OtherTriangle other_tri
     release_if_worth_it(step_count(args) / 2, call.device, call.device_memory,
                         [&] { run_triangle(args, part, other_triangle, call); });
   });
+}
+
+void call_group(std::span<const Product> products, const Options& options) {
+  before_any_call(options);
+  CallOptions call = options.call;
+  const std::function<void(const std::string&)> log = log_once;
+  if (has_logger()) call.log = &log;
+  call.log_choice = has_logger() && logs_debug();
+  double steps = 0;
+  for (const Product& product : products)
+    steps += std::visit([](const auto& args) { return step_count(args); }, product);
+  release_if_worth_it(steps, call.device, call.device_memory, [&] { Group(products, call).run(); });
 }
 
 template <class Args>

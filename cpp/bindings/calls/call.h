@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "bindings/arrays/array.h"
 #include "bindings/arrays/call_location.h"
 #include "bindings/calls/options.h"
 #include "run/explanation.h"
+#include "run/group.h"
 #include "run/plan.h"
 #include "run/run.h"
 #include "run/triangle.h"
@@ -19,9 +21,10 @@ class Target {
   // `out` is None or an array of this shape (else InvalidValue); `inputs` are the arrays that the product reads.
   // `replaced`, if given, is one of them that the result may take the place of, if `out` is the same view.
   Target(const char* function, nb::handle out, const Shape& shape, std::initializer_list<const Array*> inputs,
-         CallLocation& location, const Array* replaced = nullptr);
+         CallLocation& location, const Array* replaced = nullptr, const char* name = "out");
   bool replaces() const { return replaces_; }
   const Array& array() const { return staged_ ? temporary_ : out_; }
+  const Array& given() const { return out_; }
   bool overlaps(const Array& x) const { return out_.overlaps(x); }
   bool leaves_alone(const Array& x) const;  // whether x can be read while the result is written
   void preload(const Array& c);             // the values that beta multiplies
@@ -29,7 +32,9 @@ class Target {
   void load_out();                          // what `out` has beside that
   bool is(const Array& c) const { return out_.same_view(c); }
   bool fresh() const { return fresh_; }
-  nb::object finish();  // `out` or the new array, complete
+  void write_back();    // what the kernels have written elsewhere
+  nb::object result();  // `out` or the new array
+  nb::object finish();  // the same, complete, when the call is done
 
   // Another call may write the same array: it begins in its own place. Not if the staging output is device memory,
   // which belongs to the order of one call's stream.
@@ -52,6 +57,9 @@ class Target {
   std::shared_ptr<void> device_memory_;  // of temporary_
 };
 
+// Others may use the operands and the results from now on.
+void finish_call(CallLocation& location);
+
 // Where a call whose operands are known runs.
 inline void set_location(CallOptions& options, const CallLocation& location) {
   if (!location.on_device()) return;
@@ -70,6 +78,8 @@ Explanation explanation(const Args& args, const Options& options, int64_t runs);
 // Runs with the GIL released, reporting the choice of kernel to the logger for each new shape.
 template <class Args>
 void call(const Args& args, const Options& options);
+// Of a list.
+void call_group(std::span<const Product> products, const Options& options);
 // One triangle of it.
 void call_triangle(const SgemmArgs& args, Triangle part, OtherTriangle other_triangle, const Options& options);
 // The same in two steps.

@@ -148,17 +148,7 @@ Target& MatmulPlan::target_in(CallLocation& location) {
 
 template <class Visit>
 void MatmulPlan::with_problem(const Array& a, const Array& b, Visit&& visit) const {
-  const bool row = a.ndim() == 1, column = b.ndim() == 1;
-  if (!row && !column)
-    return visit(gemm_problem(function, a, b, alpha_, beta_, trans_a_, trans_b_, options_.precision));
-  const auto with_vector = [&](Problem<SgemvArgs> problem) {
-    with_vector_problem(std::move(problem), options_.precision, visit);
-  };
-  if (!row) return with_vector(gemv_problem(function, a, b, alpha_, beta_, trans_a_));
-  if (!column) return with_vector(gemv_problem(function, b, a, alpha_, beta_, !trans_b_));
-  auto problem = dot_problem(function, a, b);
-  problem.args.alpha = alpha_, problem.args.beta = beta_;
-  with_vector(std::move(problem));
+  with_product_problem({function, alpha_, beta_, trans_a_, trans_b_, options_.precision}, a, b, visit);
 }
 
 // In a child of fork, after a method that was running in another thread of the parent: the plans are made anew.

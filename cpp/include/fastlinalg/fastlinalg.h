@@ -76,6 +76,27 @@ FL_API fl_status fl_sgemm_batched_strided(int trans_a, int trans_b, int64_t m, i
                                           int64_t stride_b, float beta, float* c, int64_t ldc, int64_t stride_c,
                                           int64_t batch, const fl_options* options);
 
+/* One of many products: the arguments of fl_sgemm(). Start from FL_SGEMM_PROBLEM_INIT. */
+typedef struct fl_sgemm_problem {
+  size_t struct_size; /* sizeof(fl_sgemm_problem), the same in all of an array */
+  int trans_a, trans_b;
+  int64_t m, n, k;
+  float alpha;
+  const float* a;
+  int64_t lda;
+  const float* b;
+  int64_t ldb;
+  float beta;
+  float* c;
+  int64_t ldc;
+} fl_sgemm_problem;
+#define FL_SGEMM_PROBLEM_INIT {sizeof(fl_sgemm_problem), 0, 0, 0, 0, 0, 1.0f, NULL, 1, NULL, 1, 0.0f, NULL, 1}
+
+/* fl_sgemm() for each of `count` problems, of equal or unequal shapes, beside each other: short ones by a thread each,
+ * on a GPU on several streams. No C may overlap an A, a B or another C of the list. Each has the bits of fl_sgemm().
+ * All are checked first, and a message names the one that is wrong, as problems[3]. */
+FL_API fl_status fl_sgemm_grouped(int64_t count, const fl_sgemm_problem* problems, const fl_options* options);
+
 /* C[n,n] = alpha * op(A)[n,k] op(A)^T + beta * C: A is stored as n x k, or as k x n if trans == 1. With FL_LOWER and
  * FL_UPPER only that triangle of C, with the diagonal, is read and written; a GPU computes the whole in memory of the
  * library's own, n * n floats. */

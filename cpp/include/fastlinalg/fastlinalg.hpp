@@ -118,6 +118,12 @@ inline void sgemm_batched_strided(bool trans_a, bool trans_b, std::int64_t m, st
                                          ldc, stride_c, batch, &c_options));
 }
 
+// sgemm() for each of them, beside each other. Start each from FL_SGEMM_PROBLEM_INIT.
+inline void sgemm_grouped(const std::vector<fl_sgemm_problem>& problems, const options& opts = {}) {
+  const fl_options c_options = detail::to_c(opts);
+  detail::check(fl_sgemm_grouped(std::int64_t(problems.size()), problems.data(), &c_options));
+}
+
 inline void ssyrk(uplo part, bool trans, std::int64_t n, std::int64_t k, float alpha, const float* a, std::int64_t lda,
                   float beta, float* c, std::int64_t ldc, const options& opts = {}) {
   const fl_options c_options = detail::to_c(opts);

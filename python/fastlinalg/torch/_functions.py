@@ -1,4 +1,4 @@
-"""``matmul`` and ``linear`` of tensors.
+"""``matmul``, ``grouped_matmul`` and ``linear`` of tensors.
 
 On plain tensors they call the library at once, with a node of autograd where a gradient is recorded; wherever else
 PyTorch has to see a call (``torch.compile``, Python modes, subclasses) they go through the operators. As functions of
@@ -8,6 +8,7 @@ gradient written in Python cannot.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -86,6 +87,61 @@ def _stacked(a: Tensor, b: Tensor, precision: Precision) -> Tensor:
 
 def _leading(x: Tensor, dims: int) -> list[int]:
     return [1] * (dims + 2 - x.ndim) + list(x.shape[:-2])
+
+
+def grouped_matmul(a: Iterable[Tensor], b: Iterable[Tensor], *, precision: Precision = "accurate") -> list[Tensor]:
+    """``[matmul(x, y) for x, y in zip(a, b)]`` in one call, and its gradients in one.
+
+    Parameters
+    ----------
+    a, b : list of Tensor of float32
+        As many as there are products, of equal or unequal shapes, on the CPU or all on one CUDA device. Pairs that are
+        not two matrices are products by themselves, and so is every pair in `torch.compile` and `torch.func`.
+    precision : {"accurate", "strict", "reproducible"}
+        As for `fastlinalg.matmul`; the backward pass uses it too.
+
+    Returns
+    -------
+    list of Tensor
+
+    Raises
+    ------
+    ValueError
+        Lists of different lengths, and as for `matmul`, with the number of the product.
+    TypeError
+        As for `matmul`.
+
+    Examples
+    --------
+    >>> import torch, fastlinalg.torch  # doctest: +SKIP
+    >>> x, w = torch.ones(2, 3), torch.ones(3, 1)  # doctest: +SKIP
+    >>> fastlinalg.torch.grouped_matmul([x, x[:1]], [w, w])  # doctest: +SKIP
+    [tensor([[3.],
+            [3.]]), tensor([[3.]])]
+    """
+    a, b = list(a), list(b)
+    if len(a) != len(b):
+        raise ValueError(f"grouped_matmul: a has {len(a)} tensors and b has {len(b)}; they are multiplied pair by pair")
+    try:
+        return _grouped(a, b, precision)
+    except Exception:
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
+            refuse_product(f"grouped_matmul, member {i}", x, y)
+        raise
+
+
+def _grouped(a: list[Tensor], b: list[Tensor], precision: Precision) -> list[Tensor]:
+    if not _is_plain(*a, *b):
+        return [_matmul(x, y, precision) for x, y in zip(a, b, strict=True)]
+    matrices = [i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x.ndim == y.ndim == 2]
+    pairs = [a[i] for i in matrices], [b[i] for i in matrices]
+    with_gradient = torch.is_grad_enabled() and any(x.requires_grad for side in pairs for x in side)
+    if with_gradient:
+        products = super(torch.autograd.Function, _Group).apply(precision, *pairs[0], *pairs[1])
+    else:
+        products = _core.tensor_products(*pairs, precision)
+    found = dict(zip(matrices, products, strict=True))
+    return [found[i] if i in found else _matmul(a[i], b[i], precision) for i in range(len(a))]
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, precision: Precision = "accurate") -> Tensor:
@@ -191,6 +247,34 @@ class _Product(torch.autograd.Function):
         if in_dims[1] is not None or b.ndim == 3:
             b = front(b, in_dims[1], info.batch_size)
         return matmul(a, b, precision=precision), 0
+
+
+class _Group(torch.autograd.Function):
+    """``a @ b`` of each pair of matrices, all of `a` first."""
+
+    @staticmethod
+    def forward(precision: str, *given: Tensor) -> tuple[Tensor, ...]:
+        half = len(given) // 2
+        return tuple(_core.tensor_products(given[:half], given[half:], precision))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.save_for_backward(*inputs[1:])
+        ctx.precision = inputs[0]
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        given, half = ctx.saved_tensors, len(grads)
+        wanted: dict[int, tuple[Tensor, Tensor]] = {}
+        for i, grad in enumerate(grads):
+            if grad is not None and ctx.needs_input_grad[1 + i]:
+                wanted[i] = grad, given[half + i].mT
+            if grad is not None and ctx.needs_input_grad[1 + half + i]:
+                wanted[half + i] = given[i].mT, grad
+        left, right = ([pair[side] for pair in wanted.values()] for side in (0, 1))
+        found = dict(zip(wanted, grouped_matmul(left, right, precision=ctx.precision), strict=True))
+        return None, *(found.get(i) for i in range(2 * half))
 
 
 class _Sum(torch.autograd.Function):

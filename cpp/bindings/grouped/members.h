@@ -1,0 +1,51 @@
+// Two lists of arrays that are multiplied pair by pair, and the results.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "bindings/calls/call.h"
+#include "bindings/calls/problems.h"
+
+namespace fl::py {
+
+// One product, by the rules of matmul.
+struct GroupMember {
+  std::string a_name, b_name, out_name;  // "a[3]", ...
+  Array a, b;
+  std::optional<std::variant<Problem<SgemmArgs>, Problem<SgemvArgs>>> problem;
+  std::optional<Target> target;
+
+  const Shape& shape() const {
+    return std::visit([](const auto& p) -> const Shape& { return p.shape; }, *problem);
+  }
+};
+
+class GroupMembers {
+ public:
+  // What one can iterate over; `out` may be None.
+  GroupMembers(const char* function, nb::handle a, nb::handle b, nb::handle out);
+  GroupMembers(const GroupMembers&) = delete;
+  GroupMembers& operator=(const GroupMembers&) = delete;
+
+  // Reads and checks all of them, and makes the results that are not given. Nothing has been written when it returns.
+  // These live longer than the location, which keeps their names, and waits for what a call that failed has queued.
+  void read(Precision precision, CallLocation& location);
+  std::vector<Product> products();  // once only
+  nb::list finish(CallLocation& location);
+
+ private:
+  void read(GroupMember& member, std::size_t i, Precision precision, CallLocation& location);
+  void make_target(GroupMember& member, std::size_t i, CallLocation& location);
+  void keep_operands();
+  void require_results_apart() const;
+  void require_apart(const GroupMember& x, const GroupMember& y) const;
+
+  std::string function_;
+  nb::object a_, b_, out_;  // tuples; `out_` may be None
+  std::vector<GroupMember> members_;
+};
+
+}  // namespace fl::py
