@@ -1,0 +1,239 @@
+"""A plugin of pytest for tools/mutants: tests are collected once, and each fault is tried in a child of that process.
+
+MUTANTS_JOB is a file of JSON that says what to do: first a survey of which faults each test reaches, then faults, each
+with the tests that reach it. What several such processes do is shared out by files that the first one makes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from _pytest.mark import Expression, KeywordMatcher
+from _pytest.runner import runtestprotocol
+
+JOB = json.loads(Path(os.environ["MUTANTS_JOB"]).read_text())
+WORK, PAGE = Path(JOB["work"]), Path(JOB["page"])
+SURVEY, RESULTS = WORK / f"survey-{JOB['environment']}.jsonl", WORK / "results.jsonl"
+CASES = 3  # of one test that are tried before others'
+TO_START = 60  # seconds
+
+
+def file_of(item: str) -> str:
+    return item.split("::")[0]
+
+
+def records(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def append(path: Path, record: dict) -> None:
+    with path.open("ab", buffering=0) as file:
+        file.write(json.dumps(record).encode() + b"\n")
+
+
+def claim(name: str) -> bool:
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(WORK / "claims" / f"{JOB['environment']}-{name}", os.O_CREAT | os.O_EXCL))
+        return JOB["end"] > time.time()
+    return False
+
+
+def try_fault(number: int) -> None:
+    """From now on, with none reached so far: the page of mutant.h."""
+    with PAGE.open("r+b") as page:
+        page.write(number.to_bytes(4, "little") + bytes(PAGE.stat().st_size - 4))
+
+
+def reached() -> list[int]:
+    return [number for number, there in enumerate(PAGE.read_bytes()[4:]) if there]
+
+
+# ---------------------------------------------------------------- in the child
+def exchange(begin: bool) -> None:
+    """With the copies of the page that GPU kernels have."""
+    with open("/proc/self/maps") as maps:
+        paths = [line.split(maxsplit=5)[5].strip() for line in maps if "/libfastlinalg.so" in line]
+    if paths and hasattr(library := ctypes.CDLL(paths[0]), "fl_mutants_exchange"):
+        library.fl_mutants_exchange(ctypes.c_bool(begin))
+
+
+def run_items(items: list[pytest.Item], tried: int, pipe: int) -> None:
+    exchange(begin=True)
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        os.write(pipe, json.dumps({"item": item.nodeid}).encode() + b"\n")
+        begin = time.monotonic()
+        failed = any(report.failed for report in runtestprotocol(item, log=False, nextitem=following))
+        seconds = time.monotonic() - begin
+        exchange(begin=False)
+        outcome = {"item": item.nodeid, "failed": failed, "seconds": seconds, "reached": reached()}
+        os.write(pipe, json.dumps(outcome).encode() + b"\n")
+        if not tried:
+            try_fault(0)
+
+
+def become_child(items: dict[str, pytest.Item], names: list[str], tried: int, fresh: bool, pipe: int) -> None:
+    """Which a fault needs that is evaluated while tests are collected, or that a GPU runs, to be another program."""
+    try:
+        os.setsid()
+        resource.setrlimit(resource.RLIMIT_DATA, (JOB["memory"], JOB["memory"]))
+        if not fresh:
+            run_items([items[name] for name in names], tried, pipe)
+            return
+        os.set_inheritable(pipe, True)
+        order = PAGE.with_name(f"{PAGE.name}-order")
+        order.write_text(json.dumps([names, tried, pipe]))
+        command = [sys.executable, "-m", "pytest", *JOB["options"], *dict.fromkeys(map(file_of, names))]
+        os.execve(sys.executable, command, os.environ | {"MUTANTS_ORDER": str(order)})
+    finally:
+        os._exit(0)
+
+
+# ---------------------------------------------------------------- the server
+class Server:
+    def __init__(self, session: pytest.Session):
+        self.items = {item.nodeid: item for item in session.items}
+        self.at_import = set(reached())
+        self.flaky: set[str] = set()
+
+    def outcomes(self, names: list[str], tried: int, seconds: dict[str, float]) -> Iterator[dict]:
+        """Of tests in a child, until it ends or the caller wants no more."""
+        try_fault(tried)
+        mine, its = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(mine)
+            become_child(self.items, names, tried, JOB["fresh"] or tried in self.at_import, its)
+        os.close(its)
+        try:
+            with os.fdopen(mine) as pipe:
+                yield from self.heard(pipe, names, seconds)
+        finally:
+            for kill in (os.killpg, os.kill):
+                with contextlib.suppress(ProcessLookupError):
+                    kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+    def heard(self, pipe, names: list[str], seconds: dict[str, float]) -> Iterator[dict]:
+        running, limit = "the start", TO_START
+        while running:
+            signal.setitimer(signal.ITIMER_REAL, limit)
+            try:
+                line = pipe.readline()
+            except TimeoutError:
+                yield {"item": running, "failed": "time limit", "seconds": limit, "reached": reached()}
+                return
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            if not line:
+                yield {"item": running, "failed": "end of the process", "seconds": 0, "reached": reached()}
+                return
+            said = json.loads(line)
+            running, limit = said["item"], 15 + 10 * seconds.get(said["item"], 20)
+            if "failed" in said:
+                yield said
+                running = "" if running == names[-1] else running
+
+    # ------------------------------------------------------------ which tests reach what
+    def survey(self) -> None:
+        known = {record["item"] for record in records(SURVEY)}
+        if claim("import"):
+            append(SURVEY, {"item": "", "failed": False, "reached": sorted(self.at_import)})
+        by_file = defaultdict(list)
+        for name in self.items:
+            by_file[file_of(name)].append(name)
+        for file, names in by_file.items():
+            each = 60 if JOB["fresh"] else 8
+            for begin in range(0, len(names), each):
+                some = [name for name in names[begin : begin + each] if name not in known]
+                if some and claim(f"survey-{len(known)}-{file.replace('/', '-')}-{begin}"):
+                    self.survey_some(some)
+
+    def survey_some(self, names: list[str]) -> None:
+        while names:
+            ended = names[0]
+            for outcome in self.outcomes(names, 0, {}):
+                ended = outcome["item"] if outcome["item"] in names else ended
+                append(SURVEY, outcome | {"item": ended})
+            names = names[names.index(ended) + 1 :]
+
+    # ------------------------------------------------------------ faults
+    def faults(self) -> None:
+        surveyed = records(SURVEY)
+        self.at_import = {number for record in surveyed if not record["item"] for number in record["reached"]}
+        passing = [record for record in surveyed if record["item"] in self.items and not record["failed"]]
+        for fault in JOB["faults"]:
+            likely = tuple(JOB["likely"][fault["layer"]]) if fault["id"] in self.at_import else "no file"
+            tests = [test for test in passing if fault["id"] in test["reached"] or test["item"].startswith(likely)]
+            if tests and claim(f"fault-{JOB['round']}-{fault['id']}"):
+                begin = time.monotonic()
+                found = self.attempt(fault, tests) | {"took": round(time.monotonic() - begin, 1)}
+                if JOB["end"] > time.time():
+                    append(RESULTS, fault | found | {"environment": JOB["environment"], "reaching": len(tests)})
+
+    def attempt(self, fault: dict, tests: list[dict]) -> dict:
+        seconds = {test["item"]: test["seconds"] for test in tests}
+        names, spent = [], 0.0
+        for name in self.order(fault, seconds):
+            if name not in self.flaky and spent < JOB["budget"]:
+                names.append(name)
+                spent += seconds[name]
+        while names:
+            failing = next((each for each in self.outcomes(names, fault["id"], seconds) if each["failed"]), None)
+            if not failing:
+                break
+            name = failing["item"]
+            if name not in names or not any(again["failed"] for again in self.outcomes([name], 0, seconds)):
+                return {"outcome": "killed", "by": name, "how": failing["failed"], "tests": len(names)}
+            self.flaky.add(name)
+            names.remove(name)
+        return {"outcome": "survived", "by": "", "how": "", "tests": len(names)}
+
+    def order(self, fault: dict, seconds: dict[str, float]) -> list[str]:
+        """Those first that have noticed most faults of the layer a second, but not all cases of one test."""
+        noticed = Counter(file_of(r["by"]) for r in records(RESULTS) if r["by"] and r["layer"] == fault["layer"])
+        seen, places = Counter[str](), {}
+        for name in sorted(seconds, key=seconds.__getitem__):
+            test = name.split("[")[0]
+            seen[test] += 1
+            places[name] = (seen[test] // CASES, -(0.2 + noticed[file_of(name)]) / (seconds[name] + 0.02))
+        return sorted(places, key=places.__getitem__)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool:
+    if order := os.environ.get("MUTANTS_ORDER"):
+        names, tried, pipe = json.loads(Path(order).read_text())
+        items = {item.nodeid: item for item in session.items}
+        run_items([items[name] for name in names], tried, pipe)
+        return True
+
+    def too_long(*_) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, too_long)
+    server = Server(session)
+    server.survey() if JOB["survey"] else server.faults()
+    return True
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """On the simulated device: those marked `gpu` whose names fit the words of one of its runs."""
+
+    def fits(item: pytest.Item) -> bool:
+        words, own = JOB["wanted"][file_of(item.nodeid).removeprefix("tests/")], KeywordMatcher.from_item(item)
+        marked = item.get_closest_marker("gpu") or "simulated/" in item.nodeid
+        return bool(marked) and any(not some or Expression.compile(some).evaluate(own) for some in words)
+
+    items[:] = [item for item in items if not JOB["wanted"] or fits(item)]
