@@ -198,6 +198,12 @@ def test_sgemv_and_transpose_out_may_overlap(rng):
         assert_same_bits(target, want)
 
 
+def test_batches_of_no_even_step(rng):
+    """Three of their dimensions are one run each in turn."""
+    a, b = normal(rng, 4, 6, 4, 3, 5)[::2, ::2, ::2], normal(rng, 2, 3, 2, 5, 4)
+    assert_product(fl.matmul(a, b), a, b)
+
+
 def test_batched_out_may_overlap(rng):
     stack = normal(rng, 4, 6, 6)
     a, b = stack[:3], stack[1:]

@@ -279,3 +279,11 @@ def test_an_addend_of_a_plan_that_overlaps_the_result_in_part(rng):
             plan.execute()
             want[:30] = want[1:] + a @ b
             np.testing.assert_allclose(rows, want, rtol=1e-4, atol=1e-4)
+
+
+def test_a_copy_of_what_is_not_aligned_lets_the_memory_go():
+    memory = bytearray(17)
+    view = memoryview(memory)[1:].cast("f")
+    assert (fl.sgemv(np.ones((2, 4), np.float32), view) == 0).all()
+    view.release()
+    memory.clear()  # a BufferError while it is exported

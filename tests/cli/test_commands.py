@@ -59,6 +59,7 @@ def test_info_shows_kernels_on_request_and_each_reason_once():
 
 def test_info_json():
     data = json.loads(command("info --json").stdout)
+    assert all(name.startswith(("FASTLINALG_", "OMP_NUM_THREADS")) for name in data["environment"])
     assert data["version"] == fl.__version__ and data["cpu"] == fl.info()["cpu"] and "kernels" not in data
     data = json.loads(command("info --json --kernels").stdout)
     assert [row["name"] for row in data["kernels"]] == [row.name for op in OPERATIONS for row in fl.kernels(op)]
@@ -95,7 +96,8 @@ def test_explain(capsys):
     assert "transpose 30x40 on the CPU" in here("explain 30x40 --device cpu", capsys)[1]
     assert "the closest that run here" in here("explain 3x4 4x5 --kernel avx2", capsys)[2]
     if not fl.cuda.is_available():
-        assert fl.info()["cuda"]["message"] in here("explain 3x4 4x5 --device cuda", capsys)[2]
+        status, _, said = here("explain 3x4 4x5 --device cuda", capsys)
+        assert status == 1 and fl.info()["cuda"]["message"] in said
 
 
 def test_selftest():
@@ -104,7 +106,7 @@ def test_selftest():
         for row in fl.kernels(op):
             if row.device == "cpu" and row.available:
                 assert any(line.split()[:2] == [op, row.name] and "PASS" in line for line in text.splitlines()), row
-    assert "FAIL" not in text
+    assert "FAIL" not in text and "sgemm     (dispatch, reproducible)" in text
 
 
 def test_selftest_of_one_kernel(capsys):

@@ -124,6 +124,9 @@ def test_devices_are_those_of_python(library):
 def test_options_of_a_later_version(library, memory):
     call = gemm_arguments(memory, options=ctypes.byref(LongerOptions()))
     assert library.fl_sgemm(*call) == 0, "what it does not set is no matter"
+    much = ctypes.create_string_buffer(1 << 24)  # more than a stack has
+    much[:8] = len(much).to_bytes(8, "little")
+    assert library.fl_sgemm(*gemm_arguments(memory, options=much)) == 0
     call = gemm_arguments(memory, options=ctypes.byref(LongerOptions(later=1)))
     assert library.fl_sgemm(*call) == FL_INVALID_VALUE
     assert b"options sets a field that this library, which knows 48 bytes of it, does not have" in (

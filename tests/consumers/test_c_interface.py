@@ -61,6 +61,7 @@ def test_c_interface_accepts_nothing_to_do(library, memory):
     assert library.fl_sgemm(*gemm_arguments(memory, m=0, n=0, k=0, a=None, b=None, c=None)) == 0
     assert library.fl_ssyrk(1, 0, 0, 5, 1, None, 5, 0, None, 1, None) == 0
     assert library.fl_sgemv(0, 0, 5, 1, None, 5, memory, 1, 0, None, 1, None) == 0
+    assert library.fl_sgemv_batched_strided(0, 2, 5, 1, None, 5, 0, None, 1, 0, 0, None, 1, 2, 0, None) == 0
     assert library.fl_transpose(0, 5, None, 5, None, 1, None) == 0
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import fastlinalg as fl
 from support.c_interface import FL_INVALID_VALUE, PlanInfo, gemm, gemm_arguments, needs_installation, options
+from support.source_tree import TESTS
 from support.threads import in_threads
 
 pytestmark = needs_installation
@@ -102,6 +103,16 @@ def test_plans_that_cannot_be(library, plan, changes, message):
     assert message in library.fl_last_error().decode()
 
 
+def test_what_was_there_before_is_no_plan(library, memory):
+    for make, wrong in (
+        (library.fl_plan_sgemm, (0, 0, -1, 2, 3, 1, memory, 3, 0, memory, 2, 0, 0, memory, 2, 0, 1, 0, None)),
+        (library.fl_plan_sgemv, (0, -1, 3, 1, memory, 3, memory, 1, 0, memory, 1, None)),
+    ):
+        made = ctypes.c_void_p(4096)
+        assert make(ctypes.byref(made), *wrong) == FL_INVALID_VALUE and made.value is None
+        assert make(None, *wrong) == FL_INVALID_VALUE and b"plan is NULL" in library.fl_last_error()
+
+
 def test_no_plan(library):
     for call in (library.fl_plan_execute(None, None), library.fl_plan_reset_operands(None, None, None, None)):
         assert call == FL_INVALID_VALUE and b"plan is NULL" in library.fl_last_error()
@@ -121,7 +132,7 @@ def test_a_plan_keeps_its_name_of_a_kernel(library, memory, plan):
 
 def test_threads_take_turns_at_a_plan(library):
     """Each execution adds to what those before it have left."""
-    n, turns = 128, 50
+    n, turns = 300, 50  # so long that another thread comes in meanwhile
     ones, made = (ctypes.c_float * (n * n))(*[1] * (n * n)), ctypes.c_void_p()
     sums = (ctypes.c_float * (n * n))()
     call = (0, 0, n, n, n, 1, ones, n, 0, ones, n, 0, 1, sums, n, 0, 1, 0, None)
@@ -192,13 +203,18 @@ def test_the_log_of_plans(library, plan, log):
 
 def test_the_log_says_what_is_ignored(python):
     out = python(
-        "import ctypes, fastlinalg as fl\n"
+        f"import ctypes, sys, fastlinalg as fl; sys.path.insert(0, {str(TESTS)!r})\n"
+        "from support.c_interface import options\n"
         "library = ctypes.CDLL(fl.load_library())\n"
         "write = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(lambda line, user: print(line.decode()))\n"
         "library.fl_set_log(write, None)\n"
         "x = (ctypes.c_float * 4)()\n"
         "l = ctypes.c_int64\n"
-        "for _ in range(2): assert library.fl_transpose(l(1), l(2), x, l(2), ctypes.byref(x, 8), l(1), None) == 0\n",
+        "for n, given in ((2, options(device=b'cpu')), (1, None), (1, None)):\n"
+        "    assert library.fl_transpose(l(1), l(n), x, l(2), ctypes.byref(x, 8), l(1), given) == 0\n"
+        "    print('called')\n",
         FASTLINALG_NUM_THREADS="many",
+        FASTLINALG_COMPUTE_CAPABILITY="new",
     )
-    assert out.count("FASTLINALG_NUM_THREADS") == 1
+    assert out.count("FASTLINALG_NUM_THREADS") == out.count("FASTLINALG_COMPUTE_CAPABILITY") == 1
+    assert "CAPABILITY" not in out.split("called")[0], "a call on the CPU does not ask for it"

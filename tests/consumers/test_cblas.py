@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import re
 import shutil
 from itertools import product
@@ -106,6 +107,12 @@ def test_sgemm(ours, theirs, rng, layout, extra, shape):
             sizes = (layout, trans_a, trans_b, m, n, k, alpha, pointer(a), lda, pointer(b), ldb, beta)
             got, want = both(ours, theirs, lambda f, p: f["sgemm"](*sizes, p, ldc), c)  # noqa: B023
             assert_close(got, want, c, k, written)
+
+
+@pytest.mark.parametrize(("alpha", "k"), [(0, 4), (1, 0)])
+def test_a_result_that_stays_is_not_written(ours, alpha, k):
+    a, c = np.ones((4, 4), np.float32), np.frombuffer(mmap.mmap(-1, 4096, prot=mmap.PROT_READ), np.float32)
+    ours["sgemm"](ROWS, NO, NO, 4, 4, k, alpha, pointer(a), 4, pointer(a), 4, 1, pointer(c), 4)
 
 
 @pytest.mark.parametrize("layout", [ROWS, COLUMNS])

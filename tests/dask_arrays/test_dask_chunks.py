@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.dask_arrays import da, fld
+from support.dask_arrays import ReadBySlices, da, fld
 
 graph, accumulate = fld._graph, fld._tasks.accumulate
 SIZE = st.integers(0, 3_000_000)
@@ -50,6 +50,16 @@ def test_a_chain_is_cut_where_partial_sums_are_small():
     assert not any("sum" in str(key) for key in fld.matmul(square, square).dask)
     gram = fld.matmul(tall.T, tall).dask
     assert 16 <= sum("sum" in key[0] and key[-2] == 0 for key in gram if isinstance(key, tuple)) <= 128
+
+
+def test_chunks_of_both_axes_by_name_and_of_a_vector():
+    a, b = ReadBySlices(np.ones((60, 30), "f4")), ReadBySlices(np.ones((30, 40), "f4"))
+    assert fld.matmul(a, b, chunks={0: 20, 1: 10}).chunks == ((20,) * 3, (10,) * 4)
+    suggested = fld.suggest_chunks(5000, 1, 9000, memory="1 MiB", workers=1, threads=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fastlinalg.dask._cuts.suggest_chunks", lambda m, n, k: suggested if n == 1 else None)
+        product = fld.matvec(ReadBySlices(np.ones((5000, 9000), "f4")), np.ones(9000, "f4"))
+    assert product.chunks[0][0] == suggested.c[0]
 
 
 def test_a_link_has_no_more_inputs_than_fit_in_the_result():

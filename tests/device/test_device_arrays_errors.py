@@ -32,6 +32,15 @@ def test_mixed_places_are_refused(writable, rng):
             call()
 
 
+def test_streams_that_dlpack_does_not_have(rng):
+    x = fl.DeviceArray.from_numpy(normal(rng, 4, 4))
+    for stream in (None, -1, 1, 2):
+        assert "dltensor" in repr(x.__dlpack__(stream=stream))
+    for stream in (0, -2):
+        with pytest.raises(ValueError, match=f"stream={stream} is no CUDA stream"):
+            x.__dlpack__(stream=stream)
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda:1"])
 def test_another_device_is_refused(writable, device, rng):
     a = writable.put(normal(rng, 4, 4))

@@ -109,14 +109,20 @@ def test_progress_is_of_one_thread_and_of_the_block(operands):
 
 def test_the_line_on_a_terminal(operands, monkeypatch):
     class Terminal(io.StringIO):
+        shown = 0
+
         def isatty(self):
             return True
+
+        def flush(self):
+            self.shown += 1
 
     monkeypatch.setattr(sys, "stderr", Terminal())
     with fl.progress():
         multiply(*operands, "cpu", "reference")
     written = sys.stderr.getvalue()
     assert "\r\033[Kfastlinalg: 50 %" in written and written.endswith("\r\033[K")
+    assert sys.stderr.shown == written.count("\r")
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with fl.progress():
         multiply(*operands, "cpu", "reference")

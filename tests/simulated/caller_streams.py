@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -61,6 +62,31 @@ class EverySecond:
         strides = tuple(2 * stride for stride in x.strides)
         self.__cuda_array_interface__ = given | {"shape": tuple(n // 2 for n in x.shape), "strides": strides}
         self.owner = x
+
+
+class OnStream:
+    """A device array of a library that says on which stream it is written."""
+
+    def __init__(self, x, stream):
+        self.__cuda_array_interface__ = x.__cuda_array_interface__ | {"stream": stream}
+        self.owner = x
+
+
+def test_arrays_with_a_stream_of_their_own(device, rng):
+    """Calls on another one wait for it, and keep them until they are done."""
+    first, second = device.simulated_stream(), device.simulated_stream()
+    for _ in range(60):
+        a, b = normal(rng, 40, 40), normal(rng, 40, 40)
+        x, y, w, out = put(np.zeros((40, 40), F32)), put(a), put(b), put(b)
+        device.simulated_synchronize()
+        fl.transpose(OnStream(y, first), out=OnStream(x, first), stream=first)
+        operand = OnStream(x, first)
+        fl.matmul(operand, OnStream(w, second), out=OnStream(out, second), stream=second)
+        alive = weakref.ref(operand)
+        del operand
+        assert alive() is not None
+        device.simulated_synchronize()
+        assert_product(out.numpy(), a.T, b)
 
 
 def test_strided_operands_are_packed_in_order(device, rng):
