@@ -1,4 +1,5 @@
-// Numbers of other types in the caller's memory, which become float32 on their way into the library's own (`dtype=`).
+// Numbers of other types in the caller's memory, which become float32 on their way into the library's own (`dtype=`),
+// or while a kernel reads them.
 #pragma once
 
 #include <array>
@@ -26,13 +27,14 @@ enum class Element : unsigned char {
   uint64
 };
 
-// What an operand in host memory holds. Views count in floats whatever it is: element i from `origin` on is seen at
+// What the memory of an operand holds. Views count in floats whatever it is: element i from `origin` on is seen at
 // origin + i, and lies i elements of its own size behind `origin`.
 struct Stored {
   Element element = Element::float32;
   const float* origin = nullptr;
   std::atomic<bool>* overflowed = nullptr;  // set where a finite number becomes infinite, if anybody asks
   bool converted() const { return element != Element::float32; }
+  bool in_16_bits() const { return element == Element::float16 || element == Element::bfloat16; }
   bool operator==(const Stored&) const = default;
 };
 

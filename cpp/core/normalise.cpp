@@ -47,8 +47,8 @@ void rename_axes(TransposeArgs& p) {
 // Strides along a dimension of size 1 mean nothing.
 bool is_symmetric(const SgemmArgs& p) {
   const auto equal = [](int64_t size, int64_t x, int64_t y) { return size == 1 || x == y; };
-  return p.a.data && p.a.data == p.b.data && p.m == p.n && p.m > 1 && p.k > 0 && p.beta == 0.0f && p.a.rs == p.b.cs &&
-         equal(p.k, p.a.cs, p.b.rs) && equal(p.batch, p.a.bs, p.b.bs);
+  return p.a.data && p.a.data == p.b.data && p.stored[0] == p.stored[1] && p.m == p.n && p.m > 1 && p.k > 0 &&
+         p.beta == 0.0f && p.a.rs == p.b.cs && equal(p.k, p.a.cs, p.b.rs) && equal(p.batch, p.a.bs, p.b.bs);
 }
 
 }  // namespace
@@ -74,6 +74,7 @@ bool normalise(SgemmArgs& p) {
   if (p.addend.data) tidy_strides(p.addend, p.m, p.n, p.batch);
   if (swaps_operands(p)) {
     std::swap(p.a, p.b);
+    std::swap(p.stored[0], p.stored[1]);
     std::swap(p.m, p.n);
     std::swap(p.a.rs, p.a.cs);
     std::swap(p.b.rs, p.b.cs);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "core/element.h"
 #include "core/export.h"
 
 namespace fl {
@@ -49,6 +50,7 @@ struct FL_EXPORT SgemmArgs {
   // B is A transposed, the same memory with its strides swapped, and beta is 0: C is symmetric. normalise() finds it;
   // what cuts a call up forgets it. Rows with Traits::triangle compute one triangle of C then, others take no notice.
   bool symmetric = false;
+  StoredInputs stored = {};  // what the memory of A and B holds
   bool operator==(const SgemmArgs&) const = default;
 };
 
@@ -63,6 +65,7 @@ struct FL_EXPORT SgemvArgs {
   ConstMatrix a;
   ConstVector x;
   Vector y;
+  StoredInputs stored = {};  // what the memory of A and x holds
   bool operator==(const SgemvArgs&) const = default;
 };
 
@@ -73,6 +76,7 @@ struct FL_EXPORT TransposeArgs {
   ConstMatrix a;
   Matrix b;
   bool in_place = false;
+  StoredInputs stored = {};  // what the memory of A holds
   bool operator==(const TransposeArgs&) const = default;
 };
 

@@ -23,6 +23,12 @@ const char* any(const Args&) {
   return nullptr;
 }
 
+// What reads its operands where they lie and in no other type.
+template <class Args>
+const char* float32_operands(const Args& p) {
+  return p.stored[0].converted() || p.stored[1].converted() ? "float32 operands" : nullptr;
+}
+
 // A and B in row- or column-major order, C row-major: what the BLAS can express.
 const char* blas_layout(const SgemmArgs& p);
 const char* blas_layout_aligned16(const SgemmArgs& p);

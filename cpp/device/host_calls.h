@@ -11,14 +11,14 @@
 namespace fl::cuda {
 
 // Carries out a plan on operands in host memory: copies in, launches, copies out, and returns when the result is there.
-// `layout` is what device_layout() returned for `host`, and the plan one for it; `stored` is what the operands hold.
+// `layout` is what device_layout() returned for `host`, and the plan one for it.
 // On several devices of one kind, in the order of their numbers, each carries out a part of it
 // (transfer/device_shares.h). `stream`, of a call on one device, may be null: the library then uses one of its own.
 // OutOfMemory comes before anything is written. `log`, if set, is told of a call that does not fit on the device and
 // goes there in parts.
 using Log = std::function<void(const std::string&)>;
 template <class Args>
-void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const StoredInputs& stored, const Args& layout,
+void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const Args& layout,
                           std::span<const int> devices, void* stream, const Log* log);
 
 // What a call on host operands can expect of the link to a device and of so many threads that copy. Measured at the

@@ -36,8 +36,7 @@ Args device_layout(const Args&) {
   refuse();
 }
 template <class Args>
-void run_on_host_operands(const PanelPlan<Args>&, const Args&, const StoredInputs&, const Args&, std::span<const int>,
-                          void*, const Log*) {
+void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, std::span<const int>, void*, const Log*) {
   refuse();
 }
 HostLink host_link(int, int) { refuse(); }
@@ -86,13 +85,13 @@ void DeviceBuffer::download(void*, std::size_t, std::size_t) const { refuse(); }
 std::vector<double> time_in_graph(int, int, int, const std::function<void(void*)>&) { refuse(); }
 LinkTimes time_link(int, std::size_t, std::size_t, int) { refuse(); }
 
-#define FL_INSTANTIATE(Args)                                                                                     \
-  template Args device_layout(const Args&);                                                                      \
-  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const StoredInputs&, const Args&,      \
-                                     std::span<const int>, void*, const Log*);                                   \
-  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, StatusWords*);              \
-  template std::optional<Args> packed_layout(const Args&);                                                       \
-  template void run_on_packed_operands(const Kernel<Args>&, const Args&, const Args&, int, void*, StatusWords*); \
+#define FL_INSTANTIATE(Args)                                                                                        \
+  template Args device_layout(const Args&);                                                                         \
+  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, std::span<const int>, void*, \
+                                     const Log*);                                                                   \
+  template void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, StatusWords*);                 \
+  template std::optional<Args> packed_layout(const Args&);                                                          \
+  template void run_on_packed_operands(const Kernel<Args>&, const Args&, const Args&, int, void*, StatusWords*);    \
   template void CapturedRun::run(const Kernel<Args>&, const Args&, void*);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE

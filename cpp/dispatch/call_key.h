@@ -21,6 +21,7 @@ struct CallKey {
   CallKey(const Args& call, Device device, int threads, const Kernel<Args>* asked = nullptr)
       : args(call), asked(asked), device(device), threads(threads), tuning(tuning_generation()), code(code_on(device)) {
     for_each_operand(args, [](auto& view) { view.data = reinterpret_cast<decltype(view.data)>(in_line(view.data)); });
+    for (Stored& operand : args.stored) operand = {operand.element};
   }
   bool operator==(const CallKey&) const = default;
 

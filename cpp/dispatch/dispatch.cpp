@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -170,6 +171,14 @@ bool serves(const Args& args, Device device, std::string_view name) {
 }
 
 template <class Args>
+bool reads_stored(const Args& args, std::string_view name) {
+  if constexpr (std::is_same_v<Args, TransposeArgs>) return false;
+  for (const Stored& operand : args.stored)
+    if (operand.converted() && !operand.in_16_bits()) return false;
+  return serves(args, {Device::cpu, 0}, name);
+}
+
+template <class Args>
 const char* passed_over(const Kernel<Args>& row, Device device) {
   return correction(row, device) ? nullptr : passed_over_by_rules(row, device);
 }
@@ -216,6 +225,7 @@ std::string explain(const Args& args, Device device, const Kernel<Args>& chosen)
 #define FL_INSTANTIATE(Args)                                                          \
   template const Kernel<Args>& choose(const Args&, Device, std::string_view);         \
   template bool serves(const Args&, Device, std::string_view);                        \
+  template bool reads_stored(const Args&, std::string_view);                          \
   template const char* passed_over(const Kernel<Args>&, Device);                      \
   template double estimate_us(const Kernel<Args>&, const Args&, Device);              \
   template std::vector<NotTaken> not_taken(const Args&, Device, const Kernel<Args>&); \

@@ -25,6 +25,11 @@ const Kernel<Args>& choose(const Args& args, Device device, std::string_view nam
 template <class Args>
 FL_EXPORT bool serves(const Args& args, Device device, std::string_view name = {});
 
+// Whether a row of the CPU, or the named one, reads the operands as they are stored. Those of 16 bits alone: of wider
+// ones it would read more than of a copy.
+template <class Args>
+FL_EXPORT bool reads_stored(const Args& args, std::string_view name = {});
+
 // Why choose() takes such a row by name alone on a device that can run it; nullptr if it may choose it.
 template <class Args>
 FL_EXPORT const char* passed_over(const Kernel<Args>& row, Device device);

@@ -37,8 +37,36 @@ inline void scale(const SgemvArgs& p, float* y) {
   for (int64_t i = 0; i < p.m; ++i) y[i * p.y.inc] = p.beta == 0.0f ? 0.0f : p.beta * y[i * p.y.inc];
 }
 
+// Of numbers of another type, some at a time as float32 in L1. The order of the sums is that of the matrix that a
+// conversion would make: its rows or its columns are contiguous, whichever lie closer together here.
+template <class S>
+void sum_stored(const SgemvArgs& p, const float* a, const float* x, int64_t rows, int64_t n, float* sum) {
+  constexpr int64_t pitch = section + 16;
+  alignas(64) float tile[rows_at_once * pitch];
+  const auto distance = [](int64_t stride) { return stride < 0 ? -stride : stride; };
+  const bool by_rows = p.m == 1 || p.n == 1 || p.a.rs == 0 || (p.a.cs != 0 && distance(p.a.cs) <= distance(p.a.rs));
+  if (by_rows) {
+    for (int64_t i = 0; i < rows; i += rows_at_once) {
+      const int64_t here = rows - i < rows_at_once ? rows - i : rows_at_once;
+      convert(p.stored[0], a + i * p.a.rs, p.a.rs, p.a.cs, tile, pitch, here, n);
+      dot_rows<S>(tile, pitch, here, n, n == p.n, x, sum + i);
+    }
+    return;
+  }
+  float next[section];
+  for (int64_t j = 0; j < n; j += columns_at_once)
+    for (int64_t i = 0; i < rows; i += section) {
+      const int64_t columns = n - j < columns_at_once ? n - j : columns_at_once;
+      const int64_t here = rows - i < section ? rows - i : section;
+      convert(p.stored[0], a + i * p.a.rs + j * p.a.cs, p.a.cs, p.a.rs, tile, pitch, columns, here);
+      add_columns<S, false>(tile, pitch, here, columns, x + j, j == 0 ? sum + i : next);
+      for (int64_t q = 0; q < here && j > 0; ++q) sum[i + q] += next[q];
+    }
+}
+
 template <class S>
 void sum_section(const SgemvArgs& p, const float* a, const float* x, int64_t rows, int64_t n, float* sum) {
+  if (p.stored[0].converted()) return sum_stored<S>(p, a, x, rows, n, sum);
   if (p.a.cs == 1) return dot_rows<S>(a, p.a.rs, rows, n, n == p.n, x, sum);
   if (p.a.rs == 1)
     return (4 * p.m * p.n > (int64_t(16) << 20) ? add_columns<S, true> : add_columns<S, false>)(a, p.a.cs, rows, n, x,
@@ -70,8 +98,8 @@ void gemv_one(const SgemvArgs& p, int64_t batch, const GemvPlan& plan, int threa
   const float* const a = p.a.data + batch * p.a.bs;
   const float* x = p.x.data + batch * p.x.bs;
   float* const y = p.y.data + batch * p.y.bs;
-  if (p.x.inc != 1) {
-    for (int64_t j = 0; j < p.n; ++j) workspace[j] = x[j * p.x.inc];
+  if (p.x.inc != 1 || p.stored[1].converted()) {
+    convert(p.stored[1], x, 0, p.x.inc, workspace, 0, 1, p.n);
     x = workspace;
     workspace += p.n;
   }

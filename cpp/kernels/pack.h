@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "core/element.h"
+
 namespace fl {
 namespace {
 
@@ -46,6 +48,32 @@ void pack_strip(float* dst, int64_t width, int64_t count, const float* src, int6
     for (int64_t i = 0; i < count; ++i) dst[l * width + i] = src[i * is + l * ls];
     for (int64_t i = count; i < width; ++i) dst[l * width + i] = 0.0f;
   }
+}
+
+// The same from numbers of another type, `src` as Stored has it: as they are packed, or some KiB of lines at a time.
+template <class S>
+void pack_stored(const Stored& stored, float* dst, int64_t width, int64_t count, const float* src, int64_t is,
+                 int64_t ls, int64_t depth) {
+  if (is == 1) {
+    convert(stored, src, ls, 1, dst, width, depth, count);
+    for (int64_t l = 0; l < depth && count < width; ++l)
+      for (int64_t i = count; i < width; ++i) dst[l * width + i] = 0.0f;
+    return;
+  }
+  constexpr int64_t chunk = 128, most_lines = 32;
+  float staged[most_lines * chunk];
+  for (int64_t l = 0; l < depth; l += chunk) {
+    const int64_t here = depth - l < chunk ? depth - l : chunk;
+    convert(stored, src + l * ls, is, ls, staged, chunk, count, here);
+    pack_strip<S>(dst + l * width, width, count, staged, chunk, 1, here);
+  }
+}
+
+template <class S>
+void pack(const Stored& stored, float* dst, int64_t width, int64_t count, const float* src, int64_t is, int64_t ls,
+          int64_t depth) {
+  if (stored.converted()) pack_stored<S>(stored, dst, width, count, src, is, ls, depth);
+  else pack_strip<S>(dst, width, count, src, is, ls, depth);
 }
 
 // Several strips of a transposed A at once, so that whole lines of the source are read: strip r has rows(r) rows and

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "runtime/threading.h"
 
@@ -32,6 +33,7 @@ SgemmArgs transposed(const SgemmArgs& p) {
   t.a = {p.b.data, p.b.cs, p.b.rs, p.b.bs};
   t.b = {p.a.data, p.a.cs, p.a.rs, p.a.bs};
   t.c = {p.c.data, p.c.cs, p.c.rs, p.c.bs};
+  std::swap(t.stored[0], t.stored[1]);
   return t;
 }
 

@@ -15,7 +15,7 @@ GemvPlan gemv_plan(const SgemvArgs& p, int threads) {
   if (worth && p.batch >= threads) plan.across_batch = true;
   else if (worth && (whole_columns || (row_parts < threads && sections > row_parts))) plan.split_sections = true;
   else if (worth) plan.tasks = std::min<int64_t>(4 * threads, row_parts);
-  if (p.x.inc != 1) plan.workspace_floats += std::size_t(p.n);
+  if (p.x.inc != 1 || p.stored[1].converted()) plan.workspace_floats += std::size_t(p.n);
   if (plan.split_sections) plan.workspace_floats += std::size_t(sections) * std::size_t(p.m);
   return plan;
 }

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "core/call_device.h"
-#include "core/element.h"
 #include "plan/prepacked_operand.h"
 
 namespace fl {
@@ -21,8 +20,6 @@ struct CallOptions {
   bool device_memory = false;  // the operands are device pointers; the call returns once it is queued on `stream`
   const std::function<void(const std::string&)>* log = nullptr;  // called with one line of text if set
   bool log_choice = true;                                        // false: only what is out of the ordinary
-  // Operands in host memory that become float32 on their way to a GPU. A call that stays on the CPU takes none.
-  StoredInputs stored = {};
   std::optional<Side> constant = {};            // of a plan: the operand that has the same values in every execution
   ConstantOperand* constant_operand = nullptr;  // of a product: an operand whose split stays from call to call
 };

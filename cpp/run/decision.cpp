@@ -66,19 +66,17 @@ Decision<Args> decide_on_device(int device, const Args& args, const CallOptions&
   return decision;
 }
 
-// Both operands of a symmetric product are one on a device, if they are the same numbers. Devices that share a product
-// out compute all of it.
-SgemmArgs as_loaded(SgemmArgs args, Device devices, const StoredInputs& stored) {
-  args.symmetric = args.symmetric && !devices.set && stored[0] == stored[1];
+// Devices that share a symmetric product out compute all of it.
+SgemmArgs as_loaded(SgemmArgs args, Device devices) {
+  args.symmetric = args.symmetric && !devices.set;
   return args;
 }
-const auto& as_loaded(const auto& args, Device, const StoredInputs&) { return args; }
+const auto& as_loaded(const auto& args, Device) { return args; }
 
 template <class Args>
-Panels<Args> decide_by_panels(Device devices, const Args& args, const StoredInputs& stored,
-                              const CallOptions& options) {
+Panels<Args> decide_by_panels(Device devices, const Args& args, const CallOptions& options) {
   for (const int device : ordinals(devices)) require_code(device);
-  Panels<Args> panels{{nullptr, cuda::device_layout(as_loaded(args, devices, stored))}, args, stored, devices};
+  Panels<Args> panels{{nullptr, cuda::device_layout(as_loaded(args, devices))}, args, devices};
   choose_kernel(panels, options.kernel);
   return panels;
 }
@@ -91,7 +89,7 @@ bool stays_on_host(const auto&) { return false; }
 constexpr double fastest_gpu_call_us = 25;
 
 template <class Args>
-Decision<Args> decide_by_cost(const Args& args, const StoredInputs& stored, const CallOptions& options) {
+Decision<Args> decide_by_cost(const Args& args, const CallOptions& options) {
   const Device gpu{Device::cuda, 0};
   CpuRun<Args> on_cpu = decide_on_cpu(args, options);
   if (stays_on_host(args) || cuda::device_count() == 0 || !available_on(Needs::cuda, gpu.ordinal)) return on_cpu;
@@ -101,7 +99,7 @@ Decision<Args> decide_by_cost(const Args& args, const StoredInputs& stored, cons
   if (estimate_us(*plan_for(cuda::device_layout(args), gpu, {}), link) >= cpu_us) return on_cpu;
   cuda::load_code(gpu.ordinal);  // the estimate went by the code that is expected
   if (!available_on(Needs::cuda, gpu.ordinal)) return on_cpu;
-  return decide_by_panels(gpu, args, stored, options);
+  return decide_by_panels(gpu, args, options);
 }
 
 }  // namespace
@@ -119,13 +117,11 @@ std::optional<Decision<Args>> decide(const Args& args, const CallOptions& option
     resolve_device(options.device, options);  // and so is a device that is not there
     return std::nullopt;
   }
-  StoredInputs stored = options.stored;
-  if (swaps_operands(args)) std::swap(stored[0], stored[1]);
   const Device device = placement<Args>(options);
   if (device.kind == Device::cpu) return decide_on_cpu(plain, options);
   if (options.device_memory) return decide_on_device(device.ordinal, plain, options);
-  if (device.kind == Device::automatic) return decide_by_cost(plain, stored, options);
-  return decide_by_panels(device, plain, stored, options);
+  if (device.kind == Device::automatic) return decide_by_cost(plain, options);
+  return decide_by_panels(device, plain, options);
 }
 
 #define FL_INSTANTIATE(Args)                                                      \

@@ -7,7 +7,6 @@
 #include <utility>
 #include <variant>
 
-#include "core/element.h"
 #include "core/operations.h"
 #include "dispatch/dispatch.h"
 #include "run/call_options.h"
@@ -51,8 +50,7 @@ struct PackedLaunch : Chosen<Args> {
 template <class Args>
 struct Panels : Chosen<Args> {
   Args host;
-  StoredInputs stored;  // CallOptions::stored, in the order of `host`
-  Device devices;       // one or several
+  Device devices;  // one or several
   std::shared_ptr<const PanelPlan<Args>> plan = nullptr;
   Args& given() { return host; }
   Device device() const { return devices; }

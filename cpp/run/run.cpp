@@ -60,8 +60,8 @@ void run_decided(const PackedLaunch<Args>& launch, const CallOptions& options) {
 template <class Args>
 void run_decided(const Panels<Args>& panels, const CallOptions& options) {
   require_one_device(panels.devices, options);
-  cuda::run_on_host_operands(*panels.plan, panels.host, panels.stored, panels.args, ordinals(panels.devices),
-                             options.stream, options.log);
+  cuda::run_on_host_operands(*panels.plan, panels.host, panels.args, ordinals(panels.devices), options.stream,
+                             options.log);
 }
 
 // ---------------------------------------------------------------- the shortest calls

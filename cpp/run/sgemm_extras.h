@@ -15,11 +15,12 @@ inline bool is_vector_product(const SgemmArgs& p, const CallOptions& options) {
 }
 // Its addend has to be in C.
 inline SgemvArgs as_gemv(const SgemmArgs& p) {
-  SgemvArgs v{.m = p.m, .n = p.k, .batch = p.batch, .alpha = p.alpha, .beta = p.beta, .a = p.a};
+  SgemvArgs v{.m = p.m, .n = p.k, .batch = p.batch, .alpha = p.alpha, .beta = p.beta, .a = p.a, .stored = p.stored};
   v.x = {p.b.data, p.b.rs, p.b.bs}, v.y = {p.c.data, p.c.rs, p.c.bs};
   if (p.n == 1) return v;
   v.m = p.n, v.a = {p.b.data, p.b.cs, p.b.rs, p.b.bs};
   v.x = {p.a.data, p.a.cs, p.a.bs}, v.y = {p.c.data, p.c.cs, p.c.bs};
+  std::swap(v.stored[0], v.stored[1]);
   return v;
 }
 
@@ -27,10 +28,7 @@ inline SgemvArgs as_gemv(const SgemmArgs& p) {
 template <class Visit>
 auto as_computed(const SgemmArgs& args, const CallOptions& options, Visit&& visit) {
   if (!is_vector_product(args, options)) return visit(args, options);
-  if (args.n == 1) return visit(as_gemv(args), options);
-  CallOptions of_row = options;
-  std::swap(of_row.stored[0], of_row.stored[1]);
-  return visit(as_gemv(args), of_row);
+  return visit(as_gemv(args), options);
 }
 auto as_computed(const auto& args, const CallOptions& options, auto&& visit) { return visit(args, options); }
 

@@ -31,15 +31,16 @@ ConstMatrix input_view(const ConstMatrix& host, int64_t rows, int64_t cols) {
 }
 
 template <class T>
-Lines<T> lines(const MatrixView<T>& host, const MatrixView<T>& layout, int64_t rows, int64_t cols, int64_t batch) {
+Lines<T> lines(const MatrixView<T>& host, const MatrixView<T>& layout, int64_t rows, int64_t cols, int64_t batch,
+               const Stored& stored = {}) {
   const int64_t problems = host.bs == 0 ? 1 : batch;
-  if (row_major(layout)) return {host.data, problems, rows, cols, host.bs, host.rs, host.cs, ld(layout)};
-  return {host.data, problems, cols, rows, host.bs, host.cs, host.rs, ld(layout)};
+  if (row_major(layout)) return {host.data, problems, rows, cols, host.bs, host.rs, host.cs, ld(layout), stored};
+  return {host.data, problems, cols, rows, host.bs, host.cs, host.rs, ld(layout), stored};
 }
 
 template <class T>
-Lines<T> lines(const VectorView<T>& host, int64_t size, int64_t batch) {
-  return {host.data, host.bs == 0 ? 1 : batch, 1, size, host.bs, 0, host.inc, padded_for_copies(size)};
+Lines<T> lines(const VectorView<T>& host, int64_t size, int64_t batch, const Stored& stored = {}) {
+  return {host.data, host.bs == 0 ? 1 : batch, 1, size, host.bs, 0, host.inc, padded_for_copies(size), stored};
 }
 
 }  // namespace
@@ -47,6 +48,7 @@ Lines<T> lines(const VectorView<T>& host, int64_t size, int64_t batch) {
 template <>
 SgemmArgs device_layout(const SgemmArgs& host) {
   SgemmArgs layout = host;
+  layout.stored = {};
   layout.a = input_view(host.a, host.m, host.k);
   layout.b = input_view(host.b, host.k, host.n);
   if (host.symmetric) layout.b = {nullptr, layout.a.cs, layout.a.rs, layout.a.bs};
@@ -57,6 +59,7 @@ SgemmArgs device_layout(const SgemmArgs& host) {
 template <>
 SgemvArgs device_layout(const SgemvArgs& host) {
   SgemvArgs layout = host;
+  layout.stored = {};
   layout.a = input_view(host.a, host.m, host.n);
   layout.x = {nullptr, 1, host.x.bs ? padded_for_copies(host.n) : 0};
   layout.y = {nullptr, 1, host.batch > 1 ? padded_for_copies(host.m) : 0};
@@ -66,28 +69,29 @@ SgemvArgs device_layout(const SgemvArgs& host) {
 template <>
 TransposeArgs device_layout(const TransposeArgs& host) {
   TransposeArgs layout = host;
+  layout.stored = {};
   layout.a = row_major_view<const float>(host.m, host.n, host.a.bs != 0);
   layout.b = row_major_view<float>(host.n, host.m, host.batch > 1);
   return layout;
 }
 
 Operands operands(const SgemmArgs& host, SgemmArgs& layout) {
-  const Input a{lines(host.a, layout.a, host.m, host.k, host.batch), &layout.a.data, !row_major(layout.a),
-                layout.symmetric ? &layout.b.data : nullptr};
+  const Input a{lines(host.a, layout.a, host.m, host.k, host.batch, host.stored[0]), &layout.a.data,
+                !row_major(layout.a), layout.symmetric ? &layout.b.data : nullptr};
   Input b;
   if (!layout.symmetric)
-    b = {lines(host.b, layout.b, host.k, host.n, host.batch), &layout.b.data, !row_major(layout.b)};
+    b = {lines(host.b, layout.b, host.k, host.n, host.batch, host.stored[1]), &layout.b.data, !row_major(layout.b)};
   return {{a, b}, {lines(host.c, layout.c, host.m, host.n, host.batch), &layout.c.data, host.beta != 0.0f}};
 }
 
 Operands operands(const SgemvArgs& host, SgemvArgs& layout) {
-  return {{{{lines(host.a, layout.a, host.m, host.n, host.batch), &layout.a.data, !row_major(layout.a)},
-            {lines(host.x, host.n, host.batch), &layout.x.data}}},
+  return {{{{lines(host.a, layout.a, host.m, host.n, host.batch, host.stored[0]), &layout.a.data, !row_major(layout.a)},
+            {lines(host.x, host.n, host.batch, host.stored[1]), &layout.x.data}}},
           {lines(host.y, host.m, host.batch), &layout.y.data, host.beta != 0.0f}};
 }
 
 Operands operands(const TransposeArgs& host, TransposeArgs& layout) {
-  return {{{{lines(host.a, layout.a, host.m, host.n, host.batch), &layout.a.data}, {}}},
+  return {{{{lines(host.a, layout.a, host.m, host.n, host.batch, host.stored[0]), &layout.a.data}, {}}},
           {lines(host.b, layout.b, host.n, host.m, host.batch), &layout.b.data, false}};
 }
 

@@ -24,17 +24,10 @@ struct Operands {
   Output output;
 };
 
-// `layout` is device_layout(host); the result points into it, for the caller to fill in the device pointers. Without
-// what is `stored` all operands are float32.
+// `layout` is device_layout(host); the result points into it, for the caller to fill in the device pointers.
 Operands operands(const SgemmArgs& host, SgemmArgs& layout);
 Operands operands(const SgemvArgs& host, SgemvArgs& layout);
 Operands operands(const TransposeArgs& host, TransposeArgs& layout);
-template <class Args>
-Operands operands(const Args& host, Args& layout, const StoredInputs& stored) {
-  Operands on = operands(host, layout);
-  for (std::size_t i = 0; i < on.inputs.size(); ++i) on.inputs[i].host.stored = stored[i];
-  return on;
-}
 
 // A block of a matrix in terms of its lines.
 template <class T>

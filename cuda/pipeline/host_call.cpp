@@ -34,11 +34,10 @@ constexpr std::size_t small_call = std::size_t(1) << 20;  // bytes
 
 // The operands are packed as they will lie on the device, so that one copy takes them all.
 template <class Args>
-void run_small(const PanelPlan<Args>& plan, const Args& host, const StoredInputs& stored, const Args& layout,
-               int device, cudaStream_t stream) {
+void run_small(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, cudaStream_t stream) {
   const AllowDuringCapture allow;  // as run_pipeline() does: another thread's capture is no reason to refuse a call
   Args args = layout;
-  const Operands on = operands(host, args, stored);
+  const Operands on = operands(host, args);
   const Kernel<Args>& kernel = *plan.steps.front().kernel;
   const PinnedBlocks blocks(device, 1, 1);
   const PoolBuffer memory(device, device_bytes(on) + kernel.workspace(layout), stream);
@@ -82,15 +81,14 @@ struct Places {
 };
 
 template <class Args>
-void run_whole(const PanelPlan<Args>& plan, const Args& host, const StoredInputs& stored, const Args& layout,
-               const Places& places) {
+void run_whole(const PanelPlan<Args>& plan, const Args& host, const Args& layout, const Places& places) {
   const int device = places.devices.front();
   const cudaStream_t stream = places.streams.front();
-  if (is_small(plan, host, layout)) return run_small(plan, host, stored, layout, device, stream);
-  if (!places.several()) return run_pipeline(plan, host, stored, layout, device, stream);
+  if (is_small(plan, host, layout)) return run_small(plan, host, layout, device, stream);
+  if (!places.several()) return run_pipeline(plan, host, layout, device, stream);
   const bool passes_on = connect_pools(places.devices);
   const std::vector<DeviceShare<Args>> shares = share_out(plan, layout, int(places.devices.size()), passes_on);
-  run_pipelines<Args>(shares, host, stored, layout, places.devices, places.streams);
+  run_pipelines<Args>(shares, host, layout, places.devices, places.streams);
 }
 
 std::string text(std::span<const int> devices) {
@@ -126,11 +124,10 @@ void log_parts(const Log& log, const Places& places, const Args& layout, const O
 
 template <class Args>
 void run_in_parts(const OutOfCorePlan<Args>& tiles, const KernelFor<Args>& kernel_for, const Args& host,
-                  const StoredInputs& stored, const Args& layout, const Places& places) {
-  if (!places.several())
-    return run_out_of_core<Args>({&tiles, 1}, kernel_for, host, stored, places.devices, places.streams);
+                  const Args& layout, const Places& places) {
+  if (!places.several()) return run_out_of_core<Args>({&tiles, 1}, kernel_for, host, places.devices, places.streams);
   const std::vector<OutOfCorePlan<Args>> shares = share_out(tiles, layout, int(places.devices.size()));
-  run_out_of_core<Args>(shares, kernel_for, host, stored, places.devices, places.streams);
+  run_out_of_core<Args>(shares, kernel_for, host, places.devices, places.streams);
 }
 
 // What each of the devices may have.
@@ -146,14 +143,14 @@ std::size_t memory_of(const Places& places) {
 // What does not fit on a device is computed tile by tile. Where others have part of the memory there is less than that:
 // then in half of it, and so on. No attempt that fails for memory has written anything.
 template <class Args>
-void run_whole_or_in_parts(const PanelPlan<Args>& plan, const Args& host, const StoredInputs& stored,
-                           const Args& layout, const Places& places, const Log* log) {
+void run_whole_or_in_parts(const PanelPlan<Args>& plan, const Args& host, const Args& layout, const Places& places,
+                           const Log* log) {
   Args args = layout;
   const std::size_t needed = device_bytes(operands(host, args)) + workspace_bytes(plan, layout);
   const std::size_t all = memory_of(places);
   std::exception_ptr without_memory;
   if (needed <= all) try {
-      return run_whole(plan, host, stored, layout, places);
+      return run_whole(plan, host, layout, places);
     } catch (const OutOfMemory&) {
       without_memory = std::current_exception();
     }
@@ -163,7 +160,7 @@ void run_whole_or_in_parts(const PanelPlan<Args>& plan, const Args& host, const 
     if (tiles.tiles.empty()) nothing_fits(places, needed, all);
     if (log) log_parts(*log, places, layout, tiles, needed);
     try {
-      return run_in_parts(tiles, plan.kernel_for, host, stored, layout, places);
+      return run_in_parts(tiles, plan.kernel_for, host, layout, places);
     } catch (const OutOfMemory&) {
       without_memory = std::current_exception();
     }
@@ -183,7 +180,7 @@ void refuse_capture(void* stream) {
 
 // What is one step is done by one device.
 template <class Args>
-void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const StoredInputs& stored, const Args& layout,
+void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const Args& layout,
                           std::span<const int> all_devices, void* stream, const Log* log) {
   const std::span<const int> devices = all_devices.first(std::min(all_devices.size(), plan.steps.size()));
   for (const int device : devices) require_device(device);
@@ -199,15 +196,15 @@ void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const S
     places.streams.push_back(lease.get());
   }
   try {
-    run_whole_or_in_parts(plan, host, stored, layout, places, log);
+    run_whole_or_in_parts(plan, host, layout, places, log);
   } catch (const CudaError& error) {
     throw named(error, *plan.steps.front().kernel, text(devices));
   }
 }
 
-#define FL_INSTANTIATE(Args)                                                                                \
-  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const StoredInputs&, const Args&, \
-                                     std::span<const int>, void*, const Log*);
+#define FL_INSTANTIATE(Args)                                                                                        \
+  template void run_on_host_operands(const PanelPlan<Args>&, const Args&, const Args&, std::span<const int>, void*, \
+                                     const Log*);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 

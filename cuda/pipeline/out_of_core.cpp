@@ -38,11 +38,10 @@ void fix_rows(Args&, const Args&) {}
 
 template <class Args>
 struct PreparedTile {
-  PreparedTile(const OutOfCoreTile& tile, const Args& host, const StoredInputs& stored, const Args& largest,
-               const KernelFor<Args>& kernel_for)
+  PreparedTile(const OutOfCoreTile& tile, const Args& host, const Args& largest, const KernelFor<Args>& kernel_for)
       : tile(tile), args(device_layout(host)) {
     fix_rows(args, largest);
-    on = operands(host, args, stored);
+    on = operands(host, args);
     on.output.read = on.output.read && tile.first;
     old_output = as_input(on.output.host);
     if (tile.load[1]) panels.loads.push_back({OperandRole::b, block_of_b(args)});
@@ -137,14 +136,12 @@ void add_tile(const PreparedTile<Args>& prepared, const CopySizes& sizes, Gates&
 // ---------------------------------------------------------------- a device and its tiles
 template <class Args>
 struct PreparedTiles {
-  PreparedTiles(const OutOfCorePlan<Args>& plan, const KernelFor<Args>& kernel_for, const Args& host,
-                const StoredInputs& stored)
+  PreparedTiles(const OutOfCorePlan<Args>& plan, const KernelFor<Args>& kernel_for, const Args& host)
       : largest_host(sub_problem(host, largest_tile(plan.shape))),
         largest(device_layout(largest_host)),
         slots(slots_for(operands(largest_host, largest), plan.shape)) {
     for (const OutOfCoreTile& tile : plan.tiles) {
-      const PreparedTile<Args>& prepared =
-          tiles.emplace_back(tile, sub_problem(host, tile), stored, largest, kernel_for);
+      const PreparedTile<Args>& prepared = tiles.emplace_back(tile, sub_problem(host, tile), largest, kernel_for);
       workspace = std::max(workspace, prepared.workspace);
       for (int i = 0; i < 2; ++i)
         if (tile.load[i]) bytes_in += device_bytes(prepared.on.inputs[std::size_t(i)].host);
@@ -161,9 +158,9 @@ struct PreparedTiles {
 template <class Args>
 class TilesOnDevice {
  public:
-  TilesOnDevice(const OutOfCorePlan<Args>& plan, const KernelFor<Args>& kernel_for, const Args& host,
-                const StoredInputs& stored, int device, cudaStream_t stream, std::size_t devices)
-      : prepared_(plan, kernel_for, host, stored),
+  TilesOnDevice(const OutOfCorePlan<Args>& plan, const KernelFor<Args>& kernel_for, const Args& host, int device,
+                cudaStream_t stream, std::size_t devices)
+      : prepared_(plan, kernel_for, host),
         run_(device, stream, prepared_.bytes_in, prepared_.bytes_out, devices),
         memory_(device, prepared_.slots.end + prepared_.workspace, stream) {
     const Slots& slots = prepared_.slots;
@@ -191,13 +188,13 @@ class TilesOnDevice {
 
 template <class Args>
 void run_out_of_core(std::span<const OutOfCorePlan<Args>> plans, const KernelFor<Args>& kernel_for, const Args& host,
-                     const StoredInputs& stored, std::span<const int> devices, std::span<const cudaStream_t> streams) {
+                     std::span<const int> devices, std::span<const cudaStream_t> streams) {
   const AllowDuringCapture allow;
   std::deque<TilesOnDevice<Args>> on_devices;
   std::vector<DevicePart<Args>> parts;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const DeviceGuard guard(devices[i]);
-    on_devices.emplace_back(plans[i], kernel_for, host, stored, devices[i], streams[i], plans.size());
+    on_devices.emplace_back(plans[i], kernel_for, host, devices[i], streams[i], plans.size());
     parts.push_back(on_devices.back().part());
   }
   Args layout = device_layout(host);
@@ -206,7 +203,7 @@ void run_out_of_core(std::span<const OutOfCorePlan<Args>> plans, const KernelFor
 
 #define FL_INSTANTIATE(Args)                                                                               \
   template void run_out_of_core(std::span<const OutOfCorePlan<Args>>, const KernelFor<Args>&, const Args&, \
-                                const StoredInputs&, std::span<const int>, std::span<const cudaStream_t>);
+                                std::span<const int>, std::span<const cudaStream_t>);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 

@@ -14,6 +14,6 @@ namespace fl::cuda {
 // stream i. `kernel_for` chooses the kernels of their steps.
 template <class Args>
 void run_out_of_core(std::span<const OutOfCorePlan<Args>> plans, const KernelFor<Args>& kernel_for, const Args& host,
-                     const StoredInputs& stored, std::span<const int> devices, std::span<const cudaStream_t> streams);
+                     std::span<const int> devices, std::span<const cudaStream_t> streams);
 
 }  // namespace fl::cuda

@@ -89,10 +89,10 @@ void mirror_squares(const PanelPlan<Args>&, const Args&, const Args&) {}
 template <class Args>
 class PlanOnDevice {
  public:
-  PlanOnDevice(const PanelPlan<Args>& plan, const Args& host, const StoredInputs& stored, const Args& layout,
-               int device, cudaStream_t stream, std::size_t devices)
+  PlanOnDevice(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, cudaStream_t stream,
+               std::size_t devices)
       : args_(layout),
-        on_(operands(host, args_, stored)),
+        on_(operands(host, args_)),
         old_output_(as_input(on_.output.host)),
         run_(device, stream, bytes_in(plan), bytes_out(plan), devices),
         memory_(device, device_bytes(on_) + workspace_bytes(plan, layout), stream) {
@@ -148,25 +148,24 @@ std::size_t workspace_bytes(const PanelPlan<Args>& plan, const Args& layout) {
 }
 
 template <class Args>
-void run_pipeline(const PanelPlan<Args>& plan, const Args& host, const StoredInputs& stored, const Args& layout,
-                  int device, cudaStream_t stream) {
+void run_pipeline(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, cudaStream_t stream) {
   const AllowDuringCapture allow;
-  const PlanOnDevice<Args> on_device(plan, host, stored, layout, device, stream, 1);
+  const PlanOnDevice<Args> on_device(plan, host, layout, device, stream, 1);
   carry_out<Args>({on_device.part()}, on_device.output());
   mirror_squares(plan, host, layout);
 }
 
 // In the order of their numbers: two such calls that wait for pinned memory do not wait for each other.
 template <class Args>
-void run_pipelines(const std::vector<DeviceShare<Args>>& shares, const Args& host, const StoredInputs& stored,
-                   const Args& layout, std::span<const int> devices, std::span<const cudaStream_t> streams) {
+void run_pipelines(const std::vector<DeviceShare<Args>>& shares, const Args& host, const Args& layout,
+                   std::span<const int> devices, std::span<const cudaStream_t> streams) {
   const AllowDuringCapture allow;
   std::deque<PlanOnDevice<Args>> on_devices;
   std::vector<const PanelCopies*> copies;
   std::vector<DevicePart<Args>> parts;
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const DeviceGuard guard(devices[i]);
-    on_devices.emplace_back(shares[i].plan, host, stored, layout, devices[i], streams[i], shares.size());
+    on_devices.emplace_back(shares[i].plan, host, layout, devices[i], streams[i], shares.size());
     copies.push_back(&on_devices.back().work().copies);
     parts.push_back(on_devices.back().part());
   }
@@ -174,12 +173,11 @@ void run_pipelines(const std::vector<DeviceShare<Args>>& shares, const Args& hos
   carry_out(parts, on_devices.front().output());
 }
 
-#define FL_INSTANTIATE(Args)                                                                                        \
-  template std::size_t workspace_bytes(const PanelPlan<Args>&, const Args&);                                        \
-  template void run_pipeline(const PanelPlan<Args>&, const Args&, const StoredInputs&, const Args&, int,            \
-                             cudaStream_t);                                                                         \
-  template void run_pipelines(const std::vector<DeviceShare<Args>>&, const Args&, const StoredInputs&, const Args&, \
-                              std::span<const int>, std::span<const cudaStream_t>);
+#define FL_INSTANTIATE(Args)                                                                                         \
+  template std::size_t workspace_bytes(const PanelPlan<Args>&, const Args&);                                         \
+  template void run_pipeline(const PanelPlan<Args>&, const Args&, const Args&, int, cudaStream_t);                   \
+  template void run_pipelines(const std::vector<DeviceShare<Args>>&, const Args&, const Args&, std::span<const int>, \
+                              std::span<const cudaStream_t>);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -112,6 +115,99 @@ def test_products_are_those_of_converted_operands(consent):
     for name, (got, want) in same.items():
         assert got.dtype == np.float32, name
         assert_same_bits(np.asarray(got), np.asarray(want), name)
+
+
+HALVES = ("f2", "bfloat16")
+ORDERS = {
+    "C": lambda x: x,
+    "F": np.asfortranarray,
+    "steps": lambda x: np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3],
+    "backwards": lambda x: x[::-1, ::-1],
+}
+
+
+def _halves(name, *shape, seed=0):
+    """Subnormal numbers among them, and what one is too large for."""
+    x = np.random.default_rng([seed, *shape]).standard_normal(shape)
+    x *= 2.0 ** (np.arange(x.size) % 23 - 20).reshape(shape)
+    return x.astype(dtype_of(name))
+
+
+def _copy(x):
+    return x if x.dtype == np.float32 else x.astype(np.float32, order="K")
+
+
+def _products(a, b, options, to=lambda x: x):
+    """Of what each of the CPU's kernels for `a` and `b` gets to see; of to() of the operands."""
+    x, y, rows, columns, both = to(b[:, 0]), to(a[0]), to(a[:3]), to(b[:, :3]), to(np.stack([a, a]))
+    square = to(a[:300])
+    a, b = to(a), to(b)
+    return {
+        "matmul": fl.matmul(a, b, **options),
+        "sgemm": fl.sgemm(b, a, np.ones(1, np.float32), alpha=0.5, beta=2.0, trans_a=True, trans_b=True, **options),
+        "rows": fl.matmul(rows, b, **options),
+        "columns": fl.matmul(a, columns, **options),
+        "matrix and vector": fl.matmul(a, x, **options),
+        "vector and matrix": fl.matmul(y, b, **options),
+        "vectors": fl.matmul(y, x, **options),
+        "symmetric": fl.matmul(square, square.T, **options),
+        "batches": fl.matmul(both, b, **options),
+    }
+
+
+SHAPES = ((1, 1, 1), (5, 3, 7), (15, 33, 64), (70, 95, 1100), (3, 2, 5000), (2100, 9, 20))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("types", [("f2", "f4"), ("f4", "f2"), ("bfloat16", "f4"), ("f2", "bfloat16")], ids=str)
+def test_operands_in_16_bits_give_the_bits_of_converted_ones(types, shape):
+    m, n, k = shape
+    for a_order, b_order in itertools.product(ORDERS, repeat=2):
+        if "C" not in (a_order, b_order):
+            continue
+        a, b = ORDERS[a_order](_halves(types[0], m, k)), ORDERS[b_order](_halves(types[1], k, n, seed=1))
+        for precision in ("accurate", "reproducible"):
+            options = {"device": "cpu", "precision": precision}
+            with fl.num_threads(3):
+                got = _products(a, b, {**options, "dtype": np.float32})
+                want = _products(a, b, options, to=_copy)
+            for name in got:
+                assert_same_bits(np.asarray(got[name]), np.asarray(want[name]), (name, a_order, b_order, precision))
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_kernels_read_16_bits_or_get_a_copy(name):
+    a, b, x = _halves(name, 40, 300), _halves(name, 300, 50, seed=1), _halves(name, 300, seed=2)
+    for row in fl.kernels("sgemm"):
+        if row.available and row.device == "cpu":
+            got = fl.sgemm(a, b, kernel=row.name, dtype=np.float32)
+            assert_same_bits(got, fl.sgemm(_copy(a), _copy(b), kernel=row.name), row.name)
+    for row in fl.kernels("sgemv"):
+        if row.available and row.device == "cpu":
+            got = fl.sgemv(a, x, kernel=row.name, dtype=np.float32)
+            assert_same_bits(got, fl.sgemv(_copy(a), _copy(x), kernel=row.name), row.name)
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_no_operand_in_16_bits_is_copied_whole(name):
+    """What the process has ever had in memory grows by less than such a copy."""
+    program = f"""
+import resource
+import numpy as np, fastlinalg as fl
+if {name!r} == "bfloat16":
+    import ml_dtypes
+n = 4096
+b = np.zeros((n, n), ml_dtypes.bfloat16 if {name!r} == "bfloat16" else np.float16)
+b[...] = 1
+a, x = np.ones((64, n), np.float32), np.ones(n, np.float32)
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
+with fl.num_threads(1):
+    fl.matmul(a, b, dtype=np.float32, device="cpu"), fl.sgemv(b, x, dtype=np.float32, device="cpu")
+assert peak() - before < 4 * n * n / 1024 / 2, peak() - before
+"""
+    dtype_of(name)
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_out_may_lie_in_the_memory_of_an_operand():

@@ -39,6 +39,10 @@ struct Change {
   void change(Precision& x) {
     if (is_this()) x = x == Precision::strict ? Precision::accurate : Precision::strict;
   }
+  void change(StoredInputs& x) {
+    for (auto& [element, origin, overflowed] : x)
+      if (is_this()) element = Element::float16;
+  }
   template <class T>
   void change(T*& data) {
     data += is_this();
@@ -54,16 +58,16 @@ struct Change {
     all(data, inc, bs);
   }
   void change(SgemmArgs& p) {
-    auto& [m, n, k, batch, alpha, beta, a, b, c, addend, precision, symmetric] = p;
-    all(m, n, k, batch, alpha, beta, a, b, c, addend, precision, symmetric);
+    auto& [m, n, k, batch, alpha, beta, a, b, c, addend, precision, symmetric, stored] = p;
+    all(m, n, k, batch, alpha, beta, a, b, c, addend, precision, symmetric, stored);
   }
   void change(SgemvArgs& p) {
-    auto& [m, n, batch, alpha, beta, a, x, y] = p;
-    all(m, n, batch, alpha, beta, a, x, y);
+    auto& [m, n, batch, alpha, beta, a, x, y, stored] = p;
+    all(m, n, batch, alpha, beta, a, x, y, stored);
   }
   void change(TransposeArgs& p) {
-    auto& [m, n, batch, a, b, in_place] = p;
-    all(m, n, batch, a, b, in_place);
+    auto& [m, n, batch, a, b, in_place, stored] = p;
+    all(m, n, batch, a, b, in_place, stored);
   }
   template <class... Fields>
   void all(Fields&... fields) {

@@ -18,26 +18,22 @@ void take_addend(Problem<Args>& problem, const Array& c, Target& target, const C
   target.preload(c);
 }
 
-// Has operands of other types converted: on their way if the call goes to a GPU, which `options` then say, else now.
-// False if none was; true if `problem` is to be made anew of what is float32 by now.
+// Has operands of other types converted: on their way if the call goes to a GPU, which `options` then say, while they
+// are read if its kernel can, else now. False if none is by now; true if `problem` is to be made anew.
 template <class Args>
 bool convert(const Problem<Args>& problem, std::array<Array*, 2> inputs, Options& options) {
-  bool any = false;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i] || !inputs[i]->stored().converted()) continue;
-    any = true;
-    options.call.stored[i] = inputs[i]->stored();
-  }
-  if (!any) return false;
+  const auto& stored = problem.args.stored;
+  if (!stored[0].converted() && !stored[1].converted()) return false;
   Device device{Device::cpu, 0};
   Problem<Args> copy = problem;
+  copy.args.stored = {};
   copy.for_each_run(Array(static_cast<float*>(nullptr), problem.shape),
                     [&](const Args& args) { device = device_of(args, options); });
   if (device.kind == Device::cuda) {
     options.call.device = device;
     return false;
   }
-  options.call.stored = {};
+  if (reads_stored(problem.args, options.call.kernel)) return false;
   for (Array* const input : inputs)
     if (input) input->convert();
   return true;

@@ -78,7 +78,8 @@ Problem<SgemmArgs> gemm_problem(const char* function, const Array& a, const Arra
                                       .beta = beta,
                                       .a = {a.data(), da.rs, da.cs},
                                       .b = {b.data(), db.rs, db.cs},
-                                      .precision = precision},
+                                      .precision = precision,
+                                      .stored = {a.stored(), b.stored()}},
                              .batch = Batch({{&a, a.ndim() - 2}, {&b, b.ndim() - 2}}, function)};
   problem.shape = problem.batch.sizes();
   problem.shape.push_back(da.rows);
@@ -98,7 +99,8 @@ Problem<SgemvArgs> gemv_problem(const char* function, const Array& a, const Arra
                                       .alpha = alpha,
                                       .beta = beta,
                                       .a = {a.data(), da.rs, da.cs},
-                                      .x = {x.data(), x.stride(last)}},
+                                      .x = {x.data(), x.stride(last)},
+                                      .stored = {a.stored(), x.stored()}},
                              .batch = Batch({{&a, a.ndim() - 2}, {&x, last}}, function)};
   problem.shape = problem.batch.sizes();
   problem.shape.push_back(da.rows);
@@ -108,15 +110,20 @@ Problem<SgemvArgs> gemv_problem(const char* function, const Array& a, const Arra
 Problem<SgemvArgs> dot_problem(const char* function, const Array& a, const Array& b) {
   if (a.shape(0) != b.shape(0)) mismatch(function, a, "the size of a", a.shape(0), b, "the size of b", b.shape(0));
   return {.function = function,
-          .args = {.m = 1, .n = a.shape(0), .a = {a.data(), 0, a.stride(0)}, .x = {b.data(), b.stride(0)}},
+          .args = {.m = 1,
+                   .n = a.shape(0),
+                   .a = {a.data(), 0, a.stride(0)},
+                   .x = {b.data(), b.stride(0)},
+                   .stored = {a.stored(), b.stored()}},
           .batch = Batch({{&a, 0}, {&b, 0}}, function)};
 }
 
 Problem<TransposeArgs> transpose_problem(const char* function, const Array& a) {
   const MatrixDims da(a, false);
-  Problem<TransposeArgs> problem{.function = function,
-                                 .args = {.m = da.rows, .n = da.cols, .a = {a.data(), da.rs, da.cs}},
-                                 .batch = Batch({{&a, a.ndim() - 2}}, function)};
+  Problem<TransposeArgs> problem{
+      .function = function,
+      .args = {.m = da.rows, .n = da.cols, .a = {a.data(), da.rs, da.cs}, .stored = {a.stored()}},
+      .batch = Batch({{&a, a.ndim() - 2}}, function)};
   problem.shape = problem.batch.sizes();
   problem.shape.push_back(da.cols);
   problem.shape.push_back(da.rows);
@@ -133,7 +140,8 @@ Problem<SgemmArgs> column_problem(Problem<SgemvArgs> problem) {
                    .beta = p.beta,
                    .a = p.a,
                    .b = {p.x.data, p.x.inc, 1},
-                   .precision = Precision::reproducible},
+                   .precision = Precision::reproducible,
+                   .stored = p.stored},
           .batch = std::move(problem.batch),
           .shape = std::move(problem.shape),
           .column = true};

@@ -133,7 +133,7 @@ nb::object transpose(nb::handle a_in, nb::handle out, nb::handle kernel, nb::han
   Problem<TransposeArgs> problem = transpose_problem(function, a);
   if (convert(problem, Inputs{&a, nullptr}, options)) problem = transpose_problem(function, a);
   set_location(options.call, location);
-  const bool may_replace = !out.is_none() && !options.call.stored[0].converted();
+  const bool may_replace = !out.is_none() && !problem.args.stored[0].converted();
   const bool in_place = may_replace && onto_itself(problem.args, options);
   Target target(function, out, problem.shape, {&a}, location, in_place ? &a : nullptr);
   problem.args.in_place = target.replaces();
