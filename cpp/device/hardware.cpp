@@ -114,6 +114,17 @@ std::string why_not_on(Needs needs, int device) {
   return has_body(needs, cuda::known_code(device)) ? "" : code_reason(needs, device);
 }
 
+std::string compiled_code_on(int device) {
+  const int cc = cuda::device_info(device).compute_capability;
+  const LoadedCode code = cuda::known_code(device);
+  const LoadedCode machine_code = expected_code(cuda::built_architectures(), cc, {.no_ptx = true});
+  if (!code.target || (code == machine_code && !jit_settings().only_ptx)) return "";
+  return "cuda:" + std::to_string(device) + " runs PTX for compute capability " + capability_text(code.target) +
+         ": the driver compiles each kernel at its first call, which takes up to some seconds, and keeps it in its "
+         "cache"
+         " (CUDA_CACHE_PATH)";
+}
+
 std::string code_missing_on(int device) {
   for (const Needs needs : {Needs::cuda, Needs::sm_90a, Needs::sm_90, Needs::sm_80})
     if (asked_for(needs) && hardware_for(needs, device) && !available_on(needs, device))

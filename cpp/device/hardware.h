@@ -13,7 +13,8 @@ FL_EXPORT std::string why_not(Needs needs);     // "" if available
 bool available_on(Needs needs, int device);     // on that CUDA device: the hardware, and code with such rows
 FL_EXPORT std::string why_not_on(Needs needs, int device);  // "" if available
 FL_EXPORT std::string code_missing_on(int device);  // why it lacks rows that its hardware could run; "" if it has all
-void require_code(int device);                      // for a call: asks what code the device runs; CudaError if none
+std::string compiled_code_on(int device);  // that the driver compiles what the device runs; "" where it does not
+void require_code(int device);             // for a call: asks what code the device runs; CudaError if none
 
 // Why dispatch passes a row by on a device that can run it, until `fastlinalg tune` has checked and timed it there;
 // nullptr if it may take it. By name it runs all the same.

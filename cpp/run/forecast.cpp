@@ -4,10 +4,12 @@
 #include <bit>
 
 #include "core/call_cache.h"
+#include "device/hardware.h"
 #include "device/host_calls.h"
 #include "dispatch/call_key.h"
 #include "run/sgemm_extras.h"
 #include "runtime/per_thread.h"
+#include "runtime/said_lines.h"
 #include "runtime/threading.h"
 #include "transfer/device_shares.h"
 
@@ -68,6 +70,10 @@ void log_choice(const Decision<Args>& decision, const CallOptions& options) {
   const Kernel<Args>& kernel = *chosen(decision).kernel;
   const Device device = place_of(decision);
   (*options.log)(device_text(device) + " " + explain(part, device, kernel));
+  if (device.kind != Device::cuda) return;
+  static constinit SaidLines said;
+  const std::string compiled = compiled_code_on(device.ordinal);
+  if (!compiled.empty() && said.add(compiled)) (*options.log)(compiled);
 }
 
 template <class Args>

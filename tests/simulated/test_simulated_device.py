@@ -182,6 +182,19 @@ def test_calls_are_right_where_kernels_are_missing(library, unfit):
     assert found["info"] == (True, found["sm_90a"][1])
 
 
+COMPILES = """
+import logging, sys, numpy as np, fastlinalg as fl
+logging.basicConfig(level=logging.DEBUG, format="%(message)s", stream=sys.stdout)
+for n in (300, 400): fl.matmul(np.ones((n, n), "f4"), np.ones((n, n), "f4"), device="cuda")
+"""
+
+
+@pytest.mark.parametrize(("variables", "times"), [({}, 0), *((UNFIT[unfit][0], 1) for unfit in UNFIT)], ids=str)
+def test_the_log_says_once_that_the_driver_compiles(library, variables, times):
+    said = run(library, ["-c", COMPILES], **variables)
+    assert said.count("-> cuda:0 runs PTX for compute capability") == times, said
+
+
 def test_all_kernels_are_there_where_the_code_fits(library):
     assert set(answers(run(library, ["-c", PROGRAM])).values()) == {(True, "")}
 
