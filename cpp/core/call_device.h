@@ -16,6 +16,7 @@ struct Device {
   int ordinal = 0;
   uint64_t set = 0;  // of a call on several CUDA devices: a bit for each; `ordinal` is then the lowest of them
 
+  bool or_one = false;                           // of "cuda:all": the first alone where it is expected to be as fast
   static constexpr uint64_t all = ~uint64_t{0};  // that the machine has
   bool operator==(const Device&) const = default;
 };

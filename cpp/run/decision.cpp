@@ -1,5 +1,6 @@
 #include "run/decision.h"
 
+#include <bit>
 #include <utility>
 
 #include "core/call_cache.h"
@@ -12,6 +13,7 @@
 #include "run/placement.h"
 #include "runtime/per_thread.h"
 #include "runtime/threading.h"
+#include "transfer/device_shares.h"
 
 namespace fl {
 namespace {
@@ -73,12 +75,20 @@ SgemmArgs as_loaded(SgemmArgs args, Device devices) {
 }
 const auto& as_loaded(const auto& args, Device) { return args; }
 
+// Whether one of several devices is expected to be as fast as all. By fixed figures, as what is computed depends on it.
+template <class Args>
+bool is_enough(const Panels<Args>& panels) {
+  return estimate_us(*panels.plan, nominal_link) <=
+         estimate_us(*panels.plan, panels.args, std::popcount(panels.devices.set), nominal_link);
+}
+
 template <class Args>
 Panels<Args> decide_by_panels(Device devices, const Args& args, const CallOptions& options) {
   for (const int device : ordinals(devices)) require_code(device);
   Panels<Args> panels{{nullptr, cuda::device_layout(as_loaded(args, devices))}, args, devices};
   choose_kernel(panels, options.kernel);
-  return panels;
+  if (!devices.or_one || !is_enough(panels)) return panels;
+  return decide_by_panels({Device::cuda, devices.ordinal}, args, options);
 }
 
 // A call that must not copy is not worth two copies over the link.

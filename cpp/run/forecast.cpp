@@ -24,15 +24,11 @@ Args largest_part(const Decision<Args>& decision) {
   return panels ? sub_problem(args, largest_step(*panels->plan).block) : args;
 }
 
-// Several devices end with the last of them.
 template <class Args>
 double panels_us(const Panels<Args>& panels) {
   const HostLink link = cuda::host_link(panels.devices.ordinal, num_threads());
   if (!panels.devices.set) return estimate_us(*panels.plan, link);
-  double us = 0;
-  for (const DeviceShare<Args>& share : share_out(*panels.plan, panels.args, std::popcount(panels.devices.set), true))
-    us = std::max(us, estimate_us(share.plan, link));
-  return us;
+  return estimate_us(*panels.plan, panels.args, std::popcount(panels.devices.set), link);
 }
 
 template <class Args>

@@ -29,6 +29,7 @@ void require_alike(const std::vector<int>& devices) {
 // "cuda:all" as a list.
 Device listed(Device device, int count) {
   if (device.set != Device::all || count == 0) return device;
+  device.or_one = count > 1;
   device.set = count == 1 ? 0 : count < 64 ? (uint64_t{1} << count) - 1 : Device::all;
   return device;
 }

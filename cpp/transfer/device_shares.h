@@ -26,4 +26,8 @@ template <class Args>
 FL_EXPORT std::vector<DeviceShare<Args>> share_out(const PanelPlan<Args>& plan, const Args& layout, int devices,
                                                    bool passes_on);
 
+// Microseconds that a call by this plan is expected to take on several devices: it ends with the last of them.
+template <class Args>
+double estimate_us(const PanelPlan<Args>& plan, const Args& layout, int devices, const HostLink& link);
+
 }  // namespace fl

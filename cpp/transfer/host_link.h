@@ -14,6 +14,7 @@ struct HostLink {
 // the lower figure, tiles out of core by the other, as does a link that has not been used: one figure for all would cut
 // calls in another way.
 constexpr double link_bytes_per_us = 48e3, busy_link_bytes_per_us = 40e3;
+constexpr HostLink nominal_link{10, busy_link_bytes_per_us};
 constexpr double panel_step_us = 6, tile_step_us = 10;  // of a step: its launches and events
 
 }  // namespace fl

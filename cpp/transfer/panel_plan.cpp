@@ -8,8 +8,7 @@
 namespace fl {
 namespace {
 
-// What the plans are compared for. More cuts have to gain something.
-constexpr HostLink nominal{10, busy_link_bytes_per_us};
+// More cuts have to gain something.
 constexpr double worthwhile = 0.98;
 // Of the device's own memory, which a mirror image is read from and written to.
 constexpr double device_bytes_per_us = 2e6;
@@ -253,12 +252,12 @@ PanelPlan<SgemmArgs> plan_panels(const SgemmArgs& p, const KernelFor<SgemmArgs>&
                               : p.symmetric ? lower_triangle(p, 1, kernels)
                                             : rectangle(p, 1, 1, kernels);
   if (total < double(smallest_cut_bytes)) return best;
-  double best_us = estimate_us(best, nominal);
+  double best_us = estimate_us(best, nominal_link);
   const auto consider = [&](int64_t row_cuts, int64_t col_cuts) {
     if (!worth_cutting(p.m, row_cuts) || !worth_cutting(p.n, col_cuts)) return;
     PanelPlan<SgemmArgs> plan =
         p.symmetric ? lower_triangle(p, row_cuts, kernels) : rectangle(p, row_cuts, col_cuts, kernels);
-    const double us = estimate_us(plan, nominal);
+    const double us = estimate_us(plan, nominal_link);
     if (us < worthwhile * best_us) best = std::move(plan), best_us = us;
   };
   for (int64_t cuts = 2; cuts <= most_cuts; cuts *= 2) {

@@ -227,6 +227,7 @@ def measuring():
     return call, None
 
 
+BOTH = ["cuda:0", "cuda:1"]
 PATHS = {
     "small calls": small_calls,
     "one copy": lambda: host(60, 50, 40),
@@ -241,8 +242,8 @@ PATHS = {
     "plans": plans,
     "kept splits": kept_splits,
     "measuring": measuring,
-    "two devices": lambda: host(1200, 300, 310, device="cuda:all"),
-    "tiles of two devices": lambda: host(500, 100, 310, limit=1 << 19, device="cuda:all"),
+    "two devices": lambda: host(1200, 300, 310, device=BOTH),
+    "tiles of two devices": lambda: host(500, 100, 310, limit=1 << 19, device=BOTH),
     "in parts": in_parts,
 }
 

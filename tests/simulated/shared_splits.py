@@ -10,7 +10,7 @@ from support.accuracy import assert_same_bits
 from support.operands import normal
 
 
-@pytest.mark.parametrize(("devices", "times"), [("cuda:0", 1), ("cuda:all", 2)])
+@pytest.mark.parametrize(("devices", "times"), [("cuda:0", 1), (["cuda:0", "cuda:1"], 2)])
 def test_each_device_splits_a_line_once(device, rng, devices, times):
     """Of two, each needs all of both operands, half of which come through the other."""
     m, n, k = 3000, 2900, 500
