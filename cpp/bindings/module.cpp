@@ -16,6 +16,7 @@
 #include "bindings/calls/products.h"
 #include "bindings/calls/tune.h"
 #include "bindings/grouped/matmul.h"
+#include "bindings/grouped/plan.h"
 #include "bindings/operators/tensor_products.h"
 #include "bindings/operators/weights.h"
 #include "bindings/sharded/matmul.h"
@@ -85,6 +86,7 @@ NB_MODULE(_core, m) {
   fl::py::bind_device_memory(m);
   fl::py::bind_explain(m);
   fl::py::bind_matmul_plan(m);
+  fl::py::bind_grouped_plan(m);
   fl::py::bind_tuning(m);
   fl::py::bind_weights(m, testing);
 }

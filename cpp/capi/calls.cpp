@@ -22,6 +22,19 @@ std::optional<Precision> precision_of(fl_precision given) {
   return std::nullopt;
 }
 
+// In an array of a newer or an older version of the struct.
+fl_sgemm_problem problem_at(const Check& check, const fl_sgemm_problem* problems, int64_t i) {
+  const std::size_t size = problems->struct_size;
+  const auto& given =
+      *reinterpret_cast<const fl_sgemm_problem*>(reinterpret_cast<const char*>(problems) + std::size_t(i) * size);
+  constexpr const char* init = "FL_SGEMM_PROBLEM_INIT";
+  if (given.struct_size != size)
+    check.refuse("struct_size is " + std::to_string(given.struct_size) + " and that of problems[0] " +
+                 std::to_string(size) + "; start from " + init);
+  fl_sgemm_problem initial = FL_SGEMM_PROBLEM_INIT;
+  return read_struct(check, "problems", init, given, sizeof initial, initial);
+}
+
 }  // namespace
 
 Options parse(const Check& check, const fl_options* given) {
@@ -73,6 +86,26 @@ SgemmArgs checked_sgemm(const Check& check, int trans_a, int trans_b, int64_t m,
           .b = operand(b, ldb, trans_b, stride_b),
           .c = {c, ldc, 1, stride_c},
           .addend = {}};
+}
+
+std::vector<Product> checked_group(const char* function, int64_t count, const fl_sgemm_problem* problems,
+                                   const fl_options* options, CallOptions& call) {
+  const Check list(function);
+  list.size("count", count);
+  if (count > 0 && !problems) list.refuse("problems is NULL");
+  const Options parsed = parse(list, options);
+  call = parsed.call;
+  std::vector<Product> products;
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string name = std::string(function) + ", problems[" + std::to_string(i) + "]";
+    const Check check(name.c_str());
+    const fl_sgemm_problem p = problem_at(check, problems, i);
+    SgemmArgs args = checked_sgemm(check, p.trans_a, p.trans_b, p.m, p.n, p.k, p.alpha, p.a, p.lda, 0, p.b, p.ldb, 0,
+                                   p.beta, p.c, p.ldc, 0, 1);
+    args.precision = parsed.precision;
+    products.push_back(args);
+  }
+  return products;
 }
 
 SgemmArgs checked_ssyrk(const Check& check, int trans, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,

@@ -1,9 +1,12 @@
 // The calls of the C interface as checked problems.
 #pragma once
 
+#include <vector>
+
 #include "capi/check.h"
 #include "core/problem.h"
 #include "fastlinalg/fastlinalg.h"
+#include "run/group.h"
 #include "run/run.h"
 
 namespace fl {
@@ -23,6 +26,8 @@ T* first_element(T* data, int64_t size, int64_t inc) {
 SgemmArgs checked_sgemm(const Check& check, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha,
                         const float* a, int64_t lda, int64_t stride_a, const float* b, int64_t ldb, int64_t stride_b,
                         float beta, float* c, int64_t ldc, int64_t stride_c, int64_t batch);
+std::vector<Product> checked_group(const char* function, int64_t count, const fl_sgemm_problem* problems,
+                                   const fl_options* options, CallOptions& call);
 SgemmArgs checked_ssyrk(const Check& check, int trans, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
                         float beta, float* c, int64_t ldc);
 SgemvArgs checked_sgemv(const Check& check, int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,

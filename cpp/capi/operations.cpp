@@ -1,13 +1,12 @@
 // The C interface: the calls. What a C caller can get wrong is checked, and every exception is a status and a message.
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capi/calls.h"
 #include "capi/errors.h"
 #include "capi/log.h"
-#include "capi/struct.h"
-#include "run/group.h"
 #include "run/triangle.h"
 
 namespace fl {
@@ -29,36 +28,11 @@ void sgemm(const Check& check, int trans_a, int trans_b, int64_t m, int64_t n, i
   run_logged(args, parsed.call);
 }
 
-// In an array of a newer or an older version of the struct.
-fl_sgemm_problem problem_at(const Check& check, const fl_sgemm_problem* problems, int64_t i) {
-  const std::size_t size = problems->struct_size;
-  const auto& given =
-      *reinterpret_cast<const fl_sgemm_problem*>(reinterpret_cast<const char*>(problems) + std::size_t(i) * size);
-  constexpr const char* init = "FL_SGEMM_PROBLEM_INIT";
-  if (given.struct_size != size)
-    check.refuse("struct_size is " + std::to_string(given.struct_size) + " and that of problems[0] " +
-                 std::to_string(size) + "; start from " + init);
-  fl_sgemm_problem initial = FL_SGEMM_PROBLEM_INIT;
-  return read_struct(check, "problems", init, given, sizeof initial, initial);
-}
-
 void sgemm_grouped(const char* function, int64_t count, const fl_sgemm_problem* problems, const fl_options* options) {
-  const Check list(function);
-  list.size("count", count);
-  if (count > 0 && !problems) list.refuse("problems is NULL");
-  Options parsed = parse(list, options);
-  std::vector<Product> products;
-  for (int64_t i = 0; i < count; ++i) {
-    const std::string name = std::string(function) + ", problems[" + std::to_string(i) + "]";
-    const Check check(name.c_str());
-    const fl_sgemm_problem p = problem_at(check, problems, i);
-    SgemmArgs args = checked_sgemm(check, p.trans_a, p.trans_b, p.m, p.n, p.k, p.alpha, p.a, p.lda, 0, p.b, p.ldb, 0,
-                                   p.beta, p.c, p.ldc, 0, 1);
-    args.precision = parsed.precision;
-    products.push_back(args);
-  }
-  const GroupLog log(parsed.call);
-  Group(products, parsed.call).run();
+  CallOptions call;
+  std::vector<Product> products = checked_group(function, count, problems, options, call);
+  const GroupLog log(call);
+  Group(std::move(products), call, Group::once).run(call.stream);
 }
 
 void ssyrk(const Check& check, fl_uplo uplo, int trans, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,

@@ -1,8 +1,11 @@
 // The C interface: plans.
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "capi/calls.h"
 #include "capi/errors.h"
@@ -121,6 +124,49 @@ class PlanOf : public fl_plan {
   std::optional<Plan<Args>> plan_;
 };
 
+class PlanOfGroup : public fl_plan {
+ public:
+  PlanOfGroup(std::vector<Product> products, const CallOptions& options)
+      : products_(std::move(products)), options_(options), kernel_(options.kernel) {
+    options_.kernel = kernel_;
+    made();
+  }
+
+  void execute(void* stream) override {
+    try {
+      made().run(stream ? stream : options_.stream);
+    } catch (...) {
+      forget();
+      throw;
+    }
+  }
+
+  void reset_operands(const Check& check, const float*, const float*, float*) override {
+    check.refuse("a plan of a list keeps its operands; make a new one by fl_plan_sgemm_grouped()");
+  }
+
+  fl_plan_info info() override {
+    const bool on_device = options_.device.kind == Device::cuda;
+    return {sizeof(fl_plan_info), "", on_device ? options_.device.ordinal : -1, made().workspace_bytes()};
+  }
+
+  void forget() override { group_.reset(); }
+
+ private:
+  Group& made() {
+    if (group_) return *group_;
+    CallOptions options = options_;
+    const GroupLog log(options);
+    group_ = std::make_unique<Group>(products_, options, Group::again);
+    return *group_;
+  }
+
+  std::vector<Product> products_;
+  CallOptions options_;
+  std::string kernel_;
+  std::unique_ptr<Group> group_;
+};
+
 std::optional<Side> constant_side(const Check& check, fl_operand constant) {
   switch (constant) {
     case FL_NO_OPERAND: return std::nullopt;
@@ -166,6 +212,17 @@ fl_status fl_plan_sgemm(fl_plan** plan, int trans_a, int trans_b, int64_t m, int
     args.precision = parsed.precision;
     parsed.call.constant = fl::constant_side(check, constant);
     *plan = new fl::PlanOf<fl::SgemmArgs>(args, parsed.call);
+  });
+}
+
+fl_status fl_plan_sgemm_grouped(fl_plan** plan, int64_t count, const fl_sgemm_problem* problems,
+                                const fl_options* options) {
+  return guarded([&] {
+    constexpr const char* function = "fl_plan_sgemm_grouped";
+    fl::clear(Check(function), plan);
+    fl::CallOptions call;
+    std::vector<fl::Product> products = fl::checked_group(function, count, problems, options, call);
+    *plan = new fl::PlanOfGroup(std::move(products), call);
   });
 }
 

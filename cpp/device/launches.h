@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <variant>
+#include <vector>
 
 #include "core/triangle_copy.h"
 #include "plan/prepacked_operand.h"
@@ -35,6 +36,18 @@ struct OneLaunch {
 };
 using AnyLaunch = std::variant<OneLaunch<SgemmArgs>, OneLaunch<SgemvArgs>>;
 void run_on_device_operands(std::span<const AnyLaunch> launches, int device, void* stream);
+// The same again and again: what a plan of a list keeps on a device, as CapturedRun.
+class CapturedGroup {
+ public:
+  CapturedGroup(std::vector<AnyLaunch> launches, int device);
+  ~CapturedGroup();
+  void run(void* stream);
+  std::size_t workspace_bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // The kernels of the products take matrices in C or F order whose lines follow one another. For other operands in
 // device memory: the layout for dispatch, in which each operand that has to be copied first is a null pointer with the

@@ -45,6 +45,11 @@ void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, Status
   refuse();
 }
 void run_on_device_operands(std::span<const AnyLaunch>, int, void*) { refuse(); }
+struct CapturedGroup::State {};
+CapturedGroup::CapturedGroup(std::vector<AnyLaunch>, int) { refuse(); }
+CapturedGroup::~CapturedGroup() = default;
+void CapturedGroup::run(void*) { refuse(); }
+std::size_t CapturedGroup::workspace_bytes() const { return 0; }
 template <class Args>
 std::optional<Args> packed_layout(const Args&) {
   refuse();

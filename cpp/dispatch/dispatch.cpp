@@ -1,6 +1,7 @@
 #include "dispatch/dispatch.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -120,6 +121,20 @@ const Kernel<Args>& cheapest(const Args& args, Device device) {
   return correction(*best, device) ? *cheapest(args, device, tuned_rows<Args>(device)) : *best;
 }
 
+// What a thread has chosen, by the sizes of calls. As many as two long lists of products have shapes.
+template <class Args>
+class LastChoices {
+ public:
+  auto& of(const Args& args) {
+    std::size_t mixed = 0;
+    for (const int64_t size : sizes_of(args)) mixed = (mixed ^ std::size_t(size)) * 0x9E3779B97F4A7C15u;
+    return sets_[(mixed >> 32) % sets_.size()];
+  }
+
+ private:
+  std::array<CallCache<CallKey<Args>, const Kernel<Args>*, 8>, 128> sets_;
+};
+
 // Names of rows that run here, those that are fewest edits away from `name` first; at most `most`.
 template <class Args>
 std::string closest_names(std::string_view name, std::size_t most) {
@@ -154,13 +169,14 @@ const Kernel<Args>& choose(const Args& args, Device device, std::string_view nam
     require(row, args, device);
     return row;
   }
-  // Asking every kernel takes a few hundred nanoseconds, as long as the smallest products. So each thread remembers its
-  // last choices: more than a layer of a model asks for in a training step, where the oldest is the next to be asked.
-  auto* const recent = per_thread<CallCache<CallKey<Args>, const Kernel<Args>*, 32>>();
-  if (!recent) return cheapest(args, device);
+  // Asking every kernel takes a few hundred nanoseconds on the CPU, as long as the smallest products, and some
+  // microseconds on a device, as long as their launches. So each thread remembers its last choices.
+  auto* const last = per_thread<LastChoices<Args>>();
+  if (!last) return cheapest(args, device);
+  auto& alike = last->of(args);
   const CallKey<Args> key(args, device, num_threads());
-  if (const auto* known = recent->find(key)) return **known;
-  return *recent->keep(key, &cheapest(args, device));
+  if (const auto* known = alike.find(key)) return **known;
+  return *alike.keep(key, &cheapest(args, device));
 }
 
 template <class Args>

@@ -11,6 +11,7 @@
 #include "runtime/call_watch.h"
 #include "runtime/host_workspace.h"
 #include "runtime/thread_pool.h"
+#include "runtime/threading.h"
 
 namespace fl {
 namespace {
@@ -70,19 +71,39 @@ class WatchedParts {
 
 }  // namespace
 
-Group::Group(std::span<const Product> products, const CallOptions& options) : options_(options) {
-  members_.reserve(products.size()), places_.reserve(products.size());
-  for (const Product& product : products) std::visit([this](const auto& args) { add(args); }, product);
-  std::ranges::sort(places_, {}, [](const Place& place) { return std::tuple(place.way, -place.us, place.member); });
+Group::Group(std::vector<Product> products, const CallOptions& options, Use use)
+    : products_(std::move(products)), options_(options), use_(use) {
+  const ThreadCount threads;
+  decide_all();
+  if (use_ == again) options_.log = nullptr;
 }
 Group::~Group() = default;
+
+void Group::decide_all() {
+  captured_.reset();
+  members_.clear(), places_.clear(), logs_.clear();
+  members_.reserve(products_.size()), places_.reserve(products_.size());  // where members stay
+  threads_ = num_threads();
+  for (const Product& product : products_) std::visit([this](const auto& args) { add(args); }, product);
+  std::ranges::sort(places_, {}, [](const Place& place) { return std::tuple(place.way, -place.us, place.member); });
+}
+
+double Group::all_steps() const {
+  double steps = 0;
+  for (const Product& product : products_)
+    steps += std::visit([](const auto& args) { return step_count(args); }, product);
+  return steps;
+}
+
+std::size_t Group::workspace_bytes() const { return captured_ ? captured_->workspace_bytes() : 0; }
 
 template <class Args>
 void Group::add(const Args& given) {
   const Log* log = nullptr;
   if (options_.log)
-    log = &logs_.emplace_back(
-        [this, &given](const std::string& line) { (*options_.log)(describe(given) + " -> " + line); });
+    log = &logs_.emplace_back([this, &given](const std::string& line) {
+      if (options_.log) (*options_.log)(describe(given) + " -> " + line);
+    });
   CallOptions options = options_;
   options.log = log;
   as_computed(given, options, [&]<class Computed>(const Computed& args, const CallOptions& computed) {
@@ -98,19 +119,23 @@ void Group::add(const Args& given) {
   });
 }
 
-void Group::run() {
+void Group::run(void* stream) {
+  const ThreadCount threads;  // one figure for the rules and the kernels
+  if (threads.count() != threads_) decide_all();
+  options_.stream = stream;
   const auto of = [&](Way way) -> Places { return std::ranges::equal_range(places_, way, {}, &Place::way); };
   run_on_device(of(Way::launch));
   for (const Place& place : of(Way::alone)) run_alone(*place.member);
   run_on_cpu(of(Way::cpu));
 }
 
-void Group::run_alone(AnyMember& any) {
+void Group::run_alone(const AnyMember& any) {
   std::visit(
-      [this](auto& member) {
+      [this](const auto& member) {
         CallOptions options = options_;
-        options.log = member.log;
-        with_concessions(member.decision, options, [&] { execute(member.decision, options); });
+        options.log = options_.log ? member.log : nullptr;
+        auto this_time = member.decision;  // another run may find memory
+        with_concessions(this_time, options, [&] { execute(this_time, options); });
       },
       any);
 }
@@ -131,32 +156,34 @@ void Group::run_on_cpu(Places places) {
   std::size_t shared = 0;
   double left_us = all_us;
   const auto is_shared = [&](double us) {
-    return us > most_alone_us || us > std::max(least_shared_us, left_us / (8.0 * threads_.count()));
+    return us > most_alone_us || us > std::max(least_shared_us, left_us / (8.0 * threads_));
   };
   for (; shared < tasks.size() && is_shared(tasks[shared].us); left_us -= tasks[shared++].us) {
     const double steps = std::visit([](const auto* run) { return step_count(run->args); }, tasks[shared].run);
     parts.run(tasks[shared].us, steps, [&] { run_alone(*places[shared].member); });
   }
-  if (shared < tasks.size())
-    parts.run(left_us, 1.0, [&] { run_tasks(std::span(tasks).subspan(shared), threads_.count()); });
+  if (shared < tasks.size()) parts.run(left_us, 1.0, [&] { run_tasks(std::span(tasks).subspan(shared), threads_); });
 }
 
-// Where the log asks which kernel has computed, each is waited for.
+std::vector<cuda::AnyLaunch> Group::launches(Places places) {
+  std::vector<cuda::AnyLaunch> all;
+  all.reserve(places.size());
+  const auto add_launch = [&]<class Args>(const Member<Args>& member) {
+    const Launch<Args>& launch = std::get<Launch<Args>>(member.decision);
+    all.push_back(cuda::OneLaunch<Args>{launch.kernel, launch.args});
+  };
+  for (const Place& place : places) std::visit(add_launch, *place.member);
+  return all;
+}
+
+// Where the log asks which kernel has computed, each is waited for. All lie on the device of the call.
 void Group::run_on_device(Places places) {
-  const bool one_by_one = places.size() < 2 || (options_.log && options_.log_choice);
-  if (!one_by_one) try {
-      std::vector<cuda::AnyLaunch> launches;
-      launches.reserve(places.size());
-      int device = 0;
-      for (const Place& place : places)
-        std::visit(
-            [&]<class Args>(const Member<Args>& member) {
-              const Launch<Args>& launch = std::get<Launch<Args>>(member.decision);
-              device = launch.ordinal;
-              launches.push_back(cuda::OneLaunch<Args>{launch.kernel, launch.args});
-            },
-            *place.member);
-      return cuda::run_on_device_operands(launches, device, options_.stream);
+  const bool one_by_one = (use_ == once && places.size() < 2) || (options_.log && options_.log_choice);
+  const int device = options_.device.ordinal;
+  if (!one_by_one && !places.empty()) try {
+      if (use_ == once) return cuda::run_on_device_operands(launches(places), device, options_.stream);
+      if (!captured_) captured_ = std::make_unique<cuda::CapturedGroup>(launches(places), device);
+      return captured_->run(options_.stream);
     } catch (const OutOfMemory&) {  // for the workspaces of all
     }
   for (const Place& place : places) run_alone(*place.member);

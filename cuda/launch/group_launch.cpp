@@ -1,10 +1,13 @@
 // Kernels of a list of products, which run beside each other on streams of the library's.
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/operations.h"
+#include "cuda/launch/graph.h"
+#include "cuda/launch/lasting_memory.h"
 #include "cuda/launch/launch_kernel.h"
 #include "cuda/launch/placement.h"
 #include "cuda/runtime/check.h"
@@ -64,33 +67,91 @@ struct Streams {
   }
 };
 
-// What is captured by somebody else is captured in a row: a stream of the library's would stay in that capture.
-std::size_t stream_count(std::span<const AnyLaunch> launches, int device, cudaStream_t stream) {
-  return capturing(device, stream) ? 1 : std::min(launches.size(), most_streams);
-}
-
-}  // namespace
-
-void run_on_device_operands(std::span<const AnyLaunch> launches, int device, void* stream) {
-  require_device(device);
-  const DeviceGuard guard(device);
-  const cudaStream_t queue = stream_of(stream, device);
-  const std::size_t count = stream_count(launches, device, queue);
-  const Streams streams(launches, count);
-  const PoolBuffer workspace(device, streams.bytes, queue);
-  ForkedStreams forked(device, queue, count);
+void launch_all(std::span<const AnyLaunch> launches, const Streams& streams, int device, char* workspace,
+                const ForkedStreams& on, bool repeated) {
   for (std::size_t i = 0; i < launches.size(); ++i)
     std::visit(
         [&](const auto& one) {
-          const std::size_t on = streams.of_launch[i];
+          const std::size_t stream = streams.of_launch[i];
+          char* const own = workspace + streams.begin[stream];
           try {
-            launch_kernel(*one.kernel, one.args, device, workspace.data() + streams.begin[on], forked[on]);
+            launch_kernel(*one.kernel, one.args, device, own, on[stream], nullptr, repeated);
           } catch (const CudaError& error) {
             throw named(error, *one.kernel, "cuda:" + std::to_string(device));
           }
         },
         launches[i]);
+}
+
+std::size_t stream_count(std::span<const AnyLaunch> launches) { return std::min(launches.size(), most_streams); }
+
+// As of one kernel (captured_run.cpp).
+constexpr int runs_before_graph = 4;
+
+}  // namespace
+
+// What is captured by somebody else is captured in a row: a stream of the library's would stay in that capture.
+void run_on_device_operands(std::span<const AnyLaunch> launches, int device, void* stream) {
+  require_device(device);
+  const DeviceGuard guard(device);
+  const cudaStream_t queue = stream_of(stream, device);
+  const std::size_t count = capturing(device, queue) ? 1 : stream_count(launches);
+  const Streams streams(launches, count);
+  const PoolBuffer workspace(device, streams.bytes, queue);
+  ForkedStreams forked(device, queue, count);
+  launch_all(launches, streams, device, workspace.data(), forked, false);
   forked.join();
+}
+
+struct CapturedGroup::State {
+  int device;
+  std::vector<AnyLaunch> launches;
+  Streams side_by_side, in_a_row;
+  LastingMemory memory;
+  GraphExec graph = nullptr;
+  int runs = 0;
+
+  void launch(cudaStream_t queue, const Streams& streams, std::optional<ForkedStreams>& forked) {
+    forked.emplace(device, queue, streams.begin.size());
+    launch_all(launches, streams, device, memory.data(), *forked, true);
+    forked->join();
+  }
+};
+
+CapturedGroup::CapturedGroup(std::vector<AnyLaunch> launches, int device) {
+  Streams side_by_side(launches, stream_count(launches)), in_a_row(launches, 1);
+  const std::size_t bytes = std::max(side_by_side.bytes, in_a_row.bytes);
+  state_.reset(new State{.device = device,
+                         .launches = std::move(launches),
+                         .side_by_side = std::move(side_by_side),
+                         .in_a_row = std::move(in_a_row),
+                         .memory = {device, bytes}});
+}
+
+// A graph may be destroyed while it runs.
+CapturedGroup::~CapturedGroup() {
+  if (device_count() == 0) static_cast<void>(state_->graph.release());  // a child of fork cannot even destroy it
+  const DeviceGuard guard(state_->device, std::nothrow);
+  forget(state_->graph);
+}
+
+// The streams that a capture has forked are borrowed until it has ended.
+void CapturedGroup::run(void* stream) {
+  State& state = *state_;
+  require_device(state.device);
+  const DeviceGuard guard(state.device);
+  const cudaStream_t queue = stream_of(stream, state.device);
+  std::optional<ForkedStreams> forked;
+  if (capturing(state.device, queue)) return state.launch(queue, state.in_a_row, forked);
+  state.memory.use(queue, [&] {
+    if (++state.runs == runs_before_graph)
+      state.graph = try_to_record(state.device, [&](cudaStream_t on) { state.launch(on, state.side_by_side, forked); });
+    if (!start(state.graph, queue)) state.launch(queue, state.side_by_side, forked);
+  });
+}
+
+std::size_t CapturedGroup::workspace_bytes() const {
+  return std::max(state_->side_by_side.bytes, state_->in_a_row.bytes);
 }
 
 }  // namespace fl::cuda

@@ -30,7 +30,7 @@ from ._info import (
     load_library,
     show_versions,
 )
-from ._plan import Matmul
+from ._plan import GroupedMatmul, Matmul
 from ._progress import progress
 from ._threads import get_num_threads, num_threads, set_num_threads
 
@@ -39,6 +39,7 @@ __all__ = [
     "CudaError",
     "DeviceArray",
     "Explanation",
+    "GroupedMatmul",
     "Kernel",
     "KernelTable",
     "Matmul",

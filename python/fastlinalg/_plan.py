@@ -1,4 +1,4 @@
-"""A product that is planned once and executed many times."""
+"""Products that are planned once and executed many times."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, Literal, NoReturn, TypeVar
 from . import _core
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import TracebackType
 
     from .typing import Device, DeviceArrayLike, Float32Array, Precision, Stream
@@ -151,6 +152,88 @@ class Matmul(_core.MatmulPlan, Generic[_Array]):
         super().free()
 
     def __enter__(self) -> Matmul[_Array]:
+        """Return the plan itself, which is freed at the end of the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.free()
+
+
+class GroupedMatmul(_core.GroupedPlan, Generic[_Array]):
+    """The products of two lists that are planned once and executed many times.
+
+    As `fastlinalg.grouped_matmul` of the same arguments, whose operands are read anew at every execution,
+    ``plan.execute()`` or ``plan()``. On arrays in device memory all products become one CUDA graph after some
+    executions.
+
+    Parameters
+    ----------
+    a, b : list of array of float32
+        As for `fastlinalg.grouped_matmul`, in memory that a plan can be bound to: arrays of NumPy, PyTorch, CuPy, and
+        `DeviceArray`. Nothing is converted.
+    out : list of array of float32, optional
+        Where each execution writes the results; apart from all operands. Without it the plan makes them, and each
+        execution writes to the same ones.
+    precision, device, stream
+        As for `fastlinalg.matmul`.
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError, CudaError
+        As for `fastlinalg.grouped_matmul`; also operands and results that a plan cannot be bound to.
+
+    Examples
+    --------
+    >>> import numpy as np, fastlinalg as fl
+    >>> a, b = [np.ones((2, 3), np.float32)], [np.ones((3, 1), np.float32)]
+    >>> with fl.GroupedMatmul(a, b) as products:
+    ...     a[0][...] = 2
+    ...     products()
+    [array([[6.],
+           [6.]], dtype=float32)]
+    """
+
+    def __init__(
+        self,
+        a: Iterable[_Array],
+        b: Iterable[_Array],
+        /,
+        *,
+        out: Iterable[_Array | None] | None = None,
+        precision: Precision = "accurate",
+        device: Device = "auto",
+        stream: Stream | None = None,
+    ) -> None:
+        super().__init__(a, b, out, precision, device, stream)
+
+    def execute(self, *, stream: Stream | None = None) -> list[_Array]:
+        """Compute the products of the bound operands as they are now; a call of the plan, ``plan()``, is the same.
+
+        Parameters
+        ----------
+        stream : int or object with ``__cuda_stream__``, optional
+            Instead of the stream that the plan was made with.
+
+        Returns
+        -------
+        list of array of float32
+            The results, the same arrays each time.
+        """
+        results: list[_Array] = self._execute(stream)
+        return results
+
+    __call__ = execute
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a GroupedMatmul is bound to memory of this process and can be neither pickled nor copied")
+
+    def free(self) -> None:
+        """Give back the workspace and the operands; the plan cannot be used any more."""
+        super().free()
+
+    def __enter__(self) -> GroupedMatmul[_Array]:
         """Return the plan itself, which is freed at the end of the block."""
         return self
 

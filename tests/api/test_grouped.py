@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pickle
 
 import numpy as np
 import pytest
@@ -25,7 +26,10 @@ class Host:
         return x
 
     def get(self, x):
-        return x
+        return x.copy()
+
+    def set(self, x, values):
+        x[...] = values
 
 
 class Device:
@@ -36,6 +40,9 @@ class Device:
 
     def get(self, x):
         return x.numpy()
+
+    def set(self, x, values):
+        fl.transpose(self.put(values.T), out=x)
 
 
 @pytest.fixture(params=["cpu", *(pytest.param(x, marks=pytest.mark.gpu) for x in ("cuda", "device memory"))])
@@ -253,3 +260,39 @@ def test_the_log_names_the_kernel_of_each_shape(caplog):
     said = [record.message for record in caplog.records]
     assert any(line.startswith("sgemm 3x5x61 -> cpu ") for line in said), said
     assert any(line.startswith("sgemv 7x67 -> cpu ") for line in said), said
+
+
+# ---------------------------------------------------------------- plans
+@pytest.mark.parametrize("given", [False, True])
+def test_a_plan_computes_what_its_operands_have_by_then(way, given, rng):
+    """The first executions on a device are launches, a later one records a graph, and the last start it."""
+    shapes = [(70, 50, 60), (512, 300, 400), (5, 5, 5), (0, 3, 2), (3, 3, 0), (1, 40, 30)]
+    a, b = ([way.put(x) for x in lists] for lists in operands(rng, shapes))
+    out = [way.put(np.zeros((m, n), F32)) for m, n, _ in shapes] if given else None
+    with fl.GroupedMatmul(a, b, out=out, precision="strict", **way.options) as plan:
+        first = plan.execute()
+        for threads in (1, 1, 2, 2, 2, 2, 1):
+            for x, (m, _, k) in zip(a, shapes, strict=True):
+                way.set(x, normal(rng, m, k))
+            with fl.num_threads(threads):
+                got = plan()
+            assert all(x is y for x, y in zip(got, out or first, strict=True))
+            assert_alike([way.get(x) for x in got], alone(way, a, b, precision="strict"))
+    assert repr(plan) == "fastlinalg.GroupedMatmul(freed)"
+    with pytest.raises(ValueError, match=r"GroupedMatmul.execute\(\) after free"):
+        plan()
+    with fl.GroupedMatmul([], [], **way.options) as plan:
+        assert plan() == [] and repr(plan) == "fastlinalg.GroupedMatmul(0 products)"
+
+
+def test_what_a_plan_cannot_be_bound_to():
+    x = ones(4, 4)
+    with pytest.raises(ValueError, match=r"GroupedMatmul: out\[0\] overlaps an operand"):
+        fl.GroupedMatmul([x, x], [x, x], out=[x, None])
+    unaligned = np.frombuffer(b"." + x.tobytes(), np.uint8)[1:].view(F32).reshape(4, 4)
+    with pytest.raises(ValueError, match=r"the elements of b\[1\] are not aligned"):
+        fl.GroupedMatmul([x, x], [x, unaligned])
+    with pytest.raises(ValueError, match=r"GroupedMatmul, member 0: operands with shapes"):
+        fl.GroupedMatmul([x], [ones(3, 4)])
+    with pytest.raises(TypeError, match="neither pickled nor copied"):
+        pickle.dumps(fl.GroupedMatmul([x], [x]))

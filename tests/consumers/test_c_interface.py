@@ -89,6 +89,13 @@ def test_c_interface_multiplies_lists(library, memory):
     assert library.fl_sgemm_grouped(4, problems, None) == 0
     assert list(out) == [5, 14, 1, 14, 50, 1, 1, 3, 1, 0, 1, 1]
     assert library.fl_sgemm_grouped(0, None, None) == 0
+    plan = ctypes.c_void_p()
+    assert library.fl_plan_sgemm_grouped(ctypes.byref(plan), 4, problems, None) == 0
+    out[0], out[6] = 0, 2
+    assert library.fl_plan_execute(plan, None) == 0 and list(out) == [5, 14, 1, 14, 50, 1, 2, 5, 1, 0, 1, 1]
+    assert library.fl_plan_reset_operands(plan, start, None, None) == FL_INVALID_VALUE
+    assert b"make a new one by fl_plan_sgemm_grouped()" in library.fl_last_error()
+    library.fl_plan_free(plan)
     problems[1].ldc = 1
     problems[3].struct_size += 8
     for count, given, message in (
@@ -101,7 +108,7 @@ def test_c_interface_multiplies_lists(library, memory):
     problems[1].ldc = 2
     assert library.fl_sgemm_grouped(4, problems, None) == FL_INVALID_VALUE
     assert b"problems[3]: struct_size is" in library.fl_last_error()
-    assert list(out) == [5, 14, 1, 14, 50, 1, 1, 3, 1, 0, 1, 1]
+    assert list(out) == [5, 14, 1, 14, 50, 1, 2, 5, 1, 0, 1, 1]
 
 
 @pytest.mark.parametrize("trans", [0, 1])

@@ -178,6 +178,7 @@ def load():
     lib.fl_explain_transpose.argtypes = types("p ll pll pll l p")
     lib.fl_load_tuning.argtypes = (ctypes.c_char_p,)
     lib.fl_plan_sgemm.argtypes = types("p ii lll f pll pll f pll l i p")
+    lib.fl_plan_sgemm_grouped.argtypes = types("p l p p")
     lib.fl_plan_sgemv.argtypes = types("p i ll f pl pl f pl p")
     lib.fl_plan_execute.argtypes = types("pp")
     lib.fl_plan_reset_operands.argtypes = types("pppp")

@@ -176,16 +176,19 @@ void call_triangle(const SgemmArgs& args, Triangle part, OtherTriangle other_tri
   });
 }
 
-void call_group(std::span<const Product> products, const Options& options) {
+std::unique_ptr<Group> make_group(std::vector<Product> products, const Options& options, Group::Use use) {
   before_any_call(options);
+  static const std::function<void(const std::string&)> log = log_once;
   CallOptions call = options.call;
-  const std::function<void(const std::string&)> log = log_once;
   if (has_logger()) call.log = &log;
   call.log_choice = has_logger() && logs_debug();
-  double steps = 0;
-  for (const Product& product : products)
-    steps += std::visit([](const auto& args) { return step_count(args); }, product);
-  release_if_worth_it(steps, call.device, call.device_memory, [&] { Group(products, call).run(); });
+  const GilReleased released;
+  return std::make_unique<Group>(std::move(products), call, use);
+}
+
+void call(Group& group, const Options& options, void* stream) {
+  const CallOptions& call = options.call;
+  release_if_worth_it(group.all_steps(), call.device, call.device_memory, [&] { group.run(stream); });
 }
 
 template <class Args>

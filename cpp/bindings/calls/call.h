@@ -2,7 +2,7 @@
 #pragma once
 
 #include <memory>
-#include <span>
+#include <vector>
 
 #include "bindings/arrays/array.h"
 #include "bindings/arrays/call_location.h"
@@ -79,7 +79,8 @@ Explanation explanation(const Args& args, const Options& options, int64_t runs);
 template <class Args>
 void call(const Args& args, const Options& options);
 // Of a list.
-void call_group(std::span<const Product> products, const Options& options);
+std::unique_ptr<Group> make_group(std::vector<Product> products, const Options& options, Group::Use use);
+void call(Group& group, const Options& options, void* stream);
 // One triangle of it.
 void call_triangle(const SgemmArgs& args, Triangle part, OtherTriangle other_triangle, const Options& options);
 // The same in two steps.

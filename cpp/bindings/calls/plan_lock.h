@@ -41,8 +41,7 @@ class PlanLock {
  public:
   explicit PlanLock(PlanMutex& plan) : plan_(plan) {
     if (plan_.holder == this_thread_number())
-      throw std::runtime_error(
-          "Matmul: a method of this plan is running in this thread, and no other can begin within it");
+      throw std::runtime_error("a method of this plan is running in this thread, and no other can begin within it");
     mutex_ = &plan_.mutex.get();
     if (!mutex_->try_lock()) wait();
     cut_off_ = plan_.holder.exchange(this_thread_number()) != 0;

@@ -10,7 +10,7 @@ constexpr const char* function = "grouped_matmul";
 nb::list multiply(GroupMembers& members, Options& options, CallLocation& location) {
   members.read(options.precision, location);
   set_location(options.call, location);
-  call_group(members.products(), options);
+  call(*make_group(members.products(), options, Group::once), options, location.stream());
   return members.finish(location);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "core/errors.h"
@@ -153,11 +154,37 @@ std::vector<Product> GroupMembers::products() {
   all.reserve(members_.size());
   for (GroupMember& member : members_)
     std::visit(
-        [&](auto& problem) {
+        [&](auto problem) {  // a copy, as it can do that once
           problem.for_each_run(member.target->array(), [&](const auto& args) { all.push_back(args); });
         },
         *member.problem);
   return all;
+}
+
+void GroupMembers::hold() {
+  const auto refuse = [&](const std::string& what) { throw InvalidValue(function_ + ": " + what); };
+  for (GroupMember& member : members_) {
+    for (auto [operand, name, given] : {std::tuple(&member.a, &member.a_name, &a_), {&member.b, &member.b_name, &b_}}) {
+      if (!operand->object().is(item(*given, std::size_t(&member - members_.data()))))
+        refuse("the elements of " + *name + " are not aligned to 4 bytes, which a plan cannot use; pass a copy");
+      if (operand->has_to_be_read_again())
+        refuse(*name + " is of a library whose arrays have to be asked for their memory at each call; call " +
+               "grouped_matmul");
+      operand->hold();
+    }
+    if (&member.target->array() != &member.target->given() || member.target->given().has_to_be_read_again())
+      refuse(member.out_name + " overlaps an operand, or is not aligned to 4 bytes, or is of a library whose arrays " +
+             "have to be asked for their memory at each call; call grouped_matmul");
+    member.target->hold();
+  }
+}
+
+void GroupMembers::join(CallLocation& location) {
+  for (GroupMember& member : members_) {
+    member.a.join(member.a_name.c_str(), location);
+    member.b.join(member.b_name.c_str(), location);
+    member.target->begin(location);
+  }
 }
 
 nb::list GroupMembers::finish(CallLocation& location) {

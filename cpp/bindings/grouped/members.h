@@ -33,8 +33,13 @@ class GroupMembers {
   // Reads and checks all of them, and makes the results that are not given. Nothing has been written when it returns.
   // These live longer than the location, which keeps their names, and waits for what a call that failed has queued.
   void read(Precision precision, CallLocation& location);
-  std::vector<Product> products();  // once only
+  std::vector<Product> products();
+  std::size_t size() const { return members_.size(); }
   nb::list finish(CallLocation& location);
+
+  // For more calls on the same memory; InvalidValue names what cannot be bound.
+  void hold();
+  void join(CallLocation& location);
 
  private:
   void read(GroupMember& member, std::size_t i, Precision precision, CallLocation& location);

@@ -138,6 +138,9 @@ FL_API fl_status fl_plan_sgemm(fl_plan** plan, int trans_a, int trans_b, int64_t
                                const float* a, int64_t lda, int64_t stride_a, const float* b, int64_t ldb,
                                int64_t stride_b, float beta, float* c, int64_t ldc, int64_t stride_c, int64_t batch,
                                fl_operand constant, const fl_options* options);
+/* For the arguments of fl_sgemm_grouped(). Its operands stay, and it has no kernel of one name. */
+FL_API fl_status fl_plan_sgemm_grouped(fl_plan** plan, int64_t count, const fl_sgemm_problem* problems,
+                                       const fl_options* options);
 FL_API fl_status fl_plan_sgemv(fl_plan** plan, int trans, int64_t m, int64_t n, float alpha, const float* a,
                                int64_t lda, const float* x, int64_t incx, float beta, float* y, int64_t incy,
                                const fl_options* options);

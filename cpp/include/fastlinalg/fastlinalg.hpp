@@ -243,6 +243,12 @@ class plan {
                                 ldc, stride_c, batch, static_cast<fl_operand>(constant), &c_options));
     return plan(made);
   }
+  static plan sgemm_grouped(const std::vector<fl_sgemm_problem>& problems, const options& opts = {}) {
+    const fl_options c_options = detail::to_c(opts);
+    fl_plan* made = nullptr;
+    detail::check(fl_plan_sgemm_grouped(&made, std::int64_t(problems.size()), problems.data(), &c_options));
+    return plan(made);
+  }
   static plan sgemv(bool trans, std::int64_t m, std::int64_t n, float alpha, const float* a, std::int64_t lda,
                     const float* x, std::int64_t incx, float beta, float* y, std::int64_t incy,
                     const options& opts = {}) {
