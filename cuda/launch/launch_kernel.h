@@ -9,7 +9,6 @@
 
 #include "core/errors.h"
 #include "core/operations.h"
-#include "core/triangle_copy.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/streams.h"
@@ -19,19 +18,8 @@ namespace fl::cuda {
 
 // A kernel numbers its blocks in one launch dimension of 2^31 - 1. With no tile smaller than 8 x 8 only a batch of
 // thousands of millions of tiny problems passes that.
-inline double blocks(const SgemmArgs& p) {
-  return double(ceil_div(p.m, 8)) * double(ceil_div(p.n, 8)) * double(p.batch);
-}
-inline double blocks(const SgemvArgs& p) { return double(ceil_div(p.m, 8)) * double(p.batch); }
-inline double blocks(const TransposeArgs& p) {
-  return double(ceil_div(p.m, 8)) * double(ceil_div(p.n, 8)) * double(p.batch);
-}
-inline double blocks(const TriangleCopy& p) {
-  return double(ceil_div(p.n, 8)) * double(ceil_div(p.n, 8)) * double(p.batch);
-}
-
-inline void require_numbered(double blocks, int64_t batch) {
-  if (blocks > INT_MAX)
+inline void require_numbered(int64_t rows, int64_t cols, int64_t batch) {
+  if (double(ceil_div(rows, 8)) * double(ceil_div(cols, 8)) * double(batch) > INT_MAX)
     throw InvalidValue("a batch of " + std::to_string(batch) + " problems is too large for one call on a CUDA device");
 }
 
@@ -55,7 +43,7 @@ void load_addend(const SgemmArgs& p, const Context& ctx);
 template <class Args>
 void launch_kernel(const Kernel<Args>& kernel, const Args& args, int device, void* workspace, cudaStream_t stream,
                    const PrepackedOperands* prepacked = nullptr, bool repeated = false) {
-  require_numbered(blocks(args), args.batch);
+  require_numbered(args.m, std::is_same_v<Args, SgemvArgs> ? 1 : args.n, args.batch);
   Context ctx = context_on(device, stream);
   ctx.workspace = workspace, ctx.prepacked = prepacked, ctx.repeated = repeated;
   Args seen = args;

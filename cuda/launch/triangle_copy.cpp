@@ -11,7 +11,7 @@ namespace fl::cuda {
 void copy_triangle(const TriangleCopy& copy, int device, void* stream) {
   require_device(device);
   const DeviceGuard guard(device);
-  require_numbered(blocks(copy), copy.batch);
+  require_numbered(copy.n, copy.n, copy.batch);
   fl::copy_triangle(copy, context_on(device, stream_of(stream, device)));
   check_launch();
 }

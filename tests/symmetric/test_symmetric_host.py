@@ -28,7 +28,7 @@ def mirrored(block):
 @pytest.mark.parametrize("batch", [1, 3])
 def test_the_plan(n, k, batch):
     """Each element is computed once or mirrored, of rows that are there, and no operand but A is loaded."""
-    loads, steps = _core.testing.symmetric_panel_plan(n, k, batch, kernel="fp16x2")
+    loads, steps = _core.testing.panel_plan(n, n, k, batch, kernel="fp16x2", symmetric=True)
     for problem in range(batch):
         here = [step for step in steps if step[1][0] <= problem < step[1][0] + step[1][1]]
         blocks = [block for _, block, _ in here] + [mirrored(block) for _, block, image in here if image]

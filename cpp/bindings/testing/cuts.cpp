@@ -30,32 +30,20 @@ KernelFor<Args> always(const Kernel<Args>& row) {
   return {[&row](const Args&) -> const Kernel<Args>& { return row; }, on_cuda(row.needs) ? &h200_spec() : &host_spec()};
 }
 
-nb::list loads_of(const PanelPlan<SgemmArgs>& plan) {
-  nb::list loads;
-  for (const PanelLoad& load : plan.loads) loads.append(nb::make_tuple(int(load.operand), block(load.block)));
-  return loads;
-}
-
 // How a product of host operands is cut up, for the tests: loads as (operand, block), steps as (loads, block), blocks
-// as (problem, problems, row, rows, col, cols). Every step costs what the named row says.
+// as (problem, problems, row, rows, col, cols). Every step costs what the named row says. `symmetric`: a matrix times
+// its own transpose, where steps also say whether their block is mirrored.
 nb::tuple panel_plan(int64_t m, int64_t n, int64_t k, int64_t batch, bool one_a, bool one_b, float beta,
-                     const std::string& kernel) {
-  const SgemmArgs layout = product_layout(m, n, k, batch, one_a, one_b, beta);
-  const auto& row = find<SgemmArgs>(kernel);
-  const auto plan = plan_panels<SgemmArgs>(layout, always(row));
-  nb::list steps;
-  for (const auto& step : plan.steps) steps.append(nb::make_tuple(step.loads, block(step.block)));
-  return nb::make_tuple(loads_of(plan), steps);
-}
-
-// The same of a matrix times its own transpose: steps also say whether their block is mirrored.
-nb::tuple symmetric_panel_plan(int64_t n, int64_t k, int64_t batch, const std::string& kernel) {
-  SgemmArgs layout = product_layout(n, n, k, batch, false, false, 0.0f);
-  layout.symmetric = true;
+                     const std::string& kernel, bool symmetric) {
+  SgemmArgs layout = product_layout(m, n, k, batch, one_a, one_b, beta);
+  layout.symmetric = symmetric;
   const auto plan = plan_panels<SgemmArgs>(layout, always(find<SgemmArgs>(kernel)));
-  nb::list steps;
-  for (const auto& step : plan.steps) steps.append(nb::make_tuple(step.loads, block(step.block), step.mirrored));
-  return nb::make_tuple(loads_of(plan), steps);
+  nb::list loads, steps;
+  for (const PanelLoad& load : plan.loads) loads.append(nb::make_tuple(int(load.operand), block(load.block)));
+  for (const auto& step : plan.steps)
+    steps.append(symmetric ? nb::make_tuple(step.loads, block(step.block), step.mirrored)
+                           : nb::make_tuple(step.loads, block(step.block)));
+  return nb::make_tuple(loads, steps);
 }
 
 // The same of a product shared out between devices: for each its loads as (operand, block, devices that it is passed on
@@ -127,9 +115,7 @@ nb::tuple sgemv_tiles(int64_t m, int64_t n, int64_t batch, std::size_t memory) {
 void bind_cuts(nb::module_& m) {
   m.def("panel_plan", panel_plan, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch") = 1,
         nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,
-        nb::arg("kernel") = "double_buffered");
-  m.def("symmetric_panel_plan", symmetric_panel_plan, nb::arg("n"), nb::arg("k"), nb::arg("batch") = 1,
-        nb::arg("kernel") = "double_buffered");
+        nb::arg("kernel") = "double_buffered", nb::arg("symmetric") = false);
   m.def("device_shares", device_shares, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch"), nb::arg("devices"),
         nb::arg("passes_on") = true, nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,
         nb::arg("kernel") = "double_buffered");

@@ -68,7 +68,9 @@ def panel_tables() -> dict[str, Table]:
         for name, options, sizes in CASES
     }
     symmetric = {
-        kernel: {f"{n}x{k}": panels(_core.testing.symmetric_panel_plan(n, k, kernel=kernel)) for n, k in SYMMETRIC}
+        kernel: {
+            f"{n}x{k}": panels(_core.testing.panel_plan(n, n, k, kernel=kernel, symmetric=True)) for n, k in SYMMETRIC
+        }
         for kernel in KERNELS
     }
     return {"panels": products, "symmetric panels": symmetric}
