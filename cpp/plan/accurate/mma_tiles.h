@@ -66,6 +66,7 @@ struct MmaTile {
     if (!strips() && NT() != 4 && NT() != 8) throw "a warp's columns lie in one panel of B";
     if (group_threads() * 4 < BM + BN) throw "a thread copies four exponents";
     if (stages * k_groups > TERMS_SMALLEST_K / BK) throw "the copies that are ahead would leave the first tile";
+    if (MT() * NT() % k_groups != 0) throw "every group stores an equal share of the sums";
     if (!async() && !persistent()) throw "through registers the blocks are persistent";
     return true;
   }

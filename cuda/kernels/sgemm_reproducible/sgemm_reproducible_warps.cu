@@ -3,9 +3,7 @@
 // of the warps run through meanwhile.
 //
 //   row      thread tile   k of a stage   stages   blocks on a multiprocessor
-//   64x32k4     8 x 8          16            2                2
 //   48x32k4     6 x 8          16            2                2
-//   32x32k4     4 x 8          16            4                2
 //   32x16k4     4 x 4          32            3                2
 //   16x16k4     2 x 4          32            4                2
 //

@@ -1,4 +1,4 @@
-// Strict SGEMM from 500 to 1500 rows and columns, and with few columns: tiles small enough to give every multiprocessor
+// Strict SGEMM from 500 to 1500 rows and columns: tiles small enough to give every multiprocessor
 // one, with k split over groups of warps, and over two blocks of a cluster, or over the grid, where that is still too
 // few (pipelined.cuh).
 //
@@ -7,15 +7,11 @@
 //   96x96k4c2     96 x 96        4 x 2          12 x 12      768^2: 64, 128 blocks
 //   64x128k4      64 x 128       4 x 1           8 x 16      1024^2: 128
 //   96x192k2      96 x 192       2 x 1          12 x 12      1536^2: 128
-//   64x48k8       64 x 48        8 x 1           8 x 12      for 33 to 48 columns: a group is one warp
 //
 // Groups, because a block has eight multiplying warps whatever its tile is, and a thread tile has to stay large: eight
 // warps beside each other on 64 x 64 would leave each thread 4 x 4 outputs and half its issue slots to fragment loads.
 //
 // Full tiles of the first three are half as high and twice as wide (wide_tma_tile) where n allows it.
-//
-// What bounds the narrow tile is how fast stages are filled: 0.036 floats for an FMA, and 4-byte copies where an
-// operand is transposed or not aligned. A stage to each copying warp fills them sooner than all four on each stage.
 #include "cuda/kernels/sgemm_strict/group_sums.cuh"
 
 namespace fl {

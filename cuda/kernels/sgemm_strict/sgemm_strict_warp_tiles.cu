@@ -6,7 +6,6 @@
 //
 //   row       thread tile   k of a stage   warps on a multiprocessor   bytes in flight there, at most
 //   16x16w       2 x 4           16                  24                     96 KiB
-//   32x32w       4 x 8           32                  12                     96 KiB
 //   64x32w       8 x 8           16                  12                     72 KiB
 //
 // Bound: memory, 12 bytes an element of three square matrices.

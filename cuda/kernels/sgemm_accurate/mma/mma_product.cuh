@@ -20,8 +20,7 @@ namespace fl {
 
 template <class T>
 __device__ __forceinline__ void group_barrier() {
-  if constexpr (T::GROUP_THREADS == 32) __syncwarp();
-  else if constexpr (T::K_GROUPS == 1) __syncthreads();
+  if constexpr (T::K_GROUPS == 1) __syncthreads();
   else asm volatile("bar.sync %0, %1;" ::"r"(1 + threadIdx.x / T::GROUP_THREADS), "n"(T::GROUP_THREADS) : "memory");
 }
 

@@ -27,7 +27,6 @@ __device__ __forceinline__ void store_any(const MmaPlan& plan, int row, int col,
 template <class T>
 struct MmaVectors {
   static constexpr int COUNT = T::MT * T::NT;
-  static constexpr bool UNEVEN = COUNT % T::K_GROUPS != 0;  // the last group stores fewer than the others
   int row0, col0;
   __device__ __forceinline__ MmaVectors() {
     const int lane = threadIdx.x % 32, warp = threadIdx.x % T::GROUP_THREADS / 32;
@@ -55,7 +54,6 @@ __device__ __forceinline__ void store_vectors(const MmaPlan& plan, const MmaTile
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
       const int v = at(i), row = vectors.row(v);
-      if (MmaVectors<T>::UNEVEN && v >= MmaVectors<T>::COUNT) break;
       const int down = exponents[row];
       const int4 back = across(v);
       const float4 sum = get(i);
@@ -68,7 +66,6 @@ __device__ __forceinline__ void store_vectors(const MmaPlan& plan, const MmaTile
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
       const int v = at(i), row = vectors.row(v);
-      if (MmaVectors<T>::UNEVEN && v >= MmaVectors<T>::COUNT) break;
       store_any(plan, corner.row + row, corner.col + vectors.col(v), get(i), exponents[row], across(v));
     }
   }
@@ -78,7 +75,7 @@ __device__ __forceinline__ void store_vectors(const MmaPlan& plan, const MmaTile
 template <class T>
 __device__ __forceinline__ void store_groups(const MmaPlan& plan, const MmaSums<T>& sums, const MmaTileOrigin& corner,
                                              char* memory, bool wide) {
-  constexpr int VECTORS = MmaVectors<T>::COUNT, SHARE = ceil_div(VECTORS, T::K_GROUPS);
+  constexpr int VECTORS = MmaVectors<T>::COUNT, SHARE = VECTORS / T::K_GROUPS;
   float4* const parts = reinterpret_cast<float4*>(memory) + threadIdx.x % T::GROUP_THREADS;
   const int group = threadIdx.x / T::GROUP_THREADS;
   wait_fills<T, 0>();

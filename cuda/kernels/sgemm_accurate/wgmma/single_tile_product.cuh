@@ -176,8 +176,8 @@ __device__ __forceinline__ void multiply_part(float (&acc)[T::BN / 2], const Sta
   }
 }
 
-// Of two parts the one that keeps the upper half of the sums is known when the kernel runs. Selections: with branches
-// the compiler puts all sums into memory and finds them there by an index.
+// Of the two parts of a block the one that keeps the upper half of the sums is known when the kernel runs. Selections:
+// with branches the compiler puts all sums into memory and finds them there by an index.
 template <class T>
 __device__ __forceinline__ void exchange_halves(float4 (&mine)[T::VECTORS], const float (&acc)[T::BN / 2],
                                                 uint32_t received, const WarpgroupWork<T>& work) {
@@ -186,13 +186,11 @@ __device__ __forceinline__ void exchange_halves(float4 (&mine)[T::VECTORS], cons
     return float4{second ? y.x : x.x, second ? y.y : x.y, second ? y.z : x.z, second ? y.w : x.w};
   };
   uint32_t to = received + (upper ? 0 : T::K_GROUPS - 1) * T::PART_BYTES + threadIdx.x % T::PART_THREADS * 16;
-  if constexpr (T::CLUSTER_K > 1) to = ptx::address_in(upper ? 0 : 1, to);
 #pragma unroll
   for (int i = 0; i < T::VECTORS; ++i, to += T::PART_THREADS * 16) {
     const float4 low = RowVector<T>::of(acc, i), high = RowVector<T>::of(acc, T::VECTORS + i);
     mine[i] = pick(upper, low, high);
-    if constexpr (T::CLUSTER_K > 1) ptx::store4_cluster(to, pick(upper, high, low));
-    else ptx::store4(to, pick(upper, high, low));
+    ptx::store4(to, pick(upper, high, low));
   }
 }
 
@@ -240,7 +238,7 @@ __device__ __forceinline__ void multiply_single(const SinglePlan& plan, const St
   float acc[T::BN / 2] = {};
   multiply_part<T>(acc, stages, work, TruncationCompensation<typename T::S>(status));
   float4 mine[T::VECTORS];
-  if constexpr (T::PARTS == 2) exchange_halves<T>(mine, acc, received, work);
+  if constexpr (T::PARTS == 2 && T::CLUSTER_K == 1) exchange_halves<T>(mine, acc, received, work);
   else exchange_parts<T>(mine, acc, received, work);
   if constexpr (T::PARTS > 1) {
     if constexpr (T::CLUSTER_K > 1) ptx::cluster_meet();
