@@ -147,7 +147,7 @@ class Server:
     # ------------------------------------------------------------ which tests reach what
     def survey(self) -> None:
         known = {record["item"] for record in records(SURVEY)}
-        if claim("import"):
+        if "" not in known and claim("import"):
             append(SURVEY, {"item": "", "failed": False, "reached": sorted(self.at_import)})
         by_file = defaultdict(list)
         for name in self.items:
@@ -156,7 +156,7 @@ class Server:
             each = 60 if JOB["fresh"] else 8
             for begin in range(0, len(names), each):
                 some = [name for name in names[begin : begin + each] if name not in known]
-                if some and claim(f"survey-{len(known)}-{file.replace('/', '-')}-{begin}"):
+                if some and claim(f"survey-{JOB['round']}-{file.replace('/', '-')}-{begin}"):
                     self.survey_some(some)
 
     def survey_some(self, names: list[str]) -> None:
