@@ -92,12 +92,15 @@ const char* cudaGetErrorName(cudaError_t error) {
 const char* cudaGetErrorString(cudaError_t) { return "an error of the simulated device"; }
 
 cudaError_t cudaDriverGetVersion(int* version) {
-  *version = CUDART_VERSION;
+  const char* const text = std::getenv("FASTLINALG_SIMULATED_DRIVER");
+  *version = text ? std::atoi(text) : CUDART_VERSION;
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = device_count();
-  return cudaSuccess;
+  int driver = 0;
+  cudaDriverGetVersion(&driver);
+  return driver < CUDART_VERSION ? status(cudaErrorInsufficientDriver) : cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
   *device = current_device();

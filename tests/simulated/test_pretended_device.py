@@ -46,8 +46,34 @@ def test_kernels_that_need_more_say_why(library, wanted):
     assert not found["missing"] and not warnings
 
 
+DRIVER = """
+import fastlinalg as fl
+cuda = fl.info()["cuda"]
+print(cuda["available"], cuda["driver"], cuda["message"])
+"""
+
+
 @pytest.mark.parametrize(
-    ("wanted", "phrase"), [("12.0", "can pretend to be an older one only"), ("old", "as 8.0 or 80")]
+    ("driver", "words"),
+    [
+        (12080, "supports CUDA up to 12.8 and this build of fastlinalg needs CUDA 13."),
+        (0, "no NVIDIA driver was found on this machine"),
+    ],
+)
+def test_a_driver_that_is_too_old_says_its_version(library, driver, words):
+    said = run(library, ["-c", DRIVER], FASTLINALG_SIMULATED_DRIVER=str(driver), FASTLINALG_REQUIRE="")
+    assert said.startswith(f"False {driver} ") and words in said
+
+
+def test_a_device_has_the_bandwidth_of_its_memory(library):
+    """Which the driver gives as a clock and a width."""
+    said = run(library, ["-c", "import fastlinalg as fl; print(fl.devices()[0]['memory_bytes_per_us'])"])
+    assert float(said) == pytest.approx(4.8e6, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "phrase"),
+    [("12.0", "can pretend to be an older one only"), ("old", "as 8.0 or 80"), ("8.05", "as 8.0 or 80")],
 )
 def test_what_is_ignored_is_a_warning(library, wanted, phrase):
     found, warnings = state(library, wanted)
