@@ -35,6 +35,15 @@ fl_sgemm_problem problem_at(const Check& check, const fl_sgemm_problem* problems
   return read_struct(check, "problems", init, given, sizeof initial, initial);
 }
 
+Element element_of(const Check& check, const char* name, fl_dtype given) {
+  switch (given) {
+    case FL_FLOAT32: return Element::float32;
+    case FL_FLOAT16: return Element::float16;
+    case FL_BFLOAT16: return Element::bfloat16;
+  }
+  check.refuse(std::string(name) + " must be FL_FLOAT32, FL_FLOAT16 or FL_BFLOAT16, got " + std::to_string(int(given)));
+}
+
 }  // namespace
 
 Options parse(const Check& check, const fl_options* given) {
@@ -49,6 +58,10 @@ Options parse(const Check& check, const fl_options* given) {
 
   Options parsed;
   parsed.precision = *precision;
+  parsed.a = element_of(check, "a_type", options.a_type);
+  parsed.b = element_of(check, "b_type", options.b_type);
+  if (options.device_memory && (parsed.a != Element::float32 || parsed.b != Element::float32))
+    check.refuse("a_type and b_type must be FL_FLOAT32 with device_memory");
   CallOptions& call = parsed.call;
   if (options.kernel) call.kernel = options.kernel;
   if (options.device) call.device = parse_device(options.device);
@@ -65,15 +78,15 @@ Options parse(const Check& check, const fl_options* given) {
 
 SgemmArgs checked_sgemm(const Check& check, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha,
                         const float* a, int64_t lda, int64_t stride_a, const float* b, int64_t ldb, int64_t stride_b,
-                        float beta, float* c, int64_t ldc, int64_t stride_c, int64_t batch) {
+                        float beta, float* c, int64_t ldc, int64_t stride_c, int64_t batch, const Options& options) {
   check.flag("trans_a", trans_a);
   check.flag("trans_b", trans_b);
   check.size("m", m);
   check.size("n", n);
   check.size("k", k);
   check.size("batch", batch);
-  check.matrix("a", a, trans_a ? k : m, trans_a ? m : k, lda, batch, stride_a);
-  check.matrix("b", b, trans_b ? n : k, trans_b ? k : n, ldb, batch, stride_b);
+  check.matrix("a", a, trans_a ? k : m, trans_a ? m : k, lda, batch, stride_a, options.a);
+  check.matrix("b", b, trans_b ? n : k, trans_b ? k : n, ldb, batch, stride_b, options.b);
   check.matrix("c", c, m, n, ldc, batch, stride_c);
   check.separate_results("c", m, n, ldc, batch, stride_c);
   return {.m = m,
@@ -85,7 +98,9 @@ SgemmArgs checked_sgemm(const Check& check, int trans_a, int trans_b, int64_t m,
           .a = operand(a, lda, trans_a, stride_a),
           .b = operand(b, ldb, trans_b, stride_b),
           .c = {c, ldc, 1, stride_c},
-          .addend = {}};
+          .addend = {},
+          .precision = options.precision,
+          .stored = {stored_at(options.a, a), stored_at(options.b, b)}};
 }
 
 std::vector<Product> checked_group(const char* function, int64_t count, const fl_sgemm_problem* problems,
@@ -100,20 +115,18 @@ std::vector<Product> checked_group(const char* function, int64_t count, const fl
     const std::string name = std::string(function) + ", problems[" + std::to_string(i) + "]";
     const Check check(name.c_str());
     const fl_sgemm_problem p = problem_at(check, problems, i);
-    SgemmArgs args = checked_sgemm(check, p.trans_a, p.trans_b, p.m, p.n, p.k, p.alpha, p.a, p.lda, 0, p.b, p.ldb, 0,
-                                   p.beta, p.c, p.ldc, 0, 1);
-    args.precision = parsed.precision;
-    products.push_back(args);
+    products.push_back(checked_sgemm(check, p.trans_a, p.trans_b, p.m, p.n, p.k, p.alpha, p.a, p.lda, 0, p.b, p.ldb, 0,
+                                     p.beta, p.c, p.ldc, 0, 1, parsed));
   }
   return products;
 }
 
 SgemmArgs checked_ssyrk(const Check& check, int trans, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
-                        float beta, float* c, int64_t ldc) {
+                        float beta, float* c, int64_t ldc, const Options& options) {
   check.flag("trans", trans);
   check.size("n", n);
   check.size("k", k);
-  check.matrix("a", a, trans ? k : n, trans ? n : k, lda);
+  check.matrix("a", a, trans ? k : n, trans ? n : k, lda, 1, 0, options.a);
   check.matrix("c", c, n, n, ldc);
   return {.m = n,
           .n = n,
@@ -123,19 +136,21 @@ SgemmArgs checked_ssyrk(const Check& check, int trans, int64_t n, int64_t k, flo
           .a = operand(a, lda, trans),
           .b = operand(a, lda, !trans),
           .c = {c, ldc, 1},
-          .addend = {}};
+          .addend = {},
+          .precision = options.precision,
+          .stored = {stored_at(options.a, a), stored_at(options.a, a)}};
 }
 
 SgemvArgs checked_sgemv(const Check& check, int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,
                         int64_t stride_a, const float* x, int64_t incx, int64_t stride_x, float beta, float* y,
-                        int64_t incy, int64_t stride_y, int64_t batch) {
+                        int64_t incy, int64_t stride_y, int64_t batch, const Options& options) {
   check.flag("trans", trans);
   check.size("m", m);
   check.size("n", n);
   check.size("batch", batch);
   const int64_t size_x = trans ? m : n, size_y = trans ? n : m;
-  check.matrix("a", a, m, n, lda, batch, stride_a);
-  check.vector("x", x, size_x, incx, batch, stride_x);
+  check.matrix("a", a, m, n, lda, batch, stride_a, options.a);
+  check.vector("x", x, size_x, incx, batch, stride_x, options.b);
   check.vector("y", y, size_y, incy, batch, stride_y);
   check.separate_vectors("y", size_y, incy, batch, stride_y);
   return {.m = size_y,
@@ -145,11 +160,14 @@ SgemvArgs checked_sgemv(const Check& check, int trans, int64_t m, int64_t n, flo
           .beta = beta,
           .a = operand(a, lda, trans, stride_a),
           .x = {first_element(x, size_x, incx), incx, stride_x},
-          .y = {first_element(y, size_y, incy), incy, stride_y}};
+          .y = {first_element(y, size_y, incy), incy, stride_y},
+          .stored = {stored_at(options.a, a), stored_at(options.b, x)}};
 }
 
 TransposeArgs checked_transpose(const Check& check, int64_t m, int64_t n, const float* a, int64_t lda, int64_t stride_a,
-                                float* b, int64_t ldb, int64_t stride_b, int64_t batch) {
+                                float* b, int64_t ldb, int64_t stride_b, int64_t batch, const Options& options) {
+  if (options.a != Element::float32 || options.b != Element::float32)
+    check.refuse("a_type and b_type must be FL_FLOAT32 for a transpose");
   check.size("m", m);
   check.size("n", n);
   check.size("batch", batch);

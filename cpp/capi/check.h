@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "core/element.h"
 #include "core/errors.h"
 
 namespace fl {
@@ -25,26 +26,27 @@ class Check {
   }
   // `batch` matrices that start `stride` elements apart.
   void matrix(const char* name, const float* data, int64_t rows, int64_t cols, int64_t ld, int64_t batch = 1,
-              int64_t stride = 0) const {
+              int64_t stride = 0, Element element = Element::float32) const {
     const int64_t least = cols > 1 ? cols : 1;
     if (ld < least)
       refuse(std::string("ld") + name + " must be at least " + std::to_string(least) + ", the length of a row of " +
              name + " as stored, got " + std::to_string(ld));
     not_negative(name, stride);
     if (rows == 0 || cols == 0 || batch == 0) return;
-    memory(name, data, extent(batch, stride) + extent(rows, ld) + cols);
+    memory(name, data, extent(batch, stride) + extent(rows, ld) + cols, element);
   }
-  void vector(const char* name, const float* data, int64_t size, int64_t inc, int64_t batch, int64_t stride) const {
+  void vector(const char* name, const float* data, int64_t size, int64_t inc, int64_t batch, int64_t stride,
+              Element element = Element::float32) const {
     if (inc == 0) refuse(std::string("inc") + name + " must not be 0");
     not_negative(name, stride);
-    if (size > 0 && batch > 0) memory(name, data, extent(batch, stride) + extent(size, magnitude(inc)) + 1);
+    if (size > 0 && batch > 0) memory(name, data, extent(batch, stride) + extent(size, magnitude(inc)) + 1, element);
   }
   void separate_vectors(const char* name, int64_t size, int64_t inc, int64_t batch, int64_t stride) const {
     separate_results(name, size, 1, magnitude(inc), batch, stride, "inc");
   }
-  void aligned(const char* name, const float* data) const {
-    if (reinterpret_cast<uintptr_t>(data) % alignof(float) != 0)
-      refuse(std::string(name) + " is not aligned to 4 bytes");
+  void aligned(const char* name, const float* data, Element element = Element::float32) const {
+    if (reinterpret_cast<uintptr_t>(data) % size_of(element) != 0)
+      refuse(std::string(name) + " is not aligned to " + std::to_string(size_of(element)) + " bytes");
   }
   // No two results of a batch may share elements: either each ends before the next begins, or they lie side by side in
   // rows that are long enough for all of them.
@@ -69,9 +71,9 @@ class Check {
     if (stride < 0) refuse(std::string("stride_") + name + " must be at least 0, got " + std::to_string(stride));
   }
 
-  void memory(const char* name, const float* data, __int128 elements) const {
+  void memory(const char* name, const float* data, __int128 elements, Element element) const {
     if (!data && !described_) refuse(std::string(name) + " is NULL, but has elements");
-    aligned(name, data);
+    aligned(name, data, element);
     if (elements > std::numeric_limits<int64_t>::max() / int64_t(sizeof(float)))
       refuse(std::string(name) + " would be larger than the address space");
   }

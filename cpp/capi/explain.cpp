@@ -42,10 +42,9 @@ fl_status fl_explain_sgemm(fl_explanation* explanation, int trans_a, int trans_b
                            const fl_options* options) {
   return guarded([&] {
     const Check check("fl_explain_sgemm", true);
-    fl::SgemmArgs args = fl::checked_sgemm(check, trans_a, trans_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b,
-                                           beta, const_cast<float*>(c), ldc, stride_c, batch);
     const fl::Options parsed = fl::parse(check, options);
-    args.precision = parsed.precision;
+    const fl::SgemmArgs args = fl::checked_sgemm(check, trans_a, trans_b, m, n, k, alpha, a, lda, stride_a, b, ldb,
+                                                 stride_b, beta, const_cast<float*>(c), ldc, stride_c, batch, parsed);
     fl::answer(check, args, parsed, options, explanation);
   });
 }
@@ -55,9 +54,10 @@ fl_status fl_explain_sgemv(fl_explanation* explanation, int trans, int64_t m, in
                            const float* y, int64_t incy, int64_t stride_y, int64_t batch, const fl_options* options) {
   return guarded([&] {
     const Check check("fl_explain_sgemv", true);
+    const fl::Options parsed = fl::parse(check, options);
     const fl::SgemvArgs args = fl::checked_sgemv(check, trans, m, n, alpha, a, lda, stride_a, x, incx, stride_x, beta,
-                                                 const_cast<float*>(y), incy, stride_y, batch);
-    fl::answer(check, args, fl::parse(check, options), options, explanation);
+                                                 const_cast<float*>(y), incy, stride_y, batch, parsed);
+    fl::answer(check, args, parsed, options, explanation);
   });
 }
 
@@ -66,9 +66,9 @@ fl_status fl_explain_transpose(fl_explanation* explanation, int64_t m, int64_t n
                                const fl_options* options) {
   return guarded([&] {
     const Check check("fl_explain_transpose", true);
-    fl::TransposeArgs args =
-        fl::checked_transpose(check, m, n, a, lda, stride_a, const_cast<float*>(b), ldb, stride_b, batch);
     const fl::Options parsed = fl::parse(check, options);
+    fl::TransposeArgs args =
+        fl::checked_transpose(check, m, n, a, lda, stride_a, const_cast<float*>(b), ldb, stride_b, batch, parsed);
     args.in_place = args.in_place && (parsed.call.device_memory || transposes_in_place(args, parsed.call));
     fl::answer(check, args, parsed, options, explanation);
   });

@@ -21,10 +21,9 @@ void run_logged(const Args& args, CallOptions& options) {
 void sgemm(const Check& check, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
            int64_t lda, int64_t stride_a, const float* b, int64_t ldb, int64_t stride_b, float beta, float* c,
            int64_t ldc, int64_t stride_c, int64_t batch, const fl_options* options) {
-  SgemmArgs args = checked_sgemm(check, trans_a, trans_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c,
-                                 ldc, stride_c, batch);
   Options parsed = parse(check, options);
-  args.precision = parsed.precision;
+  const SgemmArgs args = checked_sgemm(check, trans_a, trans_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b,
+                                       beta, c, ldc, stride_c, batch, parsed);
   run_logged(args, parsed.call);
 }
 
@@ -39,9 +38,8 @@ void ssyrk(const Check& check, fl_uplo uplo, int trans, int64_t n, int64_t k, fl
            float beta, float* c, int64_t ldc, const fl_options* options) {
   if (uplo != FL_WHOLE && uplo != FL_LOWER && uplo != FL_UPPER)
     check.refuse("uplo must be FL_WHOLE, FL_LOWER or FL_UPPER, got " + std::to_string(int(uplo)));
-  SgemmArgs args = checked_ssyrk(check, trans, n, k, alpha, a, lda, beta, c, ldc);
   Options parsed = parse(check, options);
-  args.precision = parsed.precision;
+  const SgemmArgs args = checked_ssyrk(check, trans, n, k, alpha, a, lda, beta, c, ldc, parsed);
   if (uplo == FL_WHOLE) return run_logged(args, parsed.call);
   const CallLog log(args, parsed.call);
   run_triangle(args, uplo == FL_LOWER ? Triangle::lower : Triangle::upper, OtherTriangle::kept, parsed.call);
@@ -50,10 +48,10 @@ void ssyrk(const Check& check, fl_uplo uplo, int trans, int64_t n, int64_t k, fl
 void sgemv(const Check& check, int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,
            int64_t stride_a, const float* x, int64_t incx, int64_t stride_x, float beta, float* y, int64_t incy,
            int64_t stride_y, int64_t batch, const fl_options* options) {
-  const SgemvArgs args =
-      checked_sgemv(check, trans, m, n, alpha, a, lda, stride_a, x, incx, stride_x, beta, y, incy, stride_y, batch);
-  CallOptions call = parse(check, options).call;
-  run_logged(args, call);
+  Options parsed = parse(check, options);
+  const SgemvArgs args = checked_sgemv(check, trans, m, n, alpha, a, lda, stride_a, x, incx, stride_x, beta, y, incy,
+                                       stride_y, batch, parsed);
+  run_logged(args, parsed.call);
 }
 
 // The operand of a transpose in place, in memory of its own.
@@ -69,8 +67,9 @@ std::vector<float> copied(TransposeArgs& args) {
 
 void transpose(const Check& check, int64_t m, int64_t n, const float* a, int64_t lda, int64_t stride_a, float* b,
                int64_t ldb, int64_t stride_b, int64_t batch, const fl_options* options) {
-  TransposeArgs args = checked_transpose(check, m, n, a, lda, stride_a, b, ldb, stride_b, batch);
-  CallOptions call = parse(check, options).call;
+  Options parsed = parse(check, options);
+  TransposeArgs args = checked_transpose(check, m, n, a, lda, stride_a, b, ldb, stride_b, batch, parsed);
+  CallOptions& call = parsed.call;
   const bool same = args.in_place;
   args.in_place = same && (call.device_memory || transposes_in_place(args, call));
   std::vector<float> copy;

@@ -56,15 +56,23 @@ void move(const Check& check, const char* name, T*& data, T* to) {
   check.aligned(name, to);
   data = to;
 }
+// `given` is the lowest address, `to` that of element 0.
+void move(const Check& check, const char* name, const float*& data, Stored& stored, const float* given,
+          const float* to) {
+  if (!given) return;
+  check.aligned(name, given, stored.element);
+  data = to;
+  stored = stored_at(stored.element, given);
+}
 
 void move_operands(const Check& check, SgemmArgs& args, const float* a, const float* b, float* c) {
-  move(check, "a", args.a.data, a);
-  move(check, "b", args.b.data, b);
+  move(check, "a", args.a.data, args.stored[0], a, a);
+  move(check, "b", args.b.data, args.stored[1], b, b);
   move(check, "c", args.c.data, c);
 }
 void move_operands(const Check& check, SgemvArgs& args, const float* a, const float* x, float* y) {
-  move(check, "a", args.a.data, a);
-  if (x) move(check, "x", args.x.data, first_element(x, args.n, args.x.inc));
+  move(check, "a", args.a.data, args.stored[0], a, a);
+  move(check, "x", args.x.data, args.stored[1], x, first_element(x, args.n, args.x.inc));
   if (y) move(check, "y", args.y.data, first_element(y, args.m, args.y.inc));
 }
 
@@ -188,9 +196,10 @@ void plan_sgemv(const Check& check, fl_plan** plan, int trans, int64_t m, int64_
                 int64_t lda, int64_t stride_a, const float* x, int64_t incx, int64_t stride_x, float beta, float* y,
                 int64_t incy, int64_t stride_y, int64_t batch, const fl_options* options) {
   clear(check, plan);
-  const SgemvArgs args =
-      checked_sgemv(check, trans, m, n, alpha, a, lda, stride_a, x, incx, stride_x, beta, y, incy, stride_y, batch);
-  *plan = new PlanOf<SgemvArgs>(args, parse(check, options).call);
+  const Options parsed = parse(check, options);
+  const SgemvArgs args = checked_sgemv(check, trans, m, n, alpha, a, lda, stride_a, x, incx, stride_x, beta, y, incy,
+                                       stride_y, batch, parsed);
+  *plan = new PlanOf<SgemvArgs>(args, parsed.call);
 }
 
 }  // namespace
@@ -206,10 +215,9 @@ fl_status fl_plan_sgemm(fl_plan** plan, int trans_a, int trans_b, int64_t m, int
   return guarded([&] {
     const Check check("fl_plan_sgemm");
     fl::clear(check, plan);
-    fl::SgemmArgs args = fl::checked_sgemm(check, trans_a, trans_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b,
-                                           beta, c, ldc, stride_c, batch);
     fl::Options parsed = fl::parse(check, options);
-    args.precision = parsed.precision;
+    const fl::SgemmArgs args = fl::checked_sgemm(check, trans_a, trans_b, m, n, k, alpha, a, lda, stride_a, b, ldb,
+                                                 stride_b, beta, c, ldc, stride_c, batch, parsed);
     parsed.call.constant = fl::constant_side(check, constant);
     *plan = new fl::PlanOf<fl::SgemmArgs>(args, parsed.call);
   });

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import TracebackType
 
-    from .typing import Device, DeviceArrayLike, Float32Array, Precision, Stream
+    from .typing import Device, DeviceArrayLike, Float32, Float32Array, Precision, Stream
 
 _Array = TypeVar("_Array", bound="Float32Array | DeviceArrayLike")
 
@@ -26,7 +26,7 @@ class Matmul(_core.MatmulPlan, Generic[_Array]):
     ----------
     a, b : array of float32
         As for `fastlinalg.matmul`: 1-D operands are vectors, leading dimensions broadcast. A plan reads their memory
-        at every execution, so nothing is converted, and elements that are not aligned to 4 bytes are refused.
+        at every execution, so none is copied: misaligned elements are refused, and other types but for `dtype`.
     c : array of float32, optional
         The addend, of the shape of the result. Given if and only if ``beta != 0``.
     out : array of float32, optional
@@ -44,6 +44,8 @@ class Matmul(_core.MatmulPlan, Generic[_Array]):
         An operand whose values stay the same from one execution to the next, so that what can be prepared of it is
         kept: its terms, where an accurate product on the device splits its operands. Whoever changes them says so
         with ``reset_operands(b=b)``; an `out` that overlaps it is refused.
+    dtype : np.float32, optional
+        Consent to `a` and `b` of float16 and bfloat16 in host memory, each number the float32 of its value.
 
     Attributes
     ----------
@@ -96,8 +98,11 @@ class Matmul(_core.MatmulPlan, Generic[_Array]):
         device: Device = "auto",
         stream: Stream | None = None,
         constant: Literal["a", "b"] | None = None,
+        dtype: Float32 | None = None,
     ) -> None:
-        super().__init__(a, b, c, out, alpha, beta, trans_a, trans_b, kernel, precision, device, stream, constant)
+        super().__init__(
+            a, b, c, out, alpha, beta, trans_a, trans_b, kernel, precision, device, stream, constant, dtype
+        )
 
     def plan(self) -> Matmul[_Array]:
         """Return the plan, which has been planned since it was made; if an execution has failed, it is planned anew."""

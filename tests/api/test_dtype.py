@@ -222,21 +222,53 @@ def test_out_may_lie_in_the_memory_of_an_operand():
     assert_same_bits(fl.transpose(square, out=out, dtype=np.float32), want)
 
 
-def test_other_libraries_convert_their_arrays_themselves():
-    class Foreign:
-        def __init__(self, array):
-            self.array = array
-            self.dtype = array.dtype
+class Foreign:
+    def __init__(self, array):
+        self.array = array
+        self.dtype = array.dtype
 
+    def astype(self, name):
+        return Foreign(self.array.astype(name))
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_halves_of_other_libraries_are_read_as_they_lie():
+    class NeverConverted(Foreign):
         def astype(self, name):
-            return Foreign(self.array.astype(name))
+            raise AssertionError("it has been converted")
 
-        def __dlpack__(self, **options):
-            return self.array.__dlpack__(**options)
+    a, b = _halves("f2", 40, 30), _halves("f2", 30, 50, seed=1)
+    got = fl.matmul(NeverConverted(a[:, ::-1]), NeverConverted(b), dtype=np.float32, device="cpu")
+    assert_same_bits(np.asarray(got), fl.matmul(_copy(a[:, ::-1]), _copy(b), device="cpu"))
+    got = fl.transpose(NeverConverted(a), dtype=np.float32, device="cpu")
+    assert_same_bits(np.asarray(got), _copy(a).T.copy())
+    with pytest.raises(TypeError, match="must have dtype float32, got float16; nothing is cast silently"):
+        fl.matmul(NeverConverted(a), NeverConverted(b))
 
-        def __dlpack_device__(self):
-            return self.array.__dlpack_device__()
 
+@pytest.mark.parametrize("name", HALVES)
+def test_plans_read_halves_at_each_execution(name):
+    for m, n in ((20, 30), (1, 30), (20, 1)):
+        a, b, x = _halves(name, m, 300), _halves(name, 300, n, seed=1), _halves(name, 300, seed=2)
+        with fl.Matmul(a, b, dtype=np.float32, device="cpu") as product:
+            for _ in range(2):
+                assert_same_bits(product.execute(), fl.matmul(_copy(a), _copy(b), device="cpu"))
+                a *= dtype_of(name).type(0.5)
+            product.reset_operands(b=_copy(b))
+            assert_same_bits(product.execute(), fl.matmul(_copy(a), _copy(b), device="cpu"))
+        with fl.Matmul(a, x, dtype=np.float32, device="cpu") as product:
+            assert_same_bits(product.execute(), fl.matmul(_copy(a), _copy(x), device="cpu"))
+    for other in (a.astype(np.float64), _at_odd_address(a), a.astype(">f2")):
+        with pytest.raises(TypeError, match="a must be an aligned array of float32 or, in host memory, of float16"):
+            fl.Matmul(other, b, dtype=np.float32)
+
+
+def test_other_libraries_convert_their_arrays_themselves():
     a, b = numbers("f8", 9, 8), numbers("i8", 8, 7)
     got = fl.matmul(Foreign(a), Foreign(b), dtype=np.float32)
     assert_same_bits(np.asarray(got), fl.matmul(a.astype(np.float32), b.astype(np.float32)))
@@ -275,6 +307,5 @@ def test_without_consent_the_error_offers_it():
     a = numbers("f8", 2, 2)
     with pytest.raises(TypeError, match=r"use a\.astype\(np\.float32\), or dtype=np\.float32 to have it converted"):
         fl.matmul(a, a)
-    with pytest.raises(TypeError) as caught:  # which plans do not take
-        fl.Matmul(a, a)
-    assert "dtype=np.float32" not in str(caught.value)
+    with pytest.raises(TypeError, match=r"or dtype=np\.float32 to have it converted"):
+        fl.Matmul(a.astype(np.float16), a.astype(np.float16))

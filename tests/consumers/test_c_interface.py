@@ -162,6 +162,46 @@ def test_c_interface_walks_vectors_backwards(library, memory):
     assert b"incx must not be 0" in library.fl_last_error()
 
 
+FL_FLOAT32, FL_FLOAT16 = 0, 1
+
+
+def test_c_interface_reads_16_bits(library, memory):
+    """A and B of 3.0, 2.0, 1.0, ... in float16; as in float32, forwards and backwards."""
+    halves = (ctypes.c_uint16 * 6)(0x4200, 0x4000, 0x3C00, 0, 0xBC00, 0xC000)
+    a, b = [3, 2, 1, 0, -1, -2], list(memory[8:14])
+    one, both = options(a_type=FL_FLOAT16), options(a_type=FL_FLOAT16, b_type=FL_FLOAT16)
+    assert library.fl_sgemm(*gemm_arguments(memory, a=halves, options=one)) == 0
+    assert list(memory[16:20]) == gemm(a, b)
+    assert library.fl_sgemm(*gemm_arguments(memory, a=halves, b=halves, options=both)) == 0
+    assert list(memory[16:20]) == gemm(a, a)
+    whole, y = (ctypes.c_float * 4)(), (ctypes.c_float * 2)()
+    assert library.fl_ssyrk(0, 0, 2, 3, 1, halves, 3, 0, whole, 2, one) == 0
+    assert list(whole) == [14, -4, -4, 5]
+    assert library.fl_sgemv(0, 2, 3, 1, halves, 3, halves, -1, 0, y, 1, both) == 0
+    assert list(y) == [10, -8]
+    plan = ctypes.c_void_p()
+    assert library.fl_plan_sgemv(ctypes.byref(plan), 0, 2, 3, 1, halves, 3, halves, -1, 0, y, 1, both) == 0
+    other = (ctypes.c_uint16 * 6)(*reversed(halves))
+    assert library.fl_plan_reset_operands(plan, other, ctypes.byref(other, 6), None) == 0
+    assert library.fl_plan_execute(plan, None) == 0 and list(y) == [-8, 10]
+    library.fl_plan_free(plan)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"options": options(a_type=3)}, "a_type must be FL_FLOAT32, FL_FLOAT16 or FL_BFLOAT16, got 3"),
+        ({"a": 4097, "options": options(a_type=FL_FLOAT16)}, "a is not aligned to 2 bytes"),
+        ({"options": options(b_type=2, device=b"cuda", device_memory=1)}, "FL_FLOAT32 with device_memory"),
+    ],
+    ids=str,
+)
+def test_c_interface_refuses_types(library, memory, changes, message):
+    assert library.fl_sgemm(*gemm_arguments(memory, **changes)) == FL_INVALID_VALUE
+    assert message in library.fl_last_error().decode()
+    assert library.fl_transpose(2, 3, memory, 3, memory, 2, options(a_type=FL_FLOAT16)) == FL_INVALID_VALUE
+
+
 def test_c_interface_transposes_in_place(library):
     matrix = (ctypes.c_float * 12)(*range(12))  # 3 x 3 in rows of 4
     assert library.fl_transpose(3, 3, matrix, 4, matrix, 4, None) == 0

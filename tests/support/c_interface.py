@@ -32,6 +32,8 @@ class Options(Struct):
         ("device", ctypes.c_char_p),
         ("stream", ctypes.c_void_p),
         ("device_memory", ctypes.c_int),
+        ("a_type", ctypes.c_int),
+        ("b_type", ctypes.c_int),
     )
 
 

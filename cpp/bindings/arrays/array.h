@@ -110,7 +110,8 @@ class Array {
   void acquire_converted(nb::handle object, const char* name, const std::string& dtype, const std::string& cast,
                          Access access, CallLocation& location);
   void acquire_interface(nb::handle object, const char* name, Access access, CallLocation& location);
-  void set(const dl::Tensor& tensor, const char* name);  // checks dtype and alignment
+  bool takes(const dl::Tensor& tensor, Access access, const CallLocation& location);  // as its elements are stored
+  void set(const dl::Tensor& tensor, const char* name);                               // checks its alignment
   void release();
   void set_ndim(int ndim) {
     ndim_ = ndim;

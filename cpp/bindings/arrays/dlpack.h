@@ -29,8 +29,9 @@ enum TypeCode : uint8_t {
 struct DataType {
   uint8_t code, bits;
   uint16_t lanes;
+  bool operator==(const DataType&) const = default;
 };
-inline constexpr DataType float32{floating, 32, 1};
+inline constexpr DataType float32{floating, 32, 1}, float16{floating, 16, 1}, bfloat16{bfloat, 16, 1};
 
 struct Tensor {
   void* data;

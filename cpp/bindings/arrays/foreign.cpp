@@ -30,8 +30,8 @@ std::string to_string(dl::DataType type) {
   return type.lanes == 1 ? text : text + " x " + std::to_string(type.lanes);
 }
 
-[[noreturn]] void refuse_misaligned(const char* name) {
-  throw InvalidValue(std::string(name) + " is not aligned to 4 bytes; pass a copy");
+[[noreturn]] void refuse_misaligned(const char* name, std::size_t size = sizeof(float)) {
+  throw InvalidValue(std::string(name) + " is not aligned to " + std::to_string(size) + " bytes; pass a copy");
 }
 
 const char* cast_of(const Library& library) {
@@ -146,6 +146,15 @@ bool has_elements(const dl::Tensor& x) {
 }  // namespace
 
 // ---------------------------------------------------------------- Array
+bool Array::takes(const dl::Tensor& tensor, Access access, const CallLocation& location) {
+  if (tensor.dtype == dl::float32) return true;
+  const bool half = tensor.dtype == dl::float16, brain = tensor.dtype == dl::bfloat16;
+  if ((!half && !brain) || !on_host(tensor.device) || access == write || location.other_types() != OtherTypes::convert)
+    return false;
+  stored_ = {half ? Element::float16 : Element::bfloat16, nullptr, location.overflowed()};
+  return true;
+}
+
 void Array::set(const dl::Tensor& tensor, const char* name) {
   if (tensor.ndim > max_dims)
     throw InvalidValue(std::string(name) + " has " + std::to_string(tensor.ndim) + " dimensions; at most " +
@@ -166,11 +175,13 @@ void Array::set(const dl::Tensor& tensor, const char* name) {
     empty = empty || shape_[i] == 0;
   }
   data_ = reinterpret_cast<float*>(uintptr_t(tensor.data) + tensor.byte_offset);
+  if (stored_.converted()) stored_.origin = data_;
   if (empty) return;
   if (!tensor.data) throw InvalidValue(std::string(name) + " has elements, and its memory is at address 0");
   if (too_large || reach > std::numeric_limits<int64_t>::max() / int64_t(sizeof(float)))
     throw InvalidValue(std::string(name) + " would be larger than the address space");
-  if (reinterpret_cast<uintptr_t>(data_) % sizeof(float) != 0) refuse_misaligned(name);
+  const std::size_t size = size_of(stored_.element);
+  if (reinterpret_cast<uintptr_t>(data_) % size != 0) refuse_misaligned(name, size);
 }
 
 void Array::acquire_foreign(nb::handle object, const char* name, Access access, CallLocation& location) {
@@ -209,7 +220,7 @@ void Array::acquire_torch(nb::handle object, const char* name, Access access, Ca
   dl::Tensor tensor;
   if (library_.api->tensor_from_object(object.ptr(), &tensor) != 0) refuse_unreadable(object, name);
   require_known(tensor.device, name);
-  if (std::memcmp(&tensor.dtype, &dl::float32, sizeof tensor.dtype) != 0)
+  if (!takes(tensor, access, location))
     return acquire_converted(object, name, to_string(tensor.dtype), cast_of(library_), access, location);
   set(tensor, name);
   if (!on_host(tensor.device)) device_ = tensor.device.id;
@@ -254,7 +265,7 @@ void Array::acquire_exported(nb::handle object, const char* name, Access access,
   }
 
   Exported exported = read_capsule(std::move(capsule), name);
-  if (std::memcmp(&exported.tensor->dtype, &dl::float32, sizeof dl::float32) != 0)
+  if (!takes(*exported.tensor, access, location))
     return acquire_converted(object, name, to_string(exported.tensor->dtype), cast_of(library_), access, location);
   if (on_host(exported.tensor->device) != on_host(device))
     throw InvalidType(std::string(name) + ".__dlpack_device__() gave DLPack device type " +

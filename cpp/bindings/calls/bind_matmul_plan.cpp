@@ -92,10 +92,11 @@ void bind_matmul_plan(nb::module_& m) {
   if (take_registered<MatmulPlan>(m, "MatmulPlan")) return;
   nb::class_<MatmulPlan>(m, "MatmulPlan", nb::type_slots(slots), "What fastlinalg.Matmul is built on.")
       .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
-                    nb::handle, nb::handle, nb::handle, nb::handle, nb::handle>(),
+                    nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle>(),
            arg("a").none(), arg("b").none(), arg("c").none(), arg("out").none(), arg("alpha").none(),
            arg("beta").none(), arg("trans_a").none(), arg("trans_b").none(), arg("kernel").none(),
-           arg("precision").none(), arg("device").none(), arg("stream").none(), arg("constant").none())
+           arg("precision").none(), arg("device").none(), arg("stream").none(), arg("constant").none(),
+           arg("dtype").none())
       .def("plan", &MatmulPlan::plan)
       .def("_reset_operands", &MatmulPlan::reset_operands, arg("a").none(), arg("b").none(), arg("c").none(),
            arg("out").none())

@@ -10,10 +10,15 @@ namespace {
 
 constexpr const char* function = "Matmul";
 
-// A copy of misaligned elements would not follow the changes of the original.
+// A copy of misaligned elements, or of those of another type, would not follow the changes of the original.
 Array operand(nb::handle object, const char* name, CallLocation& location) {
   Array x(object, name, Array::read, location);
-  if (!x.object().is(object))
+  const bool copied = !x.object().is(object) || (x.stored().converted() && !x.stored().in_16_bits());
+  if (copied && location.other_types() == OtherTypes::convert)
+    throw InvalidType(std::string(function) + ": " + name +
+                      " must be an aligned array of float32 or, in host memory, " +
+                      "of float16 or bfloat16, which a plan reads at each execution; pass a float32 copy");
+  if (copied)
     throw InvalidValue(std::string(function) + ": the elements of " + name +
                        " are not aligned to 4 bytes, which a plan cannot use; pass a copy");
   require_dims(function, name, x, 1);
@@ -57,7 +62,7 @@ float*& result_data(SgemvArgs& p) { return p.y.data; }
 
 MatmulPlan::MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out, nb::handle alpha, nb::handle beta,
                        nb::handle trans_a, nb::handle trans_b, nb::handle kernel, nb::handle precision,
-                       nb::handle device, nb::handle stream, nb::handle constant)
+                       nb::handle device, nb::handle stream, nb::handle constant, nb::handle dtype)
     : c_(nb::borrow(c)),
       out_(nb::borrow(out)),
       kernel_name_(nb::borrow(kernel)),
@@ -67,9 +72,10 @@ MatmulPlan::MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out,
       trans_a_(parse_flag(function, "trans_a", trans_a)),
       trans_b_(parse_flag(function, "trans_b", trans_b)),
       options_(parse_options(function, kernel, precision, device, stream)),
-      device_name_(options_.device) {
+      device_name_(options_.device),
+      other_types_(parse_dtype(function, dtype)) {
   options_.call.constant = parse_constant(constant);
-  CallLocation location(device_name_, options_.call.stream);
+  CallLocation location(device_name_, options_.call.stream, other_types_);
   a_ = operand(a, "a", location);
   b_ = operand(b, "b", location);
   require_matrix(function, "a", a_, trans_a_);
@@ -197,7 +203,7 @@ void MatmulPlan::plan() {
   const Method method(*this);
   require_live("plan");
   if (state_ == planned) return;
-  CallLocation location(device_name_, options_.call.stream);
+  CallLocation location(device_name_, options_.call.stream, other_types_);
   join(location);
   const UsedTarget used(target_);
   bind(target_in(location).array());
@@ -216,7 +222,7 @@ nb::object MatmulPlan::run_into(Target& target, CallLocation& location) {
 nb::object MatmulPlan::execute(nb::handle stream) {
   const Method method(*this);
   require_live("execute");
-  CallLocation location(device_name_, stream.is_none() ? options_.call.stream : parse_stream(stream));
+  CallLocation location(device_name_, stream.is_none() ? options_.call.stream : parse_stream(stream), other_types_);
   join(location);
   const UsedTarget used(target_);
   try {
@@ -231,7 +237,7 @@ void MatmulPlan::reset_operands(nb::handle a_in, nb::handle b_in, nb::handle c_i
   const Method method(*this);
   require_live("reset_operands");
   // All is checked before anything changes.
-  CallLocation location(device_name_, options_.call.stream);
+  CallLocation location(device_name_, options_.call.stream, other_types_);
   a_.join("the plan's a", location);
   std::optional<Array> a, b;
   if (!a_in.is_none()) require_same_layout("reset_operands", "a", a_, a.emplace(operand(a_in, "a", location)));

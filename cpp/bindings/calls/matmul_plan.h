@@ -16,7 +16,7 @@ class MatmulPlan {
  public:
   MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out, nb::handle alpha, nb::handle beta,
              nb::handle trans_a, nb::handle trans_b, nb::handle kernel, nb::handle precision, nb::handle device,
-             nb::handle stream, nb::handle constant);
+             nb::handle stream, nb::handle constant, nb::handle dtype);
 
   void plan();
   nb::object execute(nb::handle stream);
@@ -82,7 +82,8 @@ class MatmulPlan {
   float alpha_, beta_;
   bool trans_a_, trans_b_;
   Options options_;
-  std::string device_name_;       // options_.device, kept
+  std::string device_name_;  // options_.device, kept
+  OtherTypes other_types_;
   Shape shape_;                   // of the result
   std::optional<Target> target_;  // of the last execution, if the next can use it
   AnyPlans plans_;

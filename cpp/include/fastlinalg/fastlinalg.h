@@ -50,6 +50,9 @@ typedef enum fl_precision {
   FL_REPRODUCIBLE = 2 /* the bits of an element depend on its row of A, its column of B, alpha, beta and k alone */
 } fl_precision;
 
+/* What the memory of an operand holds, with pointers, leading dimensions, strides and increments in elements of it. */
+typedef enum fl_dtype { FL_FLOAT32 = 0, FL_FLOAT16 = 1, FL_BFLOAT16 = 2 } fl_dtype;
+
 /* Start from FL_OPTIONS_INIT: struct_size lets later versions add fields at the end. A NULL fl_options* means that. */
 typedef struct fl_options {
   size_t struct_size;     /* sizeof(fl_options) */
@@ -60,8 +63,11 @@ typedef struct fl_options {
   void* stream;           /* cudaStream_t. NULL: one of the library's own, or the default stream if device_memory */
   int device_memory;      /* 1: all pointers are memory of `device` ("auto" is "cuda:0") and the call returns once it is
                              queued on `stream`. 0: host memory, and the call returns with the result in place */
+  fl_dtype a_type, b_type; /* of the operands that are read, A and B or A and x, in host memory: pass the address of a
+                              16-bit one as const float*. Each number is the float32 of its value. fl_ssyrk has A alone,
+                              fl_transpose FL_FLOAT32 */
 } fl_options;
-#define FL_OPTIONS_INIT {sizeof(fl_options), NULL, FL_ACCURATE, NULL, NULL, 0}
+#define FL_OPTIONS_INIT {sizeof(fl_options), NULL, FL_ACCURATE, NULL, NULL, 0, FL_FLOAT32, FL_FLOAT32}
 
 /* C[m,n] = alpha * op(A)[m,k] op(B)[k,n] + beta * C. With beta == 0, C is not read; with alpha == 0 or k == 0, A and B
  * are not. C must not overlap A or B. A pointer to an operand without elements may be NULL. */

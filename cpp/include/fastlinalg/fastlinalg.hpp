@@ -43,12 +43,15 @@ class out_of_memory : public std::bad_alloc {
 
 enum class precision { accurate = FL_ACCURATE, strict = FL_STRICT, reproducible = FL_REPRODUCIBLE };
 
+enum class dtype { float32 = FL_FLOAT32, float16 = FL_FLOAT16, bfloat16 = FL_BFLOAT16 };
+
 struct options {
   std::string kernel = {};  // empty: the fastest for this call
   fastlinalg::precision precision = fastlinalg::precision::accurate;
   std::string device = "auto";  // or "cpu", "cuda", "cuda:1", "cuda:all", "cuda:0,cuda:2"
   void* stream = nullptr;       // cudaStream_t
   bool device_memory = false;   // pointers are memory of `device`; the call returns once it is queued on `stream`
+  dtype a_type = dtype::float32, b_type = dtype::float32;  // of A, and of B or x
 };
 
 enum class uplo { whole = FL_WHOLE, lower = FL_LOWER, upper = FL_UPPER };
@@ -91,6 +94,8 @@ inline fl_options to_c(const options& from) {
   to.device = from.device.c_str();
   to.stream = from.stream;
   to.device_memory = from.device_memory;
+  to.a_type = static_cast<fl_dtype>(from.a_type);
+  to.b_type = static_cast<fl_dtype>(from.b_type);
   return to;
 }
 
