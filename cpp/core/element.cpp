@@ -1,40 +1,16 @@
 #include "core/element.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "core/halves.h"
 
 namespace fl {
 namespace {
-
-struct Half {
-  uint16_t bits;
-};
-struct Bfloat {
-  uint16_t bits;
-};
-
-float with_bits(uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
 
 template <class T>
 float to_float(T value) {
   return float(value);
 }
-inline float to_float(Bfloat value) { return with_bits(uint32_t(value.bits) << 16); }
-// The bits of its magnitude, read as a float32, are the number divided by 2^112, subnormals too. What is infinite or
-// NaN gets the largest exponent. No branch, so that compilers make vectors of it.
-inline float to_float(Half value) {
-  const uint32_t magnitude = (value.bits & 0x7fffu) << 13, sign = (value.bits & 0x8000u) << 16;
-  const float scaled = with_bits(magnitude) * 0x1p112f;
-  uint32_t bits;
-  std::memcpy(&bits, &scaled, sizeof bits);
-  const uint32_t special = 0u - uint32_t(magnitude >= 0x0f800000u);
-  return with_bits(bits | (special & 0x7f800000u) | sign);
-}
-
 // The processor's own prefetching ends with a page of 4 KiB and begins anew with each: asked for so far ahead, lines of
 // the next page are there in time.
 constexpr int64_t ahead = 4096;  // bytes

@@ -92,11 +92,15 @@ inline void copy_run(const float* from, float* to, int64_t count, Stores stores)
   if (stores == Stores::past_cache) copy_past_cache(to, from, count);
   else std::memcpy(to, from, std::size_t(count) * sizeof(float));
 }
+inline void copy_run(const uint16_t* from, uint16_t* to, int64_t count, Stores) {
+  std::memcpy(to, from, std::size_t(count) * sizeof(uint16_t));
+}
 
 // One rectangle of elements from strides to strides. If either side has no unit step, it goes tile by tile, so that
 // each cache line fetched for one element of a strided side is still there when its neighbours are due.
-inline void copy_lines(const float* from, int64_t from_line, int64_t from_step, float* to, int64_t to_line,
-                       int64_t to_step, int64_t lines, int64_t length, Stores stores) {
+template <class T>
+void copy_lines(const T* from, int64_t from_line, int64_t from_step, T* to, int64_t to_line, int64_t to_step,
+                int64_t lines, int64_t length, Stores stores) {
   if (from_step == 1 && to_step == 1) {
     if (from_line == length && to_line == length) return copy_run(from, to, lines * length, stores);
     for (int64_t l = 0; l < lines; ++l) copy_run(from + l * from_line, to + l * to_line, length, stores);
@@ -136,6 +140,16 @@ void pack(const Lines<T>& operand, const Piece& piece, float* packed, int64_t pi
     else
       copy_lines(host, operand.line_stride, operand.step, packed + done * pitch, pitch, 1, lines, piece.length,
                  Stores::cached);
+  });
+}
+
+// Of an operand in 16 bits, as it is.
+inline void pack_halves(const Lines<const float>& operand, const Piece& piece, uint16_t* packed, int64_t pitch) {
+  for_each_batch(operand, piece, [&](const float* host, int64_t done, int64_t lines) {
+    const float* const origin = operand.stored.origin;
+    const auto* const from = reinterpret_cast<const uint16_t*>(origin) + (host - origin);
+    copy_lines(from, operand.line_stride, operand.step, packed + done * pitch, pitch, 1, lines, piece.length,
+               Stores::cached);
   });
 }
 

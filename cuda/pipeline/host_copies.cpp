@@ -138,9 +138,16 @@ std::size_t HostCopies::copy_in() {
   const Packing& copy = in_[number];
   const Piece part = part_of(copy.piece, ticket % parts, parts);
   if (!part.empty()) {
-    float* const to = copy.packed + (part.first - copy.piece.first) * copy.pitch + part.from - copy.piece.from;
-    pack(*copy.operand, part, to, copy.pitch);
-    if (number < demoted_) move_to_shared_cache(to, (part.lines - 1) * copy.pitch + part.length);
+    const int64_t begin = (part.first - copy.piece.first) * copy.pitch + part.from - copy.piece.from;
+    const int64_t count = (part.lines - 1) * copy.pitch + part.length;
+    if (copy.operand->stored.in_16_bits()) {
+      uint16_t* const to = reinterpret_cast<uint16_t*>(copy.packed) + begin;
+      pack_halves(*copy.operand, part, to, copy.pitch);
+      if (number < demoted_) move_to_shared_cache(reinterpret_cast<float*>(to), (count + 1) / 2);
+    } else {
+      pack(*copy.operand, part, copy.packed + begin, copy.pitch);
+      if (number < demoted_) move_to_shared_cache(copy.packed + begin, count);
+    }
   }
   in_left_[number].fetch_sub(1, std::memory_order_release);
   in_tickets_.done();

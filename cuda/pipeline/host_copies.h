@@ -11,11 +11,11 @@
 
 namespace fl::cuda {
 
-struct Packing {
+struct Packing {  // of what is stored in 16 bits as it is, the rest as float32
   const Lines<const float>* operand;
   Piece piece;
   float* packed;
-  int64_t pitch;
+  int64_t pitch;  // in elements
 };
 struct Unpacking {
   const float* packed;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/halves.h"
 #include "cuda/launch/launch_kernel.h"
 #include "cuda/pipeline/copy_queue.h"
 #include "cuda/pipeline/copy_workers.h"
@@ -52,7 +53,7 @@ template <class Args>
 class PanelDriver {
  public:
   PanelDriver(const DeviceWork<Args>& work, int device, HostCopies& host_copies, const CopyTurn& turn,
-              const Ring& in_ring, const Ring& out_ring, const PanelStreams& streams)
+              const Ring& in_ring, const Ring& out_ring, const PanelStreams& streams, uint16_t* halves)
       : work_(work),
         steps_(work.steps),
         copies_(work.copies),
@@ -62,6 +63,7 @@ class PanelDriver {
         in_ring_(in_ring),
         out_ring_(out_ring),
         streams_(streams),
+        halves_(halves),
         in_slots_(device, std::size_t(in_ring.slots())),
         out_slots_(device, std::size_t(out_ring.slots())),
         in_direct_(device, most_direct),
@@ -147,15 +149,29 @@ class PanelDriver {
       from = host.data + load.piece.first * host.line_stride + load.piece.from;
       pitch = host.line_stride;
     }
-    const bool flat = pitch == host.ld && load.width == pitch;
-    copy(load.device, host.ld, from, pitch, load.width, load.piece.lines, flat, cudaMemcpyHostToDevice, streams_.in);
-    in_queue_.queued(sizeof(float) * std::size_t(load.width * load.piece.lines));
+    if (host.stored.in_16_bits()) {
+      send_halves(load, from);
+    } else {
+      const bool flat = pitch == host.ld && load.width == pitch;
+      copy(load.device, host.ld, from, pitch, load.width, load.piece.lines, flat, cudaMemcpyHostToDevice, streams_.in);
+      in_queue_.queued(sizeof(float) * std::size_t(load.width * load.piece.lines));
+    }
     const cudaEvent_t arrived = (load.direct ? in_direct_ : in_slots_).record(streams_.in);
     if (load.passed_on && !load.passed_on->empty()) pass_on(load, arrived);
     if (load.steps <= ready_) return;
     FL_CUDA(cudaStreamWaitEvent(streams_.compute, arrived, 0));
     ready_ = load.steps;
     launch();
+  }
+  // To memory beside the operands, from which they become float32 in their place: the next copy waits for that.
+  void send_halves(const LoadCopy& load, const float* slot) {
+    const std::size_t bytes = sizeof(uint16_t) * std::size_t(load.width * load.piece.lines);
+    FL_CUDA(cudaMemcpyAsync(halves_, slot, bytes, cudaMemcpyHostToDevice, streams_.in));
+    widen_halves({halves_, load.device, load.host->ld, unsigned(load.piece.lines), unsigned(load.width),
+                  load.host->stored.element == Element::bfloat16},
+                 context_on(device_, streams_.in));
+    check_launch();
+    in_queue_.queued(bytes);
   }
   void pass_on(const LoadCopy& load, cudaEvent_t arrived) {
     FL_CUDA(cudaStreamWaitEvent(streams_.pass_on, arrived, 0));
@@ -279,6 +295,7 @@ class PanelDriver {
   const CopyTurn& turn_;
   const Ring &in_ring_, &out_ring_;
   PanelStreams streams_;
+  uint16_t* halves_;                   // a slot of what crosses the link in 16 bits
   EventQueue in_slots_, out_slots_;    // loads and stores through the rings
   EventQueue in_direct_, out_direct_;  // those from and to pinned memory
   EventQueue launched_;                // steps

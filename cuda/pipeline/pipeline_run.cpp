@@ -13,6 +13,7 @@
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/link.h"
+#include "cuda/runtime/memory_pool.h"
 #include "runtime/call_watch.h"
 #include "runtime/threading.h"
 
@@ -99,6 +100,14 @@ CudaError out_of_memory_halfway(const OutOfMemory& error) {
                    std::string(error.what()) + "; the result has been written in part");
 }
 
+// The device memory that a copy of 16-bit numbers goes to, 0 if there is none.
+std::size_t halves_bytes(const PanelCopies& copies) {
+  int64_t most = 0;
+  for (const LoadCopy& load : copies.loads)
+    if (load.host->stored.in_16_bits()) most = std::max(most, load.width * load.piece.lines);
+  return sizeof(uint16_t) * std::size_t(most);
+}
+
 // A part under way.
 template <class Args>
 class ActivePart {
@@ -107,11 +116,13 @@ class ActivePart {
       : in_ring_(part.run.in_ring()),
         out_ring_(part.run.out_ring()),
         streams_(part.run.streams()),
+        halves_(part.run.device(), halves_bytes(part.work.copies), streams_.compute),
         copies_(std::make_shared<HostCopies>(copies_in(part.work.copies, in_ring_),
                                              copies_out(part.work.copies, out_ring_), Stores::past_cache, fresh)),
         turn_(copies_, part.run.device(), part.run.threads()) {
     if (passes_on) streams_.pass_on = pass_on_.emplace(part.run.device(), nullptr).get();
-    driver_.emplace(part.work, part.run.device(), *copies_, turn_, in_ring_, out_ring_, streams_);
+    driver_.emplace(part.work, part.run.device(), *copies_, turn_, in_ring_, out_ring_, streams_,
+                    reinterpret_cast<uint16_t*>(halves_.data()));
   }
   PanelDriver<Args>& driver() { return *driver_; }
   void add_streams(FinishOnError& finish) const {
@@ -122,6 +133,7 @@ class ActivePart {
  private:
   const Ring in_ring_, out_ring_;
   PanelStreams streams_;
+  const PoolBuffer halves_;
   std::optional<StreamLease> pass_on_;
   std::shared_ptr<HostCopies> copies_;
   CopyTurn turn_;

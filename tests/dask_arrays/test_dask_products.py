@@ -119,8 +119,9 @@ def test_reproducible_products_have_the_bits_of_one_call(rng):
         fld.matmul(left, b[:, 0], precision="reproducible")
 
 
-def test_other_types_with_consent(rng):
-    a, b = rng.integers(-50, 50, (20, 30)), rng.standard_normal((30, 10))
+@pytest.mark.parametrize("types", [("i8", "f8"), ("f2", "f4"), ("f4", "f2")], ids=str)
+def test_other_types_with_consent(rng, types):
+    a, b = (x.astype(name) for x, name in zip((50 * normal(rng, 20, 30), normal(rng, 30, 10)), types, strict=True))
     product = fld.matmul(da.from_array(a, 7), b, dtype=np.float32)
     assert_product(product.compute(), a.astype(np.float32), b.astype(np.float32))
     assert_same_bits(fld.transpose(da.from_array(b, 4), dtype=np.float32).compute(), b.T.astype(np.float32))

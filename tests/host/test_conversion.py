@@ -73,9 +73,10 @@ def test_vectors_and_transposes():
     )
 
 
-def test_part_by_part():
+@pytest.mark.parametrize("types", [("f8", "i2"), ("f2", "bfloat16")], ids=str)
+def test_part_by_part(types):
     """What does not fit on the device: tiles begin anywhere in the operands."""
-    a, b = numbers("f8", 1500, 1100), numbers("i2", 1100, 1300)
+    a, b = numbers(types[0], 1500, 1100), numbers(types[1], 1100, 1300)
     fl.cuda.set_memory_limit(4 << 20)
     try:
         got = fl.matmul(a, b, dtype=np.float32, precision="strict", device="cuda")

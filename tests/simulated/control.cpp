@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "operands.h"
 #include "scheduler.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
@@ -38,6 +39,7 @@ EXPORTED bool simulated_context_made() { return simulated::context_made(); }
 
 EXPORTED int simulated_graph_launches() { return simulated::graph_launches; }
 EXPORTED long simulated_lines_prepacked() { return simulated::lines_prepacked; }
+EXPORTED long simulated_widened_halves() { return simulated::widened_halves; }
 
 // The calls of the host layer from the first to the last, counted from now on, fail with this error.
 EXPORTED void simulated_fail_calls(long first, long last, int error) {

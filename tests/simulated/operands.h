@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "core/halves.h"
 #include "core/problem.h"
 #include "core/triangle_copy.h"
 #include "memory.h"
@@ -47,6 +48,12 @@ inline void check_operands(const fl::TransposeArgs& p) {
 inline void check_operands(const fl::TriangleCopy& p) {
   check_matrix(p.from, p.n, p.n, p.batch, "the source of a triangle");
   check_matrix(p.to, p.n, p.n, p.batch, "the target of a triangle");
+}
+inline long widened_halves = 0;  // numbers that have come in 16 bits
+inline void check_operands(const fl::HalfLines& p) {
+  check_device_access(p.from, std::size_t(p.lines) * p.width * sizeof(uint16_t), "lines in 16 bits");
+  check_operand(p.to, {{p.lines, p.to_line}, {p.width, 1}}, "lines of what was in 16 bits");
+  widened_halves += long(p.lines) * p.width;
 }
 inline void check_operands(unsigned) {}  // a number, beside the operands
 

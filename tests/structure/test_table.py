@@ -29,6 +29,7 @@ TILES = {
 WITHOUT_ROWS = (
     "peak.cpp",
     "copy_triangle.cu",
+    "widen_halves.cu",
     "launch.cu",
     "tensor_map.cu",
     "split_k.cu",
