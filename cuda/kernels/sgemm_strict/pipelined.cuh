@@ -236,15 +236,13 @@ bool full_tiles(const SgemmArgs& p, const PipelinedPlan& plan, CUtensorMap& b_ma
          tensor_map(b_map, p.b.data, p.k, p.n, plan.b.ld, T::BK, T::BN, CU_TENSOR_MAP_SWIZZLE_NONE);
 }
 
-template <class T>
-void launch_pipelined(const SgemmArgs& part, const PipelinedPlan& plan, unsigned blocks, const Context& ctx) {
-  launch_kernel<strict_pipelined_kernel<T>>({blocks, T::THREADS, T::SHARED_BYTES, T::CLUSTER_K}, ctx, part, plan);
-}
-template <class T>
-void launch_pipelined(const SgemmArgs& part, const PipelinedPlan& plan, unsigned blocks, const CUtensorMap& b_map,
-                      const Context& ctx) {
-  launch_kernel<strict_pipelined_tma_kernel<T>>({blocks, T::THREADS, T::SHARED_BYTES, T::CLUSTER_K}, ctx, part, plan,
-                                                b_map);
+// `b_map`: of a TMA variant.
+template <class T, class... Map>
+void launch_pipelined(const SgemmArgs& part, const PipelinedPlan& plan, unsigned blocks, const Context& ctx,
+                      const Map&... b_map) {
+  const LaunchShape shape{blocks, T::THREADS, T::SHARED_BYTES, T::CLUSTER_K};
+  if constexpr (T::TMA) launch_kernel<strict_pipelined_tma_kernel<T>>(shape, ctx, part, plan, b_map...);
+  else launch_kernel<strict_pipelined_kernel<T>>(shape, ctx, part, plan);
 }
 
 template <class T>
@@ -252,50 +250,37 @@ unsigned blocks_for(const PipelinedPlan& plan, const Context& ctx) {
   return T::PERSISTENT ? min(plan.tiles, static_cast<unsigned>(ctx.sm_count)) : plan.tiles * T::CLUSTER_K;
 }
 
-// False where not all tiles are full.
-template <PipelinedTile TILE>
-bool launch_tma(const SgemmArgs& part, PipelinedPlan plan, const Context& ctx) {
-  using T = Pipelined<TILE>;
-  static_assert(T::TMA);
-  CUtensorMap b_map;
-  if (!full_tiles<T>(part, plan, b_map)) return false;
+// With the tiles of the last wave shared out, where that pays.
+template <PipelinedTile TILE, bool ALIGNED, bool LOWER = false, class... Map>
+void launch_variant(const SgemmArgs& part, PipelinedPlan plan, const Context& ctx, const Map&... b_map) {
+  using T = Pipelined<TILE, ALIGNED, false, LOWER>;
   count_tiles<T>(part, plan);
   const unsigned blocks = blocks_for<T>(plan, ctx);
   if constexpr (TILE.stream_k)
-    if (schedule_stream_k<T>(part, TILE, plan, blocks, ctx)) {
-      launch_pipelined<Pipelined<TILE, true, true>>(part, plan, blocks, b_map, ctx);
-      return true;
-    }
-  launch_pipelined<T>(part, plan, blocks, b_map, ctx);
+    if (schedule_stream_k<T>(part, TILE, plan, blocks, ctx))
+      return launch_pipelined<Pipelined<TILE, ALIGNED, true, LOWER>>(part, plan, blocks, ctx, b_map...);
+  launch_pipelined<T>(part, plan, blocks, ctx, b_map...);
+}
+
+// False where not all tiles are full.
+template <PipelinedTile TILE>
+bool launch_tma(const SgemmArgs& part, const PipelinedPlan& plan, const Context& ctx) {
+  CUtensorMap b_map;
+  if (!full_tiles<Pipelined<TILE>>(part, plan, b_map)) return false;
+  launch_variant<TILE, true>(part, plan, ctx, b_map);
   return true;
 }
 
 template <PipelinedTile TILE, bool ALIGNED>
-void launch_triangle(const SgemmArgs& p, PipelinedPlan plan, const Context& ctx) {
-  using T = Pipelined<TILE, ALIGNED, false, true>;
-  count_tiles<T>(p, plan);
-  const unsigned blocks = blocks_for<T>(plan, ctx);
-  if constexpr (TILE.stream_k)
-    if (schedule_stream_k<T>(p, TILE, plan, blocks, ctx))
-      return launch_pipelined<Pipelined<TILE, ALIGNED, true, true>>(p, plan, blocks, ctx);
-  launch_pipelined<T>(p, plan, blocks, ctx);
-}
-
-template <PipelinedTile TILE, bool ALIGNED>
-void launch_pipelined(const SgemmArgs& part, PipelinedPlan plan, const Context& ctx) {
-  using T = Pipelined<TILE, ALIGNED>;
+void launch_best_variant(const SgemmArgs& part, const PipelinedPlan& plan, const Context& ctx) {
   if constexpr (TILE.triangle)
-    if (computes_triangle(part, TILE)) return launch_triangle<TILE, ALIGNED>(part, plan, ctx);
+    if (computes_triangle(part, TILE)) return launch_variant<TILE, ALIGNED, true>(part, plan, ctx);
   if constexpr (ALIGNED && TILE.tma_variant) {
     if constexpr (TILE.wide_stages > 0)
       if (launch_tma<TILE.wide_tma_tile()>(part, plan, ctx)) return;
     if (launch_tma<TILE.tma_tile()>(part, plan, ctx)) return;
   }
-  const unsigned blocks = blocks_for<T>(plan, ctx);
-  if constexpr (TILE.stream_k)
-    if (schedule_stream_k<T>(part, TILE, plan, blocks, ctx))
-      return launch_pipelined<Pipelined<TILE, ALIGNED, true>>(part, plan, blocks, ctx);
-  launch_pipelined<T>(part, plan, blocks, ctx);
+  launch_variant<TILE, ALIGNED>(part, plan, ctx);
 }
 
 template <PipelinedTile TILE>
@@ -304,8 +289,8 @@ void strict_pipelined(const SgemmArgs& p, const Context& ctx) {
   const SplitKPlan split_k = split_k_plan(p, TILE);
   const SgemmArgs part = begin_split_k(p, split_k, ctx);
   const PipelinedPlan plan = pipelined_plan<Pipelined<TILE>>(part, split_k);
-  if (plan.c_by16 || !by_alignment) launch_pipelined<TILE, true>(part, plan, ctx);
-  else launch_pipelined<TILE, !by_alignment>(part, plan, ctx);
+  if (plan.c_by16 || !by_alignment) launch_best_variant<TILE, true>(part, plan, ctx);
+  else launch_best_variant<TILE, !by_alignment>(part, plan, ctx);
   reduce_split_k(p, split_k, ctx);
 }
 
