@@ -179,12 +179,11 @@ def test_short_calls_follow_their_operands(rng):
 # ---------------------------------------------------------------- what is computed
 def verdict(folder: Path, *first: Path):
     """Compiles and runs symmetric_products.cpp, with sources of `first` in place of the library's."""
-    plan = [(first[0] if first else SOURCES) / "plan" / name for name in ("triangle_cut.cpp", "cpu_blocking.cpp")]
+    here = first[0] if first else SOURCES
+    sources = (here / "plan/triangle_cut.cpp", here / "plan/cpu_blocking.cpp", SOURCES / "core/element.cpp")
     includes = (f"-I{place}" for place in (*first, SOURCES, *(place / "kernels" for place in (*first, SOURCES))))
-    program = folder / "symmetric_products"
-    build(
-        program, SOURCES / "kernels", "-O0", "-pthread", *includes, HERE / "symmetric_products.cpp", *plan, seconds=200
-    )
+    options = ("-O0", "-pthread", *includes, HERE / "symmetric_products.cpp", *sources)
+    program = build(folder / "symmetric_products", SOURCES / "kernels", *options, seconds=200)
     return run(program, 100)
 
 
