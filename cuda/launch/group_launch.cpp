@@ -23,11 +23,14 @@ constexpr std::size_t most_streams = 8;
 // A kernel with a larger workspace than that has the device to itself for most of its time. All of them use one.
 constexpr std::size_t most_beside = std::size_t(32) << 20;  // bytes
 
-// Streams that begin where the call's own, the first, is now. It goes on when the others are done.
+// Streams that begin where the call's own, the first, is now. It goes on when the others are done. A call that fails
+// waits for all of them.
 class ForkedStreams {
  public:
   ForkedStreams(int device, cudaStream_t stream, std::size_t count) : event_(device), streams_{stream} {
-    if (count > 1) FL_CUDA(cudaEventRecord(event_.get(), stream));
+    if (count < 2) return;
+    finish_.add(stream);
+    FL_CUDA(cudaEventRecord(event_.get(), stream));
     while (streams_.size() < count) {
       streams_.push_back(leases_.emplace_back(device, nullptr).get());
       FL_CUDA(cudaStreamWaitEvent(streams_.back(), event_.get(), 0));

@@ -99,6 +99,54 @@ def test_strided_operands_are_packed_in_order(device, rng):
         assert_product(out.numpy(), a[::2, ::2], b[::2, ::2], c, beta=0.5)
 
 
+def test_chains_of_lists_over_streams(device, rng):
+    """The streams of a list begin where its call's stream is, and that goes on when all of them are done."""
+    streams = [None, 0, 1, 2, *(device.simulated_stream() for _ in range(3))]
+    for turn in range(12):
+        first, step = [normal(rng, 24 + i, 24) for i in range(9)], normal(rng, 24, 24) / 5
+        here, there, y = [put(x) for x in first], [put(np.zeros_like(x)) for x in first], put(step)
+        plans = [fl.GroupedMatmul(x, [y] * 9, out=z) for x, z in ((here, there), (there, here))] * 6
+        want = [x.astype(np.float64) for x in first]
+        for step_of in range(6):
+            stream = streams[rng.integers(len(streams))]
+            if turn % 2:
+                plans[step_of].execute(stream=stream)
+            else:
+                fl.grouped_matmul(here, [y] * 9, out=there, stream=stream)
+                here, there = there, here
+            want = [x @ step for x in want]
+        for got, exact in zip(reversed(here), reversed(want), strict=True):  # the shortest were launched last
+            np.testing.assert_allclose(got.numpy(), exact, rtol=1e-3, atol=1e-3)
+
+
+def test_the_last_of_a_list_is_waited_for(device, rng):
+    a, b = [normal(rng, 40, 30), normal(rng, 20, 30)], normal(rng, 30, 25)
+    x, y = [put(v) for v in a], put(b)
+    for _ in range(100):
+        got = fl.grouped_matmul(x, [y, y])
+        assert_product(got[1].numpy(), a[1], b)
+
+
+def test_lists_are_captured(device, rng):
+    a, b = [normal(rng, 30 + i, 40) for i in range(5)], normal(rng, 40, 20)
+    x, y = [put(v) for v in a], put(b)
+    out, of_plan = ([put(np.zeros((len(v), 20), F32)) for v in a] for _ in range(2))
+    stream, plan = device.simulated_stream(), fl.GroupedMatmul(x, [y] * 5, out=of_plan)
+
+    def calls():
+        fl.grouped_matmul(x, [y] * 5, out, stream=stream)
+        plan.execute(stream=stream)
+
+    graph = capture(device, stream, calls)
+    fl.grouped_matmul(x, [y] * 5)  # by streams that take no part in it
+    for _ in range(3):
+        assert device.simulated_launch(graph, stream) == 0
+        device.simulated_synchronize()
+        for first, second, v in zip(out, of_plan, a, strict=True):
+            assert_product(first.numpy(), v, b)
+            assert_product(second.numpy(), v, b)
+
+
 def test_calls_are_captured(device, rng):
     a, b = normal(rng, 64, 64), normal(rng, 64, 64)
     x, y, z, out = put(a), put(b), put(a), put(b)

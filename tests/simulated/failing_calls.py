@@ -173,6 +173,23 @@ def plans():
     return call, None
 
 
+def lists():
+    """In workspaces on several streams, and in a graph of them."""
+    a, b = [numbers(n, 200) for n in (200, 90, 20)], numbers(200, 150, seed=1)
+
+    def call():
+        x, y = [put(v) for v in a], put(b)
+        got = fl.grouped_matmul([*x, EverySecond(y)], [y, y, y, put(np.ascontiguousarray(b[::2, ::2].T))])
+        yield from zip((z.numpy() for z in got), (*(v @ b for v in a), b[::2, ::2] @ b[::2, ::2].T), strict=True)
+        out = [put(np.zeros((len(v), 150), F32)) for v in a]
+        with fl.GroupedMatmul(x, [y] * 3, out=out) as plan:
+            for _ in range(5):
+                plan()
+        yield from zip((z.numpy() for z in out), (v @ b for v in a), strict=True)
+
+    return call, None
+
+
 class Weights(_core.Weights):
     def _stamp(self, owner):
         return 0
@@ -240,6 +257,7 @@ PATHS = {
     "captures": captures,
     "repeated calls": repeated_calls,
     "plans": plans,
+    "lists": lists,
     "kept splits": kept_splits,
     "measuring": measuring,
     "two devices": lambda: host(1200, 300, 310, device=BOTH),

@@ -12,8 +12,8 @@ PROGRAM = Path(__file__).parent / "failing_calls.py"
 # Paths, and which calls fail in the first tier: every so many-th. The second has twenty times as many of all paths.
 PATHS = {
     "small calls": 31, "one copy": 7, "panels": 71, "panels of threads": 97, "tiles": 71, "other operations": 211,
-    "device arrays": 37, "streams": 97, "captures": 31, "repeated calls": 41, "plans": 211, "kept splits": 31,
-    "measuring": 211, "two devices": 211, "tiles of two devices": 127, "in parts": 61,
+    "device arrays": 37, "streams": 97, "captures": 31, "repeated calls": 41, "plans": 211, "lists": 127,
+    "kept splits": 31, "measuring": 211, "two devices": 211, "tiles of two devices": 127, "in parts": 61,
 }  # fmt: skip
 OF_TWO = ("two devices", "tiles of two devices", "in parts")
 
@@ -22,7 +22,9 @@ def fail_calls(library, path, every):
     run(library, [str(PROGRAM), str(every), path], FASTLINALG_SIMULATED_DEVICES="2" if path in OF_TWO else "1")
 
 
-@pytest.mark.parametrize("path", ["one copy", "panels", "device arrays", "streams", "repeated calls", "in parts"])
+@pytest.mark.parametrize(
+    "path", ["one copy", "panels", "device arrays", "streams", "repeated calls", "lists", "in parts"]
+)
 def test_some_calls_fail(library, path):
     fail_calls(library, path, PATHS[path])
 
