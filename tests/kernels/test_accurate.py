@@ -148,6 +148,7 @@ def test_three_terms_are_exact_for_the_identity(values, k, kernel):
         *((kind, "fp16x2") for kind in ("normal", "uniform", "integers", "the_largest", "cancelling")),
         *((kind, "fp16x2") for kind in ("late_start", "late_start_of_b", "one_late_line", "late_and_huge")),
         *((kind, "bf16x6") for kind in ("graded", "twelve_decades", "hundred_octaves", "tiny_lines", "growing")),
+        *((kind, "bf16x6") for kind in ("kernel_matrix", "cholesky", "vandermonde")),
         ("many_octaves", "strict"),
     ],
 )
@@ -170,6 +171,8 @@ FALL_BACKS = [
     ("graded", "fp16x2", 2049, "three bf16 terms because of the range of the operands"),
     ("many_octaves", "fp16x2", 2050, "plain float32 because of the range of the operands"),
     ("nan", "fp16x2", 2051, "plain float32 because of NaN or infinite numbers"),
+    ("kernel_matrix", "fp16x2", 2063, "three bf16 terms because of the range of the operands"),
+    ("tall", "fp16x2", 2064, "plain float32 because of the range of the operands"),
     # Too small for bf16x6 as a fallback:
     ("graded", "fp16x2", 200, "plain float32 because of the range of the operands"),
     ("normal", "fp16x2_mma", 2058, "two fp16 terms"),
@@ -189,9 +192,11 @@ FALL_BACKS = [
 @pytest.mark.parametrize(("kind", "kernel", "m", "who"), FALL_BACKS)
 def test_the_log_says_who_computed(kind, kernel, m, who, caplog):
     _, n, k = LARGE
-    a, b = data("normal" if kind == "nan" else kind, m, n, k)
+    a, b = data({"nan": "normal", "tall": "kernel_matrix"}.get(kind, kind), m, n, k)
     if kind == "nan":
         a[3, 5] = np.nan
+    if kind == "tall":  # what is lost of small numbers beside 2^10 and more is no underflow
+        a *= 2.0**12
     operands = on_device(a, b)
     caplog.set_level(logging.DEBUG, "fastlinalg")
     got = fl.sgemm(*operands, kernel=kernel)
@@ -239,6 +244,27 @@ def test_what_stands_by_for_every_tile(row, shape, trans):
     got = fl.sgemm(*on_device(left, right), trans_a=trans[0], trans_b=trans[1], kernel=row.name).numpy()
     rows = np.arange(0, m, 17)
     assert_product(got[rows], a[rows], b, context=f"{row.name} {shape}")
+
+
+@pytest.mark.parametrize("shape", TILED[:-1], ids=lambda shape: "x".join(map(str, shape)))
+@pytest.mark.parametrize("trans", list(product((False, True), repeat=2)), ids=str)
+def test_three_terms_stand_by_for_every_tile(shape, trans, caplog):
+    """The same of data that three terms can hold, with old values of C or without. A line of the log is said once."""
+    m, n, k = shape[0] - 4 + 2 * trans[0] + trans[1], *shape[1:]  # of no other test
+    rng = np.random.default_rng(n)
+    a, b = data("twelve_decades", m, n, k)
+    left, right = np.ascontiguousarray(a.T) if trans[0] else a, np.ascontiguousarray(b.T) if trans[1] else b
+    rows = np.append(np.arange(0, m, 17), m - 1)
+    c = rng.standard_normal((m, n), np.float32)
+    caplog.set_level(logging.DEBUG, "fastlinalg")
+    for beta in (0.0, 0.5):
+        sgemm = functools.partial(fl.sgemm, *on_device(left, right, *([c] if beta else [])), alpha=-1.5, beta=beta)
+        got = sgemm(trans_a=trans[0], trans_b=trans[1], kernel="fp16x2").numpy()
+        assert_product(got[rows], a[rows], b, c[rows], -1.5, beta, context=f"{shape} {trans} beta {beta}")
+        again = sgemm(trans_a=trans[0], trans_b=trans[1], kernel="fp16x2").numpy()
+        assert_same_bits(again, got, f"{shape} {trans}: a second run")
+    (answer,) = [line for line in caplog.messages if "computed by" in line]
+    assert answer.endswith("fp16x2, computed by three bf16 terms because of the range of the operands")
 
 
 @pytest.mark.parametrize("shape", [(760, 750, 520), (760, 746, 1100), (1530, 1500, 260), (1536, 1488, 1400)], ids=str)

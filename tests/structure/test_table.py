@@ -40,6 +40,7 @@ WITHOUT_ROWS = (
     "split_k_reduction.cu",
     "single_products.cu",
     "triangle_products.cu",
+    "three_terms.cu",
 )
 
 
