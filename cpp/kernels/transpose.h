@@ -14,8 +14,13 @@ namespace fl {
 namespace {
 
 // The operand and the result both pass through the last level, which other cores use too. What does not fit is written
-// past the caches, so that it need not be read first.
-inline bool beyond_caches(const TransposeArgs& p) { return 8 * p.m * p.n * p.batch > int64_t(last_level_cache() / 2); }
+// past the caches, so that it need not be read first. A last level of hundreds of MiB is shared by so many cores that
+// for one of them it is as slow as memory: only a part of it counts, and there blocks are to be smaller.
+constexpr int64_t largest_near_cache = 128 << 20;
+inline bool far_cache() { return int64_t(last_level_cache()) > largest_near_cache; }
+inline bool beyond_caches(const TransposeArgs& p) {
+  return 8 * p.m * p.n * p.batch > (far_cache() ? largest_near_cache : int64_t(last_level_cache())) / 2;
+}
 
 // How a call is cut into blocks, each of which is staged. `far`: beyond the caches, so that the next block is fetched
 // ahead, and runs are streamed where S can. `down`: the next block is the one below, else the one beside.
@@ -30,7 +35,7 @@ Cut choose_cut(const TransposeArgs& p, int threads) {
   if (beyond_caches(p)) {
     if (p.n <= 16) return {S::streams ? 64 : 128, 16, true};
     if (wide_run(p)) return {256, 128, true};
-    if (p.m <= 64) return {64, 64, true};
+    if (p.m <= 64 || (far_cache() && p.n > 48)) return {64, 64, true};
     return {256, p.n <= 48 ? p.n : 32, true};
   }
   if (p.n <= 16) return {128, 16, false};

@@ -142,6 +142,14 @@ BEYOND_CACHES = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("row", rows("transpose", "cpu"))
+def test_beyond_a_part_of_a_large_cache(row, request):
+    request.addfinalizer(_core.testing.assume_machine)
+    _core.testing.assume_machine(last_level_cache=300 << 20)
+    a = np.arange(3001 * 2899, dtype=np.float32).reshape(3001, 2899)
+    np.testing.assert_array_equal(fl.transpose(a, kernel=row.name), a.T)
+
+
 @pytest.mark.parametrize("check", BEYOND_CACHES)
 @pytest.mark.parametrize("row", rows("transpose", "cpu"))
 def test_beyond_small_caches(row, check, request):
