@@ -3,6 +3,7 @@ lists it."""
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import subprocess
@@ -65,11 +66,16 @@ def pytest_report_header(config):
     ]
 
 
+@functools.cache
+def no_device() -> str | None:
+    return None if fl.cuda.is_available() else f"no CUDA device: {fl.info()['cuda']['message']}"
+
+
 def lacks(item) -> tuple[str, str] | None:
     """What a case needs that this machine has not, and a sentence about it."""
     marks = {mark.name for mark in item.iter_markers()}
-    if marks & {"gpu", "gpu2", "huge"} and not fl.cuda.is_available():
-        return "cuda", f"no CUDA device: {fl.info()['cuda']['message']}"
+    if marks & {"gpu", "gpu2", "huge"} and (reason := no_device()):
+        return "cuda", reason
     if "gpu2" in marks and len(fl.devices()) < 2:
         return "cuda2", f"needs two CUDA devices, there are {len(fl.devices())}"
     row = getattr(item, "callspec", None) and item.callspec.params.get("row")

@@ -157,10 +157,10 @@ def test_product_under_a_limit(m, n, k, precision, limit, rng):
 @pytest.mark.gpu
 def test_scalars_and_out_under_a_limit(limit, rng):
     """Old values are read once, and nothing beside a strided result is written."""
-    m, n, k = 1301, 1203, 2005
+    m, n, k = 1301, 1203, 1005
     a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
     c = rng.standard_normal((m, n), np.float32)
-    limit(LIMIT_TEST)
+    limit(LIMIT_TEST // 2)
     for alpha, beta in ((1.0, 0.0), (0.5, 1.0), (-1.0, 0.25), (0.0, 2.0), (1.0, -1.0)):
         parent = np.full((m + 4, 2 * n), 7, np.float32)
         out = parent[2:-2, ::2]
@@ -262,9 +262,9 @@ def test_nothing_fits(limit, rng):
 @pytest.mark.gpu
 def test_what_others_have_taken(limit, rng):
     """Where less is free than the limit allows, the parts become smaller."""
-    a = rng.standard_normal((2000, 2000), np.float32)
-    limit(64 * MiB)
-    held = _core.DeviceBuffer(52 * MiB)
+    a = rng.standard_normal((1000, 1000), np.float32)
+    limit(16 * MiB)
+    held = _core.DeviceBuffer(13 * MiB)
     assert_product(fl.matmul(a, a, device="cuda"), a, a)
     del held
     assert_product(fl.matmul(a, a, device="cuda"), a, a)

@@ -16,36 +16,16 @@ from support.source_tree import ROOT
 
 HERE = Path(__file__).parent
 POOL = ROOT / "cpp" / "runtime" / "thread_pool.cpp"
-OTHERS = [
-    ROOT / "cpp" / name
-    for name in (
-        "runtime/threading.cpp",
-        "runtime/per_thread.cpp",
-        "runtime/call_watch.cpp",
-        "runtime/cgroup.cpp",
-        "runtime/fork.cpp",
-        "core/element.cpp",
-    )
-]
 
 
-@pytest.fixture(scope="module")
-def others(tmp_path_factory) -> list[Path]:
-    folder = tmp_path_factory.mktemp("objects")
-    return [
-        build(folder / f"{source.stem}.o", source, "-O1", f"-I{ROOT / 'cpp'}", "-c", source, seconds=100)
-        for source in OTHERS
-    ]
-
-
-def verdict(folder: Path, others: list[Path], *first: str) -> subprocess.CompletedProcess[str]:
+def verdict(folder: Path, others: Path, *first: str) -> subprocess.CompletedProcess[str]:
     includes = (*first, f"-I{ROOT / 'cpp'}")
-    program = build(folder / "jobs", POOL, "-pthread", *includes, HERE / "pool_jobs.cpp", *others, seconds=200)
+    program = build(folder / "jobs", POOL, "-pthread", *includes, HERE / "pool_jobs.cpp", others, seconds=200)
     return run(program, 100)
 
 
-def test_jobs(others, tmp_path):
-    done = verdict(tmp_path, others)
+def test_jobs(around_the_pool, tmp_path):
+    done = verdict(tmp_path, around_the_pool)
     assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
 
 
@@ -81,10 +61,10 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", mostly_exhaustive(FAULTS))
-def test_a_fault_is_noticed(fault, others, tmp_path):
+def test_a_fault_is_noticed(fault, around_the_pool, tmp_path):
     right, wrong, complaint = FAULTS[fault]
     folder = tmp_path / "runtime"
     folder.mkdir()
     (folder / POOL.name).write_text(changed(POOL.name, POOL.read_text(), right, wrong))
-    done = verdict(tmp_path, others, f"-I{tmp_path}")
+    done = verdict(tmp_path, around_the_pool, f"-I{tmp_path}")
     assert done.returncode == 1 and complaint in done.stdout, done.stdout + done.stderr

@@ -14,9 +14,6 @@ from support.source_tree import ROOT
 pytestmark = pytest.mark.xdist_group("machine")  # threads that are short of processors meet other races
 HERE = Path(__file__).parent
 POOL, COPIES, WORKERS = "cpp/runtime/thread_pool.cpp", "cuda/pipeline/host_copies.cpp", "cuda/pipeline/copy_workers.cpp"
-OTHERS = tuple(
-    f"cpp/runtime/{name}.cpp" for name in ("threading", "per_thread", "call_watch", "cgroup", "fork", "../core/element")
-)
 FLAGS = ("-O1", "-pthread", f"-I{ROOT}", f"-I{ROOT / 'cpp'}")
 MOST_RUNS = 20  # until a fault shows: some are races that one run in a few loses
 
@@ -26,11 +23,11 @@ def compiled(folder: Path, source: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def objects(tmp_path_factory) -> dict[str, Path]:
+def objects(tmp_path_factory, around_the_pool) -> dict[str, Path]:
     """What shared_workers.cpp is linked with, by source, and itself."""
     folder = tmp_path_factory.mktemp("objects")
-    sources = {name: ROOT / name for name in (POOL, COPIES, WORKERS, *OTHERS)}
-    return {name: compiled(folder, source) for name, source in (sources | {"": HERE / "shared_workers.cpp"}).items()}
+    sources = {name: ROOT / name for name in (POOL, COPIES, WORKERS)} | {"": HERE / "shared_workers.cpp"}
+    return {name: compiled(folder, source) for name, source in sources.items()} | {"around": around_the_pool}
 
 
 def verdict(folder: Path, objects: dict[str, Path], runs: int = 1) -> subprocess.CompletedProcess[str]:

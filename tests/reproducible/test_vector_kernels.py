@@ -77,7 +77,7 @@ template <int N> void wait_copies() { wait_for_all_but(N); }
 """
 
 
-def verdict(folder: Path, name: str = "", right: str = "", wrong: str = ""):
+def verdict(folder: Path, name: str = "", right: str = "", wrong: str = "", options: tuple[str, ...] = ()):
     """Compiles and runs vector_kernels.cpp, with `wrong` for `right` in the source `name`."""
     for source in SOURCES:
         text = (ROOT / source).read_text().replace("extern __shared__", "extern")
@@ -93,11 +93,12 @@ def verdict(folder: Path, name: str = "", right: str = "", wrong: str = ""):
     program = folder / "vector_kernels"
     includes = (f"-I{folder}", f"-I{ROOT / 'cpp'}")
     build(program, ROOT / "cuda", "-O1", "-w", "-ffp-contract=off", *includes, HERE / "vector_kernels.cpp", seconds=120)
-    return run(program, 120)
+    return run(program, 120, *options)
 
 
-def test_one_row_and_one_column_in_order(tmp_path):
-    done = verdict(tmp_path)
+@pytest.mark.parametrize("options", mostly_exhaustive(["", "all"]))
+def test_one_row_and_one_column_in_order(tmp_path, options):
+    done = verdict(tmp_path, options=tuple(options.split()))
     assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
 
 

@@ -14,6 +14,7 @@ from support.requirements import mostly_exhaustive
 from support.simulation.library import run
 from support.source_tree import TESTS
 
+MORE_CONSTANT = "700 or 900 or (says_so and out)"
 # Left out: what takes a CPU too long, what needs a real device's memory, and tests of other libraries.
 RUNS = {
     "host calls": ("host/test_host_calls.py", "not share and not same_bits and not batches and not memory", (1,)),
@@ -22,7 +23,8 @@ RUNS = {
     "conversion": ("host/test_conversion.py", "", (1,)),
     "triangles": ("host/test_triangles.py kernels/test_ssyrk.py", "not graphs and not of_the_whole", (1, 2)),
     "whole triangles": ("kernels/test_ssyrk.py", "of_the_whole", (1, 2)),
-    "symmetric products": ("symmetric/test_symmetric_host.py", "", (2,)),
+    "symmetric products": ("symmetric/test_symmetric_host.py", "not shape2 and not shape5", (2,)),
+    "more symmetric products": ("symmetric/test_symmetric_host.py", "shape2 or shape5", (2,)),
     "callers": ("host/test_callers.py", "all_sizes", (1, 2)),
     "tiles": (
         "host/test_tiles.py",
@@ -50,7 +52,12 @@ RUNS = {
     "plans": ("plans/test_plans_device.py plans/test_plans_streams.py", "", (1, 3)),
     "constant operands": (
         "plans/test_constant_operands.py",
-        "not bf16x6 and not mma and not 1536 and not 2000",
+        f"not bf16x6 and not mma and not 1536 and not 2000 and not ({MORE_CONSTANT})",
+        (2,),
+    ),
+    "more constant operands": (
+        "plans/test_constant_operands.py",
+        f"not bf16x6 and not mma and ({MORE_CONSTANT})",
         (2,),
     ),
     "shared splits": ("host/test_host_calls.py", "share and split and not bf16x6 and not mma", (1, 2)),
@@ -136,7 +143,7 @@ TUNED = """
 import sys
 from fastlinalg.bench import tuning
 from fastlinalg.cli import main, selftest, tune
-tuning.SHAPES["cuda"] = {"sgemm": 8}
+tuning.SHAPES["cuda"] = {"sgemm": 4}
 tuning.MOST_WORK["cuda"] = {"sgemm": 1e6}
 tune.cases = lambda op, quick: list(selftest.cases(op, quick=True))[:4]
 right = tune.check_kernel
@@ -280,7 +287,7 @@ CASES = [(name, seed) for name, (_, _, seeds) in RUNS.items() for seed in seeds]
 # More of what others in the list have a part of, or what takes minutes.
 SECOND_TIER = {
     "host calls", "threads", "callers", "tiles", "all that is reproducible", "tuning", "shared splits", "addends",
-    "whole triangles",
+    "whole triangles", "more constant operands", "more symmetric products",
 }  # fmt: skip
 FIRST_TIER = [(name, seeds[0]) for name, (_, _, seeds) in RUNS.items() if name not in SECOND_TIER]
 

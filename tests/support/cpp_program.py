@@ -52,5 +52,5 @@ def loaded_library() -> Path:
         return next(Path(line.split(maxsplit=5)[5].strip()) for line in lines if "/libfastlinalg.so" in line)
 
 
-def run(program: Path, seconds: float) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([program], capture_output=True, text=True, timeout=patient(seconds), check=False)
+def run(program: Path, seconds: float, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=patient(seconds), check=False)
