@@ -1,6 +1,8 @@
 #include "bindings/arrays/call_location.h"
 
 #include <algorithm>
+#include <iterator>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -9,6 +11,7 @@
 #include "core/lazy.h"
 #include "device/streams.h"
 #include "dispatch/dispatch.h"
+#include "runtime/fork.h"
 
 namespace fl::py {
 namespace {
@@ -21,6 +24,7 @@ struct Kept {
   std::vector<nb::object> owners;
 };
 
+constinit PerProcess<std::mutex> keeping;  // of the list: no Python code runs under it
 std::vector<Kept>& kept() {
   static constinit Lazy<std::vector<Kept>> list;
   return list.get([] { return std::vector<Kept>(); });
@@ -30,6 +34,7 @@ std::vector<Kept>& kept() {
 
 void drop_kept_operands() {
   std::vector<Kept> done;  // their destructors may run Python code that comes back here
+  const std::lock_guard lock(keeping.get());
   const auto first_done = std::partition(kept().begin(), kept().end(), [](const Kept& k) { return !k.event.passed(); });
   std::move(first_done, kept().end(), std::back_inserter(done));
   kept().erase(first_done, kept().end());
@@ -88,7 +93,9 @@ void CallLocation::order_others() {
   }
   if (kept_.empty()) return;
   drop_kept_operands();
-  kept().push_back({cuda::StreamEvent(device_, stream_), std::exchange(kept_, {})});
+  Kept used{cuda::StreamEvent(device_, stream_), std::exchange(kept_, {})};
+  const std::lock_guard lock(keeping.get());
+  kept().push_back(std::move(used));
 }
 
 }  // namespace fl::py

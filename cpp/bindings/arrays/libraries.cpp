@@ -1,6 +1,8 @@
 #include "bindings/arrays/libraries.h"
 
-#include <vector>
+#include <array>
+#include <atomic>
+#include <mutex>
 
 #include "bindings/arrays/array.h"
 #include "bindings/arrays/device_array.h"
@@ -8,6 +10,7 @@
 #include "core/errors.h"
 #include "core/lazy.h"
 #include "device/streams.h"
+#include "runtime/fork.h"
 
 namespace fl::py {
 namespace {
@@ -66,6 +69,35 @@ Library look_at(nb::handle object) {
   return {};
 }
 
+// What types are, read without a lock: without the GIL too, entries are only added. Not without end, as types made in a
+// loop must not fill the memory.
+class SeenTypes {
+ public:
+  const Library* find(PyTypeObject* type) const {
+    const size_t count = count_.load(std::memory_order_acquire);
+    for (size_t i = 0; i < count; ++i)
+      if (entries_[i].type == type) return &entries_[i].library;
+    return nullptr;
+  }
+  void add(PyTypeObject* type, const Library& library) {
+    const std::lock_guard lock(adding_.get());
+    const size_t count = count_.load(std::memory_order_relaxed);
+    if (count == entries_.size() || find(type)) return;
+    Py_INCREF(reinterpret_cast<PyObject*>(type));  // another type could get this address
+    entries_[count] = {type, library};
+    count_.store(count + 1, std::memory_order_release);
+  }
+
+ private:
+  struct Entry {
+    PyTypeObject* type = nullptr;
+    Library library;
+  };
+  std::array<Entry, 64> entries_;
+  std::atomic<size_t> count_{0};
+  PerProcess<std::mutex> adding_;
+};
+
 uintptr_t call_for_handle(nb::handle function, int device, nb::handle attribute) {
   const nb::object stream = function(device);
   return nb::cast<uintptr_t>(nb::object(nb::steal(PyObject_GetAttr(stream.ptr(), attribute.ptr()))));
@@ -80,22 +112,12 @@ bool is_from(const char* package, nb::handle type) {
 }
 
 Library library_of(nb::handle object) {
-  struct Entry {
-    PyTypeObject* type;
-    Library library;
-  };
-  constexpr size_t most = 64;  // types made in a loop must not fill the memory
-  static constinit Lazy<std::vector<Entry>> entries;
-  std::vector<Entry>& seen = entries.get([] { return std::vector<Entry>(); });
+  static constinit SeenTypes seen;
   PyTypeObject* const type = Py_TYPE(object.ptr());
-  for (const Entry& entry : seen)
-    if (entry.type == type) return entry.library;
+  if (const Library* const known = seen.find(type)) return *known;
   const Library library = look_up(object.type());
   if (library.kind == Library::none) return look_at(object);
-  if (seen.size() < most) {
-    Py_INCREF(reinterpret_cast<PyObject*>(type));  // another type could get this address
-    seen.push_back({type, library});
-  }
+  seen.add(type, library);
   return library;
 }
 

@@ -64,11 +64,17 @@ PyType_Slot slots[] = {{Py_tp_methods, methods}, {}};
 
 nb::object MatmulPlan::kernel() {
   const Method method(*this);
+  return kernel_of_first();
+}
+nb::object MatmulPlan::kernel_of_first() {
   return first_plan([](const auto& plan) { return nb::str(plan.kernel()); });
 }
 
 nb::object MatmulPlan::device() {
   const Method method(*this);
+  return device_of_first();
+}
+nb::object MatmulPlan::device_of_first() {
   return first_plan([](const auto& plan) { return nb::str(device_text(plan.device()).c_str()); });
 }
 
@@ -80,10 +86,12 @@ size_t MatmulPlan::workspace_bytes() {
 }
 
 std::string MatmulPlan::repr() {
+  const Method method(*this);
   std::string state = "freed";
   if (state_ != freed) state = to_string(a_.shape()) + " @ " + to_string(b_.shape()) + " -> " + to_string(shape_);
   if (state_ == unplanned) state += ", not planned";
-  if (state_ == planned) state += ", kernel=" + text(nb::repr(kernel())) + ", device=" + text(nb::repr(device()));
+  if (state_ == planned)
+    state += ", kernel=" + text(nb::repr(kernel_of_first())) + ", device=" + text(nb::repr(device_of_first()));
   return "fastlinalg.Matmul(" + state + ")";
 }
 

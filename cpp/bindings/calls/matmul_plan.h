@@ -69,6 +69,8 @@ class MatmulPlan {
       if (cut_off()) plan.forget_unfinished();
     }
   };
+  nb::object kernel_of_first();
+  nb::object device_of_first();
   void forget_unfinished();
   void bind(const Array& result);
   void move_result(const Array& result);

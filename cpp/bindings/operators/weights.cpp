@@ -17,7 +17,7 @@
 namespace fl::py {
 namespace {
 
-// Where in memory the weights lie; which have changed is known to Python. Used by threads that hold the GIL.
+// Where in memory the weights lie; which have changed is known to Python.
 class Weights {
  public:
   using Range = std::tuple<uintptr_t, uintptr_t, int64_t>;  // begin, end, owner
@@ -27,13 +27,17 @@ class Weights {
 
   void watch(std::vector<Range> ranges) {
     std::ranges::sort(ranges);
-    ranges_ = std::move(ranges);
     std::vector<int64_t> owners;
-    for (const Range& range : ranges_) owners.push_back(std::get<2>(range));
+    for (const Range& range : ranges) owners.push_back(std::get<2>(range));
+    {
+      const nb::ft_lock_guard lock(ranges_lock_);
+      ranges_ = std::move(ranges);
+    }
     splits.keep_only(owners);
   }
   std::optional<int64_t> owner_of(const float* data) const {
     const auto address = reinterpret_cast<uintptr_t>(data);
+    const nb::ft_lock_guard lock(ranges_lock_);
     const auto behind = std::ranges::upper_bound(ranges_, address, {}, [](const Range& x) { return std::get<0>(x); });
     if (behind == ranges_.begin() || address >= std::get<1>(*(behind - 1))) return std::nullopt;
     return std::get<2>(*(behind - 1));
@@ -42,6 +46,7 @@ class Weights {
   ConstantOperands splits;
 
  private:
+  mutable nb::ft_mutex ranges_lock_;  // where there is no GIL
   std::vector<Range> ranges_;
 };
 
