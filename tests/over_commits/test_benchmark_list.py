@@ -129,7 +129,7 @@ def test_each_measures_or_says_why_not(name, kind, function, in_a_moment):
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "params", "reason"),
+    ("kind", "params", "reason"),
     [
         ("cpu.Products", ("128x128x1024", "sloppy", 1), 'no precision="sloppy" at this commit'),
         ("cpu.Products", ("128x128x1024", "accurate", 4096), "4096 threads were asked for"),
@@ -138,7 +138,7 @@ def test_each_measures_or_says_why_not(name, kind, function, in_a_moment):
         ("kernels.CpuSgemm", ("no_such", "64x64x64"), 'no sgemm kernel is called "no_such"'),
     ],
 )
-def test_what_is_lacking_is_said(benchmark, params, reason):
-    kind = next(kind for name, kind, _ in cases.methods() if name.startswith(benchmark + "."))
+def test_what_is_lacking_is_said(kind, params, reason):
+    lacking = next(each for name, each, _ in cases.methods() if name.startswith(kind + "."))
     with pytest.raises(NotImplementedError, match=reason):
-        kind().setup(*params)
+        lacking().setup(*params)
