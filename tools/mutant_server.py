@@ -25,7 +25,6 @@ from _pytest.runner import runtestprotocol
 JOB = json.loads(Path(os.environ["MUTANTS_JOB"]).read_text())
 WORK, PAGE = Path(JOB["work"]), Path(JOB["page"])
 SURVEY, RESULTS = WORK / f"survey-{JOB['environment']}.jsonl", WORK / "results.jsonl"
-CASES = 3  # of one test that are tried before others'
 TO_START = 60  # seconds
 
 
@@ -161,9 +160,8 @@ class Server:
 
     def survey_some(self, names: list[str]) -> None:
         while names:
-            ended = names[0]
             for outcome in self.outcomes(names, 0, {}):
-                ended = outcome["item"] if outcome["item"] in names else ended
+                ended = outcome["item"] if outcome["item"] in names else names[0]
                 append(SURVEY, outcome | {"item": ended})
             names = names[names.index(ended) + 1 :]
 
@@ -173,8 +171,8 @@ class Server:
         self.at_import = {number for record in surveyed if not record["item"] for number in record["reached"]}
         passing = [record for record in surveyed if record["item"] in self.items and not record["failed"]]
         for fault in JOB["faults"]:
-            likely = tuple(JOB["likely"][fault["layer"]]) if fault["id"] in self.at_import else "no file"
-            tests = [test for test in passing if fault["id"] in test["reached"] or test["item"].startswith(likely)]
+            anywhere = fault["id"] in self.at_import  # so that any test may notice it
+            tests = [test for test in passing if anywhere or fault["id"] in test["reached"]]
             if tests and claim(f"fault-{JOB['round']}-{fault['id']}"):
                 begin = time.monotonic()
                 found = self.attempt(fault, tests) | {"took": round(time.monotonic() - begin, 1)}
@@ -200,13 +198,13 @@ class Server:
         return {"outcome": "survived", "by": "", "how": "", "tests": len(names)}
 
     def order(self, fault: dict, seconds: dict[str, float]) -> list[str]:
-        """Those first that have noticed most faults of the layer a second, but not all cases of one test."""
+        """Those first whose files have noticed most faults of the layer a second, and of each test a case."""
         noticed = Counter(file_of(r["by"]) for r in records(RESULTS) if r["by"] and r["layer"] == fault["layer"])
         seen, places = Counter[str](), {}
         for name in sorted(seconds, key=seconds.__getitem__):
-            test = name.split("[")[0]
-            seen[test] += 1
-            places[name] = (seen[test] // CASES, -(0.2 + noticed[file_of(name)]) / (seconds[name] + 0.02))
+            seen[name.split("[")[0]] += 1
+            worth = (0.2 + noticed[file_of(name)]) / (seconds[name] + 0.02)
+            places[name] = (seen[name.split("[")[0]] // 3, -worth)
         return sorted(places, key=places.__getitem__)
 
 
