@@ -174,6 +174,11 @@ WRONG_KINDS = {
     "limit": (lambda: fl.cuda.set_memory_limit([2]), "set_memory_limit: nbytes must be a number of bytes or text like"),
     "half a byte": (lambda: fl.cuda.set_memory_limit(0.5), "got 0.5, which is not whole"),
     "ordinal": (lambda: fl.cuda.memory_info("cuda:0"), "memory_info: device must be an int, got 'cuda:0'"),
+    "shape as a list": (
+        lambda: fl.explain([2, 3], (3, 4)),
+        "a must be an array or a tuple that is its shape, as (1000",
+    ),
+    "length": (lambda: fl.explain((2, 3), 3), "b must be an array or a tuple that is its shape, as (1000, 500), got 3"),
     "ordinal to trim": (lambda: fl.cuda.trim(None), "trim: device must be an int, got None"),
     "operation": (lambda: fl.kernels(3), "op must be the name of an operation, got 3"),
 }
@@ -185,6 +190,11 @@ def test_arguments_of_a_wrong_kind(name):
     call, words = WRONG_KINDS[name]
     with pytest.raises(TypeError, match=re.escape(words)):
         call()
+
+
+def test_an_ordinal_of_33_bits():
+    with pytest.raises(ValueError, match="memory_info: device must be the ordinal of a CUDA device, got 4294967296"):
+        fl.cuda.memory_info(2**32)
 
 
 @pytest.mark.parametrize("name", ["kernel", "alpha", "beta", "c", "trans_a", "trans_b", "trans"])

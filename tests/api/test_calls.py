@@ -198,6 +198,12 @@ def test_sgemv_and_transpose_out_may_overlap(rng):
         assert_same_bits(target, want)
 
 
+def test_all_of_c_and_nothing_of_the_product(rng):
+    a, c = normal(rng, 6, 6), normal(rng, 6, 6)
+    out = np.zeros((6, 6), F32)
+    assert (fl.sgemm(a, a, c, alpha=0.0, beta=1.0, out=out) == c).all()
+
+
 def test_batches_of_no_even_step(rng):
     """Three of their dimensions are one run each in turn."""
     a, b = normal(rng, 4, 6, 4, 3, 5)[::2, ::2, ::2], normal(rng, 2, 3, 2, 5, 4)

@@ -106,6 +106,7 @@ def test_selftest():
         for row in fl.kernels(op):
             if row.device == "cpu" and row.available:
                 assert any(line.split()[:2] == [op, row.name] and "PASS" in line for line in text.splitlines()), row
+    assert float(re.search(r"passed in ([\d.]+) s", text)[1]) < patient(120)
     assert "FAIL" not in text and "sgemm     (dispatch, reproducible)" in text
 
 

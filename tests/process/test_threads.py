@@ -233,6 +233,20 @@ print(fl.get_num_threads())
 """
 
 
+WORKERS = """
+import os, numpy as np, fastlinalg as fl
+a = np.ones((1200, 1200), np.float32)
+before = len(os.listdir("/proc/self/task"))
+fl.set_num_threads(3)
+fl.matmul(a, a, device="cpu")
+assert len(os.listdir("/proc/self/task")) <= before + 2, os.listdir("/proc/self/task")
+"""
+
+
+def test_there_are_no_more_workers_than_threads(python):
+    python(WORKERS)
+
+
 def test_a_bound_first_caller_binds_nobody_else(python):
     python(BOUND_CALLER)
     program = BOUND_CALLER.split("fl.set_num_threads(3)")[0] + "print(fl.get_num_threads())"
