@@ -283,7 +283,7 @@ def test_an_addend_of_a_plan_that_overlaps_the_result_in_part(rng):
 
 def test_a_copy_of_what_is_not_aligned_lets_the_memory_go():
     memory = bytearray(17)
-    view = memoryview(memory)[1:].cast("f")
+    view = np.frombuffer(memory, np.uint8)[1:].view(np.float32)
     assert (fl.sgemv(np.ones((2, 4), np.float32), view) == 0).all()
-    view.release()
+    del view
     memory.clear()  # a BufferError while it is exported
