@@ -22,7 +22,7 @@ struct Context {
   void* stream = nullptr;                        // GPU rows: the cudaStream_t to launch on
   int sm_count = 0;                              // GPU rows: multiprocessors of the current device
   const DeviceSpec* device = nullptr;            // GPU rows: the current device
-  const PrepackedOperands* prepacked = nullptr;  // GPU rows that split their operands: what is kept of that
+  const PrepackedOperands* prepacked = nullptr;  // rows that split their operands: what is kept of that
   Watch* watch = nullptr;                        // CPU rows: null if nobody waits
   bool repeated = false;                         // GPU rows: a plan's, which runs on the same operands again and again
 };

@@ -10,9 +10,15 @@
 
 namespace fl {
 
+constexpr const char* accurate_text = "the precision 'accurate'";
+
 const char* accurate_only(const SgemmArgs& p) {
   if (const char* lacks = blas_layout(p)) return lacks;
-  return p.precision == Precision::accurate ? nullptr : "the precision 'accurate'";
+  return p.precision == Precision::accurate ? nullptr : accurate_text;
+}
+const char* accurate_on_the_cpu(const SgemmArgs& p) {
+  if (const char* lacks = float32_operands(p)) return lacks;
+  return p.precision == Precision::accurate ? nullptr : accurate_text;
 }
 
 namespace {

@@ -9,6 +9,7 @@
 namespace fl {
 
 const char* accurate_only(const SgemmArgs& p);
+const char* accurate_on_the_cpu(const SgemmArgs& p);
 
 // Times of the split pass: small_split_us at least where one block holds a line; piece_us for each piece of one line,
 // one after the other, and segments_us for a second launch; split_fs for each number, or split_in_pieces_fs. Then

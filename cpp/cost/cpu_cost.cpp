@@ -10,6 +10,11 @@ namespace {
 
 double with_threads(double us) { return us <= alone_us ? us : alone_us + (us - alone_us) / double(num_threads()); }
 
+std::size_t bytes_of(const PackLayout& layout, bool shared, const SgemmArgs& p) {
+  const int64_t slots = shared ? num_threads() : std::min<int64_t>(p.batch, num_threads());
+  return std::size_t(layout.counters + slots * layout.floats) * sizeof(float);
+}
+
 // A panel that is not full takes the time of a whole or half one.
 double filled_columns(int64_t n, const CpuBlocking& blocking) {
   return double(ceil_div(n, blocking.NR / 2) * (blocking.NR / 2));
@@ -19,13 +24,15 @@ double filled_columns(int64_t n, const CpuBlocking& blocking) {
 
 std::size_t packed_bytes(const SgemmArgs& p, const CpuBlocking& blocking) {
   if (p.k == 0) return 0;
-  const auto bytes = [&](const auto& cut) {
-    const PackLayout layout = pack_layout(p, blocking, cut);
-    const int64_t slots = cut.shared ? num_threads() : std::min<int64_t>(p.batch, num_threads());
-    return std::size_t(layout.counters + slots * layout.floats) * sizeof(float);
-  };
+  const auto bytes = [&](const auto& cut) { return bytes_of(pack_layout(p, blocking, cut), cut.shared, p); };
   return p.symmetric ? bytes(triangle_cut(p, blocking, num_threads()))
                      : bytes(cut_for_threads(p, blocking, num_threads()));
+}
+
+std::size_t term_workspace(const SgemmArgs& p) {
+  if (p.k < least_term_depth) return small_workspace(p);
+  const Cut cut = cut_for_threads(p, term_blocking, num_threads());
+  return std::max(small_workspace(p), bytes_of(term_layout(p, cut), cut.shared, p));
 }
 
 std::size_t gemv_workspace(const SgemvArgs& p) {
@@ -54,6 +61,13 @@ double packed_us(const SgemmArgs& p, const CpuBlocking& blocking, const PackedCo
       (2.0 * m * columns * k + cost.pack_a * m * k + cost.pack_b * n * k) / cost.flops_per_us + cost.tile_us * tiles;
   us *= double(p.batch);
   return cost.start_us + with_threads(us);
+}
+
+double term_us(const SgemmArgs& p, const DeviceSpec&, const TermCost& cost) {
+  SgemmArgs whole = p;  // a tile takes its time however full it is
+  whole.m = ceil_div(p.m, term_step / 2) * (term_step / 2), whole.k = ceil_div(p.k, term_step) * term_step;
+  const PackedCost packed{cost.start_us, cost.flops_per_us, cost.pack_a, cost.pack_b, cost.tile_us};
+  return packed_us(whole, term_blocking, packed) * (num_threads() > 1 ? cost.several : 1.0);
 }
 
 double small_us(const SgemmArgs& p, const CpuBlocking& blocking, const SmallCost& cost) {

@@ -17,6 +17,7 @@ template <CpuBlocking blocking>
 std::size_t packed_workspace(const SgemmArgs& p) {
   return packed_bytes(p, blocking);
 }
+std::size_t term_workspace(const SgemmArgs& p);
 std::size_t gemv_workspace(const SgemvArgs& p);
 std::size_t transpose_workspace(const TransposeArgs& p);
 
@@ -31,6 +32,11 @@ template <CpuBlocking blocking>
 double packed_us(const SgemmArgs& p, const DeviceSpec&, const PackedCost& cost) {
   return packed_us(p, blocking, cost);
 }
+
+// The same by terms. Hyperthreads share the unit of tile products: with several threads it takes `several` times as
+// long as their number says.
+FL_COEFFICIENTS(TermCost, start_us, flops_per_us, pack_a, pack_b, tile_us, several);
+double term_us(const SgemmArgs& p, const DeviceSpec&, const TermCost& cost);
 
 // Unpacked: rows of B that several strips of A read should be near; A is read again for every panel of B, and C is
 // written one panel at a time, which memory dislikes.

@@ -1,6 +1,14 @@
 #include "device/hardware.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <initializer_list>
 #include <optional>
 #include <string_view>
@@ -16,7 +24,28 @@
 namespace fl {
 namespace {
 
-enum CpuLevel { level_baseline, level_neon, level_avx2, level_avx512 };  // those of other architectures cap nothing
+enum CpuLevel {
+  level_baseline,
+  level_neon,
+  level_avx2,
+  level_avx512,
+  level_amx
+};  // those of other architectures cap nothing
+
+#if defined(__x86_64__)
+bool has_amx() {
+  constexpr unsigned amx_bf16 = 1u << 22, amx_tile = 1u << 24;
+  unsigned eax, ebx, ecx, edx;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & amx_bf16) && (edx & amx_tile);
+}
+
+// Linux saves the tile registers of processes that have asked for it. 0, or why it does not; asked once.
+int tile_refusal() {
+  constexpr int ask_for = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  static constinit Lazy<int> refusal;
+  return refusal.get([] { return ::syscall(SYS_arch_prctl, ask_for, tile_data) == 0 ? 0 : errno; });
+}
+#endif
 
 CpuLevel detect_cpu() {
 #if defined(__x86_64__)
@@ -24,7 +53,7 @@ CpuLevel detect_cpu() {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return level_baseline;
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512vl")) return level_avx2;
   if (!__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512bw")) return level_avx2;
-  return level_avx512;
+  return has_amx() && tile_refusal() == 0 ? level_amx : level_avx512;
 #elif defined(__aarch64__)
   return level_neon;  // a part of the architecture
 #else
@@ -37,13 +66,14 @@ constexpr const char* cpu_variable = "FASTLINALG_CPU";
 std::optional<CpuLevel> cap_named(std::string_view text) {
   if (text == "baseline") return level_baseline;
   if (text == "avx2") return level_avx2;
-  if (text == "avx512" || text == "neon") return level_avx512;  // no cap
+  if (text == "avx512") return level_avx512;
+  if (text == "amx" || text == "neon") return level_amx;  // no cap
   return std::nullopt;
 }
 
 CpuLevel cpu_cap() {
   const char* const text = std::getenv(cpu_variable);
-  return cap_named(text ? text : "").value_or(level_avx512);
+  return cap_named(text ? text : "").value_or(level_amx);
 }
 
 CpuLevel cpu_level() {
@@ -52,6 +82,15 @@ CpuLevel cpu_level() {
     const CpuLevel cap = cpu_cap(), found = detect_cpu();
     return cap < found ? cap : found;
   });
+}
+
+std::string no_amx() {
+#if defined(__x86_64__)
+  if (cpu_cap() >= level_amx && has_amx() && tile_refusal() != 0)
+    return std::string("Linux does not let this process use the CPU's tile registers: ") +
+           std::strerror(tile_refusal());
+#endif
+  return "this CPU has no AMX (or FASTLINALG_CPU forbids it)";
 }
 
 bool hardware_for(Needs needs, int device) { return cuda::device_info(device).spec.has(needs_row(needs).features); }
@@ -100,7 +139,7 @@ std::string code_reason(Needs needs, int device) {
 std::string ignored_cpu_cap() {
   const char* const text = std::getenv(cpu_variable);
   if (!text || !*text || cap_named(text)) return "";
-  return std::string(cpu_variable) + "=" + quoted(text) + " is ignored: it must be baseline, avx2, avx512 or neon";
+  return std::string(cpu_variable) + "=" + quoted(text) + " is ignored: it must be baseline, avx2, avx512, amx or neon";
 }
 
 const char* needs_name(Needs needs) { return needs_row(needs).name; }
@@ -165,6 +204,7 @@ const char* passed_over_on(Needs needs, const Traits& traits, int device) {
 bool available(Needs needs) {
   if (needs == Needs::avx2_fma) return cpu_level() >= level_avx2;
   if (needs == Needs::avx512f) return cpu_level() >= level_avx512;
+  if (needs == Needs::amx_bf16) return cpu_level() >= level_amx;
   if (needs == Needs::neon) return cpu_level() == level_neon;
   return needs == Needs::baseline || why_not(needs).empty();
 }
@@ -175,6 +215,7 @@ std::string why_not(Needs needs) {
     return cpu_level() >= level_avx2 ? "" : "this CPU has no AVX2 and FMA (or FASTLINALG_CPU forbids them)";
   if (needs == Needs::avx512f)
     return cpu_level() >= level_avx512 ? "" : "this CPU has no AVX-512 (or FASTLINALG_CPU forbids it)";
+  if (needs == Needs::amx_bf16) return cpu_level() >= level_amx ? "" : no_amx();
   if (needs == Needs::neon)
     return cpu_level() == level_neon ? "" : "this CPU has no NEON (or FASTLINALG_CPU forbids it)";
   const int devices = cuda::device_count();

@@ -31,6 +31,6 @@ FL_EXPORT const char* passed_over(Needs needs, const Traits& traits, const Devic
 // float32, by the rates of the device. Not where a capability is unknown and the tensor rate with it.
 FL_EXPORT bool tensor_cores_pay(const DeviceSpec& spec);
 
-// FASTLINALG_CPU=baseline|avx2|avx512|neon caps the instruction sets that may be used, so that tests reach every path.
+// FASTLINALG_CPU=baseline|avx2|avx512|amx|neon caps the instruction sets that may be used: tests reach every path.
 FL_EXPORT std::string ignored_cpu_cap();  // why it says nothing; "" if it is unset or one of these
 }  // namespace fl

@@ -55,6 +55,7 @@ void put_tile(TileFunction f, Tile& t, int64_t rows, int64_t c_cs) {
 
 struct Buffers {
   float *a, *b;
+  const PrepackedOperands* prepacked = nullptr;  // of kernels that split their operands
 };
 // Who waits for the call, asked by the thread of a slot before it goes on with so many steps.
 struct Waiting {
@@ -91,9 +92,12 @@ struct Tasks {
 template <class S>
 class BlockProduct {
   static constexpr int64_t NR = S::NV * S::W;
-  static constexpr CpuBlocking cut = S::blocking;
 
  public:
+  static constexpr CpuBlocking blocking = S::blocking;
+  using RowStrips = Split;  // all about as long
+  static constexpr int64_t least_strips = 1;
+
   BlockProduct(const SgemmArgs& p, int64_t batch, Buffers buffers, Waiting waiting)
       : p_(p),
         a_(p.a.data + batch * p.a.bs),
@@ -103,24 +107,24 @@ class BlockProduct {
         waiting_(waiting) {}
 
   void run(const Block& block) {
-    const Split panels{ceil_div(block.n, NR), ceil_div(block.n, cut.NC)};
+    const Split panels{ceil_div(block.n, NR), ceil_div(block.n, blocking.NC)};
     for (int64_t s = 0; s < panels.parts; ++s) {
       const int64_t j = panels.begin(s) * NR, n = smaller(panels.size(s) * NR, block.n - j);
-      for (int64_t k = 0; k < p_.k; k += cut.KC)
-        run_slice({block.i, block.m, block.j + j, n}, k, smaller(cut.KC, p_.k - k), buffers_.b, false);
+      for (int64_t k = 0; k < p_.k; k += blocking.KC)
+        run_slice({block.i, block.m, block.j + j, n}, k, smaller(blocking.KC, p_.k - k), buffers_.b, false);
     }
   }
   // The same with all of B packed, one slice of k behind the other; `packed` by an earlier call for the same columns.
   void run_keeping(const Block& block, bool packed) {
     const int64_t padded = ceil_div(block.n, NR) * NR;
-    for (int64_t k = 0; k < p_.k; k += cut.KC)
-      run_slice(block, k, smaller(cut.KC, p_.k - k), buffers_.b + k * padded, packed);
+    for (int64_t k = 0; k < p_.k; k += blocking.KC)
+      run_slice(block, k, smaller(blocking.KC, p_.k - k), buffers_.b + k * padded, packed);
   }
 
  protected:
   // All rows of the block, `depth` terms of the sum: B is packed once, while the first rows are multiplied.
   void run_slice(const Block& block, int64_t k, int64_t depth, float* b, bool packed) {
-    const Split blocks{ceil_div(block.m, S::MR), ceil_div(block.m, cut.MC)};  // in strips of MR rows
+    const Split blocks{ceil_div(block.m, S::MR), ceil_div(block.m, blocking.MC)};  // in strips of MR rows
     const Split strips{block.m, blocks.total};
     for (int64_t s = 0; s < blocks.parts; ++s) {
       const int64_t first = blocks.begin(s), last = blocks.begin(s + 1);

@@ -13,12 +13,13 @@
 namespace fl {
 namespace {
 
-template <class S>
-class SharedProducts : public SharedGroups<SharedProducts<S>, Cut> {
-  using Base = SharedGroups<SharedProducts<S>, Cut>;
+// Product is BlockProduct<S>, or what walks a block in another way.
+template <class Product>
+class SharedProducts : public SharedGroups<SharedProducts<Product>, Cut> {
+  using Base = SharedGroups<SharedProducts<Product>, Cut>;
   friend Base;
   using Base::buffers, Base::cut_, Base::p_, Base::waiting;
-  static constexpr CpuBlocking blocking = S::blocking;
+  static constexpr CpuBlocking blocking = Product::blocking;
 
  public:
   SharedProducts(const SgemmArgs& p, const Cut& cut, const PackLayout& layout, const Context& context)
@@ -27,13 +28,11 @@ class SharedProducts : public SharedGroups<SharedProducts<S>, Cut> {
         strips_{p.m, ceil_div(p.m, blocking.MR)} {}
 
  private:
-  void whole(int64_t batch, int slot) {
-    BlockProduct<S>(p_, batch, buffers(slot), waiting(slot)).run({0, p_.m, 0, p_.n});
-  }
+  void whole(int64_t batch, int slot) { Product(p_, batch, buffers(slot), waiting(slot)).run({0, p_.m, 0, p_.n}); }
   void work_on(int64_t group, int slot) {
     const int64_t panel = panels_.begin(group % cut_.groups), j = panel * blocking.NR;
     const int64_t n = smaller(panels_.begin(group % cut_.groups + 1) * blocking.NR, p_.n) - j;
-    BlockProduct<S> product(p_, group / cut_.groups, buffers(slot), waiting(slot));
+    Product product(p_, group / cut_.groups, buffers(slot), waiting(slot));
     bool packed = false;
     for (Split::Part part; (part = take(group, packed)).size > 0; packed = true) {
       const int64_t i = strips_.begin(part.begin);
@@ -47,14 +46,15 @@ class SharedProducts : public SharedGroups<SharedProducts<S>, Cut> {
     const int64_t sharing = this->sharing();
     const int64_t shadow = sharing > 1 ? smaller(4, ceil_div(strips_.parts, sharing)) : 8;
     const int64_t worth = int64_t(6e5 / (double(blocking.MR) * double(cut_.columns) * double(p_.k)));
-    const int64_t least = larger(cut_.keep && packed ? 1 : shadow, worth);
+    const int64_t least = larger(cut_.keep && packed ? Product::least_strips : shadow, worth);
     return this->take_next(group, [&](int64_t begin) {
       const int64_t left = strips_.parts - begin;
       return smaller(left, larger(least, left / (2 * sharing)));
     });
   }
 
-  Split panels_, strips_;
+  Split panels_;
+  typename Product::RowStrips strips_;
 };
 
 template <class S>
@@ -62,7 +62,7 @@ void packed_sgemm(const SgemmArgs& p, const Context& context) {
   if (p.k == 0) return scale(p);
   if (p.symmetric) return symmetric_sgemm<S>(p, context);
   const Cut cut = cut_for_threads(p, S::blocking, context.threads);
-  SharedProducts<S>(p, cut, pack_layout(p, S::blocking, cut), context).run();
+  SharedProducts<BlockProduct<S>>(p, cut, pack_layout(p, S::blocking, cut), context).run();
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ class SharedGroups {
         workspace_(static_cast<float*>(context.workspace)),
         threads_(context.threads),
         watch_(context.watch),
+        prepacked_(context.prepacked),
         groups_(cut.groups * p.batch) {}
 
   void run() {
@@ -51,7 +52,7 @@ class SharedGroups {
   }
   Buffers buffers(int slot) const {
     float* const own = workspace_ + layout_.counters + slot * layout_.floats;
-    return {own, own + layout_.a_floats};
+    return {own, own + layout_.a_floats, prepacked_};
   }
   Waiting waiting(int slot) const { return {watch_, slot}; }
 
@@ -67,6 +68,7 @@ class SharedGroups {
   float* workspace_;
   int threads_;
   Watch* watch_;
+  const PrepackedOperands* prepacked_;
   int64_t groups_;
 };
 

@@ -9,19 +9,21 @@
 namespace fl {
 namespace {
 
-// Clock cycles of a task: 16 products in one, A and the first panel of B packed, the copy of the other panels in the
+// Clock cycles of a task: its products, A and the first panel of B packed, the copy of the other panels in the
 // shadow of the products or, if B has to be transposed, as a pack of its own.
 double task_time(int64_t rows, int64_t columns, const SgemmArgs& p, const CpuBlocking& blocking) {
   const double m = double(rows), n = double(columns), depth = double(p.k);
-  return depth * (m * n / 16 + pack_cycles * (m + double(blocking.NR))) + pack_cycles_of(columns, p) + 500;
+  return depth * (m * n / double(blocking.rate) + pack_cycles * (m + double(blocking.NR))) +
+         pack_cycles_of(columns, p, blocking) + 500;
 }
 
 }  // namespace
 
 int64_t most_kept(int threads) { return std::clamp<int64_t>((int64_t(8) << 20) / threads, 1 << 19, 1 << 21); }
 
-double pack_cycles_of(int64_t columns, const SgemmArgs& p) {
-  return double(p.k) * double(columns) * (p.b.cs == 1 ? 0.17 : pack_cycles);
+double pack_cycles_of(int64_t columns, const SgemmArgs& p, const CpuBlocking& blocking) {
+  const bool copied = p.b.cs == 1 && blocking.rate <= CpuBlocking{}.rate;
+  return double(p.k) * double(columns) * (copied ? 0.17 : pack_cycles);
 }
 
 bool few_columns(const SgemmArgs& p) { return p.n <= 8 && p.m > p.n; }
@@ -93,7 +95,7 @@ Cut cut_for_threads(const SgemmArgs& p, const CpuBlocking& blocking, int threads
     const bool uneven = all > threads ? all % threads != 0 : threads % all != 0;
     const double packs = std::max(share, 1.0) + (uneven ? 1.0 : 0.0);
     const double time = std::max(share, 1.0) * task_time(int64_t(rows), columns, p, blocking) +
-                        (packs * (keep ? 1 : 8) - 1) * pack_cycles_of(columns, p) +
+                        (packs * (keep ? 1 : 8) - 1) * pack_cycles_of(columns, p, blocking) +
                         0.25 * task_time(blocking.MR, columns, p, blocking);
     if (time < best_time) best = {groups, columns, true, keep}, best_time = time;
   }
@@ -110,6 +112,16 @@ PackLayout pack_layout(const SgemmArgs& p, const CpuBlocking& blocking, const Cu
   const int64_t depth = std::min(blocking.KC, p.k);
   return pack_layout(cut.shared ? cut.groups * p.batch : 0, std::min(blocking.MC, p.m) * depth,
                      cut.keep ? cut.columns * p.k : std::min(blocking.NC, cut.columns) * depth);
+}
+
+PackLayout term_layout(const SgemmArgs& p, const Cut& cut) {
+  const int64_t slices = ceil_div(p.k, term_blocking.KC), steps = ceil_div(p.k, term_step);
+  const int64_t longest = ceil_div(steps, slices), together = cut.keep ? slices : std::min(slices, term_slices);
+  const int64_t columns = cut.keep ? cut.columns : std::min(term_blocking.NC, cut.columns);
+  return pack_layout(
+      cut.shared ? cut.groups * p.batch : 0,
+      small_panel_floats + ceil_div(std::min(term_blocking.MC, p.m), term_step) * term_strip_floats(longest),
+      ceil_div(columns, term_step) * together * term_strip_floats(longest));
 }
 
 }  // namespace fl

@@ -11,7 +11,8 @@ namespace fl {
 // MR x NR: the tile in registers. A thread keeps MC x KC of A in its L2 cache, and KC x NC of B within reach of L3.
 // KC does not bound the error (micro_kernel.h: chain_length, which divides it), so it is as long as the caches like it.
 struct CpuBlocking {
-  int64_t MR, NR, MC, KC, NC;
+  int64_t MR = 0, NR = 0, MC = 0, KC = 0, NC = 0;
+  int64_t rate = 16;  // multiply-adds of a clock cycle, about
 };
 constexpr CpuBlocking portable_blocking{6, 8, 96, 512, 1024};
 constexpr CpuBlocking avx2_blocking{6, 16, 48, 1024, 2048};
@@ -22,6 +23,20 @@ constexpr CpuBlocking avx512_blocking{14, 32, 84, 1024, 2048};
 // pass by: 64 KiB in a Neoverse. 192 KiB of A in L2: 512 KiB there at least, a quarter of 1 MiB for each of four
 // Cortex-A72. 2 MiB of B: an L3 of 32 MiB has so much for each of 16 cores.
 constexpr CpuBlocking neon_blocking{8, 12, 96, 512, 1020};
+
+// Products of three bf16 terms (kernels/amx/): MC x KC of A in L2 beside a panel of B and the C at hand.
+constexpr CpuBlocking term_blocking{32, 32, 256, 512, 1024, 80};
+constexpr int64_t term_step = 32;         // lines of a strip, and k of a tile
+constexpr int64_t term_header = 16;       // floats in front of a strip
+constexpr int64_t term_slices = 2;        // slices of k whose terms of B are there at a time
+constexpr int64_t least_term_depth = 32;  // below, the bound has no room for three terms (docs/accuracy.md)
+constexpr int64_t term_strip_floats(int64_t steps) { return term_header + steps * 6 * 256; }
+// Of so many lines and all of k: slice by slice, strip by strip.
+constexpr int64_t term_floats(int64_t lines, int64_t k) {
+  const int64_t slices = (k + term_blocking.KC - 1) / term_blocking.KC;
+  return (lines + term_step - 1) / term_step *
+         (slices * term_header + term_strip_floats((k + term_step - 1) / term_step) - term_header);
+}
 
 // The unpacked SGEMM packs one panel of B at a time if the rows of B are not contiguous.
 constexpr int64_t small_depth = 256;
@@ -62,12 +77,14 @@ constexpr int64_t counter_floats = 32;  // a cache line and its neighbour for ea
 PackLayout pack_layout(const SgemmArgs& p, const CpuBlocking& blocking, const Cut& cut);
 // For so many shared groups, and so many floats of packed operands at once.
 PackLayout pack_layout(int64_t counters, int64_t a_floats, int64_t b_floats);
+// Of terms: before those of A there is room for a panel of the unpacked SGEMM.
+PackLayout term_layout(const SgemmArgs& p, const Cut& cut);
 
 // Floats of packed B that a thread keeps at most: 32 MiB in all threads are within reach of an L3 cache.
 int64_t most_kept(int threads);
 // What packing takes: clock cycles for an element, and for columns of B, which a copy of contiguous rows hides in part.
 constexpr double pack_cycles = 0.75;
-double pack_cycles_of(int64_t columns, const SgemmArgs& p);
+double pack_cycles_of(int64_t columns, const SgemmArgs& p, const CpuBlocking& blocking);
 // How many small products of a batch make a task worth handing to a thread.
 int64_t batch_group(const SgemmArgs& p, int threads);
 

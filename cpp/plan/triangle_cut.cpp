@@ -36,7 +36,7 @@ double time_of(const SgemmArgs& p, const CpuBlocking& blocking, const TriangleCu
   const bool uneven = cut.groups * p.batch % threads != 0;
   const double packs = std::max(share, 1.0) + (uneven ? 1.0 : 0.0);
   const double last = depth * side * (0.5 * n / std::sqrt(groups) / 16 + pack_cycles) + 500;
-  return batch * (products + a_packs) / threads + packs * pack_cycles_of(int64_t(n / groups), p) + 0.5 * last;
+  return batch * (products + a_packs) / threads + packs * pack_cycles_of(int64_t(n / groups), p, blocking) + 0.5 * last;
 }
 
 }  // namespace

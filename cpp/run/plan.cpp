@@ -73,15 +73,30 @@ void Plan<Args>::get_workspace() {
   host_workspace_.reset();
   captured_run_.reset();
   workspace_bytes_ = chosen(*decision_).kernel->workspace(chosen(*decision_).args);
-  if (std::holds_alternative<CpuRun<Args>>(*decision_))
-    host_workspace_ = std::make_unique<HostWorkspace>(workspace_bytes_);
+  if (std::holds_alternative<CpuRun<Args>>(*decision_)) get_host_workspace();
   else if (const auto* const launch = std::get_if<Launch<Args>>(&*decision_)) get_captured_run(*launch);
+}
+
+template <class Args>
+void Plan<Args>::get_host_workspace() {
+  host_kept_.reset();
+  host_workspace_ = std::make_unique<HostWorkspace>(workspace_bytes_);
+  prepacked_ = operands_to_prepack(chosen(*decision_), given_, options_);
+  PrepackedOperand& kept = prepacked_.a.bytes ? prepacked_.a : prepacked_.b;
+  if (kept.bytes == 0) return;
+  try {
+    host_kept_ = std::make_unique<HostWorkspace>(kept.bytes);
+    kept.memory = static_cast<char*>(host_kept_->data());
+    kept_bytes_ = kept.bytes;
+  } catch (const OutOfMemory&) {
+    prepacked_ = {};
+  }
 }
 
 // What is kept only saves time: where there is no room for it, each execution prepacks both operands.
 template <class Args>
 void Plan<Args>::get_captured_run(const Launch<Args>& launch) {
-  const PrepackedOperands prepacked = operands_to_prepack(launch, given_, options_);
+  const PrepackedOperands prepacked = operands_to_prepack(chosen(*decision_), given_, options_);
   kept_bytes_ = prepacked.a.bytes + prepacked.b.bytes;
   if (kept_bytes_ > 0) try {
       captured_run_ = std::make_unique<cuda::CapturedRun>(workspace_bytes_, prepacked, launch.ordinal);
@@ -98,6 +113,7 @@ void Plan<Args>::get_captured_run(const Launch<Args>& launch) {
 template <class Args>
 void Plan<Args>::renew_constant() {
   if (captured_run_) captured_run_->forget_prepacked();
+  prepacked_.a.set_ready(false), prepacked_.b.set_ready(false);
 }
 
 template <class Args>
@@ -126,8 +142,12 @@ void Plan<Args>::run_on_cpu() {
   const ThreadCount threads;
   if (threads.count() != threads_) prepare();
   const Chosen<Args>& now = chosen(*decision_);
-  const Context context{.workspace = host_workspace_->data(), .threads = threads_, .watch = CallWatch::current()};
+  const Context context{.workspace = host_workspace_->data(),
+                        .threads = threads_,
+                        .prepacked = host_kept_ ? &prepacked_ : nullptr,
+                        .watch = CallWatch::current()};
   now.kernel->run(now.args, context);
+  prepacked_.a.set_ready(true), prepacked_.b.set_ready(true);
 }
 
 template <class Args>

@@ -34,6 +34,7 @@ class FL_EXPORT Plan {
  private:
   void prepare();
   void get_workspace();
+  void get_host_workspace();
   void get_captured_run(const Launch<Args>& launch);
   void run_on_cpu();
   void run_on_device(void* stream);
@@ -44,7 +45,8 @@ class FL_EXPORT Plan {
   std::unique_ptr<Plan<SgemvArgs>> vector_product_;   // of one row or one column: all that is done
   std::size_t workspace_bytes_ = 0, kept_bytes_ = 0;  // of the kernel, and of what is kept of the constant operand
   int threads_ = 0;                                   // that the kernel was chosen for and its workspace is made for
-  std::unique_ptr<HostWorkspace> host_workspace_;
+  std::unique_ptr<HostWorkspace> host_workspace_, host_kept_;
+  PrepackedOperands prepacked_;  // in host_kept_
   std::unique_ptr<cuda::CapturedRun> captured_run_;
 };
 

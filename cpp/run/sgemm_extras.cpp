@@ -47,12 +47,12 @@ bool run_on_constant_operand(const Launch<SgemmArgs>& launch, const CallOptions&
          options.constant_operand->run(*launch.kernel, launch.args, launch.ordinal, options.stream);
 }
 
-PrepackedOperands operands_to_prepack(const Launch<SgemmArgs>& launch, const SgemmArgs& given,
+PrepackedOperands operands_to_prepack(const Chosen<SgemmArgs>& chosen, const SgemmArgs& given,
                                       const CallOptions& options) {
   PrepackedOperands prepacked;
   if (!options.constant) return prepacked;
   const bool is_a = (*options.constant == Side::a) != swaps_operands(given);
-  (is_a ? prepacked.a : prepacked.b) = prepacked_to_keep(*launch.kernel, launch.args, is_a ? Side::a : Side::b);
+  (is_a ? prepacked.a : prepacked.b) = prepacked_to_keep(*chosen.kernel, chosen.args, is_a ? Side::a : Side::b);
   return prepacked;
 }
 

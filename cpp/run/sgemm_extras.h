@@ -67,7 +67,7 @@ bool run_on_constant_operand(const Launch<SgemmArgs>& launch, const CallOptions&
 constexpr bool run_on_constant_operand(const auto&, const CallOptions&) { return false; }
 
 // Of a plan: what is kept of its constant operand, and whether other arguments have another.
-PrepackedOperands operands_to_prepack(const Launch<SgemmArgs>& launch, const SgemmArgs& given,
+PrepackedOperands operands_to_prepack(const Chosen<SgemmArgs>& chosen, const SgemmArgs& given,
                                       const CallOptions& options);
 PrepackedOperands operands_to_prepack(const auto&, const auto&, const CallOptions&) { return {}; }
 bool constant_moves(const SgemmArgs& before, const SgemmArgs& now, const CallOptions& options);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "plan/accurate/split_layout.h"
+#include "plan/cpu_blocking.h"
 
 namespace fl {
 
@@ -11,14 +12,20 @@ namespace {
 bool splits(const Kernel<SgemmArgs>& row, const SgemmArgs& p) {
   return row.traits.terms != Terms::none && terms_fit(p.k) && std::isfinite(p.alpha);
 }
+
+std::size_t bytes_to_keep(const Kernel<SgemmArgs>& row, const SgemmArgs& p, Side side, int64_t lines) {
+  if (!on_cuda(row.needs))
+    return row.traits.strict || p.k < least_term_depth ? 0 : std::size_t(term_floats(lines, p.k)) * sizeof(float);
+  if (!splits(row, p)) return 0;
+  const bool wide =
+      side == Side::b && row.traits.terms == Terms::fp16x2 && row.traits.wgmma && lines <= LARGEST_N_OF_96;
+  return SplitLayout(lines, p.k, row.traits.terms, wide ? 96 : TERM_BLOCK).bytes;
+}
 }  // namespace
 
 PrepackedOperand prepacked_to_keep(const Kernel<SgemmArgs>& row, const SgemmArgs& p, Side side) {
-  if (!splits(row, p)) return {};
   const int64_t lines = side == Side::a ? p.m : p.n, batch_stride = side == Side::a ? p.a.bs : p.b.bs;
-  const bool wide =
-      side == Side::b && row.traits.terms == Terms::fp16x2 && row.traits.wgmma && lines <= LARGEST_N_OF_96;
-  const std::size_t bytes = SplitLayout(lines, p.k, row.traits.terms, wide ? 96 : TERM_BLOCK).bytes;
+  const std::size_t bytes = bytes_to_keep(row, p, side, lines);
   const bool apart = p.batch > 1 && batch_stride != 0;
   return {.bytes = apart ? bytes * std::size_t(p.batch) : bytes, .apart = apart ? bytes : 0, .lines = lines};
 }

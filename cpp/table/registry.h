@@ -15,7 +15,7 @@
 namespace fl {
 
 // What hardware a row needs. hardware.h answers whether this machine has it.
-enum class Needs { baseline, avx2_fma, avx512f, neon, cuda, sm_80, sm_90, sm_90a };
+enum class Needs { baseline, avx2_fma, avx512f, amx_bf16, neon, cuda, sm_80, sm_90, sm_90a };
 constexpr bool on_cuda(Needs needs) { return needs >= Needs::cuda; }
 
 // What each asks of a GPU, and the name that users see.
@@ -28,6 +28,7 @@ inline constexpr NeedsRow needs_rows[] = {
     {Needs::baseline, "baseline", 0},
     {Needs::avx2_fma, "avx2_fma", 0},
     {Needs::avx512f, "avx512f", 0},
+    {Needs::amx_bf16, "amx_bf16", 0},
     {Needs::neon, "neon", 0},
     {Needs::cuda, "cuda", 0},
     {Needs::sm_80, "sm_80", feature_cp_async},

@@ -63,6 +63,7 @@ constexpr Traits step_by_boxes(const LadderTile& tile) {
 }
 
 constexpr Traits plain{};
+constexpr Traits three_terms{.strict = false};  // on the CPU
 constexpr Traits ladder{.ladder = true};
 constexpr Traits packed{.triangle = true};
 constexpr Traits in_blocks{.reproducible = true};

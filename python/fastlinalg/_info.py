@@ -75,7 +75,8 @@ class Kernel:
     device : str
         "cpu" or "cuda".
     needs : str
-        The hardware it needs: "baseline", "avx2_fma", "avx512f", "neon", "cuda", "sm_80", "sm_90", "sm_90a".
+        The hardware it needs: "baseline", "avx2_fma", "avx512f", "amx_bf16", "neon", "cuda", "sm_80", "sm_90",
+        "sm_90a".
     available : bool
         Whether this machine has it, and this build code for it.
     reason : str

@@ -59,7 +59,7 @@ def assign(array, values):
 SHAPES = [(256, 256, 256), (400, 130, 300), (700, 520, 1030), (900, 1000, 256), (321, 700, 1500)]
 
 
-@pytest.mark.parametrize("row", rows("sgemm", strict=False))
+@pytest.mark.parametrize("row", rows("sgemm", "cuda", strict=False))
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_bits_are_those_of_a_call(row, shape, rng):
     """One split serves products of any number of rows, and of other tiles."""

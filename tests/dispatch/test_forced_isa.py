@@ -26,7 +26,8 @@ FILES["all"] = (
     "process/test_threads.py",
     "reproducible/test_reproducible.py",
 )
-LEVELS = {"baseline": ("avx2_fma", "neon"), "avx2": ("avx512f",)}  # the first that each forbids
+# The first that each forbids.
+LEVELS = {"baseline": ("avx2_fma", "neon"), "avx2": ("avx512f",), "avx512": ("amx_bf16",)}
 
 
 @pytest.mark.parametrize("files", mostly_exhaustive(FILES))

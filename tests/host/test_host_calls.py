@@ -192,7 +192,7 @@ def test_pinned_operands_are_used_where_they_are(torch, rng):
     check_products_of_pinned_operands(pinned, 1100, rng)
 
 
-@pytest.mark.parametrize("row", rows("sgemm", strict=False))
+@pytest.mark.parametrize("row", rows("sgemm", "cuda", strict=False))
 @pytest.mark.parametrize("m, n, k", ((1400, 1300, 600), (1000, 5000, 530), (5000, 1000, 1100)))
 def test_steps_share_the_splits_of_their_operands(m, n, k, row, caplog):
     """And split both themselves, with the same bits, where there is no room for that."""

@@ -15,27 +15,50 @@ from support.device import on_device
 from support.hard_products import KINDS, TILED, data
 from support.rows import rows
 
-pytestmark = pytest.mark.gpu
+gpu = pytest.mark.gpu
 accurate_row = pytest.mark.parametrize("row", rows("sgemm", strict=False))
+gpu_row = pytest.mark.parametrize("row", rows("sgemm", "cuda", strict=False))
 SHAPES = ((70, 66, 256), (129, 200, 512), (33, 140, 1100), (260, 140, 2049))
+TRANSPOSITIONS = tuple(product((False, True), repeat=2))
+
+
+def is_model(row) -> bool:
+    return row.name.endswith("_model")
+
+
+def shapes(row, *large):
+    """A model of instructions takes a second for what a GPU does in a microsecond."""
+    if row and row.device == "cpu":
+        return SHAPES[:3] if is_model(row) else SHAPES
+    return (*SHAPES, *large)
+
+
+def transpositions(row, shape):
+    return TRANSPOSITIONS[::3] if is_model(row) and shape != SHAPES[0] else TRANSPOSITIONS
 
 
 @accurate_row
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_bound_holds_on_any_finite_data(row, kind):
-    for (m, n, k), (trans_a, trans_b) in product(SHAPES, product((False, True), repeat=2)):
-        a, b = data(kind, m, n, k)
-        sgemm = functools.partial(fl.sgemm, trans_a=trans_a, trans_b=trans_b, kernel=row.name)
-        left, right = np.ascontiguousarray(a.T) if trans_a else a, np.ascontiguousarray(b.T) if trans_b else b
-        got = sgemm(left, right)
-        assert_product(got, a, b, context=f"{kind} {(m, n, k)} {trans_a}, {trans_b}")
-        assert_same_bits(sgemm(left, right), got, f"{kind} {(m, n, k)}: a second run")
+    for shape in shapes(row):
+        a, b = data(kind, *shape)
+        for trans_a, trans_b in transpositions(row, shape):
+            check_transposed(row, a, b, trans_a, trans_b, f"{kind} {shape}")
+
+
+def check_transposed(row, a, b, trans_a, trans_b, context):
+    sgemm = functools.partial(fl.sgemm, trans_a=trans_a, trans_b=trans_b, kernel=row.name)
+    left, right = np.ascontiguousarray(a.T) if trans_a else a, np.ascontiguousarray(b.T) if trans_b else b
+    got = sgemm(left, right)
+    assert_product(got, a, b, context=f"{context} {trans_a}, {trans_b}")
+    assert_same_bits(sgemm(left, right), got, f"{context}: a second run")
 
 
 LARGE = (2048, 2052, 4096)  # from here on three terms are the fallback of two
 DISPATCHED = (1040, 1156, 1300)  # dispatch takes two terms for this
 
 
+@gpu
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_bound_holds_for_what_dispatch_takes(kind, caplog):
     caplog.set_level(logging.DEBUG, "fastlinalg")
@@ -47,13 +70,19 @@ def test_the_bound_holds_for_what_dispatch_takes(kind, caplog):
     assert_same_bits(fl.matmul(*on_device(a, b)).numpy(), got, kind)
 
 
-def assert_special_as_strict(left, right, context, **options):
+def host(result):
+    return result if isinstance(result, np.ndarray) else result.numpy()
+
+
+def assert_special_as_strict(row, left, right, context, **options):
     """NaN, Inf and -Inf in the same places as a strict product has them, and only there."""
-    operands = on_device(left, right)
+    there = on_device if row is None or row.device == "cuda" else lambda *arrays: arrays
+    operands = there(left, right)
     if options.get("c") is not None:
-        (options["c"],) = on_device(options["c"])
-    want = fl.sgemm(*operands, precision="strict", **{**options, "kernel": None}).numpy()
-    got = fl.sgemm(*operands, **options).numpy()
+        (options["c"],) = there(options["c"])
+    where = {"device": "cpu"} if there is not on_device else {}
+    want = host(fl.sgemm(*operands, precision="strict", **where, **options))
+    got = host(fl.sgemm(*operands, kernel=row and row.name, **where, **options))
     special = ~np.isfinite(want)
     np.testing.assert_array_equal(got[special], want[special], err_msg=context)
     assert np.isfinite(got[~special]).all(), context
@@ -61,58 +90,58 @@ def assert_special_as_strict(left, right, context, **options):
 
 
 accurate_choice = pytest.mark.parametrize(
-    "kernel", [None, *(row.name for row in fl.kernels("sgemm") if not row.strict)]
+    "row", [pytest.param(None, marks=gpu, id="dispatch"), *rows("sgemm", strict=False)]
 )
 
 
 @accurate_choice
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_special_values_are_where_strict_puts_them(kernel, value, rng):
-    for m, n, k in (*SHAPES, DISPATCHED, LARGE):
+def test_special_values_are_where_strict_puts_them(row, value, rng):
+    for m, n, k in shapes(row, DISPATCHED, LARGE):
         a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
         a[m // 2, k - 1], b[k // 3, n - 1], b[k // 3, 0] = value, value, 0.0
-        special = assert_special_as_strict(a, b, f"{(m, n, k)}", kernel=kernel)
+        special = assert_special_as_strict(row, a, b, f"{(m, n, k)}")
         assert special[m // 2].all() and special[:, n - 1].all()
         assert special.sum() == m + n - 1
 
 
 @accurate_choice
-def test_many_special_values(kernel, rng):
+def test_many_special_values(row, rng):
     """Inf times zero, Inf less Inf, and NaN, in either operand."""
     values = np.array([np.nan, np.inf, -np.inf], np.float32)
-    for m, n, k in (*SHAPES, DISPATCHED):
+    for m, n, k in shapes(row, DISPATCHED):
         a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
         a[rng.random(a.shape) < 0.1], b[rng.random(b.shape) < 0.1] = 0.0, 0.0
         for x in (a, b):
             where = rng.integers(0, x.shape[0], 6), rng.integers(0, x.shape[1], 6)
             x[where] = rng.choice(values, 6)
-        assert assert_special_as_strict(a, b, f"{(m, n, k)}", kernel=kernel).any()
+        assert assert_special_as_strict(row, a, b, f"{(m, n, k)}").any()
 
 
 @accurate_choice
-def test_sums_beyond_the_largest_float(kernel, rng):
+def test_sums_beyond_the_largest_float(row, rng):
     """Finite operands whose products overflow, in every order of summation, in some rows and columns."""
-    for m, n, k in (*SHAPES, DISPATCHED):
+    for m, n, k in shapes(row, DISPATCHED):
         a, b = rng.random((m, k), np.float32) + 0.5, rng.random((k, n), np.float32) + 0.5
         a[::3] *= np.float32(2.0**70)
         a[::6] *= np.float32(-1.0)
         b[:, 1::2] *= np.float32(2.0**60)
-        special = assert_special_as_strict(a, b, f"{(m, n, k)}", kernel=kernel)
+        special = assert_special_as_strict(row, a, b, f"{(m, n, k)}")
         assert special[::3, 1::2].all() and special.sum() == special[::3, 1::2].size
 
 
 @accurate_choice
-def test_special_alpha_and_beta(kernel, rng):
+def test_special_alpha_and_beta(row, rng):
     m, n, k = SHAPES[1]
     a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
     c = rng.standard_normal((m, n), np.float32)
     c[0, 0], c[1, 1], c[2, 2] = np.nan, np.inf, 0.0
     for alpha, beta in ((np.nan, 0.0), (np.inf, 1.0), (-np.inf, 0.0), (1.0, np.nan), (1.0, np.inf), (0.0, 2.0)):
         old = c if beta else None
-        assert_special_as_strict(a, b, f"{alpha}, {beta}", kernel=kernel, c=old, alpha=alpha, beta=beta)
+        assert_special_as_strict(row, a, b, f"{alpha}, {beta}", c=old, alpha=alpha, beta=beta)
     a[3, 4] = np.inf
     for old, beta in ((None, 0.0), (c, -1.0)):
-        assert_special_as_strict(a, b, f"{beta}", kernel=kernel, c=old, alpha=2.0, beta=beta)
+        assert_special_as_strict(row, a, b, f"{beta}", c=old, alpha=2.0, beta=beta)
 
 
 @accurate_row
@@ -132,6 +161,7 @@ def test_strict_is_refused(row):
         fl.sgemm(one, one, kernel=row.name, precision="strict")
 
 
+@gpu
 @pytest.mark.parametrize("values", ["normal", "uniform", "graded", "twelve_decades", "tiny_lines", "subnormal"])
 @pytest.mark.parametrize("k", [256, 1000, 1300])
 @pytest.mark.parametrize("kernel", ["bf16x6", "bf16x6_mma"])
@@ -142,6 +172,7 @@ def test_three_terms_are_exact_for_the_identity(values, k, kernel):
     np.testing.assert_array_equal(fl.sgemm(eye, np.ascontiguousarray(a.T), kernel=kernel), a.T)
 
 
+@gpu
 @pytest.mark.parametrize(
     ("kind", "answers"),
     [
@@ -189,6 +220,7 @@ FALL_BACKS = [
 ]
 
 
+@gpu
 @pytest.mark.parametrize(("kind", "kernel", "m", "who"), FALL_BACKS)
 def test_the_log_says_who_computed(kind, kernel, m, who, caplog):
     _, n, k = LARGE
@@ -205,7 +237,7 @@ def test_the_log_says_who_computed(kind, kernel, m, who, caplog):
     assert np.isfinite(got.numpy()[4:]).all()
 
 
-@accurate_row
+@gpu_row
 @pytest.mark.parametrize("pad", [0, 1])
 def test_many_tiles_with_beta_in_place(row, pad):
     """More tiles than multiprocessors: the old C of one is read while the one before is stored."""
@@ -216,7 +248,7 @@ def test_many_tiles_with_beta_in_place(row, pad):
     assert_product(got, a, b, c, -1.5, 0.5, context=row.name)
 
 
-@accurate_row
+@gpu_row
 @pytest.mark.parametrize("shape", TILED, ids=lambda shape: "x".join(map(str, shape)))
 @pytest.mark.parametrize("pad", [0, 1])
 def test_every_tile(row, shape, pad):
@@ -233,7 +265,7 @@ def test_every_tile(row, shape, pad):
         assert_same_bits(again, got, f"{row.name} {shape}: a second run")
 
 
-@accurate_row
+@gpu_row
 @pytest.mark.parametrize("shape", TILED[:-1], ids=lambda shape: "x".join(map(str, shape)))
 @pytest.mark.parametrize("trans", list(product((False, True), repeat=2)), ids=str)
 def test_what_stands_by_for_every_tile(row, shape, trans):
@@ -246,6 +278,7 @@ def test_what_stands_by_for_every_tile(row, shape, trans):
     assert_product(got[rows], a[rows], b, context=f"{row.name} {shape}")
 
 
+@gpu
 @pytest.mark.parametrize("shape", TILED[:-1], ids=lambda shape: "x".join(map(str, shape)))
 @pytest.mark.parametrize("trans", list(product((False, True), repeat=2)), ids=str)
 def test_three_terms_stand_by_for_every_tile(shape, trans, caplog):
@@ -267,6 +300,7 @@ def test_three_terms_stand_by_for_every_tile(shape, trans, caplog):
     assert answer.endswith("fp16x2, computed by three bf16 terms because of the range of the operands")
 
 
+@gpu
 @pytest.mark.parametrize("shape", [(760, 750, 520), (760, 746, 1100), (1530, 1500, 260), (1536, 1488, 1400)], ids=str)
 def test_strips_of_as_many_columns_as_a_tile_has(shape):
     """Tiles of 96 columns: the split pass lays B out for them, in one piece of k or several. Terms, and so bits, do not

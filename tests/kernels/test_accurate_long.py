@@ -36,7 +36,7 @@ def test_sums_of_ranges_are_bounded_and_reported(shape):
     assert 2**20 < sums <= 2 * 132 * 128 * 128 * 4
 
 
-@pytest.mark.parametrize("row", rows("sgemm", strict=False))
+@pytest.mark.parametrize("row", rows("sgemm", "cuda", strict=False))
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_bound_holds_on_any_finite_data(row, kind):
     for shape in SHAPES[:2]:

@@ -15,7 +15,7 @@ from support.rows import rows
 from support.source_tree import ROOT, needs_source_tree
 
 pytestmark = pytest.mark.gpu
-accurate_row = pytest.mark.parametrize("row", rows("sgemm", strict=False))
+accurate_row = pytest.mark.parametrize("row", rows("sgemm", "cuda", strict=False))
 
 
 def norms_of_errors(row, a, b):

@@ -109,7 +109,7 @@ def test_without_promotion_the_bound_breaks(capability):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("row", rows("sgemm", strict=False))
+@pytest.mark.parametrize("row", rows("sgemm", "cuda", strict=False))
 def test_the_device_keeps_to_what_is_promised(row):
     """Those data again, in so many tiles that k is not cut: without promotion some thousand units are lost."""
     k, every = 8192, 64

@@ -29,7 +29,7 @@ def zeros(*shape):
 SHAPES = [(256, 256, 256), (400, 130, 300), (700, 520, 1030), (900, 1000, 256), (1536, 1500, 264), (321, 2000, 1500)]
 
 
-@pytest.mark.parametrize("row", rows("sgemm", strict=False))
+@pytest.mark.parametrize("row", rows("sgemm", "cuda", strict=False))
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_bits_are_those_of_a_call(row, shape, rng):
     m, n, k = shape
@@ -45,7 +45,7 @@ def test_the_bits_are_those_of_a_call(row, shape, rng):
                     assert_same_bits(fresh.execute().numpy(), want, f"{constant}, beta {beta}, turn {turn}, fresh")
 
 
-@pytest.mark.parametrize("row", rows("sgemm", strict=False))
+@pytest.mark.parametrize("row", rows("sgemm", "cuda", strict=False))
 @pytest.mark.parametrize("constant", ["a", "b"])
 def test_orders_and_transposes(row, constant, rng):
     """A result in column order makes A of B."""
@@ -77,7 +77,7 @@ def test_orders_and_transposes(row, constant, rng):
             assert given["shape"] == (n, m)
 
 
-@pytest.mark.parametrize("row", rows("sgemm", strict=False))
+@pytest.mark.parametrize("row", rows("sgemm", "cuda", strict=False))
 @pytest.mark.parametrize("constant", ["a", "b"])
 def test_batches(row, constant, rng):
     """Problems that share the constant operand, and problems of which each has its own."""
@@ -92,7 +92,7 @@ def test_batches(row, constant, rng):
         assert_product(want, a.numpy(), b.numpy())
 
 
-@pytest.mark.parametrize("row", rows("sgemm", strict=False))
+@pytest.mark.parametrize("row", rows("sgemm", "cuda", strict=False))
 @pytest.mark.parametrize("constant", ["a", "b"])
 @pytest.mark.parametrize("fresh", [False, True], ids=["out", "fresh"])
 def test_who_changes_the_operand_says_so(row, constant, fresh, rng):
@@ -145,7 +145,7 @@ def hard(kind, rng, k, n):
     return x
 
 
-@pytest.mark.parametrize("row", rows("sgemm", strict=False))
+@pytest.mark.parametrize("row", rows("sgemm", "cuda", strict=False))
 @pytest.mark.parametrize("sizes", [(256, 256, 320), (2048, 2048, 4096)], ids=["small", "bf16x6 as fallback"])
 def test_the_guard_asks_both_operands_each_time(row, sizes, rng):
     """What the terms cannot hold may be in the prepacked operand or in the other, and go again."""

@@ -181,7 +181,7 @@ def test_nonsense_in_the_environment_is_ignored(python):
     ("settings", "words"),
     [
         ({"FASTLINALG_NUM_THREADS": "many"}, "FASTLINALG_NUM_THREADS=many is ignored: it must be a number of threads"),
-        ({"FASTLINALG_CPU": "sse"}, "FASTLINALG_CPU=sse is ignored: it must be baseline, avx2, avx512 or neon"),
+        ({"FASTLINALG_CPU": "sse"}, "FASTLINALG_CPU=sse is ignored: it must be baseline, avx2, avx512, amx or neon"),
         ({"FASTLINALG_NUM_THREADS": "257"}, "FASTLINALG_NUM_THREADS=257 is too many: 256 threads are the most"),
         (
             {"FASTLINALG_COMPUTE_CAPABILITY": "abc"},
@@ -301,7 +301,14 @@ def test_what_control_groups_leave(groups, files, limits, tmp_path):
 
 
 # ---------------------------------------------------------------- other settings of the environment
-@pytest.mark.parametrize("cap, forbidden", [("baseline", {"avx2_fma", "avx512f", "neon"}), ("avx2", {"avx512f"})])
+@pytest.mark.parametrize(
+    "cap, forbidden",
+    [
+        ("baseline", {"avx2_fma", "avx512f", "amx_bf16", "neon"}),
+        ("avx2", {"avx512f", "amx_bf16"}),
+        ("avx512", {"amx_bf16"}),
+    ],
+)
 def test_instruction_sets_can_be_capped(python, cap, forbidden):
     program = (
         "import fastlinalg as fl, numpy as np\n"

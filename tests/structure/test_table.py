@@ -61,7 +61,7 @@ def test_kernels_lists_the_table():
         assert table().get(key) == value, f"{key}: kernels() says {value}, kernels.def says {table().get(key)}"
     missing = {key: value for key, value in table().items() if key not in shown}
     # Rows for the instruction sets of another processor are left out of a build.
-    assert all(needs in ("avx2_fma", "avx512f", "neon") for _, needs in missing.values()), missing
+    assert all(needs in ("avx2_fma", "avx512f", "amx_bf16", "neon") for _, needs in missing.values()), missing
 
 
 # What a device may be asked to compute: rules of cost/rules.h that together refuse nothing of it.
@@ -86,7 +86,7 @@ def test_rows_are_complete():
             assert row.op == op and str(row) == row.name and re.fullmatch(r"[a-z][a-z0-9_]*", row.name)
             assert row.blurb and "\n" not in row.blurb and len(row.blurb) < 160
             assert row.available == (not row.reason)
-            assert (row.device == "cpu") == (row.needs in ("baseline", "avx2_fma", "avx512f", "neon"))
+            assert (row.device == "cpu") == (row.needs in ("baseline", "avx2_fma", "avx512f", "amx_bf16", "neon"))
             with pytest.raises(AttributeError):
                 row.name = "other"
         assert all(row.available for row in rows if row.needs == "baseline")

@@ -12,7 +12,7 @@ import pytest
 import fastlinalg as fl
 from support.rows import OPERATIONS
 
-ALIASES = {"avx2": "avx2_fma", "avx512": "avx512f"}
+ALIASES = {"avx2": "avx2_fma", "avx512": "avx512f", "amx": "amx_bf16"}
 
 
 def required() -> frozenset[str]:
@@ -22,7 +22,7 @@ def required() -> frozenset[str]:
 
 def known() -> frozenset[str]:
     """Every name that may be required."""
-    names = {"avx2_fma", "avx512f", "neon", "cuda", "cuda2", "sm_80", "sm_90", "sm_90a", "simulated"}
+    names = {"avx2_fma", "avx512f", "amx_bf16", "neon", "cuda", "cuda2", "sm_80", "sm_90", "sm_90a", "simulated"}
     names |= {"torch", "dask", "ml_dtypes", "mypy", "pyright", "browser"}
     return frozenset(names | {row.needs for op in OPERATIONS for row in fl.kernels(op)})
 

@@ -203,7 +203,7 @@ typedef struct fl_kernel_info {
   size_t struct_size; /* sizeof(fl_kernel_info) */
   const char* name;   /* for fl_options.kernel */
   const char* device; /* "cpu" or "cuda" */
-  const char* needs;  /* the hardware: "baseline", "avx2_fma", "avx512f", "neon", "cuda", "sm_80", "sm_90", "sm_90a" */
+  const char* needs;  /* the hardware: "baseline", "avx2_fma", "avx512f", "amx_bf16", "neon", "cuda", "sm_80", ... */
   int available;      /* 1 if this machine and this build have it */
   const char* reason; /* why not; "" if available */
   const char* blurb;  /* one line of text */

@@ -16,6 +16,7 @@ struct FusedSimd : Simd {
     const Pair high = fma_pair(half<2>(x), half<2>(y), half<2>(acc));
     acc = __builtin_shufflevector(low, high, 0, 1, 2, 3);
   }
+  static void fma_scalar(V& acc, const float* x, V y) { fma(acc, set1(*x), y); }
 
  private:
   typedef float Pair __attribute__((vector_size(8)));
