@@ -11,13 +11,6 @@
 #include "device/launches.h"
 
 namespace fl::cuda {
-namespace {
-
-// A graph saves 1.6 us a run of one kernel and 7 us of those of fp16x2; recording it takes 6 and 9 us (H200 host). So
-// it is recorded when about as much has been lost without one, however many runs are still to come.
-constexpr int runs_before_graph = 4;
-
-}  // namespace
 
 struct CapturedRun::State {
   int device;

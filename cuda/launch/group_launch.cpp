@@ -88,9 +88,6 @@ void launch_all(std::span<const AnyLaunch> launches, const Streams& streams, int
 
 std::size_t stream_count(std::span<const AnyLaunch> launches) { return std::min(launches.size(), most_streams); }
 
-// As of one kernel (captured_run.cpp).
-constexpr int runs_before_graph = 4;
-
 }  // namespace
 
 // What is captured by somebody else is captured in a row: a stream of the library's would stay in that capture.
