@@ -279,28 +279,6 @@ def test_what_stands_by_for_every_tile(row, shape, trans):
 
 
 @gpu
-@pytest.mark.parametrize("shape", TILED[:-1], ids=lambda shape: "x".join(map(str, shape)))
-@pytest.mark.parametrize("trans", list(product((False, True), repeat=2)), ids=str)
-def test_three_terms_stand_by_for_every_tile(shape, trans, caplog):
-    """The same of data that three terms can hold, with old values of C or without. A line of the log is said once."""
-    m, n, k = shape[0] - 4 + 2 * trans[0] + trans[1], *shape[1:]  # of no other test
-    rng = np.random.default_rng(n)
-    a, b = data("twelve_decades", m, n, k)
-    left, right = np.ascontiguousarray(a.T) if trans[0] else a, np.ascontiguousarray(b.T) if trans[1] else b
-    rows = np.append(np.arange(0, m, 17), m - 1)
-    c = rng.standard_normal((m, n), np.float32)
-    caplog.set_level(logging.DEBUG, "fastlinalg")
-    for beta in (0.0, 0.5):
-        sgemm = functools.partial(fl.sgemm, *on_device(left, right, *([c] if beta else [])), alpha=-1.5, beta=beta)
-        got = sgemm(trans_a=trans[0], trans_b=trans[1], kernel="fp16x2").numpy()
-        assert_product(got[rows], a[rows], b, c[rows], -1.5, beta, context=f"{shape} {trans} beta {beta}")
-        again = sgemm(trans_a=trans[0], trans_b=trans[1], kernel="fp16x2").numpy()
-        assert_same_bits(again, got, f"{shape} {trans}: a second run")
-    (answer,) = [line for line in caplog.messages if "computed by" in line]
-    assert answer.endswith("fp16x2, computed by three bf16 terms because of the range of the operands")
-
-
-@gpu
 @pytest.mark.parametrize("shape", [(760, 750, 520), (760, 746, 1100), (1530, 1500, 260), (1536, 1488, 1400)], ids=str)
 def test_strips_of_as_many_columns_as_a_tile_has(shape):
     """Tiles of 96 columns: the split pass lays B out for them, in one piece of k or several. Terms, and so bits, do not

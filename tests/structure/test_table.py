@@ -40,7 +40,6 @@ WITHOUT_ROWS = (
     "split_k_reduction.cu",
     "single_products.cu",
     "triangle_products.cu",
-    "three_terms.cu",
 )
 
 

@@ -10,9 +10,8 @@ namespace fl {
 constexpr unsigned STATUS_REJECTED = 1;  // the terms cannot hold these operands: a fallback computes the product
 constexpr unsigned STATUS_WIDE = 2;      // scales so far from 1 that they are applied in two steps
 constexpr unsigned STATUS_NOT_FINITE = 4;
-constexpr unsigned STATUS_DONE = 8;          // other terms, tried before these, have computed the product
-constexpr unsigned STATUS_COMPENSATE = 16;   // the tensor cores truncate sums of this product: compensate for that
-constexpr unsigned STATUS_THREE_TERMS = 32;  // three bf16 terms, in the same launch, compute what these cannot hold
+constexpr unsigned STATUS_DONE = 8;         // other terms, tried before these, have computed the product
+constexpr unsigned STATUS_COMPENSATE = 16;  // the tensor cores truncate sums of this product: compensate for that
 
 // What a product of two fp16 terms costs of the bound besides k / 64, in units of u: with Hopper's instructions, and
 // with those of every GPU since compute capability 8.0, where older tensor cores cut more of what they add.
@@ -26,7 +25,6 @@ struct RangeBound {
   float small, large;  // a scaled number is small below the one, if it is not zero, and large from the other on
   // If there are small numbers: for how many k both factors have to be large, for every element of C.
   unsigned both_large;
-  float tiny = 0;  // three terms may lack a number that is smaller, if it is not zero
   // Whether small numbers are less than float32's smallest in a product of lines whose numbers are below TALL.
   bool small_if_tall = false;
 
@@ -41,7 +39,6 @@ struct RangeBound {
     large = k <= ONE_PIECE ? 128.0f : 16.0f;
     const double small_error_per_large = spare / 2 * double(large) * double(large) / (1 << 14);
     both_large = unsigned(double(k) / (1 + small_error_per_large)) + 1;
-    tiny = 0x1p-86f;  // that of bf16x6, whose scales are 2^36 times these
   }
 
   static constexpr int TALL = 10;             // exponent of the numbers of a tall line

@@ -10,8 +10,6 @@ namespace fl {
 
 // What the stores of persistent blocks have of shared memory for each warp: two boxes of 16 rows by 32 columns of C.
 constexpr int BOX_BYTES = 16 * 32 * 4;
-// Shared memory that the fallback to three bf16 terms has to find in a block: two stages of bf16x6_unsplit.
-constexpr int THREE_TERMS_SHARED = 2 * (128 + 64) * 3 * TERM_ROW_BYTES + 1024;
 
 // Stages of 64 k in shared memory, which one thread fills, and warpgroups that multiply what is there, 64 rows at a
 // time. The blocks are persistent (persistent_product.cuh), or each, or each cluster, has a single tile
@@ -77,16 +75,13 @@ struct WgmmaTile {
   }
   constexpr int shared_bytes() const {
     const int bytes = barriers() + 16 * stages + 8 + 1024;  // aligned to 1024 by the kernel
-    const int least = !single ? 0 : terms == Terms::fp16x2 ? THREE_TERMS_SHARED : FALLBACK_SHARED;
-    return bytes < least ? least : bytes;
+    return single && bytes < FALLBACK_SHARED ? FALLBACK_SHARED : bytes;
   }
-  // Whether the fallback to three bf16 terms is in the same kernel, if any is. It is not symmetric.
-  constexpr bool three_terms_fit() const { return terms == Terms::fp16x2 && !triangle; }
 
   // Registers of a thread: while products run, and of those that fall back when all have given theirs back.
   constexpr int consumer_registers() const { return m_groups() == 3 ? 160 : 240; }
   constexpr int producer_registers() const { return m_groups() == 3 ? 32 : 24; }
-  static constexpr int FALLBACK_REGISTERS = 200, THREE_TERMS_REGISTERS = 152;
+  static constexpr int FALLBACK_REGISTERS = 200;
 
   // A kernel is made for no other tile: the compiler then shows the rule that it breaks.
   consteval bool sound() const {
@@ -100,8 +95,6 @@ struct WgmmaTile {
     if (single && threads() < FALLBACK_THREADS) throw "single tiles have the float32 fallback inside";
     if (falls_back && (shared_bytes() < FALLBACK_SHARED || threads() < FALLBACK_THREADS || cluster_n != 1))
       throw "the float32 fallback has room in the block";
-    if (falls_back && three_terms_fit() && shared_bytes() < THREE_TERMS_SHARED)
-      throw "three terms have room in the block";
     if (ping_pong() && consumer_threads() != 256) throw "ping-pong is between two warpgroups";
     if (has_triangle && BM != BN * cluster_n) throw "the tiles of clusters are squares, so that they meet the diagonal";
     if (has_triangle && unswizzled()) throw "the terms of A have panels of 64 lines";
@@ -135,10 +128,6 @@ inline constexpr WgmmaTile bf16x6_128x128{
 inline constexpr WgmmaTile bf16x6_128x64{.terms = Terms::bf16x6, .BM = 128, .BN = 64, .stages = 2};
 inline constexpr WgmmaTile bf16x6_single_64x128{
     .terms = Terms::bf16x6, .BM = 64, .BN = 128, .k_groups = 2, .stages = 2, .single = true};
-
-// Of the fallback to three terms that are made on the way into shared memory (wgmma/three_terms.cuh).
-inline constexpr WgmmaTile bf16x6_unsplit{.terms = Terms::bf16x6, .BM = 128, .BN = 64, .stages = 2, .single = true};
-static_assert(THREE_TERMS_SHARED == bf16x6_unsplit.pipeline_bytes() + 1024);
 
 // Of split-K, where the sums of a single tile go to the workspace.
 inline constexpr WgmmaTile fp16x2_split_k{.BM = 128, .BN = 128, .stages = 3, .single = true, .rate = 0.95};

@@ -97,14 +97,12 @@ struct AccurateProduct {
   const RangeBound& bound;
   const unsigned* previous;  // the status of the terms that were tried before these, if any
   unsigned* status;
-  bool last;  // these terms have no fallback with a workspace of its own
+  bool last;  // these terms have no other fallback than float32
   const Context& ctx;
-  bool three_terms = false;  // but three terms that need none (wgmma/three_terms.cuh)
 
   RangeCheck range_check() const {
-    return {at.a.words,          at.b.words,       int(at.a.groups), int(at.a.groups + at.b.groups),
-            unsigned(p.k),       bound.both_large, status,           previous,
-            bound.small_if_tall, three_terms};
+    return {at.a.words, at.b.words, int(at.a.groups),   int(at.a.groups + at.b.groups), unsigned(p.k), bound.both_large,
+            status,     previous,   bound.small_if_tall};
   }
   AccurateEpilogue epilogue() const {
     const ConstMatrix addend = addend_of(p);
@@ -114,7 +112,7 @@ struct AccurateProduct {
   }
 };
 
-// Calls launch<TILE>(), which returns whether the fallback is in the same kernel, for one of a list of tiles.
+// Calls launch<TILE>(), which returns whether the float32 fallback is in the same kernel, for one of a list of tiles.
 template <const auto& TILES, class Launch>
 bool launch_tile(int index, Launch&& launch) {
   bool falls_back = false;

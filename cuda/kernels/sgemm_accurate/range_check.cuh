@@ -16,8 +16,8 @@ namespace fl {
 // The bits of a range word. Those below count the numbers of the worst line that are not large.
 constexpr unsigned RANGE_SMALL = 1u << 31, RANGE_NOT_FINITE = 1u << 30, RANGE_WIDE = 1u << 29;
 constexpr unsigned RANGE_LOW_A = 1u << 28, RANGE_LOW_B = 1u << 27;  // numbers of more than eleven bits
-constexpr unsigned RANGE_TALL = 1u << 26, RANGE_TINY = 1u << 25;    // see RangeBound
-constexpr unsigned RANGE_COUNT = RANGE_TINY - 1;
+constexpr unsigned RANGE_TALL = 1u << 26;                           // see RangeBound
+constexpr unsigned RANGE_COUNT = RANGE_TALL - 1;
 // Scales within 2^+-60 are applied in one step after the product, others in two.
 constexpr int NARROW = 60;
 
@@ -28,7 +28,6 @@ struct RangeCheck {
   unsigned* status;                   // for the kernels behind
   const unsigned* previous;           // the status of the terms that were tried before these, if any
   bool small_if_tall;                 // whether small numbers count in tall lines alone
-  bool three_terms;                   // whether three terms are the fallback in the same launch
 };
 
 struct RangeShared {
@@ -76,8 +75,6 @@ __device__ __forceinline__ unsigned status_of(const RangeCheck& check, const Ran
   if (shared.flags & RANGE_NOT_FINITE) status |= STATUS_REJECTED | STATUS_NOT_FINITE;
   const bool small = shared.flags & RANGE_SMALL && (shared.flags & RANGE_TALL || !check.small_if_tall);
   if (small && few_large) status |= STATUS_REJECTED;
-  constexpr unsigned TINY = RANGE_TINY | RANGE_TALL;
-  if (check.three_terms && out_of_range(status) && (shared.flags & TINY) != TINY) status |= STATUS_THREE_TERMS;
   return status;
 }
 

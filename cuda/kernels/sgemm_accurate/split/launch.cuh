@@ -37,7 +37,6 @@ void launch_split(const AccurateProduct& product) {
                         static_cast<unsigned>(at.b_panel / SPLIT_LINES),
                         product.bound.small,
                         product.bound.large,
-                        product.bound.tiny,
                         double(p.m) * double(p.n) <= 0x1p20,
                         product.previous};
   const unsigned few = 2 * static_cast<unsigned>(ctx.sm_count);

@@ -12,7 +12,7 @@ struct SplitPlan {
   int64_t k, k_blocks;
   unsigned a_groups, groups;  // of 16 lines: those of A, then those of B; none of a prepacked operand
   unsigned b_panel;           // groups of a panel of B
-  float small, large, tiny;   // thresholds on scaled numbers
+  float small, large;         // thresholds on scaled numbers
   bool early;                 // whether the product's blocks may start as soon as there is room, or by the end
   const unsigned* previous;   // the status of the terms that were tried before these, if any
 };
@@ -238,16 +238,7 @@ struct LineSplitter {
     }
   }
 
-  // Whether one of the numbers of this thread, not zero, is below the threshold with one of its lines' scales.
-  __device__ __forceinline__ bool any_below(const Map& at, float threshold) const {
-    bool any = false;
-#pragma unroll
-    for (int j = 0; j < LINES; ++j)
-      any |= smallest != ~0u && __uint_as_float((smallest + 1) >> 1) * ptx::load1(scale_at(at, j)) < threshold;
-    return any;
-  }
-
-  // Adds to shared.large_count and shared.low, returns what small numbers there are, to all threads. LAST:
+  // Adds to shared.large_count and shared.low, returns RANGE_SMALL if there are small numbers, to all threads. LAST:
   // the terms are written, and the product may start as soon as there is room: 50.2 us for 51.1 at 2048, 31.5 for 32.1
   // at 1536. For three terms the registers do not last.
   template <bool LAST = false>
@@ -264,8 +255,11 @@ struct LineSplitter {
     if ((at.t & same) == 0) atomicAdd(&shared.large_count[at.line(i)], counts[0]);
     if (S::COUNT == 2 && __any_sync(0xffffffffu, low != 0) && at.t % 32 == 0) shared.low = 1;
     if constexpr (LAST && S::COUNT == 2) pdl_launch_next();
-    if (!__syncthreads_or(any_below(at, plan.small))) return 0;
-    return __syncthreads_or(any_below(at, plan.tiny)) ? RANGE_SMALL | RANGE_TINY : RANGE_SMALL;
+    bool any_small = false;
+#pragma unroll
+    for (int j = 0; j < LINES; ++j)
+      any_small |= smallest != ~0u && __uint_as_float((smallest + 1) >> 1) * ptx::load1(scale_at(at, j)) < plan.small;
+    return __syncthreads_or(any_small) ? RANGE_SMALL : 0;
   }
 };
 

@@ -9,14 +9,15 @@
 // its last ones. The temporary accumulator also hides the epilogue: finished rows are scaled back and stored while the
 // tensor cores work on the rows of the next tile. A cluster of two blocks shares the tile of A (3 % at 8192).
 //
-// The fallback for terms that are rejected runs in some of these kernels: 48.8 us for 50.2 at 2048 with a
+// The float32 fallback for terms that are rejected runs in some of these kernels: 48.8 us for 50.2 at 2048 with a
 // launch of its own, but 105.6 for 104.2 at 3072. All warpgroups give back their registers before.
 //
 // Lost, at 8192 and k = 1024 with two terms: four stages of 32 k (2 to 3 % slower), tiles of 128x192 (3 %), clusters
 // that share B (2 %), clusters of four (which leave twelve multiprocessors idle: 5 %), stores without staging (3 %).
 #pragma once
 
-#include "cuda/kernels/sgemm_accurate/wgmma/three_terms.cuh"
+#include "cuda/kernels/sgemm_accurate/fallback/fallback_tile.cuh"
+#include "cuda/kernels/sgemm_accurate/wgmma/pipeline.cuh"
 
 namespace fl {
 
@@ -166,14 +167,7 @@ __global__ void __launch_bounds__(T::THREADS, 1)
   if constexpr (T::FALLS_BACK) {
     if (!falls_back) return;
     __syncthreads();
-    if (!(range.status & STATUS_REJECTED)) return;
-    if constexpr (T::THREE_TERMS)
-      if (range.status & STATUS_THREE_TERMS) {
-        if (threadIdx.x >= ThreeTerms::THREADS) return;
-        ptx::registers_up<T::THREE_TERMS_REGISTERS>();
-        return fall_back_to_three_terms(both.fallback, plan.out, memory);
-      }
-    if (threadIdx.x >= FALLBACK_THREADS) return;
+    if (!(range.status & STATUS_REJECTED) || threadIdx.x >= FALLBACK_THREADS) return;
     ptx::registers_up<T::FALLBACK_REGISTERS>();
     fall_back(both.fallback, memory);
   }

@@ -26,22 +26,13 @@ struct Wgmma {
   static constexpr int A_BYTES = TILE.a_bytes(), B_TERM_BYTES = TILE.b_term_bytes(), B_BYTES = TILE.b_bytes();
   static constexpr int STAGE_BYTES = TILE.stage_bytes(), PIPELINE_BYTES = TILE.pipeline_bytes(),
                        BARRIERS = TILE.barriers(), SHARED_BYTES = TILE.shared_bytes();
-  static constexpr bool THREE_TERMS = TILE.three_terms_fit();
   // Of persistent blocks.
   static constexpr bool FALLS_BACK = TILE.falls_back;
   static constexpr int CONSUMER_REGISTERS = TILE.consumer_registers(), PRODUCER_REGISTERS = TILE.producer_registers(),
-                       FALLBACK_REGISTERS = TILE.FALLBACK_REGISTERS, THREE_TERMS_REGISTERS = TILE.THREE_TERMS_REGISTERS;
+                       FALLBACK_REGISTERS = TILE.FALLBACK_REGISTERS;
   // Of single tiles.
   static constexpr int VECTORS = TILE.vectors(), PART_BYTES = TILE.part_bytes();
 };
-
-// Of a thread's sums those of vector i, four next to each other in a row of C: band i / 4 of 32 columns, the upper or
-// lower eight of its warp's 16 rows, the left or right half of the band. See SplitThreadMap.
-template <int ACC>
-__device__ __forceinline__ float4 vector_of(const float (&acc)[ACC], int i) {
-  const int at = i / 4 * 16 + i / 2 % 2 * 2 + i % 2 * 8;
-  return {acc[at], acc[at + 1], acc[at + 4], acc[at + 5]};
-}
 
 struct ProductPlan {
   const char *a, *b;  // terms

@@ -10,11 +10,10 @@ namespace fl {
 // rejected.
 void launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* status, const Context& ctx);
 
-// One tile for each block or cluster (single_tile_product.cuh). Returns whether the fallback is in the same kernel.
+// One tile for each block or cluster (single_tile_product.cuh). Returns whether the float32 fallback is in the same
+// kernel.
 template <WgmmaTile TILE>
 bool launch_single(const AccurateProduct& product);
-// The fallback of a product whose kernel has none: three terms, or plain float32.
-void launch_three_terms(const AccurateProduct& product);
 // Parts of k, what they sum up to, and the fallback over the same parts (split_k_product.cuh).
 template <WgmmaTile TILE>
 void launch_split_k(const AccurateProduct& product, const AccurateSplitK& split_k);

@@ -2,9 +2,8 @@
 // Ozaki scheme with two terms).
 //
 // The split pass (split/), the product, and fallbacks for numbers that two terms cannot hold (range_check.cuh,
-// docs/accuracy.md): three bf16 terms, split by a pass of their own in large products (sgemm_bf16x6.cu) and on the way
-// in others (three_terms.cuh), and behind those plain float32 (fallback/). Which of them has something to do is decided
-// on the device.
+// docs/accuracy.md): three bf16 terms, and behind those plain float32 (fallback/). Which of them has something to do is
+// decided on the device.
 //
 // The product is computed by persistent blocks (persistent_product.cuh), by a block for each tile where tiles are few
 // (single_tile_product.cuh), or split along k where k is long besides (split_k_product.cuh). What these share:
@@ -27,7 +26,7 @@ int tile_for(const SgemmArgs& p, const Context& ctx) {
   return int(std::find(std::begin(fp16x2_tiles), std::end(fp16x2_tiles), other) - std::begin(fp16x2_tiles));
 }
 
-// Both return whether all fallbacks are launched if these terms have none of their own: `last`.
+// Both return whether the float32 fallback is inside if these terms have no other: `last`.
 bool launch_one_triangle(const SgemmArgs& p, const RangeBound& bound, unsigned* status, bool last, const Context& ctx) {
   const int index = choose_triangle_tile(p.n, p.k, ctx.sm_count).index;
   return launch_tile<fp16x2_tiles>(index, [&]<WgmmaTile TILE>() {
@@ -41,17 +40,14 @@ bool launch_all_of_c(const SgemmArgs& p, const RangeBound& bound, unsigned* stat
   const int index = split_k.count > 1 ? -1 : tile_for(p, ctx);
   const int64_t b_panel = index < 0 ? TERM_BLOCK : fp16x2_tiles[index].b_panel();
   const ProductOperands at(p, AccuratePlan(p, Terms::fp16x2, b_panel, split_k), Terms::fp16x2, ctx);
-  const AccurateProduct product{p, at, bound, nullptr, status, last, ctx, last && split_k.count == 1};
+  const AccurateProduct product{p, at, bound, nullptr, status, last, ctx};
   launch_split<Fp16Terms>(product);
-  if (split_k.count > 1) {
-    launch_split_k<fp16x2_split_k>(product, split_k);
-    return true;
-  }
-  const bool falls_back = launch_tile<fp16x2_tiles>(index, [&]<WgmmaTile TILE>() {
-    if constexpr (TILE.single) return launch_single<TILE>(product);
-    else return launch_persistent<TILE>(product);
-  });
-  if (last && !falls_back) launch_three_terms(product);
+  if (split_k.count == 1)
+    return launch_tile<fp16x2_tiles>(index, [&]<WgmmaTile TILE>() {
+      if constexpr (TILE.single) return launch_single<TILE>(product);
+      else return launch_persistent<TILE>(product);
+    });
+  launch_split_k<fp16x2_split_k>(product, split_k);
   return true;
 }
 

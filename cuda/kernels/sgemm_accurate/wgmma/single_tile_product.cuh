@@ -5,20 +5,21 @@
 // K_GROUPS. Each part stores an equal share of the tile. It gets the others' sums of that share through shared memory
 // and adds them up, its own first and then in a fixed order: the bits do not depend on which of them is done when.
 //
-// The fallback for terms that are rejected runs in this kernel: a launch of its own takes 0.8 us.
+// The float32 fallback for terms that are rejected runs in this kernel: a launch of its own takes 0.8 us.
 //
 // More tiles than multiprocessors are computed too, in waves. They are slow, as nothing overlaps the ends of a tile,
 // and are left to persistent blocks wherever those have the same bits.
 #pragma once
 
-#include "cuda/kernels/sgemm_accurate/wgmma/three_terms.cuh"
+#include "cuda/kernels/sgemm_accurate/fallback/fallback_tile.cuh"
+#include "cuda/kernels/sgemm_accurate/wgmma/pipeline.cuh"
 
 namespace fl {
 
 struct SinglePlan {
   ProductPlan product;
   bool c_by16;      // rows of C start at multiples of 16 bytes
-  bool falls_back;  // whether the fallback runs here if the terms are rejected
+  bool falls_back;  // whether the float32 fallback runs here if the terms are rejected
   // For that: whether A and B take 16-byte accesses.
   bool by16;
   SgemmArgs args;
@@ -40,7 +41,8 @@ struct WarpgroupWork {
   }
 };
 
-// Where vector i of a thread's sums goes.
+// Four sums next to each other in a row of C. Vector i of a thread: band i / 4 of 32 columns, the upper or lower eight
+// of its warp's 16 rows, the left or right half of the band. See SplitThreadMap.
 template <class T>
 struct RowVector {
   int row, col;
@@ -48,6 +50,10 @@ struct RowVector {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
     row = corner.row * T::BM + work.m_group * 64 + warp * 16 + lane / 4 + i / 2 % 2 * 8;
     col = corner.col * T::BN + i / 4 * 32 + i % 2 * 16 + lane % 4 * 4;
+  }
+  static __device__ __forceinline__ float4 of(const float (&acc)[T::BN / 2], int i) {
+    const int at = i / 4 * 16 + i / 2 % 2 * 2 + i % 2 * 8;
+    return {acc[at], acc[at + 1], acc[at + 4], acc[at + 5]};
   }
 };
 
@@ -182,7 +188,7 @@ __device__ __forceinline__ void exchange_halves(float4 (&mine)[T::VECTORS], cons
   uint32_t to = received + (upper ? 0 : T::K_GROUPS - 1) * T::PART_BYTES + threadIdx.x % T::PART_THREADS * 16;
 #pragma unroll
   for (int i = 0; i < T::VECTORS; ++i, to += T::PART_THREADS * 16) {
-    const float4 low = vector_of(acc, i), high = vector_of(acc, T::VECTORS + i);
+    const float4 low = RowVector<T>::of(acc, i), high = RowVector<T>::of(acc, T::VECTORS + i);
     mine[i] = pick(upper, low, high);
     ptx::store4(to, pick(upper, high, low));
   }
@@ -198,7 +204,7 @@ __device__ __forceinline__ void exchange_parts(float4 (&mine)[T::VECTORS], const
   for (int owner = 0; owner < T::PARTS; ++owner) {
     if (owner == work.part) {
 #pragma unroll
-      for (int i = 0; i < T::VECTORS; ++i) mine[i] = vector_of(acc, owner * T::VECTORS + i);
+      for (int i = 0; i < T::VECTORS; ++i) mine[i] = RowVector<T>::of(acc, owner * T::VECTORS + i);
       continue;
     }
     const int sender = (work.part - owner + T::PARTS) % T::PARTS - 1 + owner % T::K_GROUPS * (T::PARTS - 1);
@@ -206,7 +212,7 @@ __device__ __forceinline__ void exchange_parts(float4 (&mine)[T::VECTORS], const
     if constexpr (T::CLUSTER_K > 1) to = ptx::address_in(owner / T::K_GROUPS, to);
 #pragma unroll
     for (int i = 0; i < T::VECTORS; ++i) {
-      const float4 x = vector_of(acc, owner * T::VECTORS + i);
+      const float4 x = RowVector<T>::of(acc, owner * T::VECTORS + i);
       if constexpr (T::CLUSTER_K > 1) ptx::store4_cluster(to + i * T::PART_THREADS * 16, x);
       else ptx::store4(to + i * T::PART_THREADS * 16, x);
     }
@@ -269,14 +275,10 @@ __global__ void __launch_bounds__(T::THREADS, 1) single_tile_kernel(const __grid
   if (T::CLUSTER_K > 1 && !cluster_met) ptx::cluster_meet();
   if (!plan.falls_back) return;
   __syncthreads();
-  if (!(range.status & STATUS_REJECTED)) return;
+  if (!(range.status & STATUS_REJECTED) || threadIdx.x >= FALLBACK_THREADS) return;
   // For racecheck alone, which counts the barriers that each warp has passed, whoever else was there: the warps that
   // check the range would be one ahead, and the fallback full of races between them and the others (docs/accuracy.md).
   if (threadIdx.x < 128) ptx::named_barrier<6, 128>();
-  if constexpr (T::THREE_TERMS)
-    if (range.status & STATUS_THREE_TERMS)
-      return fall_back_to_three_terms<TA, TB>(plan.args, plan.product.out, plan.by16, memory);
-  if (threadIdx.x >= FALLBACK_THREADS) return;
   for (unsigned tile = blockIdx.x; tile < plan.grid.total; tile += gridDim.x)
     fallback_tile<TA, TB>(plan.args, block_tile<FALLBACK_BM, FALLBACK_BM>(plan.args, plan.grid, tile), plan.by16,
                           *reinterpret_cast<FallbackTiles*>(memory));
@@ -285,7 +287,7 @@ __global__ void __launch_bounds__(T::THREADS, 1) single_tile_kernel(const __grid
 #endif
 }
 
-// One tile for each cluster. Returns whether the fallback is in the same kernel.
+// One tile for each cluster. Returns whether the float32 fallback is in the same kernel.
 template <WgmmaTile TILE>
 bool launch_single(const AccurateProduct& product) {
   using T = Wgmma<TILE>;

@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(T::THREADS, 1) split_k_kernel(const __grid_con
 #pragma unroll
   for (int i = 0; i < T::VECTORS; ++i) {
     const RowVector<T> at(corner, work, i);
-    *reinterpret_cast<float4*>(to + at.row * plan.to.ld + at.col) = vector_of(acc, i);
+    *reinterpret_cast<float4*>(to + at.row * plan.to.ld + at.col) = RowVector<T>::of(acc, i);
   }
 #else
   not_for_this_target();
