@@ -8,16 +8,16 @@
 namespace fl::py {
 namespace {
 
-constexpr const char* function = "GroupedMatmul";
+constexpr const char* plan_function = "GroupedMatmul";
 
 }  // namespace
 
 GroupedPlan::GroupedPlan(nb::handle a, nb::handle b, nb::handle out, nb::handle precision, nb::handle device,
                          nb::handle stream)
-    : options_(parse_options(function, nb::none(), precision, device, stream)),
+    : options_(parse_options(plan_function, nb::none(), precision, device, stream)),
       stream_(nb::borrow(stream)),
       device_name_(options_.device),
-      members_(std::make_unique<GroupMembers>(function, a, b, out)) {
+      members_(std::make_unique<GroupMembers>(plan_function, a, b, out)) {
   CallLocation location(device_name_, options_.call.stream);
   members_->read(options_.precision, location);
   members_->hold();
@@ -31,7 +31,7 @@ GroupedPlan::GroupedPlan(nb::handle a, nb::handle b, nb::handle out, nb::handle 
 nb::object GroupedPlan::execute(nb::handle stream) {
   const PlanLock lock(mutex_);
   if (lock.cut_off()) group_.reset();
-  if (!members_) throw InvalidValue(std::string(function) + ".execute() after free(): make a new plan");
+  if (!members_) throw InvalidValue(std::string(plan_function) + ".execute() after free(): make a new plan");
   CallLocation location(device_name_, stream.is_none() ? options_.call.stream : parse_stream(stream));
   members_->join(location);
   if (!group_) group_ = make_group(members_->products(), options_, Group::again);
