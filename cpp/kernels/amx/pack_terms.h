@@ -49,38 +49,17 @@ class TermPacker {
  public:
   // to[...] = the strip of `lines` rows of A: a(i, k) = a[i * rs + k * cs].
   void rows(float* to, const float* a, int64_t rs, int64_t cs, int64_t lines, int64_t depth) {
-    float stage[stage_floats];
-    begin();
-    float* step = to + term_header;
-    for (int64_t k = 0; k < depth; k += term_step, step += step_floats) {
-      const int64_t left = depth - k < term_step ? depth - k : term_step;
-      const float* from = a + k * cs;
-      int64_t pitch = rs;
-      if (cs != 1) {
-        pack_strip<S>(stage, term_step, left, from, cs, rs, lines);
-        from = stage, pitch = term_step;
-      }
+    for_each_step<true>(to, a, rs, cs, lines, depth, [&](float* step, const float* from, int64_t pitch, int64_t left) {
       for (int64_t i = 0; i < lines; ++i) {
         const float* const x = from + i * pitch;
         fetch(x + ahead, x + half + ahead);
         pair(step + i / half * tile + i % half * half, x, left, x + half, left - half);
       }
-    }
-    end(to);
+    });
   }
   // The same of columns of B: b(k, j) = b[k * rs + j * cs].
   void columns(float* to, const float* b, int64_t rs, int64_t cs, int64_t lines, int64_t depth) {
-    float stage[stage_floats];
-    begin();
-    float* step = to + term_header;
-    for (int64_t k = 0; k < depth; k += term_step, step += step_floats) {
-      const int64_t left = depth - k < term_step ? depth - k : term_step;
-      const float* from = b + k * rs;
-      int64_t pitch = rs;
-      if (cs != 1) {
-        pack_strip<S>(stage, term_step, lines, from, cs, rs, left);
-        from = stage, pitch = term_step;
-      }
+    for_each_step<false>(to, b, rs, cs, lines, depth, [&](float* step, const float* from, int64_t pitch, int64_t left) {
       for (int64_t d = 0; d < half; ++d)
         for (int64_t h = 0; h < 2; ++h) {
           const float *const x = from + d * pitch + h * half, *const y = x + half * pitch;
@@ -88,13 +67,30 @@ class TermPacker {
           fetch(x + ahead * pitch, y + ahead * pitch);
           pair(step + h * tile + d * half, x, d < left ? there : 0, y, d + half < left ? there : 0);
         }
-    }
-    end(to);
+    });
   }
 
  private:
-  void begin() { most_ = U{}, least_ = ~U{}; }
-  void end(float* to) const {
+  // pairs() for every 32 k, of which `left` exist, and the range in front of them. Vectors run along k or along the
+  // lines; where the numbers of a vector do not lie side by side, the step is staged.
+  template <bool along_k, class Pairs>
+  void for_each_step(float* to, const float* x, int64_t rs, int64_t cs, int64_t lines, int64_t depth, Pairs&& pairs) {
+    float stage[stage_floats];
+    most_ = U{}, least_ = ~U{};
+    float* step = to + term_header;
+    for (int64_t k = 0; k < depth; k += term_step, step += step_floats) {
+      const int64_t left = depth - k < term_step ? depth - k : term_step;
+      const float* from = x + k * (along_k ? cs : rs);
+      int64_t pitch = rs;
+      if (cs != 1) {
+        pack_strip<S>(stage, term_step, along_k ? left : lines, from, cs, rs, along_k ? lines : left);
+        from = stage, pitch = term_step;
+      }
+      pairs(step, from, pitch, left);
+    }
+    store_range(to);
+  }
+  void store_range(float* to) const {
     TermRange range{0, ~0u};
     for (int l = 0; l < S::W; ++l) {
       if (most_[l] > range.most) range.most = most_[l];
