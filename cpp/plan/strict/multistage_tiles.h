@@ -46,15 +46,13 @@ struct MultistageTile {
     if (BM % (8 * TM) != 0 || BN % (4 * TN) != 0 || (!spread() && BN % 32 != 0))
       throw "the outputs of all lanes and warps of a group are the block's BM x BN";
     if (TM % 4 != 0 || TN % 4 != 0) throw "a thread's rows and columns come in fours";
-    if (BK % k_groups != 0 || k_unit() % k_groups != 0)
-      throw "a step along k is whole lines of every group, and whole rounds of copies";
-    if (BK / k_groups % (slices() ? 4 : one_buffer ? 1 : 2) != 0)
+    const int lines = slices() ? 4 : one_buffer ? 1 : 2;  // that are read at a time
+    if (BK % (k_groups * lines) != 0 || k_unit() % k_groups != 0)
       throw "a step along k is whole lines of every group, and whole rounds of copies";
     if (threads() != 256 && (!spread() || threads() != 128)) throw "eight warps multiply";
     if (stages < 2) throw "every group and every producer has a stage";
-    if (shared_bytes() > SMALLEST_BLOCK_SHARED || blocks * (shared_bytes() + SYSTEM_SHARED) > SM_SHARED)
-      throw "the blocks meant for a multiprocessor have room there, and no more";
-    if (slices() && shared_bytes(false) > capability(75).shared_per_block)
+    const bool fits_75 = !slices() || shared_bytes(false) <= capability(75).shared_per_block;
+    if (shared_bytes() > SMALLEST_BLOCK_SHARED || blocks * (shared_bytes() + SYSTEM_SHARED) > SM_SHARED || !fits_75)
       throw "the blocks meant for a multiprocessor have room there, and no more";
     return true;
   }

@@ -26,9 +26,9 @@ struct WarpTile {
   consteval bool sound() const {
     if (BM % 8 != 0 || BN % 16 != 0) throw "the outputs of all lanes and warps of a group are the block's BM x BN";
     if (BK % 4 != 0) throw "a step along k is whole lines of every group, and whole rounds of copies";
-    if (blocks * (shared_bytes(true) + SYSTEM_SHARED) > SM_SHARED)
-      throw "the blocks meant for a multiprocessor have room there, and no more";
-    if (shared_bytes(true) > SMALLEST_BLOCK_SHARED || shared_bytes(false) > capability(75).shared_per_block)
+    const bool fits_75 = shared_bytes(false) <= capability(75).shared_per_block;
+    if (shared_bytes(true) > SMALLEST_BLOCK_SHARED || blocks * (shared_bytes(true) + SYSTEM_SHARED) > SM_SHARED ||
+        !fits_75)
       throw "the blocks meant for a multiprocessor have room there, and no more";
     return true;
   }
