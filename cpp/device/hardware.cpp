@@ -24,13 +24,8 @@
 namespace fl {
 namespace {
 
-enum CpuLevel {
-  level_baseline,
-  level_neon,
-  level_avx2,
-  level_avx512,
-  level_amx
-};  // those of other architectures cap nothing
+// Those of other architectures cap nothing.
+enum CpuLevel { level_baseline, level_neon, level_avx2, level_avx512, level_amx };
 
 #if defined(__x86_64__)
 bool has_amx() {
@@ -160,8 +155,7 @@ std::string compiled_code_on(int device) {
   if (!code.target || (code == machine_code && !jit_settings().only_ptx)) return "";
   return "cuda:" + std::to_string(device) + " runs PTX for compute capability " + capability_text(code.target) +
          ": the driver compiles each kernel at its first call, which takes up to some seconds, and keeps it in its "
-         "cache"
-         " (CUDA_CACHE_PATH)";
+         "cache (CUDA_CACHE_PATH)";
 }
 
 std::string code_missing_on(int device) {

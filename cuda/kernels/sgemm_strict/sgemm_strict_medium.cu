@@ -1,6 +1,6 @@
-// Strict SGEMM from 500 to 1500 rows and columns: tiles small enough to give every multiprocessor
-// one, with k split over groups of warps, and over two blocks of a cluster, or over the grid, where that is still too
-// few (pipelined.cuh).
+// Strict SGEMM from 500 to 1500 rows and columns: tiles small enough to give every multiprocessor one, with k split
+// over groups of warps, and over two blocks of a cluster, or over the grid, where that is still too few
+// (pipelined.cuh).
 //
 //   row           tile      groups x blocks   thread tile   tiles on 132 multiprocessors
 //   64x64k4c2     64 x 64        4 x 2           8 x 8       512^2: 64, 128 blocks
