@@ -64,7 +64,8 @@ double packed_us(const SgemmArgs& p, const CpuBlocking& blocking, const PackedCo
 }
 
 double term_us(const SgemmArgs& p, const DeviceSpec&, const TermCost& cost) {
-  SgemmArgs whole = p;  // a tile takes its time however full it is
+  SgemmArgs whole = p;  // a tile takes its time however full it is, and there is no triangle
+  whole.symmetric = false;
   whole.m = ceil_div(p.m, term_step / 2) * (term_step / 2), whole.k = ceil_div(p.k, term_step) * term_step;
   const PackedCost packed{cost.start_us, cost.flops_per_us, cost.pack_a, cost.pack_b, cost.tile_us};
   return packed_us(whole, term_blocking, packed) * (num_threads() > 1 ? cost.several : 1.0);

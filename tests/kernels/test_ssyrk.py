@@ -61,7 +61,7 @@ def test_every_shape_and_scalar(rng, uplo, trans, threads):
                 check(c, before, a, uplo, before, alpha, beta, context)
 
 
-@pytest.mark.parametrize("row", rows("sgemm", "cpu"))
+@pytest.mark.parametrize("row", rows("sgemm", "cpu", strict=True))  # the others: symmetric/test_symmetric.py
 @pytest.mark.parametrize("uplo", PARTS)
 def test_bits_of_the_kernel_that_was_asked_for(row, uplo, rng):
     for n, k in ((5, 7), (67, 41), (150, 300)):

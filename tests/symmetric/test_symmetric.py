@@ -27,7 +27,7 @@ SOURCES = ROOT / "cpp"
 # Around a strip, a panel, a square and a few of them, of every instruction set; k around a chain and a block of k.
 SHAPES = ((2, 1), (2, 3), (5, 256), (15, 7), (17, 33), (31, 5), (33, 257), (47, 64), (49, 255), (64, 20), (95, 3),
           (97, 65), (128, 40), (191, 9), (193, 31), (289, 17), (50, 513), (37, 1025), (100, 2050))  # fmt: skip
-CPU_ROWS = rows("sgemm", "cpu")
+CPU_ROWS = rows("sgemm", "cpu", strict=True)
 
 
 def general(a, b, **options):
@@ -60,6 +60,15 @@ def test_bits_of_the_general_product(row, rng):
                 assert_same_bits(fl.sgemm(a, a, trans_a=True, kernel=row.name), general(a.T, a, kernel=row.name))
     finally:
         fl.set_num_threads(before)
+
+
+@pytest.mark.parametrize("row", rows("sgemm", "cpu", strict=False))
+def test_what_has_no_symmetric_sums_takes_float32(row, rng):
+    for n, k in SHAPES[:12]:
+        a = normal(rng, n, k)
+        got = fl.sgemm(a, a.T, kernel=row.name)
+        assert_product(got, a, a.T, context=f"{row.name} {n}x{k}")
+        assert_same_bits(got, got.T, f"{row.name} {n}x{k}")
 
 
 @pytest.mark.parametrize("row", [row for row in CPU_ROWS if row.values[0].traits.triangle])

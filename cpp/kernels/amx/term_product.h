@@ -223,7 +223,8 @@ void keep_terms(const SgemmArgs& p, const Context& context) {
 template <class Tiles, class S>
 void term_sgemm(const SgemmArgs& p, const Context& context) {
   const bool finite = p.alpha - p.alpha == 0.0f;  // else each chain of float32 sums counts: Inf less Inf
-  if (p.k < least_term_depth || !finite) return small_sgemm<S>(p, context);
+  // Sums of terms are not symmetric: hi * mid is added before mid * hi.
+  if (p.k < least_term_depth || !finite || p.symmetric) return small_sgemm<S>(p, context);
   if (context.prepacked) keep_terms<Tiles, S>(p, context);
   const Cut cut = cut_for_threads(p, term_blocking, context.threads);
   SharedProducts<TermProduct<Tiles, S>>(p, cut, term_layout(p, cut), context).run();
