@@ -248,7 +248,8 @@ def test_one_help_page_a_command(capsys):
         options[line] = set(re.findall(r"--[a-z]+", here(f"{line} --help", capsys)[1]))
     assert "--kernels" in options["bench sgemm"] - options["bench host"]
     assert "--callers" in options["bench host"] - options["bench sgemm"]
-    assert options["bench sgemm"] - options["bench sgemv"] == {"--precision"} and options["bench"] == {"--help"}
+    assert options["bench sgemm"] - options["bench sgemv"] == {"--data", "--precision"}
+    assert options["bench"] == {"--help"}
     assert "--kernel" in options["selftest"]
 
 

@@ -188,16 +188,16 @@ def test_c_interface_reads_16_bits(library, memory):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "asked", "message"),
     [
-        ({"options": options(a_type=3)}, "a_type must be FL_FLOAT32, FL_FLOAT16 or FL_BFLOAT16, got 3"),
-        ({"a": 4097, "options": options(a_type=FL_FLOAT16)}, "a is not aligned to 2 bytes"),
-        ({"options": options(b_type=2, device=b"cuda", device_memory=1)}, "FL_FLOAT32 with device_memory"),
+        ({}, {"a_type": 3}, "a_type must be FL_FLOAT32, FL_FLOAT16 or FL_BFLOAT16, got 3"),
+        ({"a": 4097}, {"a_type": FL_FLOAT16}, "a is not aligned to 2 bytes"),
+        ({}, {"b_type": 2, "device": b"cuda", "device_memory": 1}, "FL_FLOAT32 with device_memory"),
     ],
     ids=str,
 )
-def test_c_interface_refuses_types(library, memory, changes, message):
-    assert library.fl_sgemm(*gemm_arguments(memory, **changes)) == FL_INVALID_VALUE
+def test_c_interface_refuses_types(library, memory, changes, asked, message):
+    assert library.fl_sgemm(*gemm_arguments(memory, **changes, options=options(**asked))) == FL_INVALID_VALUE
     assert message in library.fl_last_error().decode()
     assert library.fl_transpose(2, 3, memory, 3, memory, 2, options(a_type=FL_FLOAT16)) == FL_INVALID_VALUE
 
