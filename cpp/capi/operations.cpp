@@ -30,7 +30,7 @@ void sgemm(const Check& check, int trans_a, int trans_b, int64_t m, int64_t n, i
 void sgemm_grouped(const char* function, int64_t count, const fl_sgemm_problem* problems, const fl_options* options) {
   CallOptions call;
   std::vector<Product> products = checked_group(function, count, problems, options, call);
-  const GroupLog log(call);
+  const CallLog log(call);
   Group(std::move(products), call, Group::once).run(call.stream);
 }
 

@@ -164,7 +164,7 @@ class PlanOfGroup : public fl_plan {
   Group& made() {
     if (group_) return *group_;
     CallOptions options = options_;
-    const GroupLog log(options);
+    const CallLog log(options);
     group_ = std::make_unique<Group>(products_, options, Group::again);
     return *group_;
   }

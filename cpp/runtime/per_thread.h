@@ -9,6 +9,8 @@
 
 #include <array>
 #include <new>
+#include <optional>
+#include <utility>
 
 #include "core/export.h"
 
@@ -57,6 +59,16 @@ class PerThread {
 template <class T>
 T* per_thread() noexcept {
   return PerThread<T>::get();
+}
+
+// Whether this thread has asked with another value the last time; each `About` is asked by itself.
+template <class About, class T>
+bool is_new_to_thread(const T& now) {
+  struct Last {
+    std::optional<T> value;
+  };
+  Last* const last = per_thread<Last>();
+  return !last || std::exchange(last->value, now) != now;
 }
 
 }  // namespace fl

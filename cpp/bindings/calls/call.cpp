@@ -1,7 +1,6 @@
 #include "bindings/calls/call.h"
 
 #include <atomic>
-#include <optional>
 
 #include "bindings/arrays/gil.h"
 #include "bindings/arrays/long_call.h"
@@ -22,20 +21,7 @@ namespace {
 // Asking the logger costs a Python call, so a shape that this thread has just used is not asked about again.
 template <class Args>
 bool wants_log(const Args& args) {
-  struct Last {
-    std::optional<decltype(sizes_of(args))> sizes;
-  };
-  if (!has_logger()) return false;
-  if (Last* const last = per_thread<Last>()) {
-    const auto sizes = sizes_of(args);
-    if (std::exchange(last->sizes, sizes) == sizes) return false;
-  }
-  return logs_debug();
-}
-
-template <class Args>
-std::function<void(const std::string&)> log_for(const Args& args) {
-  return [&args](const std::string& line) { log_once(describe(args) + " -> " + line); };
+  return has_logger() && is_new_to_thread<Args>(sizes_of(args)) && logs_debug();
 }
 
 // Releasing the GIL costs about 50 ns, as much as the smallest products themselves.
@@ -65,7 +51,9 @@ template <class Args, class Run>
 auto with_log(const Args& args, const Options& options, Run&& run) {
   before_any_call(options);
   CallOptions call = options.call;
-  const auto log = log_for(args);
+  const std::function<void(const std::string&)> log = [&args](const std::string& line) {
+    log_once(describe(args) + " -> " + line);
+  };
   if (has_logger()) call.log = &log;
   call.log_choice = wants_log(args);
   return run(call);
@@ -147,7 +135,9 @@ void Target::write_back() {
 
 nb::object Target::result() {
   nb::object result = nb::borrow(out_.object());
-  return fresh_ ? as_callers_own(std::move(result), *location_) : result;
+  if (!fresh_) return result;
+  const bool is_scalar = out_.ndim() == 0 && location_->library().kind == Library::numpy;  // as NumPy returns one
+  return is_scalar ? nb::object(result[nb::make_tuple()]) : as_callers_own(std::move(result), *location_);
 }
 
 nb::object Target::finish() {

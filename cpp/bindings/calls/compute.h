@@ -57,13 +57,16 @@ nb::object compute(Problem<Args> problem, const Addend& addend, nb::handle out,
   return target.finish();
 }
 
-// The same with operands of other types; make() gives the problem of `inputs`, which it views.
-template <class Make>
-nb::object compute_converted(Make make, const Addend& addend, nb::handle out, std::array<Array*, 2> inputs,
+// The same with operands of other types; with_problem(visit) calls visit() with the problem of `inputs`, which it sees.
+template <class With>
+nb::object compute_converted(With with_problem, const Addend& addend, nb::handle out, std::array<Array*, 2> inputs,
                              Options& options, CallLocation& location) {
-  auto problem = make();
-  if (convert(problem, inputs, options)) problem = make();
-  return compute(std::move(problem), addend, out, {inputs[0], inputs[1]}, options, location);
+  const auto compute_it = [&](auto problem) {
+    return compute(std::move(problem), addend, out, {inputs[0], inputs[1]}, options, location);
+  };
+  nb::object result = with_problem(
+      [&](auto problem) { return convert(problem, inputs, options) ? nb::object() : compute_it(std::move(problem)); });
+  return result.is_valid() ? result : with_problem(compute_it);
 }
 
 }  // namespace fl::py

@@ -74,14 +74,8 @@ nb::dict explain(nb::handle a_in, nb::handle b_in, nb::handle trans_a, nb::handl
   require_matrix(explain_function, "a", a, of_a);
   require_matrix(explain_function, "b", b, of_b);
   set_location(options.call, location);
-  const auto with_vector = [&](Problem<SgemvArgs> problem) {
-    return with_vector_problem(std::move(problem), options.precision,
-                               [&](auto as_computed) { return explained(std::move(as_computed), options); });
-  };
-  if (a.ndim() == 1 && b.ndim() == 1) return with_vector(dot_problem(explain_function, a, b));
-  if (b.ndim() == 1) return with_vector(gemv_problem(explain_function, a, b, 1.0f, 0.0f, of_a));
-  if (a.ndim() == 1) return with_vector(gemv_problem(explain_function, b, a, 1.0f, 0.0f, !of_b));
-  return explained(gemm_problem(explain_function, a, b, 1.0f, 0.0f, of_a, of_b, options.precision), options);
+  const ProductTerms terms{explain_function, 1.0f, 0.0f, of_a, of_b, options.precision};
+  return with_product_problem(terms, a, b, [&](auto problem) { return explained(std::move(problem), options); });
 }
 
 }  // namespace

@@ -213,10 +213,7 @@ nb::object MatmulPlan::run_into(Target& target, CallLocation& location) {
   if (beta_ != 0.0f) target.preload(checked_addend(function, {c_, "c"}, beta_, shape_, location));
   point_to(target.array());
   for_each_plan([&](auto& plan) { call(plan, location.stream()); });
-  nb::object result = target.finish();
-  return out_.is_none() && shape_.empty() && location.library().kind == Library::numpy
-             ? nb::object(result[nb::make_tuple()])  // a scalar, as NumPy returns one
-             : result;
+  return target.finish();
 }
 
 nb::object MatmulPlan::execute(nb::handle stream) {

@@ -48,7 +48,7 @@ template <class Visit>
 decltype(auto) with_vector_problem(Problem<SgemvArgs> problem, Precision precision, Visit&& visit) {
   return precision == Precision::reproducible ? visit(column_problem(std::move(problem))) : visit(std::move(problem));
 }
-// Calls visit() with the product of what may be matrices or vectors, by the rules of matmul.
+// Calls visit() with the product of what may be matrices or vectors, by the rules of matmul; it returns one type.
 struct ProductTerms {
   const char* function;
   float alpha = 1.0f, beta = 0.0f;
@@ -56,7 +56,7 @@ struct ProductTerms {
   Precision precision = Precision::accurate;
 };
 template <class Visit>
-void with_product_problem(const ProductTerms& of, const Array& a, const Array& b, Visit&& visit) {
+decltype(auto) with_product_problem(const ProductTerms& of, const Array& a, const Array& b, Visit&& visit) {
   const bool row = a.ndim() == 1, column = b.ndim() == 1;
   if (!row && !column)
     return visit(gemm_problem(of.function, a, b, of.alpha, of.beta, of.trans_a, of.trans_b, of.precision));
@@ -64,7 +64,7 @@ void with_product_problem(const ProductTerms& of, const Array& a, const Array& b
                                : !column ? gemv_problem(of.function, b, a, of.alpha, of.beta, !of.trans_b)
                                          : dot_problem(of.function, a, b);
   problem.args.alpha = of.alpha, problem.args.beta = of.beta;
-  with_vector_problem(std::move(problem), of.precision, visit);
+  return with_vector_problem(std::move(problem), of.precision, visit);
 }
 Problem<TransposeArgs> transpose_problem(const char* function, const Array& a);
 

@@ -7,21 +7,7 @@
 namespace fl::py {
 namespace {
 
-using Inputs = std::array<Array*, 2>;  // in the order of the problem's views
-
-// Of two vectors, or of a matrix and one. make() gives the problem of `inputs`.
-template <class Make>
-nb::object product_with_vector(Make make, nb::handle out, Inputs inputs, Options& options, CallLocation& location) {
-  if (options.precision != Precision::reproducible) return compute_converted(make, {}, out, inputs, options, location);
-  return compute_converted([&] { return column_problem(make()); }, {}, out, inputs, options, location);
-}
-
-nb::object dot(const char* function, Array& a, Array& b, nb::handle out, Options& options, CallLocation& location) {
-  nb::object result =
-      product_with_vector([&] { return dot_problem(function, a, b); }, out, {&a, &b}, options, location);
-  return out.is_none() && location.library().kind == Library::numpy ? nb::object(result[nb::make_tuple()])
-                                                                    : result;  // a scalar, as NumPy returns one
-}
+using Inputs = std::array<Array*, 2>;
 
 bool onto_itself(TransposeArgs args, const Options& options) {
   args.b = {const_cast<float*>(args.a.data), args.a.rs, args.a.cs};
@@ -64,15 +50,11 @@ nb::object matmul(nb::handle a_in, nb::handle b_in, nb::handle out, nb::handle p
   Array a(a_in, "a", Array::read, location), b(b_in, "b", Array::read, location);
   require_dims(function, "a", a, 1);
   require_dims(function, "b", b, 1);
-  if (a.ndim() == 1 && b.ndim() == 1) return dot(function, a, b, out, options, location);
-  if (b.ndim() == 1)
-    return product_with_vector([&] { return gemv_problem(function, a, b, 1.0f, 0.0f, false); }, out, {&a, &b}, options,
-                               location);
-  if (a.ndim() == 1)
-    return product_with_vector([&] { return gemv_problem(function, b, a, 1.0f, 0.0f, true); }, out, {&b, &a}, options,
-                               location);
-  return compute_converted([&] { return gemm_problem(function, a, b, 1.0f, 0.0f, false, false, options.precision); },
-                           {}, out, Inputs{&a, &b}, options, location);
+  return compute_converted(
+      [&](auto visit) {
+        return with_product_problem({.function = function, .precision = options.precision}, a, b, visit);
+      },
+      {}, out, Inputs{&a, &b}, options, location);
 }
 
 nb::object sgemm(nb::handle a_in, nb::handle b_in, nb::handle c, nb::handle alpha, nb::handle beta, nb::handle trans_a,
@@ -86,8 +68,9 @@ nb::object sgemm(nb::handle a_in, nb::handle b_in, nb::handle c, nb::handle alph
   require_dims(function, "b", b, 2);
   const float scale = to_float32(function, "alpha", alpha), scale_c = to_float32(function, "beta", beta);
   const bool of_a = parse_flag(function, "trans_a", trans_a), of_b = parse_flag(function, "trans_b", trans_b);
-  return compute_converted([&] { return gemm_problem(function, a, b, scale, scale_c, of_a, of_b, options.precision); },
-                           {c, "c"}, out, Inputs{&a, &b}, options, location);
+  return compute_converted(
+      [&](auto visit) { return visit(gemm_problem(function, a, b, scale, scale_c, of_a, of_b, options.precision)); },
+      {c, "c"}, out, Inputs{&a, &b}, options, location);
 }
 
 nb::object ssyrk(nb::handle a_in, nb::handle c, nb::handle alpha, nb::handle beta, nb::handle trans, nb::handle uplo,
@@ -102,7 +85,9 @@ nb::object ssyrk(nb::handle a_in, nb::handle c, nb::handle alpha, nb::handle bet
   const bool of_a = parse_flag(function, "trans", trans);
   const std::optional<Triangle> part = parse_uplo(function, uplo);
   const auto make = [&] { return gemm_problem(function, a, a, scale, scale_c, of_a, !of_a, options.precision); };
-  if (!part) return compute_converted(make, {c, "c"}, out, Inputs{&a, &a}, options, location);
+  if (!part)
+    return compute_converted([&](auto visit) { return visit(make()); }, {c, "c"}, out, Inputs{&a, &a}, options,
+                             location);
   Problem<SgemmArgs> problem = make();
   if (convert(problem, Inputs{&a, &a}, options)) problem = make();
   return compute_triangle(std::move(problem), *part, c, out, a, options, location);
@@ -118,8 +103,8 @@ nb::object sgemv(nb::handle a_in, nb::handle x_in, nb::handle y, nb::handle alph
   require_dims(function, "x", x, 1);
   const float scale = to_float32(function, "alpha", alpha), scale_y = to_float32(function, "beta", beta);
   const bool of_a = parse_flag(function, "trans", trans);
-  return compute_converted([&] { return gemv_problem(function, a, x, scale, scale_y, of_a); }, {y, "y"}, out,
-                           Inputs{&a, &x}, options, location);
+  return compute_converted([&](auto visit) { return visit(gemv_problem(function, a, x, scale, scale_y, of_a)); },
+                           {y, "y"}, out, Inputs{&a, &x}, options, location);
 }
 
 nb::object transpose(nb::handle a_in, nb::handle out, nb::handle kernel, nb::handle device, nb::handle stream,

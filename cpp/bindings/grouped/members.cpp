@@ -191,12 +191,7 @@ nb::list GroupMembers::finish(CallLocation& location) {
   for (GroupMember& member : members_) member.target->write_back();
   finish_call(location);
   nb::list results;
-  for (GroupMember& member : members_) {
-    nb::object result = member.target->result();
-    const bool is_scalar = member.shape().empty() && member.target->fresh();
-    if (is_scalar && location.library().kind == Library::numpy) result = result[nb::make_tuple()];  // as matmul
-    results.append(result);
-  }
+  for (GroupMember& member : members_) results.append(member.target->result());
   return results;
 }
 
