@@ -16,6 +16,10 @@ from support.c_interface import (
     Info,
     KernelInfo,
     LongerOptions,
+    MemoryInfo,
+    Options,
+    PlanInfo,
+    SgemmProblem,
     gemm_arguments,
     needs_installation,
     options,
@@ -121,6 +125,27 @@ def test_devices_are_those_of_python(library):
         assert library.fl_get_device_info(ordinal, ctypes.byref(DeviceInfo())) == FL_CUDA_ERROR
 
 
+OF_0_1 = {  # what programs that were compiled with a header of 0.1 have, and where
+    Options: "kernel precision device stream device_memory a_type b_type",
+    SgemmProblem: "trans_a trans_b m n k alpha a lda b ldb beta c ldc",
+    PlanInfo: "kernel device workspace_bytes",
+    Explanation: "kernel device estimated_us steps triangle text",
+    KernelInfo: "name device needs available reason blurb passed_over strict ladder tile_rows tile_cols terms split_k "
+    "cluster_k stream_k tma measured_on addend triangle reproducible",
+    Info: "isa cuda_built architectures cuda_error cuda_message missing_code driver runtime",
+    DeviceInfo: "name compute_capability hardware_capability pretended sm_count clock_khz memory l2_cache "
+    "shared_per_block memory_bytes_per_us peak_gflops costs_from",
+    MemoryInfo: "used reserved limit free total pinned results",
+}
+
+
+@pytest.mark.parametrize("struct", OF_0_1, ids=lambda struct: struct.__name__)
+def test_structs_grow_at_their_ends(struct):
+    names = [name for name, _ in struct._fields_]
+    first = ["struct_size", *OF_0_1[struct].split()]
+    assert names[: len(first)] == first
+
+
 def test_options_of_a_later_version(library, memory):
     call = gemm_arguments(memory, options=ctypes.byref(LongerOptions()))
     assert library.fl_sgemm(*call) == 0, "what it does not set is no matter"
@@ -155,7 +180,8 @@ def test_traits_are_those_of_python(library, number, op):
         for name in ("name", "device", "needs", "reason", "blurb", "passed_over"):
             assert getattr(info, name).decode() == getattr(row, name)
         assert bool(info.available) == row.available
-        for name in ("strict", "ladder", "split_k", "cluster_k", "stream_k", "tma", "addend", "triangle"):
+        traits = "strict ladder split_k cluster_k stream_k tma addend triangle reproducible"
+        for name in traits.split():
             assert getattr(info, name) == getattr(row.traits, name), (row.name, name)
         assert (f"{info.tile_rows}x{info.tile_cols}" if info.tile_rows else "") == row.traits.tile
         assert info.terms.decode() == row.traits.terms
