@@ -1,16 +1,14 @@
 """Errors of float32 products on a GPU against float64, beside cuBLAS's, over the length K of the sums.
 
 python benchmarks/accuracy.py --json accuracy.json
-python benchmarks/accuracy.py --read accuracy.json --table
 
-Needs PyTorch with CUDA, which brings cuBLAS and the products in float64. ``--read`` needs neither.
+Needs PyTorch with CUDA, which brings cuBLAS and the products in float64.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -21,12 +19,11 @@ from fastlinalg.bench import machine, records
 
 UNIT = 2.0**-24
 SWEEP = tuple(2**i for i in range(6, 17))  # of K, at M = N = 1024
-NAMED = (64, 1024, 8192, 65536)  # of K, at the other sizes
+FEW = (64, 1024, 8192, 65536)  # of K, at the other sizes
 SIZES = (128, 256, 384, 512, 768, 2048, 4096)
 TIE = 1.01  # float32 chains of one length in two orders differ by less
 CUBLAS, TF32, DISPATCH = "cuBLAS float32", "cuBLAS TF32", "dispatch"
 OURS = (DISPATCH, "fp16x2", "bf16x6", "strict")
-PRODUCTS = (CUBLAS, TF32, "strict", "fp16x2", "bf16x6", DISPATCH)
 
 
 def kinds() -> dict[str, Callable[[Any, tuple[int, int]], Any]]:
@@ -121,34 +118,13 @@ def worse_than_cublas(found: dict[str, Any]) -> list[str]:
     ]
 
 
-def table(found: dict[str, Any]) -> str:
-    """Norm and largest error at the named K, as Markdown."""
-    products = [name for name in PRODUCTS if name != TF32]
-    lines = [f"| data | M = N | K | {' | '.join(products)} |", "|" + "---|" * (3 + len(products))]
-    cells = {(r["data"], r["size"], r["k"], r["product"]): r for r in found["rows"]}
-    for data, size, k in dict.fromkeys(key[:3] for key in cells):
-        if k in NAMED:
-            found_here = [cells[data, size, k, name] for name in products]
-            texts = [f"{r['norm']:.1e}, {r['largest']:.1f}" for r in found_here]
-            lines.append(f"| {data} | {size} | {k} | {' | '.join(texts)} |")
-    return "\n".join(lines)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", metavar="FILE", help="write all errors and the machine")
-    parser.add_argument("--read", metavar="FILE", help="measure nothing, take what --json has written")
-    parser.add_argument("--table", action="store_true", help="print norm and largest error at the named K")
     args = parser.parse_args()
-    if args.read:
-        with open(args.read) as file:
-            found = json.load(file)
-    else:
-        found = document([(1024, k) for k in SWEEP] + [(size, k) for size in SIZES for k in NAMED])
+    found = document([(1024, k) for k in SWEEP] + [(size, k) for size in SIZES for k in FEW])
     if args.json:
         records.write(args.json, found)
-    if args.table:
-        print(table(found))
     worse = worse_than_cublas(found)
     print("\n".join(["larger than cuBLAS's in norm:", *worse] if worse else ["nowhere larger than cuBLAS's in norm"]))
     return 1 if worse else 0

@@ -1,18 +1,23 @@
-"""Whole calls of fl.matmul beside each other, by turns: a table of cases for `fastlinalg.bench.timing`.
+"""Whole calls of fastlinalg beside each other, by turns: a table of cases for `fastlinalg.bench.timing`.
 
     python benchmarks/calls.py conversion [--device cpu] [--sizes 512,4096] [--rounds 15] [--json FILE]
 
 conversion   operands of other types with dtype=np.float32, and converted by `astype` first, beside float32
 cost         what a call on device arrays costs on the host: by `out=`, through a plan, and of PyTorch and CuPy
+small-lists, log-lists, uniform-lists, large-lists
+             so many products of random sizes (`LISTS`): fl.grouped_matmul and its plan beside loops, of NumPy's matmul
+             or PyTorch's mm first; on a GPU until all results are there, and until they are queued
 
-Microseconds are medians, ratios to the first contender medians over rounds. Square matrices of normal numbers, results
-in arrays that are there before. Threads that call at once and several GPUs are in `fastlinalg bench host`.
+Microseconds are medians, ratios to the first contender medians over rounds. Matrices of normal numbers, square ones but
+in lists, results in arrays that are there before. Threads that call at once and several GPUs are in `fastlinalg bench
+host`.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
+import functools
+import importlib.util
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -63,9 +68,44 @@ def cost(n: int, _: str) -> Cases:
             yield f"{name}, {theirs[name]}", lambda a=a, b=b, out=out, call=multiply: call(a, b, out=out)
 
 
+LISTS: dict[str, Callable[[np.random.Generator, int], Any]] = {
+    "small": lambda rng, n: rng.integers(16, 257, (n, 3)),
+    "log": lambda rng, n: np.exp(rng.uniform(np.log(16), np.log(2048), (n, 3))).astype(int),
+    "uniform": lambda rng, n: rng.integers(16, 2049, (n, 3)),
+    "large": lambda rng, n: rng.integers(1024, 4097, (n, 3)),
+}
+
+
+def lists(kind: str, count: int, device: str) -> Cases:
+    rng, put, options = np.random.default_rng(count), (lambda x: x), {"device": "cpu"}
+    if device == "cuda":
+        torch = importlib.import_module("torch")
+        torch.set_float32_matmul_precision("highest")
+        put, options = (lambda x: torch.from_numpy(x).cuda()), {}
+    multiply, sizes = torch.mm if device == "cuda" else np.matmul, LISTS[kind](rng, count)
+    a, b, out = (
+        [put(rng.standard_normal((int(s[i]), int(s[j])), np.float32)) for s in sizes]
+        for i, j in ((0, 2), (2, 1), (0, 1))
+    )
+    products = list(zip(a, b, out, strict=True))
+    calls: dict[str, Call] = {multiply.__name__: lambda: [multiply(x, y, out=z) for x, y, z in products]}
+    if device == "cuda" and importlib.util.find_spec("pyg_lib"):
+        calls["pyg_lib"] = lambda: importlib.import_module("pyg_lib").ops.grouped_matmul(a, b)
+    for precision in ("accurate", "strict"):
+        of: Any = options | {"precision": precision}
+        calls[f"{precision}, loop"] = lambda of=of: [fl.matmul(x, y, z, **of) for x, y, z in products]
+        calls[f"{precision}, grouped"] = lambda of=of: fl.grouped_matmul(a, b, out, **of)
+        calls[f"{precision}, plan"] = fl.GroupedMatmul(a, b, out=out, **of).execute
+    for name, call in calls.items():
+        yield name, call if device == "cpu" else lambda call=call: (call(), torch.cuda.synchronize())
+        if device == "cuda":
+            yield f"{name}, queued", call
+
+
 WHAT: dict[str, tuple[Callable[[int, str], Cases], str]] = {
     "conversion": (conversion, "512,1024,2048,4096"),
     "cost": (cost, "32"),
+    **{f"{kind}-lists": (functools.partial(lists, kind), "8,64,512") for kind in LISTS},
 }
 
 
