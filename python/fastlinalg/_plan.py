@@ -8,14 +8,33 @@ from . import _core
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from types import TracebackType
+
+    from typing_extensions import Self
 
     from .typing import Device, DeviceArrayLike, Float32, Float32Array, Precision, Stream
 
 _Array = TypeVar("_Array", bound="Float32Array | DeviceArrayLike")
 
 
-class Matmul(_core.MatmulPlan, Generic[_Array]):
+class _Plan:
+    """What every plan is to Python: a block frees it, and it stays in its process."""
+
+    def __enter__(self) -> Self:
+        """Return the plan itself, which is freed at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.free()  # type: ignore[attr-defined]
+
+    def __reduce__(self) -> NoReturn:
+        name = type(self).__name__
+        raise TypeError(
+            f"a {name} is bound to memory of this process and can be neither pickled nor copied; send its operands, "
+            f"and make it anew where they arrive: fl.{name}(a, b, ...)"
+        )
+
+
+class Matmul(_core.MatmulPlan, _Plan, Generic[_Array]):
     """``alpha * op(a) @ op(b) + beta * c`` of operands that are bound to it, for many executions.
 
     A call of `fastlinalg.matmul` checks its operands, chooses a kernel and gets its workspace; a plan does so once,
@@ -117,12 +136,6 @@ class Matmul(_core.MatmulPlan, Generic[_Array]):
     else:
         __call__ = _core.MatmulPlan.execute
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a Matmul is bound to memory of this process and can be neither pickled nor copied; send its operands, and "
-            "make it anew where they arrive: fl.Matmul(a, b, ...)"
-        )
-
     def reset_operands(
         self,
         a: _Array | None = None,
@@ -156,17 +169,8 @@ class Matmul(_core.MatmulPlan, Generic[_Array]):
         """Give back the workspace and the operands; the plan cannot be used any more."""
         super().free()
 
-    def __enter__(self) -> Matmul[_Array]:
-        """Return the plan itself, which is freed at the end of the block."""
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.free()
-
-
-class GroupedMatmul(_core.GroupedPlan, Generic[_Array]):
+class GroupedMatmul(_core.GroupedPlan, _Plan, Generic[_Array]):
     """The products of two lists that are planned once and executed many times.
 
     As `fastlinalg.grouped_matmul` of the same arguments, whose operands are read anew at every execution,
@@ -231,18 +235,6 @@ class GroupedMatmul(_core.GroupedPlan, Generic[_Array]):
 
     __call__ = execute
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a GroupedMatmul is bound to memory of this process and can be neither pickled nor copied")
-
     def free(self) -> None:
         """Give back the workspace and the operands; the plan cannot be used any more."""
         super().free()
-
-    def __enter__(self) -> GroupedMatmul[_Array]:
-        """Return the plan itself, which is freed at the end of the block."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.free()
