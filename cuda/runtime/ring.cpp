@@ -156,7 +156,7 @@ PinnedBlocks::PinnedBlocks(int device, int wanted, int fewest) : device_(device)
 
 PinnedBlocks::~PinnedBlocks() { give_back(per_device<State>(device_), blocks_, kind_of(wanted_), count(), true); }
 
-void trim_pinned(int device) noexcept {
+void trim_pinned(int device) {
   State& state = per_device<State>(device);
   const auto take = [&]() -> char* {
     const std::lock_guard lock(state.mutex);

@@ -51,7 +51,7 @@ class Ring {
   int slots_;
 };
 
-void trim_pinned(int device) noexcept;  // frees the blocks that no call uses
+void trim_pinned(int device);  // frees the blocks that no call uses
 std::size_t pinned_bytes(int device);
 
 }  // namespace fl::cuda

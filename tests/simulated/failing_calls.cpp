@@ -1,5 +1,7 @@
 #include "failing_calls.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
@@ -15,6 +17,7 @@ long counted = 0, first_to_fail = 0, last_to_fail = 0;
 cudaError_t error = cudaSuccess;
 std::string failed;  // the first: function and place
 bool polling = false;
+thread_local bool asks = false;  // whether its requests are counted
 
 // Polls that follow one another count as one, as their number is not the program's. The last error is asked for behind
 // a launch, and elsewhere only to be forgotten. The mode of captures is the thread's own and reaches no device.
@@ -37,7 +40,7 @@ bool allocates(std::string_view function) {
 
 bool fails(const char* function, const char* file, int line) {
   const Lock lock(mutex);
-  if (!counts(function, file)) return false;
+  if (error == no_host_memory || !counts(function, file)) return false;
   ++counted;
   if (counted < first_to_fail || counted > last_to_fail) return false;
   const bool lasts = last_to_fail > first_to_fail;
@@ -49,6 +52,18 @@ bool fails(const char* function, const char* file, int line) {
   return true;
 }
 
+bool request_fails(const char* what, const void* caller) {
+  if (!asks || locks) return false;
+  ++counted;
+  if (counted < first_to_fail || counted > last_to_fail) return false;
+  const Lock lock(mutex);
+  Dl_info library{};
+  dladdr(caller, &library);
+  const auto place = static_cast<const char*>(caller) - static_cast<const char*>(library.dli_fbase);
+  if (failed.empty()) failed = std::string(what) + " at " + std::to_string(place);
+  return true;
+}
+
 cudaError_t failure() { return status(error); }
 
 bool gives_back(const char* function) { return is_one_of(function, {"Destroy", "Free", "Unregister", "EndCapture"}); }
@@ -56,6 +71,7 @@ bool gives_back(const char* function) { return is_one_of(function, {"Destroy", "
 void fail_calls(long first, long last, cudaError_t with) {
   const Lock lock(mutex);
   counted = 0, first_to_fail = first, last_to_fail = last, error = with;
+  asks = with == no_host_memory;
   failed.clear();
 }
 

@@ -9,6 +9,7 @@ namespace simulated {
 // Counts the call; whether it is to fail.
 bool fails(const char* function, const char* file, int line);
 cudaError_t failure();
+bool request_fails(const char* what, const void* caller);  // the same of memory and threads (host_requests.cpp)
 // What gives something back does so, and answers with the error of earlier work.
 bool gives_back(const char* function);
 

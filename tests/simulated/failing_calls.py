@@ -1,4 +1,5 @@
-"""Each call of the CUDA runtime fails once, and with all that follow it, on the paths named in the arguments.
+"""Each call of the CUDA runtime ("calls"), or each request of the library for memory, pages or a thread of the host
+("requests"), fails once, and with all that follow it, on the paths named in the arguments.
 
 For every n a forked child makes the n-th call fail, from the state of a process that has not used the device: what it
 raises is the error of the runtime, or nothing and the result is right. Then nothing writes the result any more, calls
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import itertools
 import json
 import os
 import signal
@@ -20,7 +22,7 @@ import numpy as np
 import fastlinalg as fl
 from fastlinalg import _core
 
-ERRORS = {"memory": (2, "cudaErrorMemoryAllocation"), "device": (214, "cudaErrorECCUncorrectable")}
+ERRORS = {"memory": (2, "cudaErrorMemoryAllocation"), "device": (214, "cudaErrorECCUncorrectable"), "host": (999, "")}
 STATE = ["bytes", "pinned", "pools", "streams", "events", "graphs", "captures", "device", "mode"]
 HANDLES = "pools", "streams", "events", "graphs"
 NEVER, SECONDS = 2**40, 60
@@ -292,7 +294,7 @@ def try_once(call, out, error):
         check(call)
         return None
     except MemoryError as problem:
-        assert error == "memory", f"MemoryError: {problem}"
+        assert error != "device", f"MemoryError: {problem}"
         said = problem
     except fl.CudaError as problem:
         assert (problem.code, problem.name) == (code, name) and name in str(problem), f"{problem.name}: {problem}"
@@ -355,12 +357,13 @@ def differences(left, usual):
     return {name: (left[name], usual[name]) for name in usual if left[name] != usual[name] and name not in HANDLES}
 
 
-def main(every, *paths):
+def main(what, every, *paths):
     faults, calls, places = 0, 0, set()
+    errors = ["host"] if what == "requests" else ["memory", "device"]
     for path in paths:
         usual = in_child(path, NEVER, NEVER, "device")
         assert "wrong" not in usual, usual["wrong"]
-        for error, last in (("memory", 0), ("device", 0), ("device", NEVER), ("memory", NEVER)):
+        for error, last in itertools.product(errors, (0, NEVER)):
             first = 1
             while first < 500:  # what is measured is repeated for some milliseconds
                 answer = in_child(path, first, last or first, error)

@@ -12,6 +12,7 @@ long lines_prepacked = 0;
 long live_events = 0, live_graphs = 0, live_pools = 0;
 int running_device = 0;
 std::recursive_mutex mutex;
+thread_local constinit int locks = 0;
 
 namespace {
 

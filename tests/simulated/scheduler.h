@@ -60,7 +60,16 @@ extern long lines_prepacked;                       // of operands that steps sha
 extern long live_events, live_graphs, live_pools;  // that are there
 extern int running_device;                         // whose piece of work runs
 extern std::recursive_mutex mutex;                 // guards everything; held while pieces run
-using Lock = std::lock_guard<std::recursive_mutex>;
+// While a thread has one, what it asks the system for is the device's own and does not fail.
+extern thread_local constinit int locks;
+class Lock {
+ public:
+  explicit Lock(std::recursive_mutex& all) : guard_(all) { ++locks; }
+  ~Lock() { --locks; }
+
+ private:
+  const std::lock_guard<std::recursive_mutex> guard_;
+};
 
 Stream& stream_of(cudaStream_t handle);
 Stream* new_stream();  // of the current device
@@ -73,7 +82,9 @@ void run_everything();
 uint32_t random_below(uint32_t bound);
 
 cudaError_t status(cudaError_t error);  // also what cudaGetLastError says next
-// Of the calls of the host layer from now on those from the first to the last fail, or none (failing_calls.h).
+// Of the calls of the host layer from now on those from the first to the last fail, or none; with `no_host_memory`, of
+// what this thread asks the system for (failing_calls.h).
+constexpr cudaError_t no_host_memory = cudaErrorUnknown;
 void fail_calls(long first, long last, cudaError_t with);
 const char* failed_call();  // the first of them, and where it is made
 long allocated_bytes();

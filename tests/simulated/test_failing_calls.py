@@ -1,4 +1,5 @@
-"""Each call of the CUDA runtime that the host layer makes fails in turn, on each path (failing_calls.py)."""
+"""Each call of the CUDA runtime that the host layer makes fails in turn, on each path, and each request of the library
+for memory of the host (failing_calls.py)."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.requirements import mostly_exhaustive
 from support.simulation.library import run
 
 PROGRAM = Path(__file__).parent / "failing_calls.py"
@@ -18,18 +20,23 @@ PATHS = {
 OF_TWO = ("two devices", "tiles of two devices", "in parts")
 
 
-def fail_calls(library, path, every):
-    run(library, [str(PROGRAM), str(every), path], FASTLINALG_SIMULATED_DEVICES="2" if path in OF_TWO else "1")
+def fail(library, what, path, every):
+    run(library, [str(PROGRAM), what, str(every), path], FASTLINALG_SIMULATED_DEVICES="2" if path in OF_TWO else "1")
 
 
 @pytest.mark.parametrize(
     "path", ["one copy", "panels", "device arrays", "streams", "repeated calls", "lists", "in parts"]
 )
 def test_some_calls_fail(library, path):
-    fail_calls(library, path, PATHS[path])
+    fail(library, "calls", path, PATHS[path])
+
+
+@pytest.mark.parametrize("path", mostly_exhaustive(PATHS, "repeated calls"))
+def test_requests_for_memory_of_the_host_fail(library, path):
+    fail(library, "requests", path, 1 + PATHS[path] // 50)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("path", PATHS)
 def test_many_calls_fail(library, path):
-    fail_calls(library, path, 1 + PATHS[path] // 20)
+    fail(library, "calls", path, 1 + PATHS[path] // 20)
