@@ -16,6 +16,8 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -43,7 +45,8 @@ def append(path: Path, record: dict) -> None:
 
 def claim(name: str) -> bool:
     with contextlib.suppress(FileExistsError):
-        os.close(os.open(WORK / "claims" / f"{JOB['environment']}-{name}", os.O_CREAT | os.O_EXCL))
+        name = f"{JOB['environment']}-{JOB['round']}-{name.replace('/', '-')}"
+        os.close(os.open(WORK / "claims" / name, os.O_CREAT | os.O_EXCL))
         return JOB["end"] > time.time()
     return False
 
@@ -67,31 +70,30 @@ def exchange(begin: bool) -> None:
         library.fl_mutants_exchange(ctypes.c_bool(begin))
 
 
-def run_items(items: list[pytest.Item], tried: int, pipe: int) -> None:
+def run_items(items: list[pytest.Item], tried: int, pipe: Connection) -> None:
     exchange(begin=True)
     for item, following in zip(items, [*items[1:], None], strict=True):
-        os.write(pipe, json.dumps({"item": item.nodeid}).encode() + b"\n")
         begin = time.monotonic()
         failed = any(report.failed for report in runtestprotocol(item, log=False, nextitem=following))
         seconds = time.monotonic() - begin
         exchange(begin=False)
-        outcome = {"item": item.nodeid, "failed": failed, "seconds": seconds, "reached": reached()}
-        os.write(pipe, json.dumps(outcome).encode() + b"\n")
+        pipe.send((failed, seconds, reached()))
         if not tried:
             try_fault(0)
 
 
-def become_child(items: dict[str, pytest.Item], names: list[str], tried: int, fresh: bool, pipe: int) -> None:
-    """Which a fault needs that is evaluated while tests are collected, or that a GPU runs, to be another program."""
+def become_child(items: dict[str, pytest.Item], names: list[str], tried: int, fresh: bool, pipe: Connection) -> None:
+    """Another program for a fault that is evaluated while tests are collected, and where a device is used, which no
+    child of fork can do."""
     try:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_DATA, (JOB["memory"], JOB["memory"]))
         if not fresh:
             run_items([items[name] for name in names], tried, pipe)
             return
-        os.set_inheritable(pipe, True)
+        os.set_inheritable(pipe.fileno(), True)
         order = PAGE.with_name(f"{PAGE.name}-order")
-        order.write_text(json.dumps([names, tried, pipe]))
+        order.write_text(json.dumps([names, tried, pipe.fileno()]))
         command = [sys.executable, "-m", "pytest", *JOB["options"], *dict.fromkeys(map(file_of, names))]
         os.execve(sys.executable, command, os.environ | {"MUTANTS_ORDER": str(order)})
     finally:
@@ -108,79 +110,63 @@ class Server:
     def outcomes(self, names: list[str], tried: int, seconds: dict[str, float]) -> Iterator[dict]:
         """Of tests in a child, until it ends or the caller wants no more."""
         try_fault(tried)
-        mine, its = os.pipe()
+        mine, its = Pipe(duplex=False)
         child = os.fork()
         if not child:
-            os.close(mine)
+            mine.close()
             become_child(self.items, names, tried, JOB["fresh"] or tried in self.at_import, its)
-        os.close(its)
+        its.close()
         try:
-            with os.fdopen(mine) as pipe:
-                yield from self.heard(pipe, names, seconds)
+            with mine:
+                yield from self.heard(mine, names, seconds)
         finally:
             for kill in (os.killpg, os.kill):
                 with contextlib.suppress(ProcessLookupError):
                     kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
 
-    def heard(self, pipe, names: list[str], seconds: dict[str, float]) -> Iterator[dict]:
-        running, limit = "the start", TO_START
-        while running:
-            signal.setitimer(signal.ITIMER_REAL, limit)
+    def heard(self, pipe: Connection, names: list[str], seconds: dict[str, float]) -> Iterator[dict]:
+        for name in names:
+            limit = 15 + 10 * seconds.get(name, 20) + (TO_START if name == names[0] else 0)
             try:
-                line = pipe.readline()
-            except TimeoutError:
-                yield {"item": running, "failed": "time limit", "seconds": limit, "reached": reached()}
+                failed, took, there = pipe.recv() if pipe.poll(limit) else ("time limit", limit, reached())
+            except (EOFError, OSError):
+                failed, took, there = "end of the process", 0, reached()
+            yield {"item": name, "failed": failed, "seconds": took, "reached": there}
+            if isinstance(failed, str):
                 return
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            if not line:
-                yield {"item": running, "failed": "end of the process", "seconds": 0, "reached": reached()}
-                return
-            said = json.loads(line)
-            running, limit = said["item"], 15 + 10 * seconds.get(said["item"], 20)
-            if "failed" in said:
-                yield said
-                running = "" if running == names[-1] else running
 
     # ------------------------------------------------------------ which tests reach what
     def survey(self) -> None:
-        known = {record["item"] for record in records(SURVEY)}
-        if "" not in known and claim("import"):
-            append(SURVEY, {"item": "", "failed": False, "reached": sorted(self.at_import)})
-        by_file = defaultdict(list)
+        known, by_file = {record["item"] for record in records(SURVEY)}, defaultdict(list)
         for name in self.items:
             by_file[file_of(name)].append(name)
         for file, names in by_file.items():
             each = 60 if JOB["fresh"] else 8
             for begin in range(0, len(names), each):
                 some = [name for name in names[begin : begin + each] if name not in known]
-                if some and claim(f"survey-{JOB['round']}-{file.replace('/', '-')}-{begin}"):
+                if some and claim(f"survey-{file}-{begin}"):
                     self.survey_some(some)
 
     def survey_some(self, names: list[str]) -> None:
         while names:
             for outcome in self.outcomes(names, 0, {}):
-                ended = outcome["item"] if outcome["item"] in names else names[0]
-                append(SURVEY, outcome | {"item": ended})
-            names = names[names.index(ended) + 1 :]
+                append(SURVEY, outcome)
+            names = names[names.index(outcome["item"]) + 1 :]
 
     # ------------------------------------------------------------ faults
     def faults(self) -> None:
-        surveyed = records(SURVEY)
-        self.at_import = {number for record in surveyed if not record["item"] for number in record["reached"]}
-        passing = [record for record in surveyed if record["item"] in self.items and not record["failed"]]
+        passing = [record for record in records(SURVEY) if record["item"] in self.items and not record["failed"]]
         for fault in JOB["faults"]:
             anywhere = fault["id"] in self.at_import  # so that any test may notice it
-            tests = [test for test in passing if anywhere or fault["id"] in test["reached"]]
-            if tests and claim(f"fault-{JOB['round']}-{fault['id']}"):
+            seconds = {r["item"]: r["seconds"] for r in passing if anywhere or fault["id"] in r["reached"]}
+            if claim(f"fault-{fault['id']}"):
                 begin = time.monotonic()
-                found = self.attempt(fault, tests) | {"took": round(time.monotonic() - begin, 1)}
+                found = self.attempt(fault, seconds) | {"took": round(time.monotonic() - begin, 1)}
                 if JOB["end"] > time.time():
-                    append(RESULTS, fault | found | {"environment": JOB["environment"], "reaching": len(tests)})
+                    append(RESULTS, fault | found | {"environment": JOB["environment"], "reaching": len(seconds)})
 
-    def attempt(self, fault: dict, tests: list[dict]) -> dict:
-        seconds = {test["item"]: test["seconds"] for test in tests}
+    def attempt(self, fault: dict, seconds: dict[str, float]) -> dict:
         names, spent = [], 0.0
         for name in self.order(fault, seconds):
             if name not in self.flaky and spent < JOB["budget"]:
@@ -191,7 +177,7 @@ class Server:
             if not failing:
                 break
             name = failing["item"]
-            if name not in names or not any(again["failed"] for again in self.outcomes([name], 0, seconds)):
+            if not any(again["failed"] for again in self.outcomes([name], 0, seconds)):
                 return {"outcome": "killed", "by": name, "how": failing["failed"], "tests": len(names)}
             self.flaky.add(name)
             names.remove(name)
@@ -210,18 +196,14 @@ class Server:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool:
+    server = Server(session)
     if order := os.environ.get("MUTANTS_ORDER"):
         names, tried, pipe = json.loads(Path(order).read_text())
-        items = {item.nodeid: item for item in session.items}
-        run_items([items[name] for name in names], tried, pipe)
-        return True
-
-    def too_long(*_) -> None:
-        raise TimeoutError
-
-    signal.signal(signal.SIGALRM, too_long)
-    server = Server(session)
-    server.survey() if JOB["survey"] else server.faults()
+        run_items([server.items[name] for name in names], tried, Connection(pipe, readable=False))
+    elif JOB["survey"]:
+        server.survey()
+    else:
+        server.faults()
     return True
 
 

@@ -33,19 +33,19 @@ class Mutation:
         return range(first, first + source.count("\n", self.start, self.end) + 1)
 
 
+CHOICES = {  # in Python or not, a statement or not
+    (True, True): "if not _mutant({0}): {2}",
+    (True, False): "({1} if _mutant({0}) else {2})",
+    (False, True): "if (::fl_mutants::mutant<{0}>()) {{}} else {2}",
+    (False, False): "(::fl_mutants::mutant<{0}>() ? {1} : {2})",
+}
+
+
 def seeded(name: str, source: str, mutations: dict[int, Mutation], header: str) -> str:
     """A file with all of these, by numbers; none of them may overlap another. Lines keep their numbers."""
     python, text = name.endswith(".py"), source
     for number, fault in sorted(mutations.items(), key=lambda item: -item[1].start):
-        was = source[fault.start : fault.end]
-        if python and fault.statement:
-            now = f"if not _mutant({number}): {was}"
-        elif python:
-            now = f"({fault.text} if _mutant({number}) else {was})"
-        elif fault.statement:
-            now = f"if (::fl_mutants::mutant<{number}>()) {{}} else {was}"
-        else:
-            now = f"(::fl_mutants::mutant<{number}>() ? {fault.text} : {was})"
+        now = CHOICES[python, fault.statement].format(number, fault.text, source[fault.start : fault.end])
         text = text[: fault.start] + now + text[fault.end :]
     if not python:
         return f'#include "{header}"\n#line 1\n{text}'
@@ -146,12 +146,6 @@ class Cpp:
             end = self.closing(match.end())
             other = match[0].replace(match[1], "max" if match[1] == "min" else "min")
             self.add("bound", match.start(), end, other + self.part(match.end(), end))
-        for match in re.finditer(r"(?<![\w)\]!])!(?=[\w(:*])", self.code):
-            if call := re.compile(r"[*:\w.>-]*(?<!-)").match(self.code, match.end()):
-                end = call.end()
-                while end < len(self.code) and self.code[end] in "([":
-                    end = re.compile(r"(?:(?:\.|->)\w+)*").match(self.code, self.closing(end)).end()
-                self.add("negation", match.start(), end, f"!!{self.part(match.end(), end)}")
         for match in WIDE.finditer(self.code):
             end = self.code.index(";", match.end())
             if not re.search(r", \w+ = |{|^\d+$", self.code[match.end() : end]):
@@ -203,8 +197,6 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
             yield "relation", changed(ops=[SWAPPED[type(node.ops[0])](), *node.ops[1:]])
         case ast.BoolOp() | ast.BinOp() if type(node.op) in SWAPPED:
             yield "logic" if isinstance(node, ast.BoolOp) else "arithmetic", changed(op=SWAPPED[type(node.op)]())
-        case ast.UnaryOp(op=ast.Not()):
-            yield "negation", node.operand
         case ast.Constant(value=bool()):
             yield "constant", changed(value=not node.value)
         case ast.Constant(value=int()):

@@ -28,7 +28,6 @@ FAULTS = {
     ("constant", "const int64_t last = std::min(m, 8) + wide<float>(m);"),
     ("constant", "const int64_t last = std::min(m, 6) + wide<float>(m);"),
     ("arithmetic", "const int64_t last = ((std::min(m, 7)) - (wide<float>(m)));"),
-    ("negation", 'if (!!ready && m <= last) return "m <= n";'),
     ("logic", 'if (((!ready) || (m <= last))) return "m <= n";'),
     ("relation", 'if (!ready && ((m) < (last))) return "m <= n";'),
     ("relation", 'if (!ready && ((m) > (last))) return "m <= n";'),
