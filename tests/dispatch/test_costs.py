@@ -35,37 +35,37 @@ def shapes(op: str, count: int = 60):
     return found
 
 
+def estimates(op, kernel, device=None, coefficients=(), calls=None):
+    return np.array(_core.testing.CostCalls(op, calls or shapes(op), device).estimate_us(kernel, list(coefficients)))
+
+
 @every_kernel
 def test_every_kernel_has_coefficients_with_names(op, kernel):
     found = dict(_core.testing.cost_coefficients(op, kernel))
     assert found and all(math.isfinite(value) for value in found.values())
     traits = {row.name: row.traits for row in fl.kernels(op)}
     assert "h200" in traits[kernel].measured_on
-    table = _core.testing.estimate_us(op, kernel, shapes(op))
-    by_hand = _core.testing.estimate_us(op, kernel, shapes(op), list(found.values()), H200)
-    assert [math.isnan(us) for us in table] == [math.isnan(us) for us in by_hand]
-    np.testing.assert_array_equal(table, by_hand)
+    np.testing.assert_array_equal(estimates(op, kernel), estimates(op, kernel, H200, found.values()))
 
 
 @every_kernel
 def test_a_chip_without_measurements_takes_scaled_ones(op, kernel):
     """Half of the clock and of the memory's speed: at most twice as long, and never shorter."""
     other = H200 | {"name": "another", "clock_khz": 990000, "memory_bytes_per_us": 2.4e6}
-    here = np.array(_core.testing.estimate_us(op, kernel, shapes(op), [], H200))
-    there = np.array(_core.testing.estimate_us(op, kernel, shapes(op), [], other))
-    ratio = (there / here)[~np.isnan(here)]
+    ratio = estimates(op, kernel, other) / estimates(op, kernel, H200)
+    ratio = ratio[~np.isnan(ratio)]
     assert ratio.size and ratio.min() > 0.999 and ratio.max() < 2.2
 
 
 def test_another_name_alone_changes_nothing():
     for op, kernel in GPU_KERNELS:
-        same = _core.testing.estimate_us(op, kernel, shapes(op), [], H200 | {"name": "another"})
-        np.testing.assert_allclose(same, _core.testing.estimate_us(op, kernel, shapes(op)), rtol=1e-12)
+        same = estimates(op, kernel, H200 | {"name": "another"})
+        np.testing.assert_allclose(same, estimates(op, kernel), rtol=1e-12)
 
 
 def test_wrong_coefficients_are_an_error():
     with pytest.raises(ValueError, match="has 6 coefficients, got 2"):
-        _core.testing.estimate_us("sgemm", "strict_128x256", shapes("sgemm"), [1.0, 2.0])
+        estimates("sgemm", "strict_128x256", coefficients=[1.0, 2.0])
 
 
 # ---------------------------------------------------------------- tools/fit_costs
@@ -87,7 +87,7 @@ def synthetic(tmp_path, fit_costs):
     """Measurements that known coefficients would give."""
     values = [x * CHANGED.get(name, 1.0) for name, x in _core.testing.cost_coefficients("sgemm", KERNEL)]
     calls = shapes("sgemm", 120)
-    times = _core.testing.estimate_us("sgemm", KERNEL, calls, values, H200)
+    times = estimates("sgemm", KERNEL, H200, values, calls).tolist()
     keys = ("m", "n", "k", "batch", "trans_a", "trans_b", "pad", "offset", "precision")
     rows = [
         dict(zip(keys, call, strict=True)) | {"op": "sgemm", "us": {KERNEL: us}}

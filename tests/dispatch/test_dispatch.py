@@ -42,7 +42,7 @@ def test_geforce_cards_have_half_the_tensor_rate():
     shape = (4096, 4096, 4096, 1, False, False, (0, 0, 0), (0, 0, 0), "accurate")
 
     def us(like, name):
-        return _core.testing.estimate_us("sgemm", "fp16x2_mma", [shape], [], {**chip(like), "name": name})[0]
+        return _core.testing.CostCalls("sgemm", [shape], {**chip(like), "name": name}).estimate_us("fp16x2_mma")[0]
 
     for whole, half in (
         ("NVIDIA A40", "NVIDIA GeForce RTX 3080"),

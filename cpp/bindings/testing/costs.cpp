@@ -1,4 +1,5 @@
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -7,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <tuple>
 #include <variant>
@@ -69,22 +69,25 @@ std::vector<std::pair<std::string, double>> cost_coefficients(const std::string&
   });
 }
 
-// Calls of one operation on one device, of which estimates are asked again and again. What normalises to nothing has
-// no estimate.
-template <class Args>
-struct CallsOf {
-  std::vector<std::optional<Args>> calls;
-};
+// Calls of one operation on one device, of which the same is asked of one kernel after the other. Of a call that
+// normalises to nothing there is no answer.
 class Calls {
+  template <class Args>
+  using Held = std::vector<std::optional<Args>>;
+  template <class Ask>
+  auto with_row(const std::string& kernel, Ask&& ask) const {
+    return std::visit([&]<class Args>(const Held<Args>& calls) { return ask(find<Args>(kernel), calls); }, calls_);
+  }
+
  public:
   // `symmetric`: products of a matrix and its own transpose.
   Calls(const std::string& op, const std::vector<ShapeRow>& shapes, nb::handle device, bool symmetric)
       : spec_(spec_of_row(device)) {
     with_operation(op, [&]<class Args>() {
-      CallsOf<Args> found;
+      Held<Args> found;
       for (const ShapeRow& shape : shapes) {
         Args p = args_of<Args>(described(shape));
-        std::optional<Args>& kept = found.calls.emplace_back();
+        std::optional<Args>& kept = found.emplace_back();
         if (!normalise(p)) continue;
         if constexpr (requires { p.symmetric; }) p.symmetric = symmetric;
         kept = p;
@@ -96,53 +99,47 @@ class Calls {
   // Microseconds of a GPU kernel on each, or on those that are asked for, by coefficients of the device or by those of
   // the table; NaN where the kernel does not take the operands.
   std::vector<double> estimate_us(const std::string& kernel, const std::vector<double>& coefficients,
-                                  const std::vector<std::size_t>& at) const {
-    return std::visit([&](const auto& held) { return estimates(held.calls, kernel, coefficients, at); }, calls_);
+                                  const std::optional<std::vector<std::size_t>>& at) const {
+    return with_row(kernel, [&](const auto& row, const auto& calls) {
+      if (!row.cost) throw InvalidValue(kernel + " is no GPU kernel: it has no cost model");
+      const std::size_t wanted = std::size_t(std::count(row.model.names.begin(), row.model.names.end(), ',')) + 1;
+      if (!coefficients.empty() && coefficients.size() != wanted)
+        throw InvalidValue("the model of " + kernel + " has " + std::to_string(wanted) + " coefficients, got " +
+                           std::to_string(coefficients.size()));
+      std::vector<double> us;
+      for (std::size_t i = 0; i < (at ? at->size() : calls.size()); ++i) {
+        const auto& p = calls.at(at ? (*at)[i] : i);
+        if (!p || row.legal(*p)) us.push_back(std::nan(""));
+        else us.push_back(coefficients.empty() ? row.cost(*p, spec_) : row.model.us(*p, spec_, coefficients.data()));
+      }
+      return us;
+    });
+  }
+
+  // Whether dispatch prefers the kernel's sums to longer ones, on each.
+  std::vector<bool> short_sums(const std::string& kernel) const {
+    return with_row(kernel, [](const auto& row, const auto& calls) {
+      std::vector<bool> found;
+      for (const auto& p : calls)
+        found.push_back(!p || !row.depth || deepest_allowed(*p) == any_depth || row.depth(*p) <= deepest_allowed(*p));
+      return found;
+    });
   }
 
   // Of all that the kernel takes, on the threads that there are.
   std::size_t workspace_bytes(const std::string& kernel) const {
-    return std::visit([&]<class Args>(const CallsOf<Args>& held) { return workspaces(held.calls, find<Args>(kernel)); },
-                      calls_);
+    return with_row(kernel, [](const auto& row, const auto& calls) {
+      std::size_t bytes = 0;
+      for (const auto& p : calls)
+        if (p && !row.legal(*p)) bytes += row.workspace(*p);
+      return bytes;
+    });
   }
 
  private:
-  template <class Args>
-  static std::size_t workspaces(const std::vector<std::optional<Args>>& calls, const Kernel<Args>& row) {
-    std::size_t bytes = 0;
-    for (const std::optional<Args>& p : calls)
-      if (p && !row.legal(*p)) bytes += row.workspace(*p);
-    return bytes;
-  }
-  template <class Args>
-  std::vector<double> estimates(const std::vector<std::optional<Args>>& calls, const std::string& kernel,
-                                const std::vector<double>& coefficients, const std::vector<std::size_t>& at) const {
-    const Kernel<Args>& row = find<Args>(kernel);
-    if (!row.cost) throw InvalidValue(kernel + " is no GPU kernel: it has no cost model");
-    const std::size_t wanted = std::size_t(std::count(row.model.names.begin(), row.model.names.end(), ',')) + 1;
-    if (!coefficients.empty() && coefficients.size() != wanted)
-      throw InvalidValue("the model of " + kernel + " has " + std::to_string(wanted) + " coefficients, got " +
-                         std::to_string(coefficients.size()));
-    std::vector<double> us;
-    for (const std::size_t i : at) {
-      const std::optional<Args>& p = calls.at(i);
-      if (!p || row.legal(*p)) us.push_back(std::nan(""));
-      else us.push_back(coefficients.empty() ? row.cost(*p, spec_) : row.model.us(*p, spec_, coefficients.data()));
-    }
-    return us;
-  }
-
   DeviceSpec spec_;
-  std::variant<CallsOf<SgemmArgs>, CallsOf<SgemvArgs>, CallsOf<TransposeArgs>> calls_;
+  std::variant<Held<SgemmArgs>, Held<SgemvArgs>, Held<TransposeArgs>> calls_;
 };
-
-std::vector<double> estimate_us_of(const std::string& op, const std::string& kernel,
-                                   const std::vector<ShapeRow>& shapes, const std::vector<double>& coefficients,
-                                   nb::handle device) {
-  std::vector<std::size_t> all(shapes.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  return Calls(op, shapes, device, false).estimate_us(kernel, coefficients, all);
-}
 
 // Why dispatch passes a GPU kernel by on a device that fl.devices() or a file of measurements describes, with all code.
 std::string passed_over_on_device(const std::string& op, const std::string& kernel, nb::handle device) {
@@ -155,20 +152,6 @@ std::string passed_over_on_device(const std::string& op, const std::string& kern
   });
 }
 
-// Whether dispatch prefers the kernel's sums to longer ones, on each shape.
-std::vector<bool> short_sums(const std::string& op, const std::string& kernel, const std::vector<ShapeRow>& shapes) {
-  return with_operation(op, [&]<class Args>() {
-    const Kernel<Args>& row = find<Args>(kernel);
-    std::vector<bool> found;
-    for (const ShapeRow& shape : shapes) {
-      Args p = args_of<Args>(described(shape));
-      found.push_back(!normalise(p) || !row.depth || deepest_allowed(p) == any_depth ||
-                      row.depth(p) <= deepest_allowed(p));
-    }
-    return found;
-  });
-}
-
 }  // namespace
 
 void bind_costs(nb::module_& m) {
@@ -177,11 +160,10 @@ void bind_costs(nb::module_& m) {
       .def(nb::init<const std::string&, const std::vector<ShapeRow>&, nb::handle, bool>(), nb::arg("op"),
            nb::arg("shapes"), nb::arg("device") = nb::none(), nb::arg("symmetric") = false)
       .def("workspace_bytes", &Calls::workspace_bytes, nb::arg("kernel"))
-      .def("estimate_us", &Calls::estimate_us, nb::arg("kernel"), nb::arg("coefficients"), nb::arg("at"));
-  m.def("estimate_us", estimate_us_of, nb::arg("op"), nb::arg("kernel"), nb::arg("shapes"),
-        nb::arg("coefficients") = std::vector<double>(), nb::arg("device") = nb::none());
+      .def("short_sums", &Calls::short_sums, nb::arg("kernel"))
+      .def("estimate_us", &Calls::estimate_us, nb::arg("kernel"), nb::arg("coefficients") = std::vector<double>(),
+           nb::arg("at") = nb::none());
   m.def("passed_over", passed_over_on_device, nb::arg("op"), nb::arg("kernel"), nb::arg("device"));
-  m.def("short_sums", short_sums, nb::arg("op"), nb::arg("kernel"), nb::arg("shapes"));
 }
 
 }  // namespace fl::py

@@ -45,9 +45,9 @@ def serves(row, precision: str) -> bool:
 
 def chosen(op: str, asked: list[Call], precision: str, device: dict[str, Any]) -> list[str]:
     best = [(True, math.inf, "none")] * len(asked)
+    held = _core.testing.CostCalls(op, asked, device)
     for name in rows_to_choose(op, precision, device):
-        estimates = _core.testing.estimate_us(op, name, asked, [], device)
-        for i, (us, short) in enumerate(zip(estimates, _core.testing.short_sums(op, name, asked), strict=True)):
+        for i, (us, short) in enumerate(zip(held.estimate_us(name), held.short_sums(name), strict=True)):
             if not math.isnan(us):
                 best[i] = min(best[i], (not short, us, name), key=lambda row: row[:2])
     return [name for _, _, name in best]

@@ -27,7 +27,7 @@ def asked(op: str, device: dict[str, Any] | None = None) -> dict[str, _core.test
 
 
 def summary(of_kind: _core.testing.CostCalls, kernel: str, coefficients: list[float]) -> list[float]:
-    estimates = of_kind.estimate_us(kernel, coefficients, range(COUNT))
+    estimates = of_kind.estimate_us(kernel, coefficients)
     logs = [math.log(us) for us in estimates if not math.isnan(us)]
     if not logs:
         return [0]
