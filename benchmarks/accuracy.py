@@ -8,8 +8,6 @@ Needs PyTorch with CUDA, which brings cuBLAS and the products in float64.
 from __future__ import annotations
 
 import argparse
-import datetime
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -96,16 +94,9 @@ def measure(sizes: list[tuple[int, int]]) -> Iterator[dict[str, Any]]:
 def document(sizes: list[tuple[int, int]]) -> dict[str, Any]:
     import torch
 
-    command = shlex.join(["python", *sys.argv])
     described = machine.describe("cuda", float(fl.devices()[0]["peak_gflops"]), fl.get_num_threads())
-    return {
-        "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "commit": machine.commit(),
-        "command": command,
-        "machine": described,
-        "peers": {"torch": torch.__version__, "cuda": torch.version.cuda},
-        "rows": list(measure(sizes)),
-    }
+    peers = {"torch": torch.__version__, "cuda": torch.version.cuda}
+    return {**machine.head(["python", *sys.argv], described), "peers": peers, "rows": list(measure(sizes))}
 
 
 def worse_than_cublas(found: dict[str, Any]) -> list[str]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import functools
 import importlib.util
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -131,8 +132,7 @@ def main() -> None:
             rows.append(row)
     if args.json:
         described = machine.describe(args.device, 0.0, fl.get_num_threads())
-        head = {"commit": machine.commit(), "command": f"benchmarks/calls.py {args.what}", "machine": described}
-        records.write(args.json, head | {"rows": rows})
+        records.write(args.json, machine.head(["python", *sys.argv], described) | {"rows": rows})
 
 
 if __name__ == "__main__":

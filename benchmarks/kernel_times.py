@@ -283,10 +283,10 @@ def measure(args: argparse.Namespace) -> list[dict]:
 
 
 def write(path: Path, measured: list[dict]) -> None:
-    head = {"commit": machine.commit(), "version": fl.__version__, "device": fl.devices()[0]}
-    head |= {"machine": machine.describe("cuda", fl.devices()[0]["peak_gflops"], 0)}
+    device = fl.devices()[0]
+    head = machine.head(["python", *sys.argv], machine.describe("cuda", device["peak_gflops"], 0))
     path.parent.mkdir(parents=True, exist_ok=True)
-    records.write(path, head | {"measured": measured})
+    records.write(path, head | {"device": device, "measured": measured})
 
 
 def main() -> int | str:

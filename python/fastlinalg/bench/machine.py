@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import platform
+import shlex
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,17 @@ def describe(device: str, peak_gflops: float, threads: int) -> dict[str, Any]:
         "driver": cuda["driver"],
         "runtime": cuda["runtime"],
         "peak_gflops": peak_gflops,
+    }
+
+
+def head(command: Sequence[str], described: dict[str, Any]) -> dict[str, Any]:
+    """What a result file says of its run, above the rows."""
+    return {
+        "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "commit": commit(),
+        "version": fl.__version__,
+        "command": shlex.join(command),
+        "machine": described,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import fastlinalg as fl
 
@@ -177,18 +177,3 @@ class Runner(ProblemRunner):
             except ValueError as refusal:  # a kernel that does not take operands like these says what it needs
                 self._skip(operands.problem, contender.name, str(refusal))
         return accuracy
-
-
-def header(
-    op: str, peers: dict[str, str], machine: dict[str, Any], commit: str | None, command: str, now: str
-) -> dict[str, Any]:
-    """What a document says above its rows."""
-    return {
-        "op": op,
-        "created": now,
-        "commit": commit,
-        "version": fl.__version__,
-        "command": command,
-        "machine": machine,
-        "peers": peers,
-    }

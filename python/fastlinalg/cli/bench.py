@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import importlib.util
-import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -280,7 +278,7 @@ def _measure(args: argparse.Namespace, device: str, jobs: list[Job]) -> int:
     from ..bench.busy import busy
     from ..bench.host import HostRunner, HostSettings
     from ..bench.results import Document
-    from ..bench.runner import Runner, header
+    from ..bench.runner import Runner
 
     threads = fl.get_num_threads()
     others = busy(device)
@@ -296,10 +294,9 @@ def _measure(args: argparse.Namespace, device: str, jobs: list[Job]) -> int:
             "of two clocks",
             file=sys.stderr,
         )
-    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-    command = shlex.join(["fastlinalg", *args.argv])
     peers = {peer.name: peer.version for settings, _ in jobs for peer in settings.peers}
-    document = Document(header(args.op, peers, described, machine.commit(), command, now), peak)
+    run = machine.head(["fastlinalg", *args.argv], described)
+    document = Document({"op": args.op, **run, "peers": peers}, peak)
     with report.progress(sum(len(problems) for _, problems in jobs)) as shown:
         for settings, problems in jobs:
             if isinstance(settings, HostSettings):
