@@ -103,19 +103,6 @@ def test_same_bits_every_time(row, rng):
         assert_same_bits(np.vstack([sgemm(a[:half], b), sgemm(a[half:], b)]), first, "stacked blocks")
 
 
-@every_row
-def test_thread_count_does_not_change_a_bit(row, rng):
-    sgemm = strict(row)
-    a, b = rng.standard_normal((150, 300), np.float32), rng.standard_normal((300, 170), np.float32)
-    answers = []
-    for count in (1, 2, 3, 7):
-        with fl.num_threads(count):
-            answers.append(sgemm(a, b))
-            assert_product(answers[-1], a, b, context=f"{count} threads")
-    for count, answer in zip((2, 3, 7), answers[1:], strict=True):
-        assert_same_bits(answer, answers[0], f"{count} threads")
-
-
 @pytest.mark.parametrize("kind", ["normal", "uniform"])
 def test_errors_are_no_larger_than_twice_those_of_numpy(kind, rng):
     """On the same data, over u |A| |B|: what the length of the chains of additions was chosen for."""

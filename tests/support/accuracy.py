@@ -38,11 +38,17 @@ def oracle(a, b, c0=None, alpha=1.0, beta=0.0):
     return want, bound + (k * max(1.0, abs(alpha)) + 2) * SMALLEST
 
 
+def in_float32(got, want, context) -> np.ndarray:
+    """What was computed, if it has the type of all results and the shape of this one."""
+    got, shape = np.asarray(got), np.shape(want)
+    assert got.dtype == np.float32, f"{context}: the result has dtype {got.dtype}, not float32"
+    assert got.shape == shape, f"{context}: the result has shape {got.shape}, not {shape}"
+    return got
+
+
 def assert_within(got, want, bound, context="") -> None:
     """Fail with the worst element unless ``|got - want| <= bound`` everywhere, in float32 and in the right shape."""
-    got = np.asarray(got)
-    assert got.dtype == np.float32, f"{context}: the result has dtype {got.dtype}, not float32"
-    assert got.shape == want.shape, f"{context}: the result has shape {got.shape}, not {want.shape}"
+    got = in_float32(got, want, context)
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.abs(got.astype(np.float64) - want)
     bad = ~(error <= bound)  # written so that a NaN is bad
@@ -67,9 +73,7 @@ def bits(x):
 
 def assert_same_bits(got, want, context="") -> None:
     """Fail unless both float32 arrays hold the same bit patterns (so -0.0 is not 0.0, and NaN equals NaN)."""
-    got, want = np.asarray(got), np.asarray(want)
-    assert got.dtype == np.float32, f"{context}: the result has dtype {got.dtype}, not float32"
-    assert got.shape == want.shape, f"{context}: the result has shape {got.shape}, not {want.shape}"
+    got, want = in_float32(got, want, context), np.asarray(want)
     bad = np.atleast_1d(bits(got) != bits(want))
     if bad.any():
         first = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -82,16 +86,7 @@ def assert_same_bits(got, want, context="") -> None:
 
 def assert_equal_values(got, want, context="") -> None:
     """Fail unless both arrays hold the same values; 0.0 equals -0.0, and any NaN equals any NaN."""
-    got, want = np.asarray(got), np.asarray(want)
-    assert got.dtype == np.float32, f"{context}: the result has dtype {got.dtype}, not float32"
-    assert got.shape == want.shape, f"{context}: the result has shape {got.shape}, not {want.shape}"
-    same = (got == want) | (np.isnan(got) & np.isnan(want))
-    if not same.all():
-        first = tuple(int(i) for i in np.argwhere(~same)[0]) if same.ndim else ()
-        raise AssertionError(
-            f"{context}: {int((~same).sum())} of {same.size} elements differ; the first at {first}: "
-            f"got {got[first]!r}, want {want[first]!r}"
-        )
+    np.testing.assert_array_equal(in_float32(got, want, context), want, str(context))
 
 
 # ---- operands for which float32 arithmetic is exact, in any order of summation
