@@ -12,7 +12,7 @@ import statistics
 import pytest
 
 import fastlinalg as fl
-from support.command import command, needs_plot
+from support.command import here, needs_plot
 from support.rows import OPERATIONS
 
 SMALL = {"sgemm": "33x34x35,64x64x64", "sgemv": "100x32,64x17", "transpose": "64x48,33x65"}
@@ -21,7 +21,7 @@ SMALL = {"sgemm": "33x34x35,64x64x64", "sgemv": "100x32,64x17", "transpose": "64
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_bench_files(op, tmp_path):
     line = f"bench {op} --quick --device cpu --shapes {SMALL[op]} --repeats 3 --json o.json --csv o.csv"
-    text = command(line, cwd=tmp_path).stdout
+    text = here(line, cwd=tmp_path).stdout
     names = [row.name for row in fl.kernels(op) if row.device == "cpu" and row.available]
     assert all(name in text for name in names)
 
@@ -49,7 +49,7 @@ def test_bench_files(op, tmp_path):
 @needs_plot
 def test_bench_plot_is_a_png(tmp_path):
     line = f"bench sgemm --quick --device cpu --shapes {SMALL['sgemm']} --repeats 3 --kernels reference,dispatch"
-    command(f"{line} --plot o.png", cwd=tmp_path)
+    here(f"{line} --plot o.png", cwd=tmp_path)
     pictures = list(tmp_path.glob("*.png"))
     assert pictures
     for picture in pictures:
@@ -58,9 +58,7 @@ def test_bench_plot_is_a_png(tmp_path):
 
 
 def test_bench_against_numpy(tmp_path):
-    command(
-        "bench sgemm --quick --device cpu --shapes 64x64x64 --repeats 3 --against numpy --json o.json", cwd=tmp_path
-    )
+    here("bench sgemm --quick --device cpu --shapes 64x64x64 --repeats 3 --against numpy --json o.json", cwd=tmp_path)
     rows = json.loads((tmp_path / "o.json").read_text())["rows"]
     assert {row["kernel"]: row["peer"] for row in rows}["numpy"] is True
     assert all("numpy" in row["ratios"] for row in rows if not row["peer"])
@@ -68,7 +66,7 @@ def test_bench_against_numpy(tmp_path):
 
 def test_bench_after_pauses(tmp_path):
     line = "bench sgemm --quick --device cpu --shapes 64x64x64 --repeats 3 --kernels dispatch --pause 2.5 --json o.json"
-    command(line, cwd=tmp_path)
+    here(line, cwd=tmp_path)
     (row,) = json.loads((tmp_path / "o.json").read_text())["rows"]
     assert row["method"] == "single calls after 2.5 ms" and len(row["samples_us"]) == 3
 
@@ -78,7 +76,7 @@ def test_bench_of_random_shapes(tmp_path):
     line = "bench sgemv --quick --device cpu --random 4 --repeats 2 --kernels dispatch --against numpy --json o.json"
     documents = []
     for seed in (1, 1, 2):
-        text = command(f"{line} --seed {seed}", cwd=tmp_path).stdout
+        text = here(f"{line} --seed {seed}", cwd=tmp_path).stdout
         documents.append(json.loads((tmp_path / "o.json").read_text()))
     shapes = [[(row["shape"], row["trans"], row["row_pads"], row["offsets"]) for row in d["rows"]] for d in documents]
     assert shapes[0] == shapes[1] != shapes[2] and len(shapes[0]) == 8
@@ -97,7 +95,7 @@ def test_bench_of_data_as_people_have_them(tmp_path):
 
     line = "bench sgemm --quick --device cpu --shapes 20x30x40:TN --repeats 1 --kernels dispatch --json o.json --data"
     for wanted, found in (("fft,one_hot", ("fft", "one_hot")), ("all", data.NAMES)):
-        text = command(f"{line} {wanted}", cwd=tmp_path).stdout
+        text = here(f"{line} {wanted}", cwd=tmp_path).stdout
         assert [row.problem.data for row in read.read(str(tmp_path / "o.json")).rows] == list(found)
         assert "20x30x40 one_hot TN" in text
     hot = operands.Operands(problems.Problem("sgemm", 20, 30, 40, trans_a=True, data="one_hot"), 0)
@@ -111,7 +109,7 @@ def test_what_the_library_chooses_stands_out_in_plots(op, tmp_path):
     from fastlinalg.bench import curves, plot, read
 
     line = f"bench {op} --quick --device cpu --shapes {SMALL[op]} --repeats 1 --against numpy --json o.json"
-    command(line, cwd=tmp_path)
+    here(line, cwd=tmp_path)
     document = read.read(str(tmp_path / "o.json"))
     document.header["machine"]["busy"] = "other programs keep 3.0 of 4 CPUs busy"
     ((_, figure),) = plot.figures(document)
@@ -125,13 +123,13 @@ def test_what_the_library_chooses_stands_out_in_plots(op, tmp_path):
 
 @needs_plot
 def test_bench_plots_many_shapes(tmp_path):
-    command("bench sgemm --quick --device cpu --random 21 --repeats 1 --kernels dispatch --plot o.png", cwd=tmp_path)
+    here("bench sgemm --quick --device cpu --random 21 --repeats 1 --kernels dispatch --plot o.png", cwd=tmp_path)
     assert (tmp_path / "o.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_bench_against_strict(tmp_path):
     line = "bench sgemm --quick --device cpu --shapes 40x30x20*3:NT,33x20x10:TT --repeats 2 --kernels dispatch"
-    command(f"{line} --against strict,numpy --json o.json", cwd=tmp_path)
+    here(f"{line} --against strict,numpy --json o.json", cwd=tmp_path)
     rows = json.loads((tmp_path / "o.json").read_text())["rows"]
     assert [row["kernel"] for row in rows] == 2 * ["dispatch", "strict", "numpy"]
     assert {row["trans"]: row["batch"] for row in rows} == {"NT": 3, "TT": 1}
@@ -144,14 +142,14 @@ def test_bench_of_a_matrix_times_its_own_transpose(tmp_path):
     line = (
         "bench sgemm --quick --device cpu --shapes 40x40x20:AAT,33x33x50*2:ATA --repeats 2 --kernels dispatch,reference"
     )
-    text = command(f"{line} --against numpy,strict --json o.json", cwd=tmp_path).stdout
+    text = here(f"{line} --against numpy,strict --json o.json", cwd=tmp_path).stdout
     assert "40x40x20 AAT" in text and "33x33x50*2 ATA" in text
     rows = json.loads((tmp_path / "o.json").read_text())["rows"]
     assert {row["trans"] for row in rows} == {"NT", "TN"}
     assert all(row["own"] and row["error"]["ok"] for row in rows)
-    command("report o.json -o o.html", cwd=tmp_path)
+    here("report o.json -o o.html", cwd=tmp_path)
     assert "40x40x20 AAT" in (tmp_path / "o.html").read_text()
-    assert ":AAT or :ATA behind squares" in command("bench sgemm --shapes 40x41x20:AAT", cwd=tmp_path, status=2).stderr
+    assert ":AAT or :ATA behind squares" in here("bench sgemm --shapes 40x41x20:AAT", cwd=tmp_path, status=2).stderr
 
 
 HOST_MODES = {(result, pause) for result in ("fresh", "reused", "out") for pause in (0.0, 2.0)}
@@ -161,7 +159,7 @@ HOST_MODES = {(result, pause) for result in ("fresh", "reused", "out") for pause
 def test_bench_host(tmp_path):
     """Each contender in each mode, checked; a large result without pauses."""
     line = "bench host --quick --device cpu --shapes 40,33x20x10:F,21x22x23:strided,4096x4096x8 --repeats 2"
-    text = command(f"{line} --against numpy --json o.json --csv o.csv --plot o.png", cwd=tmp_path).stdout
+    text = here(f"{line} --against numpy --json o.json --csv o.csv --plot o.png", cwd=tmp_path).stdout
     assert "WRONG" not in text and "x numpy" in text
     data = json.loads((tmp_path / "o.json").read_text())
     seen: dict[tuple[str, str], set] = {}
@@ -183,16 +181,16 @@ def test_bench_host(tmp_path):
 @needs_plot
 def test_bench_host_with_several_callers(tmp_path):
     line = "bench host --quick --device cpu --shapes 40 --repeats 2 --precision strict --callers 3 --json o.json"
-    assert "out by 3" in command(line, cwd=tmp_path).stdout
+    assert "out by 3" in here(line, cwd=tmp_path).stdout
     rows = json.loads((tmp_path / "o.json").read_text())["rows"]
     assert [row["result"] for row in rows if row["callers"] == 3] == ["fresh", "out"]
-    command("report o.json -o o.html", cwd=tmp_path)
+    here("report o.json -o o.html", cwd=tmp_path)
     assert "out by 3" in (tmp_path / "o.html").read_text()
 
 
 def test_bench_host_says_what_devices_it_wants(tmp_path):
     for wrong in ("0", "0,0", "0,nine", "all,0"):
-        said = command(f"bench host --quick --devices {wrong}", cwd=tmp_path, status=2).stderr
+        said = here(f"bench host --quick --devices {wrong}", cwd=tmp_path, status=2).stderr
         assert "--devices must be 'all' or two or more numbers of GPUs" in said and repr(wrong) in said
 
 
@@ -200,7 +198,7 @@ def test_bench_host_says_what_devices_it_wants(tmp_path):
 @pytest.mark.gpu2
 def test_bench_host_on_several_devices(tmp_path):
     line = "bench host --quick --shapes 700 --repeats 2 --precision strict --devices 0,1 --callers 2 --json o.json"
-    command(line, cwd=tmp_path)
+    here(line, cwd=tmp_path)
     rows = json.loads((tmp_path / "o.json").read_text())["rows"]
     names = {row["kernel"] for row in rows if row["callers"] == 2}
     assert {"strict", "strict cuda:0,cuda:1", "strict a device each"} <= names
@@ -227,7 +225,7 @@ def test_bench_host_notices_a_fault(python):
 def test_bench_host_on_the_gpu(tmp_path):
     peers = [name for name in ("torch", "cupy") if importlib.util.find_spec(name)]
     line = f"bench host --quick --shapes 100,256x300x200:strided --repeats 2 --against {','.join(['numpy', *peers])}"
-    command(f"{line} --json o.json", cwd=tmp_path)
+    here(f"{line} --json o.json", cwd=tmp_path)
     data = json.loads((tmp_path / "o.json").read_text())
     assert {row["kernel"] for row in data["rows"]} == {
         "accurate",
@@ -248,7 +246,7 @@ def test_bench_of_random_shapes_on_the_gpu(tmp_path):
     for op in OPERATIONS:
         against = [*peers, "cublas"] if "torch" in peers and op != "transpose" else peers  # PyTorch calls it
         line = f"bench {op} --quick --device cuda --random 6 --repeats 2 --kernels dispatch --json o.json"
-        command(f"{line} --against {','.join(['strict', *against])}", cwd=tmp_path)
+        here(f"{line} --against {','.join(['strict', *against])}", cwd=tmp_path)
         rows = json.loads((tmp_path / "o.json").read_text())["rows"]
         assert all(row["error"]["ok"] for row in rows if row["error"])
         assert {row["kernel"] for row in rows} >= {"dispatch", *against}
@@ -257,7 +255,7 @@ def test_bench_of_random_shapes_on_the_gpu(tmp_path):
 @pytest.mark.gpu
 def test_bench_of_strict_rows_on_the_gpu(tmp_path):
     line = "bench sgemm --quick --device cuda --precision strict --shapes 256x256x128 --repeats 2 --json o.json"
-    command(line, cwd=tmp_path)
+    here(line, cwd=tmp_path)
     measured = {row["kernel"] for row in json.loads((tmp_path / "o.json").read_text())["rows"]}
     rows = [row for row in fl.kernels("sgemm") if row.device == "cuda" and row.available]
     assert measured == {"dispatch"} | {row.name for row in rows if row.strict}
@@ -265,7 +263,7 @@ def test_bench_of_strict_rows_on_the_gpu(tmp_path):
 
 @pytest.mark.gpu
 def test_bench_on_the_gpu(tmp_path):
-    command("bench sgemm --quick --device cuda --shapes 256x256x128 --repeats 3 --json o.json", cwd=tmp_path)
+    here("bench sgemm --quick --device cuda --shapes 256x256x128 --repeats 3 --json o.json", cwd=tmp_path)
     rows = json.loads((tmp_path / "o.json").read_text())["rows"]
     available = {row.name for row in fl.kernels("sgemm") if row.device == "cuda" and row.available}
     assert {row["kernel"] for row in rows} >= available

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from fastlinalg.bench import busy
-from support.command import command
+from support.command import here
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/stat"), reason="needs /proc/stat")
 
@@ -68,4 +68,4 @@ def test_bench_warns_and_measures_all_the_same():
 
 def test_bench_is_plain_text_without_rich():
     assert "median us" in bench("rich", "").stdout
-    assert "median us" in command(LINE).stdout
+    assert "median us" in here(LINE).stdout

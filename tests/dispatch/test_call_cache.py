@@ -30,10 +30,7 @@ def test_keys_overlook_nothing(tmp_path):
 
 FAULTS = {
     "alignment": ("dispatch/call_key.h", "% 128 :", "% 1 :", "is overlooked"),
-    "whole addresses": ("dispatch/call_key.h", "% 128 :", "% 65536 :", "another line of 128 bytes"),
     "no operand": ("dispatch/call_key.h", "data ? 128 + ", "data ? ", "whether there is an addend is overlooked"),
-    "threads": ("dispatch/call_key.h", "threads(threads)", "threads(0)", "number of threads is overlooked"),
-    "tuning": ("dispatch/call_key.h", "tuning(tuning_generation())", "tuning(0)", "tuning is overlooked"),
     "code": ("dispatch/call_key.h", "code(code_on(device))", "code{}", "code on the device is overlooked"),
     "a field": (
         "core/problem.h",

@@ -2,9 +2,9 @@
 // producers that fill stages, groups of warps that read them, and the barriers between them, whose waits know the
 // parity of a round alone. Random orders of what may happen next, in which what was copied arrives late. For every tile
 // and variant it says whether a group ever read a stage that does not hold its step, or added the sum of a block of k
-// out of turn, or all waited for ever. PIPELINED_TILES names the tiles. With NEVER_ASK groups do not ask whether a
-// stage was read in the last round, with NO_TURNS they add when they have a sum, with FIRST_TURNS they know the parity
-// of the first turn alone.
+// out of turn, or all waited for ever. PIPELINED_TILES names the tiles. With "never ask" groups do not ask whether
+// a stage was read in the last round, with "no turns" they add when they have a sum, with "first turns" they know the
+// parity of the first turn alone.
 #include <cstdio>
 #include <deque>
 #include <random>
@@ -15,21 +15,7 @@
 
 namespace {
 
-#ifdef NEVER_ASK
-constexpr bool ASKS = false;
-#else
-constexpr bool ASKS = true;
-#endif
-#ifdef NO_TURNS
-constexpr bool TURNS = false;
-#else
-constexpr bool TURNS = true;
-#endif
-#ifdef FIRST_TURNS
-constexpr bool PARITY_OF_TURNS = false;
-#else
-constexpr bool PARITY_OF_TURNS = true;
-#endif
+bool may_ask = true, turns = true, parity_of_turns = true;
 
 constexpr int LATE = 100, MOST_IDLE = 5000;  // times
 
@@ -166,7 +152,7 @@ class Pipeline {
   void read(Group& group) {
     if (group.at.step >= steps_) return;
     Stage& stage = stages_[group.at.stage];
-    const bool asks = ASKS && tile_.groups_change_stages();
+    const bool asks = may_ask && tile_.groups_change_stages();
     if (!group.knows_round && asks && !stage.empty.passed(group.at.phase ^ 1)) return;
     group.knows_round = true;
     if (!group.reads && !stage.full.passed(group.at.phase)) return;
@@ -184,8 +170,8 @@ class Pipeline {
 
   void add(Group& group) {
     const int block = group.has_sum_of, groups = tile_.k_groups;
-    if (TURNS && block > 0) {
-      const unsigned parity = PARITY_OF_TURNS ? (block - 1) / groups % 2 : 0;
+    if (turns && block > 0) {
+      const unsigned parity = parity_of_turns ? (block - 1) / groups % 2 : 0;
       if (!turns_[(block - 1) % groups].passed(parity)) return;
     }
     if (added_++ != block) wrong_ = "adds out of turn";
@@ -213,6 +199,8 @@ void check_variants(const fl::PipelinedTile& tile) {
 
 }  // namespace
 
-int main() {
+int main(int count, char** arguments) {
+  const std::string fault = count > 1 ? arguments[1] : "";
+  may_ask = fault != "never ask", turns = fault != "no turns", parity_of_turns = fault != "first turns";
   for (const fl::PipelinedTile& tile : {PIPELINED_TILES}) check_variants(tile);
 }

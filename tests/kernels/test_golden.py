@@ -8,6 +8,7 @@ import fastlinalg as fl
 from support.golden.bits import bits_of, kernels, listed_rows
 from support.golden.tables import differences, read
 from support.requirements import missing, mostly_exhaustive
+from support.rows import SLOW
 from support.source_tree import needs_source_tree
 
 
@@ -24,14 +25,9 @@ def check(kernel, file: str) -> None:
     assert differences({"bits": wanted}, {"bits": got}) == []
 
 
-def slow_on_the_cpu(kernel) -> bool:
-    """Rows without vector instructions, whose products are looked at again by many tests."""
-    return kernel.op == "sgemm" and kernel.name in ("portable_fused", "reference")
-
-
 @pytest.mark.parametrize(
     "row",
-    mostly_exhaustive(kernels("cpu"), *(kernel for kernel in kernels("cpu") if not slow_on_the_cpu(kernel))),
+    mostly_exhaustive(kernels("cpu"), *(k for k in kernels("cpu") if k.op != "sgemm" or k.name not in SLOW)),
     ids=lambda kernel: f"{kernel.op}-{kernel.name}",
 )
 def test_bits_on_the_cpu(row):

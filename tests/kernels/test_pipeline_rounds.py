@@ -11,41 +11,47 @@ from pathlib import Path
 
 import pytest
 
-from support.cpp_program import build, run
+from support.cpp_program import build, common_folder, run
 from support.source_tree import ROOT
 
 TILES = ROOT / "cpp" / "plan" / "strict" / "pipelined_tiles.h"
 HERE = Path(__file__).parent
 
 
-def verdicts(folder: Path, *options: str) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
     names = re.findall(r"inline constexpr PipelinedTile (\w+)", TILES.read_text())
     tiles = "-DPIPELINED_TILES=" + ",".join(f"fl::{name}" for name in names)
-    program = build(
-        folder / "rounds", TILES, "-O1", tiles, *options, "-I", ROOT / "cpp", HERE / "pipeline_rounds.cpp", seconds=60
-    )
-    done = run(program, seconds=60)
+    with common_folder(tmp_path_factory, "rounds") as folder:
+        made = folder / "rounds"
+        if not made.exists():
+            build(made, TILES, "-O1", tiles, "-I", ROOT / "cpp", HERE / "pipeline_rounds.cpp", seconds=60)
+        return made
+
+
+def verdicts(program: Path, *fault: str) -> dict[str, str]:
+    done = run(program, 60, *fault)
     assert done.returncode == 0, done.stderr
     return dict(line.split(": ") for line in done.stdout.splitlines())
 
 
-def test_every_group_reads_its_own_step(tmp_path):
-    said = verdicts(tmp_path)
+def test_every_group_reads_its_own_step(program):
+    said = verdicts(program)
     assert len(said) > 15
     assert set(said.values()) == {"right"}, said
 
 
-def test_a_group_that_does_not_ask_reads_another_step(tmp_path):
+def test_a_group_that_does_not_ask_reads_another_step(program):
     """The fault that was found in the variants whose boxes arrive in any order, and in none whose copies do not."""
-    said = verdicts(tmp_path, "-DNEVER_ASK")
+    said = verdicts(program, "never ask")
     wrong = {variant for variant, verdict in said.items() if verdict != "right"}
     assert wrong == {variant for variant in said if "boxes" in variant and not same_stages(variant)}
 
 
-@pytest.mark.parametrize("fault", ["NO_TURNS", "FIRST_TURNS"])
-def test_groups_that_do_not_wait_for_their_turn_are_found(fault, tmp_path):
+@pytest.mark.parametrize("fault", ["no turns", "first turns"])
+def test_groups_that_do_not_wait_for_their_turn_are_found(fault, program):
     """Where each group has blocks of k of its own, whose sums are added in ascending order."""
-    said = verdicts(tmp_path, f"-D{fault}")
+    said = verdicts(program, fault)
     assert {variant for variant, verdict in said.items() if verdict != "right"} == {
         variant for variant in said if "turns" in variant
     }

@@ -32,7 +32,6 @@ def test_jobs(around_the_pool, tmp_path):
 MAY_ENTER = "inside(seen) < std::min(most, Job::most(seen))"
 FAULTS = {
     "one too many": (MAY_ENTER, MAY_ENTER.replace("<", "<="), "a second helper enters"),
-    "the own limit": (MAY_ENTER, "inside(seen) < Job::most(seen)", "beyond its own limit"),
     "the job's limit": (MAY_ENTER, "inside(seen) < most", "where one may be"),
     "a stale look": (
         "state_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)",
@@ -46,11 +45,6 @@ FAULTS = {
     ),
     "tasks of the last call": ("next_.store(0, std::memory_order_relaxed);", "", "an open job has no tasks"),
     "a share too large": ("share - Job::inside(seen)", "share", "make a call's share larger"),
-    "the first job": (
-        "if (!best.job || Job::inside(seen) < Job::inside(best.seen))",
-        "if (!best.job)",
-        "with fewer helpers is not entered",
-    ),
     "helpers that go on": (
         "return next_.store(tasks, std::memory_order_relaxed);",
         "return;",

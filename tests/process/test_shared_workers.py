@@ -56,22 +56,9 @@ FAULTS = {
     "one slot for all": (POOL, "return inside(seen) + 1;", "return 1;", "two tasks have one slot"),
     "nobody looks for calls": (POOL, "watches = others_call();", "watches = false;", "a call was left alone"),
     "a helper for each caller": (POOL, "!has_company()", "true", "more threads than there are"),
-    "a caller that waits is not counted": (
-        POOL,
-        "is_open(state) || inside(state) > 0",
-        "is_open(state)",
-        "more threads than there are",
-    ),
-    "the last helpers are not counted": (
-        POOL,
-        "helpers += Job::inside(state);",
-        "helpers += Job::is_open(state) ? Job::inside(state) : 0;",
-        "more threads than there are",
-    ),
     "nobody woken to look": (POOL, "else if (nobody_looks()) call(1);", "", "of two calls one was left alone"),
     "a call that does not wait": (POOL, "wait_until([this] { return inside(look()) == 0; });", "", ""),
     "a part lost": (COPIES, "in_left_[number].fetch_sub(1,", "in_left_[number].fetch_sub(2,", ""),
-    "a part copied twice": (COPIES, "ticket, ticket + 1,", "ticket, ticket + (ticket != 17),", ""),
     "an end that does not wait": (
         COPIES,
         "wait_until([&] { return done_.load(std::memory_order_acquire) >= taken; });",

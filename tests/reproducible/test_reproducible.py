@@ -13,7 +13,7 @@ from support.accuracy import assert_same_bits
 from support.device import place
 from support.device import product as by_row
 from support.operands import normal
-from support.rows import rows
+from support.rows import SLOW, rows
 from support.source_tree import needs_source_tree
 
 PROMISED = [row for row in rows("sgemm") if row.values[0].traits.reproducible]
@@ -34,8 +34,8 @@ def in_order(a, b):
 @needs_source_tree
 def test_the_page_says_what_was_recorded():
     by_page, want = reproducible.program(), reproducible.recorded()
-    small = [at for at in reproducible.calls() if at.work < 200_000]
-    assert len(small) > 200
+    small = [at for at in reproducible.calls() if at.work < 50_000]
+    assert len(small) > 100
     with np.errstate(all="ignore"):
         other = [at.number for at in small if reproducible.digest(at.expected(by_page)) != want[at.number]]
     assert other == []
@@ -48,7 +48,8 @@ def test_recorded_bits_on_the_cpu():
 @pytest.mark.parametrize("row", PROMISED)
 def test_recorded_bits_by_each_kernel(row):
     put = fl.DeviceArray.from_numpy if row.device == "cuda" else np.asarray
-    assert reproducible.differing(lambda at: at.run(put, kernel=row.name)) == []
+    most = 1e6 if row.name in SLOW else np.inf
+    assert reproducible.differing(lambda at: at.run(put, kernel=row.name), most) == []
 
 
 @pytest.mark.gpu

@@ -107,17 +107,13 @@ FAULTS = {
     "zeros behind the last k multiplied": (VECTOR, "min(k_of_chain - k, BK));", "BK);"),
     "a barrier after the copies left out": (VECTOR, "__syncwarp();  // all lanes'", "// all lanes'"),
     "copies not waited for": (VECTOR, "ptx::wait_copies<STAGES - 1>", "ptx::wait_copies<STAGES>"),
-    "fewer groups at the end": (VECTOR, "    }\n    ptx::commit_copies();", "    ptx::commit_copies();\n    }"),
     "16 bytes read where fewer are": (VECTOR, "min(left, 4) * 4", "16"),
     "16 bytes across segments": (PLAN, "(row.n % 4 == 0 || segments == 1)", "true"),
-    "16 bytes whatever the leading dimension": (PLAN, "b_by16 && lines_by16,", "b_by16,"),
     "room for too few parts of x": (VECTOR, "(plan.each - 2) / p.n + 2", "(plan.each - 2) / p.n + 1"),
-    "the first group's blocks again": (VECTOR, "first * REPRODUCIBLE_BLOCK, k =", "0, k ="),
     "beta forgotten for one block": (VECTOR, "BlockUpdate update(p, true)", "BlockUpdate update(p, false)"),
     "a column of C as contiguous": (ADD, "row_major(p.c) && aligned16(p.c)", "aligned16(p.c)"),
     "a slab of the workspace too few": (PLAN, "plan.at_a_time * plan.problems * plan.ld", "plan.problems * plan.ld"),
     "problems behind the last": (ADD, "std::min(count, p.batch - first)", "count"),
-    "the last k of a thread lost": (CHAIN, "return add_products", "return sum;\n  add_products"),
 }  # fmt: skip
 
 

@@ -1,6 +1,8 @@
 // The kernels of reproducible_vector without a GPU: their own code, compiled for the host, whose threads go on by turns
 // from one barrier to the next. Asynchronous copies arrive as late as they may, and until then there is NaN where they
 // go. The bits are those of the order, and nothing beside C and the workspace is written.
+#undef _FORTIFY_SOURCE  // with it longjmp refuses another stack
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <bit>
@@ -55,9 +57,10 @@ const void* readable(const void* from, int bytes) {
 }
 
 struct Thread {
-  ucontext_t context;
+  ucontext_t context;  // where it begins
+  jmp_buf here;        // where it goes on: without the system call that a change of contexts makes
   std::vector<char> stack;
-  bool done;
+  bool begun, done;
   int64_t warp_barriers, block_barriers;
   uint64_t exchanged;
   struct Copy {
@@ -66,6 +69,13 @@ struct Thread {
     int size, bytes;
   };
   std::deque<std::vector<Copy>> groups;  // the last one is open
+
+  [[noreturn]] void go_on() {
+    if (begun) _longjmp(here, 1);
+    begun = true;
+    setcontext(&context);
+    std::abort();
+  }
 };
 
 struct Block {
@@ -86,7 +96,7 @@ struct Block {
       if (!threads[at]->done) break;
     }
     threadIdx.x = at;
-    if (at != from) swapcontext(&threads[from]->context, &threads[at]->context);
+    if (at != from && _setjmp(threads[from]->here) == 0) threads[at]->go_on();
     at = from, threadIdx.x = from;
   }
   // Until all of `first` to `last` have come as far.
@@ -109,14 +119,14 @@ void Block::begin() {
   for (int tried = 0; tried < block.count; ++tried) {
     block.at = block.other();
     threadIdx.x = block.at;
-    if (!block.threads[block.at]->done) setcontext(&block.threads[block.at]->context);
+    if (!block.threads[block.at]->done) block.threads[block.at]->go_on();
   }
   setcontext(&block.end);
 }
 
 void Block::start(Thread& thread) {
   thread.stack.resize(1 << 16);
-  thread.done = false, thread.warp_barriers = thread.block_barriers = 0;
+  thread.begun = thread.done = false, thread.warp_barriers = thread.block_barriers = 0;
   thread.groups.assign(1, {});
   getcontext(&thread.context);
   thread.context.uc_stack.ss_sp = thread.stack.data(), thread.context.uc_stack.ss_size = thread.stack.size();
@@ -128,6 +138,7 @@ void Block::run(int threads_of_block, bool in_reverse, std::function<void()> of_
   while (static_cast<int>(threads.size()) < count) threads.push_back(std::make_unique<Thread>());
   for (int t = 0; t < count; ++t) start(*threads[t]);
   at = 0, threadIdx.x = 0;
+  threads[0]->begun = true;
   swapcontext(&end, &threads[0]->context);
 }
 

@@ -22,7 +22,7 @@ put = fl.DeviceArray.from_numpy
 def test_chains_over_streams(device, rng):
     """Each call waits for those that made its operands and for those that still read what it overwrites."""
     streams = [None, 0, 1, 2, *(device.simulated_stream() for _ in range(3))]
-    for _ in range(30):
+    for _ in range(12):
         first, second = normal(rng, 24, 24), normal(rng, 24, 24) / 5
         x, step, old = put(first), put(second), put(np.zeros((24, 24), F32))
         want, want_old = first.astype(np.float64), None
@@ -40,7 +40,7 @@ def test_results_that_nobody_keeps(device, rng):
     """The memory of operands and results is given back behind the work that uses it."""
     streams = [None, *(device.simulated_stream() for _ in range(3))]
     a, b = normal(rng, 40, 30), normal(rng, 30, 50)
-    for turn in range(40):
+    for turn in range(20):
         x, y = put(a), put(b)
         product = fl.matmul(x, y, stream=streams[turn % 4])
         fl.matmul(x, y, stream=streams[(turn + 1) % 4])
@@ -75,7 +75,7 @@ class OnStream:
 def test_arrays_with_a_stream_of_their_own(device, rng):
     """Calls on another one wait for it, and keep them until they are done."""
     first, second = device.simulated_stream(), device.simulated_stream()
-    for _ in range(60):
+    for _ in range(25):
         a, b = normal(rng, 40, 40), normal(rng, 40, 40)
         x, y, w, out = put(np.zeros((40, 40), F32)), put(a), put(b), put(b)
         device.simulated_synchronize()
@@ -122,7 +122,7 @@ def test_chains_of_lists_over_streams(device, rng):
 def test_the_last_of_a_list_is_waited_for(device, rng):
     a, b = [normal(rng, 40, 30), normal(rng, 20, 30)], normal(rng, 30, 25)
     x, y = [put(v) for v in a], put(b)
-    for _ in range(100):
+    for _ in range(40):
         got = fl.grouped_matmul(x, [y, y])
         assert_product(got[1].numpy(), a[1], b)
 
@@ -283,7 +283,7 @@ def test_out_that_overlaps_an_operand_on_streams_that_go(device, rng):
 def test_operands_go_before_the_execution_runs(device, rng, wrap):
     """With the plan, by free(), and when others take their place."""
     a, b = normal(rng, 40, 30), normal(rng, 30, 50)
-    for turn in range(30):
+    for turn in range(15):
         stream = device.simulated_stream()
         out = put(np.zeros((40, 50), F32))
         plan = fl.Matmul(wrap(put(a)), wrap(put(b)), out=wrap(out))

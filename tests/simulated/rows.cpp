@@ -168,4 +168,17 @@ namespace fl {
 #define CUDA_TRANSPOSE(name, ...) \
   void transpose_##name(const TransposeArgs& p, const Context& context) { launch(#name, p, context); }
 #include "table/kernels.def"
+
+#if SIMULATED_WITHOUT_AVX512  // the rows are not compiled, and nothing calls them
+#define FL_ROW_baseline(...)
+#define FL_ROW_avx2_fma(...)
+#define FL_ROW_avx512f(function, Args) \
+  void function(const Args&, const Context&) { simulated::wrong(#function " is not there"); }
+#define FL_ROW_amx_bf16 FL_ROW_avx512f
+#define SGEMM(name, needs, ...) FL_ROW_##needs(sgemm_##name, SgemmArgs)
+#define SGEMV(name, needs, ...) FL_ROW_##needs(sgemv_##name, SgemvArgs)
+#define TRANSPOSE(name, needs, ...) FL_ROW_##needs(transpose_##name, TransposeArgs)
+#include "table/kernels.def"
+int64_t peak_loop_avx512(int64_t) { return 0; }
+#endif
 }  // namespace fl

@@ -219,8 +219,9 @@ SKIPS = re.compile(r"\bimportorskip\(|^from support\.(dask_arrays|pytorch\b)|^tr
 def needed(path: Path) -> set[str]:
     """What importing a file imports, up to where it skips."""
     names, text = set(), path.read_text()
+    lines = text.splitlines()
     for statement in ast.parse(text).body:
-        if SKIPS.search(ast.get_source_segment(text, statement) or ""):
+        if SKIPS.search("\n".join(lines[statement.lineno - 1 : statement.end_lineno])):
             break
         if isinstance(statement, ast.Import):
             names |= {alias.name for alias in statement.names}

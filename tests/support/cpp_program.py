@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -44,6 +45,12 @@ def build(program: Path, needed: Path, *arguments: str | Path, seconds: float) -
     done = subprocess.run(command, capture_output=True, text=True, timeout=patient(seconds), check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     return program
+
+
+def weak_symbols(target: Path) -> list[str]:
+    """An inline function is one weak symbol with its copies in other objects, of which the linker keeps any."""
+    said = subprocess.run(["nm", "-C", "--defined-only", str(target)], capture_output=True, text=True, check=True)
+    return [line for line in said.stdout.splitlines() if re.match(r"[0-9a-f]* *[WVu] ", line)]
 
 
 def loaded_library() -> Path:

@@ -43,6 +43,9 @@ TALL_SKINNY = ("strict_tall_skinny",)
 # Tensor cores with k cut over the grid where tiles are few, and with a plain kernel in the same launch.
 ACCURATE_SPLIT_K = ("fp16x2", "bf16x6", "fp16x2_mma")
 
+# CPU rows that compute in software what others have instructions for, and take a hundred times as long.
+SLOW = ("reference", "portable_fused", "amx_bf16x6_model")
+
 
 def same_bits(row) -> bool:
     """Whether the row is one of those of this CPU that give the same bits."""

@@ -1,6 +1,8 @@
 // The tiles of a symmetric product, and where their sums go, without a GPU: the code of the kernels on tensor cores and
 // of the strict ones, with one thread after the other. C is what the sums of one triangle make it, and nothing beside
 // it is written.
+#undef _FORTIFY_SOURCE  // with it longjmp refuses another stack
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cstdint>
@@ -29,13 +31,17 @@ void expect(bool holds, const std::string& what) {
 // ---------------------------------------------------------------- a warp
 // Its lanes have stacks of their own and go on by turns, from one __syncwarp() to the next.
 struct Warp {
-  ucontext_t lanes[32], end;
+  ucontext_t lanes[32], end;  // where they begin
+  jmp_buf here[32];           // where they go on: without the system call that a change of contexts makes
+  bool begun[32];
   std::vector<char> stacks[32];
   std::function<void()> work;
 
   static void begin(int lane) {
     threadIdx.x = lane;
     current().work();
+    if (lane == 31) setcontext(&current().end);
+    current().go_on(lane + 1);  // all have the same number of turns
   }
   static Warp& current() {
     static Warp warp;
@@ -47,15 +53,20 @@ struct Warp {
       stacks[lane].resize(1 << 16);
       getcontext(&lanes[lane]);
       lanes[lane].uc_stack.ss_sp = stacks[lane].data(), lanes[lane].uc_stack.ss_size = stacks[lane].size();
-      lanes[lane].uc_link = lane < 31 ? &lanes[lane + 1] : &end;  // all have the same number of turns
+      begun[lane] = lane == 0;
       makecontext(&lanes[lane], reinterpret_cast<void (*)()>(begin), 1, lane);
     }
     swapcontext(&end, &lanes[0]);
   }
   void to_the_next_lane() {
     const int lane = threadIdx.x;
-    swapcontext(&lanes[lane], &lanes[(lane + 1) % 32]);
+    if (_setjmp(here[lane]) == 0) go_on((lane + 1) % 32);
     threadIdx.x = lane;
+  }
+  void go_on(int lane) {
+    if (begun[lane]) _longjmp(here[lane], 1);
+    begun[lane] = true;
+    setcontext(&lanes[lane]);
   }
 };
 

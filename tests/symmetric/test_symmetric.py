@@ -209,7 +209,6 @@ FAULTS = {
     "an edge tile lost": (PRODUCT, "c < block.n; c += NR", "c + NR <= block.n; c += NR"),
     "mirrored into the computed triangle": (PRODUCT, "*at(q, r) = *at(r, q);", "*at(r, q) = *at(q, r);"),
     "the square on the diagonal twice": (PRODUCT, SQUARE, f"{{ {SQUARE} if (i < j + n) {ON_THE_DIAGONAL} }}"),
-    "a row of squares not taken": (PRODUCT, "if (begin >= rows) return", "if (begin >= rows - (rows > 4)) return"),
     "mirrored too early": (PRODUCT, "last = k + depth == this->p_.k;", "last = k == 0;"),
     "columns of the last group lost": (CUT, ">= groups) return squares;", ">= groups) return squares - (groups > 1);"),
 }
