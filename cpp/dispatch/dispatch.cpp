@@ -142,10 +142,8 @@ std::string closest_names(std::string_view name, std::size_t most) {
   for (const auto& row : kernels<Args>())
     if (available(row.needs)) found.emplace_back(edit_distance(name, row.name), row.name);
   std::stable_sort(found.begin(), found.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
-  std::string names;
-  for (std::size_t i = 0; i < std::min(most, found.size()); ++i)
-    names += (i ? ", '" : "'") + std::string(found[i].second) + "'";
-  return names;
+  found.resize(std::min(most, found.size()));
+  return joined(found, ", ", [](const auto& row) { return "'" + std::string(row.second) + "'"; });
 }
 
 }  // namespace

@@ -87,7 +87,12 @@ inline void check(fl_status status) {
   throw std::runtime_error(fl_last_error());
 }
 
-inline fl_options to_c(const options& from) {
+// An argument of a call, for as long as that lasts.
+struct c_options {
+  fl_options of;
+  operator const fl_options*() const noexcept { return &of; }
+};
+inline c_options to_c(const options& from) {
   fl_options to = FL_OPTIONS_INIT;
   to.kernel = from.kernel.empty() ? nullptr : from.kernel.c_str();
   to.precision = static_cast<fl_precision>(from.precision);
@@ -96,7 +101,7 @@ inline fl_options to_c(const options& from) {
   to.device_memory = from.device_memory;
   to.a_type = static_cast<fl_dtype>(from.a_type);
   to.b_type = static_cast<fl_dtype>(from.b_type);
-  return to;
+  return {to};
 }
 
 }  // namespace detail
@@ -104,8 +109,7 @@ inline fl_options to_c(const options& from) {
 inline void sgemm(bool trans_a, bool trans_b, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
                   const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c,
                   std::int64_t ldc, const options& opts = {}) {
-  const fl_options c_options = detail::to_c(opts);
-  detail::check(fl_sgemm(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, &c_options));
+  detail::check(fl_sgemm(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, detail::to_c(opts)));
 }
 
 // C = A B.
@@ -118,21 +122,18 @@ inline void sgemm_batched_strided(bool trans_a, bool trans_b, std::int64_t m, st
                                   float alpha, const float* a, std::int64_t lda, std::int64_t stride_a, const float* b,
                                   std::int64_t ldb, std::int64_t stride_b, float beta, float* c, std::int64_t ldc,
                                   std::int64_t stride_c, std::int64_t batch, const options& opts = {}) {
-  const fl_options c_options = detail::to_c(opts);
   detail::check(fl_sgemm_batched_strided(trans_a, trans_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c,
-                                         ldc, stride_c, batch, &c_options));
+                                         ldc, stride_c, batch, detail::to_c(opts)));
 }
 
 // sgemm() for each of them, beside each other. Start each from FL_SGEMM_PROBLEM_INIT.
 inline void sgemm_grouped(const std::vector<fl_sgemm_problem>& problems, const options& opts = {}) {
-  const fl_options c_options = detail::to_c(opts);
-  detail::check(fl_sgemm_grouped(std::int64_t(problems.size()), problems.data(), &c_options));
+  detail::check(fl_sgemm_grouped(std::int64_t(problems.size()), problems.data(), detail::to_c(opts)));
 }
 
 inline void ssyrk(uplo part, bool trans, std::int64_t n, std::int64_t k, float alpha, const float* a, std::int64_t lda,
                   float beta, float* c, std::int64_t ldc, const options& opts = {}) {
-  const fl_options c_options = detail::to_c(opts);
-  detail::check(fl_ssyrk(static_cast<fl_uplo>(part), trans, n, k, alpha, a, lda, beta, c, ldc, &c_options));
+  detail::check(fl_ssyrk(static_cast<fl_uplo>(part), trans, n, k, alpha, a, lda, beta, c, ldc, detail::to_c(opts)));
 }
 
 // C = A A^T, the whole of it.
@@ -144,8 +145,7 @@ inline void ssyrk(std::int64_t n, std::int64_t k, const float* a, std::int64_t l
 inline void sgemv(bool trans, std::int64_t m, std::int64_t n, float alpha, const float* a, std::int64_t lda,
                   const float* x, std::int64_t incx, float beta, float* y, std::int64_t incy,
                   const options& opts = {}) {
-  const fl_options c_options = detail::to_c(opts);
-  detail::check(fl_sgemv(trans, m, n, alpha, a, lda, x, incx, beta, y, incy, &c_options));
+  detail::check(fl_sgemv(trans, m, n, alpha, a, lda, x, incx, beta, y, incy, detail::to_c(opts)));
 }
 
 // y = A x.
@@ -158,22 +158,19 @@ inline void sgemv_batched_strided(bool trans, std::int64_t m, std::int64_t n, fl
                                   std::int64_t lda, std::int64_t stride_a, const float* x, std::int64_t incx,
                                   std::int64_t stride_x, float beta, float* y, std::int64_t incy, std::int64_t stride_y,
                                   std::int64_t batch, const options& opts = {}) {
-  const fl_options c_options = detail::to_c(opts);
   detail::check(fl_sgemv_batched_strided(trans, m, n, alpha, a, lda, stride_a, x, incx, stride_x, beta, y, incy,
-                                         stride_y, batch, &c_options));
+                                         stride_y, batch, detail::to_c(opts)));
 }
 
 inline void transpose(std::int64_t m, std::int64_t n, const float* a, std::int64_t lda, float* b, std::int64_t ldb,
                       const options& opts = {}) {
-  const fl_options c_options = detail::to_c(opts);
-  detail::check(fl_transpose(m, n, a, lda, b, ldb, &c_options));
+  detail::check(fl_transpose(m, n, a, lda, b, ldb, detail::to_c(opts)));
 }
 
 inline void transpose_batched_strided(std::int64_t m, std::int64_t n, const float* a, std::int64_t lda,
                                       std::int64_t stride_a, float* b, std::int64_t ldb, std::int64_t stride_b,
                                       std::int64_t batch, const options& opts = {}) {
-  const fl_options c_options = detail::to_c(opts);
-  detail::check(fl_transpose_batched_strided(m, n, a, lda, stride_a, b, ldb, stride_b, batch, &c_options));
+  detail::check(fl_transpose_batched_strided(m, n, a, lda, stride_a, b, ldb, stride_b, batch, detail::to_c(opts)));
 }
 
 // Which kernel a call takes and why. Nothing is computed or read.
@@ -187,26 +184,23 @@ struct explanation {
   static explanation of_sgemm(bool trans_a, bool trans_b, std::int64_t m, std::int64_t n, std::int64_t k,
                               const options& opts = {}, std::int64_t batch = 1) {
     fl_explanation found = FL_EXPLANATION_INIT;
-    const fl_options c_options = detail::to_c(opts);
     const std::int64_t lda = trans_a ? m : k, ldb = trans_b ? k : n;
     detail::check(fl_explain_sgemm(&found, trans_a, trans_b, m, n, k, 1.0f, nullptr, row(lda), m * k, nullptr, row(ldb),
-                                   k * n, 0.0f, nullptr, row(n), m * n, batch, &c_options));
+                                   k * n, 0.0f, nullptr, row(n), m * n, batch, detail::to_c(opts)));
     return explanation(found);
   }
   static explanation of_sgemv(bool trans, std::int64_t m, std::int64_t n, const options& opts = {},
                               std::int64_t batch = 1) {
     fl_explanation found = FL_EXPLANATION_INIT;
-    const fl_options c_options = detail::to_c(opts);
     const std::int64_t size_x = trans ? m : n, size_y = trans ? n : m;
     detail::check(fl_explain_sgemv(&found, trans, m, n, 1.0f, nullptr, row(n), m * n, nullptr, 1, size_x, 0.0f, nullptr,
-                                   1, size_y, batch, &c_options));
+                                   1, size_y, batch, detail::to_c(opts)));
     return explanation(found);
   }
   static explanation of_transpose(std::int64_t m, std::int64_t n, const options& opts = {}, std::int64_t batch = 1) {
     fl_explanation found = FL_EXPLANATION_INIT;
-    const fl_options c_options = detail::to_c(opts);
     detail::check(
-        fl_explain_transpose(&found, m, n, nullptr, row(n), m * n, nullptr, row(m), m * n, batch, &c_options));
+        fl_explain_transpose(&found, m, n, nullptr, row(n), m * n, nullptr, row(m), m * n, batch, detail::to_c(opts)));
     return explanation(found);
   }
   // Of a call with these strides and addresses there is fl_explain_sgemm() itself.
@@ -242,34 +236,30 @@ class plan {
                                     const float* b, std::int64_t ldb, std::int64_t stride_b, float beta, float* c,
                                     std::int64_t ldc, std::int64_t stride_c, std::int64_t batch,
                                     const options& opts = {}, operand constant = operand::none) {
-    const fl_options c_options = detail::to_c(opts);
     fl_plan* made = nullptr;
     detail::check(fl_plan_sgemm(&made, trans_a, trans_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c,
-                                ldc, stride_c, batch, static_cast<fl_operand>(constant), &c_options));
+                                ldc, stride_c, batch, static_cast<fl_operand>(constant), detail::to_c(opts)));
     return plan(made);
   }
   static plan sgemm_grouped(const std::vector<fl_sgemm_problem>& problems, const options& opts = {}) {
-    const fl_options c_options = detail::to_c(opts);
     fl_plan* made = nullptr;
-    detail::check(fl_plan_sgemm_grouped(&made, std::int64_t(problems.size()), problems.data(), &c_options));
+    detail::check(fl_plan_sgemm_grouped(&made, std::int64_t(problems.size()), problems.data(), detail::to_c(opts)));
     return plan(made);
   }
   static plan sgemv(bool trans, std::int64_t m, std::int64_t n, float alpha, const float* a, std::int64_t lda,
                     const float* x, std::int64_t incx, float beta, float* y, std::int64_t incy,
                     const options& opts = {}) {
-    const fl_options c_options = detail::to_c(opts);
     fl_plan* made = nullptr;
-    detail::check(fl_plan_sgemv(&made, trans, m, n, alpha, a, lda, x, incx, beta, y, incy, &c_options));
+    detail::check(fl_plan_sgemv(&made, trans, m, n, alpha, a, lda, x, incx, beta, y, incy, detail::to_c(opts)));
     return plan(made);
   }
   static plan sgemv_batched_strided(bool trans, std::int64_t m, std::int64_t n, float alpha, const float* a,
                                     std::int64_t lda, std::int64_t stride_a, const float* x, std::int64_t incx,
                                     std::int64_t stride_x, float beta, float* y, std::int64_t incy,
                                     std::int64_t stride_y, std::int64_t batch, const options& opts = {}) {
-    const fl_options c_options = detail::to_c(opts);
     fl_plan* made = nullptr;
     detail::check(fl_plan_sgemv_batched_strided(&made, trans, m, n, alpha, a, lda, stride_a, x, incx, stride_x, beta, y,
-                                                incy, stride_y, batch, &c_options));
+                                                incy, stride_y, batch, detail::to_c(opts)));
     return plan(made);
   }
 

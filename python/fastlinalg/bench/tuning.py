@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 import fastlinalg as fl
 
 from .. import _core
@@ -199,13 +201,8 @@ def _knots(points: list[tuple[float, float]]) -> Knots:
 
 def corrected(knots: Knots, us: float) -> float:
     """The estimate times the factor, as ``cpp/dispatch/tuning.cpp`` computes it."""
-    logs = [(math.log(x), math.log(factor)) for x, factor in knots]
-    x = math.log(max(us, 1e-3))
-    if x <= logs[0][0] or x >= logs[-1][0]:
-        return us * math.exp(logs[0 if x <= logs[0][0] else -1][1])
-    right = next(i for i, (at, _) in enumerate(logs) if at > x)
-    (x0, y0), (x1, y1) = logs[right - 1], logs[right]
-    return us * math.exp(y0 + (x - x0) / (x1 - x0) * (y1 - y0))
+    at, factors = np.log(knots).T
+    return us * math.exp(np.interp(math.log(max(us, 1e-3)), at, factors))
 
 
 def loss(groups: Sequence[Group], factors: dict[str, Knots]) -> float:

@@ -3,47 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import math
+from collections.abc import Callable
+from typing import Any
 
 from .. import _core
 
 LARGEST = 2**31 - 1  # what a C int holds
 
 
-def positive(text: str) -> int:
-    """A count."""
-    value = int(text)
-    if not 1 <= value <= LARGEST:
-        raise argparse.ArgumentTypeError(f"must be at least 1 and at most {LARGEST}, got {value}")
-    return value
+def _number(name: str, kind: type, least: float, most: float, wanted: str) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        value = kind(text)
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"must be {wanted}, got {text}")
+        return value
+
+    read.__name__ = name  # argparse says "invalid NAME value" of what is no number
+    return read
 
 
-def threads(text: str) -> int:
-    """A number of CPU threads."""
-    value = int(text)
-    if not 1 <= value <= _core.most_threads:
-        raise argparse.ArgumentTypeError(f"must be at least 1 and at most {_core.most_threads}, got {value}")
-    return value
-
-
-def seed(text: str) -> int:
-    """Of NumPy's random numbers."""
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"must be at least 0, got {value}")
-    return value
-
-
-def seconds(text: str) -> float:
-    """A limit of time."""
-    value = float(text)
-    if not value > 0:
-        raise argparse.ArgumentTypeError(f"must be more than 0, got {text}")
-    return value
-
-
-def milliseconds(text: str) -> float:
-    """A pause."""
-    value = float(text)
-    if not 0 <= value <= 10_000:
-        raise argparse.ArgumentTypeError(f"must be between 0 and 10000, got {text}")
-    return value
+positive = _number("positive", int, 1, LARGEST, f"at least 1 and at most {LARGEST}")
+threads = _number("threads", int, 1, _core.most_threads, f"at least 1 and at most {_core.most_threads}")
+seed = _number("seed", int, 0, math.inf, "at least 0")  # of NumPy's random numbers
+seconds = _number("seconds", float, math.ulp(0), math.inf, "more than 0")
+milliseconds = _number("milliseconds", float, 0, 10_000, "between 0 and 10000")
