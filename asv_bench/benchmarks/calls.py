@@ -10,12 +10,8 @@ from . import support as s
 from . import timing
 
 
-class _Call:
+class _Call(s.Limited):
     version = "1"
-
-    def teardown(self, *_):
-        if hasattr(self, "limits"):
-            self.limits.restore()
 
 
 class Call(_Call):

@@ -23,7 +23,7 @@ GPU_SGEMV, GPU_TRANSPOSE = _rows("CUDA_SGEMV"), _rows("CUDA_TRANSPOSE")
 CPU_VECTORS = _rows("SGEMV")  # transposes have the same
 
 
-class _Kernel:
+class _Kernel(s.Limited):
     version = "1"
     param_names = ("kernel", "shape")
 
@@ -53,10 +53,6 @@ class _Kernel:
             self.call()
         except ValueError as error:  # legal for this kernel or not is the table's to say
             raise NotImplementedError(f"{kernel} does not take {shape}: {error}") from None
-
-    def teardown(self, *_):
-        if hasattr(self, "limits"):
-            self.limits.restore()
 
     def track_seconds(self, *_):
         if self.where == "cuda":

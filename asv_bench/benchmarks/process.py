@@ -24,6 +24,13 @@ def _answer(code):
     return float(done.stdout.split()[-1])
 
 
+def _first_matmul(device, before=""):
+    return (
+        "import time, numpy as np\na = np.ones((512, 512), np.float32)\nimport fastlinalg as fl\n" + before
+        + f"t = time.perf_counter()\nfl.matmul(a, a, device='{device}')\nprint(time.perf_counter() - t)"
+    )  # fmt: skip
+
+
 class Start:
     """Seconds, the least of five processes. NumPy's own import comes before and is not counted."""
 
@@ -32,18 +39,10 @@ class Start:
     param_names = ("what",)
     quick = {"track_seconds": [("import",), ("first matmul",)]}
 
-    _clock = "import time, numpy as np\n"
-    _operands = "a = np.ones((512, 512), np.float32)\n"
     _code = {
-        "import": _clock + "t = time.perf_counter()\nimport fastlinalg\nprint(time.perf_counter() - t)",
-        "first matmul": _clock
-        + _operands
-        + "import fastlinalg as fl\nfl.set_num_threads(1)\nt = time.perf_counter()\n"
-        + "fl.matmul(a, a, device='cpu')\nprint(time.perf_counter() - t)",
-        "first matmul, 2 threads": _clock
-        + _operands
-        + "import fastlinalg as fl\nfl.set_num_threads(2)\nt = time.perf_counter()\n"
-        + "fl.matmul(a, a, device='cpu')\nprint(time.perf_counter() - t)",
+        "import": "import time, numpy\nt = time.perf_counter()\nimport fastlinalg\nprint(time.perf_counter() - t)",
+        "first matmul": _first_matmul("cpu", "fl.set_num_threads(1)\n"),
+        "first matmul, 2 threads": _first_matmul("cpu", "fl.set_num_threads(2)\n"),
     }
 
     def track_seconds(self, what):
@@ -61,11 +60,7 @@ class FirstOnDevice:
         s.demand(fl.cuda.is_available(), f"no CUDA device: {fl.info()['cuda']['message']}")
 
     def track_seconds(self):
-        code = (
-            "import time, numpy as np\na = np.ones((512, 512), np.float32)\nimport fastlinalg as fl\n"
-            "t = time.perf_counter()\nfl.matmul(a, a, device='cuda')\nprint(time.perf_counter() - t)"
-        )
-        return statistics.median(_answer(code) for _ in range(3))
+        return statistics.median(_answer(_first_matmul("cuda")) for _ in range(3))
 
     track_seconds.unit = "seconds"
 

@@ -124,3 +124,11 @@ class Threads:
         fl.set_num_threads(self._before)
         if self._limits is not None:
             self._limits.restore_original_limits()
+
+
+class Limited:
+    """A benchmark whose `setup` makes Threads as `limits`, if it comes that far."""
+
+    def teardown(self, *_):
+        if hasattr(self, "limits"):
+            self.limits.restore()

@@ -26,7 +26,7 @@ def _random_shapes(count: int) -> list[str]:
     return found
 
 
-class _Product:
+class _Product(s.Limited):
     """On the GPU in a precision, on the CPU with so many threads."""
 
     version = "1"
@@ -51,10 +51,6 @@ class _Product:
         else:
             a, b, out = map(device.put, (a, b, out))
             self.call = lambda stream: fl.sgemm(a, b, out=out, precision=how, stream=stream, **options)
-
-    def teardown(self, *_):
-        if hasattr(self, "limits"):
-            self.limits.restore()
 
     def track_seconds(self, *_):
         return timing.least(self.call, self.threads) if self.threads else device.seconds(self.call, SHORT)
