@@ -81,10 +81,7 @@ SgemmArgs checked_sgemm(const Check& check, int trans_a, int trans_b, int64_t m,
                         float beta, float* c, int64_t ldc, int64_t stride_c, int64_t batch, const Options& options) {
   check.flag("trans_a", trans_a);
   check.flag("trans_b", trans_b);
-  check.size("m", m);
-  check.size("n", n);
-  check.size("k", k);
-  check.size("batch", batch);
+  check.sizes({{"m", m}, {"n", n}, {"k", k}, {"batch", batch}});
   check.matrix("a", a, trans_a ? k : m, trans_a ? m : k, lda, batch, stride_a, options.a);
   check.matrix("b", b, trans_b ? n : k, trans_b ? k : n, ldb, batch, stride_b, options.b);
   check.matrix("c", c, m, n, ldc, batch, stride_c);
@@ -106,7 +103,7 @@ SgemmArgs checked_sgemm(const Check& check, int trans_a, int trans_b, int64_t m,
 std::vector<Product> checked_group(const char* function, int64_t count, const fl_sgemm_problem* problems,
                                    const fl_options* options, CallOptions& call) {
   const Check list(function);
-  list.size("count", count);
+  list.sizes({{"count", count}});
   if (count > 0 && !problems) list.refuse("problems is NULL");
   const Options parsed = parse(list, options);
   call = parsed.call;
@@ -124,8 +121,7 @@ std::vector<Product> checked_group(const char* function, int64_t count, const fl
 SgemmArgs checked_ssyrk(const Check& check, int trans, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
                         float beta, float* c, int64_t ldc, const Options& options) {
   check.flag("trans", trans);
-  check.size("n", n);
-  check.size("k", k);
+  check.sizes({{"n", n}, {"k", k}});
   check.matrix("a", a, trans ? k : n, trans ? n : k, lda, 1, 0, options.a);
   check.matrix("c", c, n, n, ldc);
   return {.m = n,
@@ -145,9 +141,7 @@ SgemvArgs checked_sgemv(const Check& check, int trans, int64_t m, int64_t n, flo
                         int64_t stride_a, const float* x, int64_t incx, int64_t stride_x, float beta, float* y,
                         int64_t incy, int64_t stride_y, int64_t batch, const Options& options) {
   check.flag("trans", trans);
-  check.size("m", m);
-  check.size("n", n);
-  check.size("batch", batch);
+  check.sizes({{"m", m}, {"n", n}, {"batch", batch}});
   const int64_t size_x = trans ? m : n, size_y = trans ? n : m;
   check.matrix("a", a, m, n, lda, batch, stride_a, options.a);
   check.vector("x", x, size_x, incx, batch, stride_x, options.b);
@@ -168,9 +162,7 @@ TransposeArgs checked_transpose(const Check& check, int64_t m, int64_t n, const 
                                 float* b, int64_t ldb, int64_t stride_b, int64_t batch, const Options& options) {
   if (options.a != Element::float32 || options.b != Element::float32)
     check.refuse("a_type and b_type must be FL_FLOAT32 for a transpose");
-  check.size("m", m);
-  check.size("n", n);
-  check.size("batch", batch);
+  check.sizes({{"m", m}, {"n", n}, {"batch", batch}});
   check.matrix("a", a, m, n, lda, batch, stride_a);
   check.matrix("b", b, n, m, ldb, batch, stride_b);
   check.separate_results("b", n, m, ldb, batch, stride_b);

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "core/element.h"
 #include "core/errors.h"
@@ -18,8 +20,9 @@ class Check {
 
   [[noreturn]] void refuse(const std::string& what) const { throw InvalidValue(std::string(function_) + ": " + what); }
 
-  void size(const char* name, int64_t value) const {
-    if (value < 0) refuse(std::string(name) + " must be at least 0, got " + std::to_string(value));
+  void sizes(std::initializer_list<std::pair<const char*, int64_t>> all) const {
+    for (const auto& [name, value] : all)
+      if (value < 0) refuse(std::string(name) + " must be at least 0, got " + std::to_string(value));
   }
   void flag(const char* name, int value) const {
     if (value != 0 && value != 1) refuse(std::string(name) + " must be 0 or 1, got " + std::to_string(value));

@@ -25,9 +25,7 @@ class Check {
   explicit Check(const char* function) : function_(function) {}
 
   void setting(int position, const char* name, int value, bool allowed) {
-    if (!ok_ || allowed) return;
-    ok_ = false;
-    cblas_xerbla(position, function_, "Illegal %s setting, %d\n", name, value);
+    require(allowed, position, "Illegal %s setting, %d\n", name, value);
   }
   void layout(CBLAS_LAYOUT value) { setting(1, "layout", value, value == CblasRowMajor || value == CblasColMajor); }
   void transpose(int position, const char* name, CBLAS_TRANSPOSE value) {
@@ -35,15 +33,9 @@ class Check {
   }
   void size(int position, const char* name, int value) { at_least(position, name, value, 0); }
   void at_least(int position, const char* name, int value, int least) {
-    if (!ok_ || value >= least) return;
-    ok_ = false;
-    cblas_xerbla(position, function_, "Illegal %s: %d, must be at least %d\n", name, value, least);
+    require(value >= least, position, "Illegal %s: %d, must be at least %d\n", name, value, least);
   }
-  void increment(int position, const char* name, int value) {
-    if (!ok_ || value != 0) return;
-    ok_ = false;
-    cblas_xerbla(position, function_, "Illegal %s: 0\n", name);
-  }
+  void increment(int position, const char* name, int value) { require(value != 0, position, "Illegal %s: 0\n", name); }
   void leading(int position, const char* name, int value, int least) {
     at_least(position, name, value, std::max(1, least));
   }
@@ -53,6 +45,13 @@ class Check {
   bool ok() const { return ok_; }
 
  private:
+  template <class... Values>
+  void require(bool allowed, int position, const char* form, Values... values) {
+    if (!ok_ || allowed) return;
+    ok_ = false;
+    cblas_xerbla(position, function_, form, values...);
+  }
+
   const char* function_;
   bool ok_ = true;
 };
