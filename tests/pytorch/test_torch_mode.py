@@ -116,8 +116,10 @@ def test_other_devices_are_left_alone():
     want = a @ a
     with flt.use() as products:
         assert torch.equal(a @ a, want)
+        for double in (a.double(), torch.nn.Parameter(a.double())):  # the dtype is told first, whoever finds it
+            assert (double @ double).dtype == torch.float64
         assert (torch.empty(5, 7, device="meta") @ torch.empty(7, 3, device="meta")).shape == (5, 3)
-    assert products.calls == {("mm", "device"): 1, ("mm", "no memory"): 1}
+    assert products.calls == {("mm", "device"): 1, ("mm", "dtype"): 2, ("mm", "no memory"): 1}
 
 
 def test_autocast_is_left_alone(normal, device):

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <span>
 
 #include "bindings/calls/compute.h"
@@ -76,11 +75,10 @@ struct Operands {
 
 // nullptr if these are operands for fastlinalg.
 const char* why_not(const Operands& x, bool anywhere) {
+  if (!x.all([](const dl::Tensor& t) { return t.dtype == dl::float32; })) return "dtype";
   if (!anywhere && x.a.device.type != dl::cuda) return "device";
   if (!x.all([&](const dl::Tensor& t) { return t.device.type == x.a.device.type && t.device.id == x.a.device.id; }))
     return "device";
-  if (!x.all([](const dl::Tensor& t) { return std::memcmp(&t.dtype, &dl::float32, sizeof t.dtype) == 0; }))
-    return "dtype";
   const Shape shape = result_shape(x.a, x.b);
   if (shape.empty()) return "shape";
   const auto same = shape_of(x.out);

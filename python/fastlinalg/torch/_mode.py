@@ -45,6 +45,7 @@ _python = torch._C.DispatchKey.Python
 _comes_before_python = torch._C._dispatch_keyset_full_after(_key).has(_python)
 _after = torch._C._dispatch_keyset_full_after(_key).remove(_behind_python)
 _NAME = "fastlinalg"
+_FLOAT32 = torch.float32
 _include = torch._C._dispatch_tls_set_dispatch_key_included
 _included = torch._C._dispatch_tls_is_dispatch_key_included
 _logger = logging.getLogger("fastlinalg")
@@ -85,17 +86,34 @@ class Products:
 _get = torch._C._get_obj_in_tls
 
 
-def _leave(keys: Any, op: Any, given: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
-    return op.redispatch(keys & _after, *given, **options)
+class _Operator:
+    """An overload that has a kernel here, and the name that its calls are counted under."""
+
+    __slots__ = ("call", "name", "redispatch")
+
+    def __init__(self, name: str, overload: Any) -> None:
+        self.name, self.call, self.redispatch = name, overload, overload._handle.redispatch_boxed
 
 
-def _leave_to_tracing(keys: Any, op: Any, given: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
+class _Rests(dict[int, Any]):
+    """By the set of keys of a dispatch what is left of it after the kernels, None where Python is to see the call."""
+
+    def __missing__(self, bits: int) -> Any:
+        keys = torch._C.DispatchKeySet.from_raw_repr(bits)
+        rest = self[bits] = None if keys.has(_python) else keys & _after
+        return rest
+
+
+_rests = _Rests()
+
+
+def _leave_to_tracing(op: _Operator, given: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
     """What traces a tensor without memory in Python has to begin before all keys."""
     with _inclusion(_key, False), _inclusion(_behind_python, False):
-        return op(*given, **options)
+        return op.call(*given, **options)
 
 
-def _leave_to_python(keys: Any, op: Any, given: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
+def _leave_to_python(keys: Any, op: _Operator, given: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
     """To a Python mode or a subclass. What it calls in turn comes to the kernels again."""
     with _inclusion(_behind_python, True):
         return op.redispatch(keys & _after, *given, **options)
@@ -118,63 +136,89 @@ def _inclusion(key: Any, wanted: bool) -> Iterator[None]:
         _include(key, before)
 
 
+def _rest_of_other(keys: Any, a: Tensor, counted: tuple[str, str]) -> Any:
+    """What is left of the dispatch of a product of another dtype, which is counted; None if `_product` has to see it.
+
+    Each microsecond here is one more of all products in float64 and in autocast.
+    """
+    if a.dtype is _FLOAT32 or type(a) is not Tensor:
+        return None
+    rest, products = _rests[keys.raw_repr()], _get(_NAME)
+    if rest is not None and products is not None:
+        calls = products.calls
+        calls[counted] = calls.get(counted, 0) + 1
+    return rest
+
+
 def _product(
     keys: Any,
-    op: Any,
-    name: str,
+    op: _Operator,
     a: Tensor,
     b: Tensor,
     c: Tensor | None,
     out: Tensor | None,
-    alpha: float,
-    beta: float,
     given: tuple[Any, ...],
     options: dict[str, Any],
 ) -> Tensor:
-    """``alpha * a @ b + beta * c`` into `out`, or what PyTorch makes of ``op(*given, **options)``."""
+    """``alpha * a @ b + beta * c`` into `out`, or what PyTorch makes of ``op.call(*given, **options)``."""
     products = _get(_NAME)
     if products is None:  # functorch may bring the key back in a function that has left the mode
-        return _leave(keys, op, given, options)
-    if keys.has(_python):
-        leave = _leave_to_tracing if _is_traced(a, b) else _leave_to_python
-        return leave(keys, op, given, options)
+        return op.redispatch(keys & _after, *given, **options)
+    rest = _rests[keys.raw_repr()]
+    if rest is None:
+        if _is_traced(a, b):
+            return _leave_to_tracing(op, given, options)
+        return _leave_to_python(keys, op, given, options)
+    alpha, beta = options.get("alpha", 1), options.get("beta", 0 if c is None else 1)
     how = products.precision, products._anywhere, products._weights
     result = _core.tensor_product_if_faster(a, b, c, out, alpha, beta, *how)
     why, calls = "", products.calls
     if type(result) is str:
         why = result
-        leave = _leave if why != "no memory" else _leave_to_tracing
-        result = leave(keys, op, given, options)
-    calls[name, why] = calls.get((name, why), 0) + 1
+        traced = why == "no memory"
+        result = _leave_to_tracing(op, given, options) if traced else op.redispatch(rest, *given, **options)
+    calls[op.name, why] = calls.get((op.name, why), 0) + 1
     return result
 
 
 def _make_kernels(name: str, packet: Any, *, has_addend: bool) -> dict[str, Any]:
-    """By overload: of ``name(a, b)``, or of ``name(c, a, b, *, beta, alpha)``."""
-    new, into = packet.default, packet.out
+    """By overload: of ``name(a, b)``, or of ``name(c, a, b, *, beta, alpha)``.
+
+    PyTorch passes the options that are not the default. Nothing is packed up for calls that stay with it.
+    """
+    new, into, other = _Operator(name, packet.default), _Operator(name, packet.out), (name, "dtype")
+    redispatch, redispatch_into = new.redispatch, into.redispatch
     if not has_addend:
 
         def product(keys: Any, a: Tensor, b: Tensor) -> Tensor:
-            return _product(keys, new, name, a, b, None, None, 1, 0, (a, b), {})
+            if (rest := _rest_of_other(keys, a, other)) is not None:
+                return redispatch(rest, a, b)
+            return _product(keys, new, a, b, None, None, (a, b), {})
 
         def product_into(keys: Any, a: Tensor, b: Tensor, *, out: Tensor) -> Tensor:
-            return _product(keys, into, name, a, b, None, out, 1, 0, (a, b), {"out": out})
+            if (rest := _rest_of_other(keys, a, other)) is not None:
+                return redispatch_into(rest, a, b, out=out)
+            return _product(keys, into, a, b, None, out, (a, b), {"out": out})
 
         return {name: product, f"{name}.out": product_into}
 
-    in_place = getattr(torch.ops.aten, f"{name}_").default
+    in_place = _Operator(name, getattr(torch.ops.aten, f"{name}_").default)
+    redispatch_in_place = in_place.redispatch
 
-    def addition(keys: Any, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-        return _product(keys, new, name, a, b, c, None, alpha, beta, (c, a, b), {"beta": beta, "alpha": alpha})
+    def addition(keys: Any, c: Tensor, a: Tensor, b: Tensor, **options: Any) -> Tensor:
+        if (rest := _rest_of_other(keys, a, other)) is not None:
+            return redispatch(rest, c, a, b, **options)
+        return _product(keys, new, a, b, c, None, (c, a, b), options)
 
-    def addition_into(
-        keys: Any, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1, out: Tensor
-    ) -> Tensor:
-        options = {"beta": beta, "alpha": alpha, "out": out}
-        return _product(keys, into, name, a, b, c, out, alpha, beta, (c, a, b), options)
+    def addition_into(keys: Any, c: Tensor, a: Tensor, b: Tensor, **options: Any) -> Tensor:
+        if (rest := _rest_of_other(keys, a, other)) is not None:
+            return redispatch_into(rest, c, a, b, **options)
+        return _product(keys, into, a, b, c, options["out"], (c, a, b), options)
 
-    def addition_in_place(keys: Any, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-        return _product(keys, in_place, name, a, b, c, c, alpha, beta, (c, a, b), {"beta": beta, "alpha": alpha})
+    def addition_in_place(keys: Any, c: Tensor, a: Tensor, b: Tensor, **options: Any) -> Tensor:
+        if (rest := _rest_of_other(keys, a, other)) is not None:
+            return redispatch_in_place(rest, c, a, b, **options)
+        return _product(keys, in_place, a, b, c, c, (c, a, b), options)
 
     return {name: addition, f"{name}.out": addition_into, f"{name}_": addition_in_place}
 
