@@ -177,7 +177,8 @@ class Server:
             if not failing:
                 break
             name = failing["item"]
-            if not any(again["failed"] for again in self.outcomes([name], 0, seconds)):
+            before = names[: names.index(name) + 1]  # it may fail only behind others
+            if not any(again["failed"] for again in self.outcomes(before, 0, seconds) if again["item"] == name):
                 return {"outcome": "killed", "by": name, "how": failing["failed"], "tests": len(names)}
             self.flaky.add(name)
             names.remove(name)

@@ -14,7 +14,7 @@ import pytest
 
 import fastlinalg as fl
 from fastlinalg._cases import cases
-from fastlinalg.cli.selftest import sample
+from fastlinalg.cli.selftest import _subjects, sample
 from support.command import command, here
 from support.patience import patient
 from support.rows import OPERATIONS
@@ -87,6 +87,15 @@ def test_explain():
     assert "the closest that run here" in here("explain 3x4 4x5 --kernel avx2", 2).stderr
     if not fl.cuda.is_available():
         assert fl.info()["cuda"]["message"] in here("explain 3x4 4x5 --device cuda", 1).stderr
+
+
+def test_what_the_selftest_checks():
+    """Rows for the bound that they promise, and what is chosen without a name."""
+    for device in ("cpu", "cuda"):
+        rows = {row.name: row for row in fl.kernels("sgemm") if row.device == device and row.available}
+        checked = {label: precision for label, _, precision in _subjects("sgemm", device, None)}
+        assert {name: checked[name] == "strict" for name in rows} == {name: row.strict for name, row in rows.items()}
+        assert ("(dispatch, accurate)" in checked) == any(not row.strict for row in rows.values())
 
 
 def test_selftest():

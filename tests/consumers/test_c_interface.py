@@ -31,6 +31,7 @@ pytestmark = needs_installation
         ({"k": -3}, "k must be at least 0, got -3"),
         ({"trans_a": 111}, "trans_a must be 0 or 1, got 111"),
         ({"lda": 2}, "lda must be at least 3"),
+        ({"k": 2**32 + 1, "lda": 2**32}, "lda must be at least 4294967297"),
         ({"trans_b": 1}, "ldb must be at least 3"),
         ({"ldc": 0}, "ldc must be at least 2"),
         ({"a": None}, "a is NULL"),

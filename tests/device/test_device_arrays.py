@@ -114,6 +114,14 @@ def test_views_of_operands(views, name, rng):
     check_view(views, VIEWS[name], rng)
 
 
+def test_one_number_all_along_a_row_or_a_column(rng):
+    """As a row or as a column no product kernel takes it where it lies."""
+    x, a = (fl.DeviceArray.from_numpy(values) for values in (np.full(1, 1.5, F32), normal(rng, 9, 30)))
+    row, column = (Announced(x, shape=shape, strides=(0, 0)) for shape in ((1, 9), (30, 1)))
+    assert_product(fl.sgemm(row, a, kernel="naive").numpy(), np.full((1, 9), 1.5, F32), a.numpy())
+    assert_product(fl.sgemm(a, column, kernel="naive").numpy(), a.numpy(), np.full((30, 1), 1.5, F32))
+
+
 def test_views_that_are_not_read():
     """With alpha 0, or k 0, whatever their strides are."""
 

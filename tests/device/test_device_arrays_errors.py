@@ -48,6 +48,21 @@ def test_another_device_is_refused(writable, device, rng):
         fl.matmul(a, a, device=device)
 
 
+def test_a_device_that_is_not_there():
+    a, others = np.ones((3, 3), F32), len(fl.devices()) - 1
+    text = "there is no device cuda:99; this machine has cuda:0 " + (f"to cuda:{others}" if others else "only")
+    for call in (
+        lambda: fl.matmul(a, a, device="cuda:99"),
+        lambda: fl.DeviceArray.from_numpy(a, device="cuda:99"),
+        lambda: fl.cuda.set_memory_limit(1, 99),
+        lambda: fl.cuda.memory_info(99),
+        lambda: fl.cuda.trim(99),
+    ):
+        with pytest.raises(fl.CudaError, match=text) as error:
+            call()
+        assert error.value.name == "cudaErrorInvalidDevice"
+
+
 @pytest.mark.parametrize("device", ["cuda", "cuda:0", "auto"])
 def test_their_own_device_is_taken(device, rng):
     own = Own()

@@ -92,6 +92,16 @@ def test_pinned_memory_is_bounded_while_four_threads_call(rng):
     assert fl.cuda.memory_info()["pinned"] == 0
 
 
+def test_trim_waits_for_what_is_freed(rng):
+    x = fl.DeviceArray.from_numpy(normal(rng, 100, 100))
+    fl.cuda.trim()
+    before = fl.cuda.memory_info()["reserved"]
+    for _ in range(20):
+        fl.matmul(x, x)
+        fl.cuda.trim()
+        assert fl.cuda.memory_info()["reserved"] <= before
+
+
 def test_trim_gives_everything_back(rng):
     a = normal(rng, 800, 800)
     fl.matmul(a, a, device="cuda")

@@ -130,6 +130,14 @@ void there_are_places_for_many() {
   expect(jobs.size() == 64, "not 64 places");
   jobs[40]->release(0);
   expect(pool.claim() == jobs[40] && !pool.claim(), "a place that is free again is not found");
+  Pool other;
+  for (int i = 0; i < 65; ++i) {
+    Job* const job = other.claim();
+    expect(job, "a call that has ended keeps its place");
+    job->open(note, nullptr, 1, 1, false);
+    job->work(0);
+    other.close(*job);
+  }
 }
 
 }  // namespace

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import fastlinalg as fl
-from support.accuracy import assert_product
+from fastlinalg import _core
+from support.accuracy import assert_product, assert_same_bits
 from support.device_libraries import ENOUGH, WITH_WORKSPACE
 from support.operands import normal
 from support.pinned import check_products_of_pinned_operands
@@ -211,16 +212,50 @@ def test_a_call_on_host_arrays_is_not_captured(device, rng):
     device.simulated_end_capture(stream)
 
 
-def test_pinned_operands_are_used_where_they_are(device, limit, rng):
-    def pinned(values):
+@pytest.fixture
+def pinned(device):
+    def copy(values):
         memory = np.ctypeslib.as_array(device.simulated_pinned(values.nbytes), values.shape)
         memory[...] = values
         return memory
 
+    return copy
+
+
+def test_pinned_memory_may_change_behind_a_copy(pinned, rng):
+    """The device copies it later than ordinary memory, unless it is waited for."""
+    values = normal(rng, 40, 30)
+    for _ in range(20):
+        memory = pinned(values)
+        x = put(memory)
+        memory[...] = 7
+        assert_same_bits(x.numpy(), values)
+
+
+def test_pinned_operands_are_used_where_they_are(device, pinned, limit, rng):
     check_products_of_pinned_operands(pinned, 400, rng)
     a, b, c = normal(rng, 1200, 400), normal(rng, 400, 1300), normal(rng, 1200, 1300)
+    before = device.simulated_direct_copies()
     limit(3 << 20)
     assert_product(fl.sgemm(pinned(a), pinned(b), c, beta=0.5, out=pinned(c), device="cuda"), a, b, c, beta=0.5)
+    assert device.simulated_direct_copies() > before
+
+
+# ---------------------------------------------------------------- errors and times
+def test_code_that_does_not_fit_says_what_there_is(device):
+    a = np.ones((40, 40), np.float32)
+    device.simulated_fail_calls(1, 1, 209)  # cudaErrorNoKernelImageForDevice
+    wanted = r"has code for 90a-real 80-virtual, and cuda:0 \(simulated\) has compute capability 9\.0"
+    with pytest.raises(fl.CudaError, match=wanted):
+        fl.matmul(a, a, device="cuda")
+    device.simulated_fail_calls(0, 0, 0)
+    assert (fl.matmul(a, a, device="cuda") == 40).all()
+
+
+def test_so_many_launches_are_timed():
+    streams = []
+    assert len(_core.time_in_graph(streams.append, 3, 2)) == 2
+    assert len(streams) == 1 + 3
 
 
 # ---------------------------------------------------------------- plans

@@ -39,6 +39,8 @@ EXPORTED bool simulated_context_made() { return simulated::context_made(); }
 
 EXPORTED int simulated_graph_launches() { return simulated::graph_launches; }
 EXPORTED long simulated_lines_prepacked() { return simulated::lines_prepacked; }
+EXPORTED long simulated_copies_without_access() { return simulated::copies_without_access; }
+EXPORTED long simulated_direct_copies() { return simulated::direct_copies; }
 EXPORTED long simulated_widened_halves() { return simulated::widened_halves; }
 
 // The calls of the host layer from the first to the last, counted from now on, fail with this error.

@@ -23,6 +23,7 @@ struct Range {
   std::size_t bytes;
   int device = -1;
 };
+constexpr int of_caller = -2;                 // in place of a device: pinned, and not by the host layer
 using Ranges = std::map<const char*, Range>;  // by their begin
 
 struct Pool {
@@ -111,6 +112,8 @@ cudaError_t copy(Rectangle copy, cudaMemcpyKind kind, cudaStream_t handle) {
   const Lock lock(mutex);
   Stream& stream = stream_of(handle);
   const bool to_pageable = pageable(copy.to), from_pageable = pageable(copy.from);
+  for (const char* const side : {static_cast<const char*>(copy.to), copy.from})
+    if (const Range* const range = around(pinned, side, 1)) direct_copies += range->device == of_caller;
   if ((kind == cudaMemcpyHostToDevice && !on_device(copy.to)) ||
       (kind == cudaMemcpyDeviceToHost && !on_device(copy.from)))
     return status(cudaErrorInvalidValue);
@@ -251,7 +254,11 @@ cudaError_t cudaHostUnregister(void* data) {
 
 cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned flags) {
   *data = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-  return *data ? cudaHostRegister(*data, bytes, flags) : status(cudaErrorMemoryAllocation);
+  if (!*data) return status(cudaErrorMemoryAllocation);
+  cudaHostRegister(*data, bytes, flags);
+  const Lock lock(mutex);
+  pinned[static_cast<char*>(*data)].device = of_caller;
+  return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void* data) {
@@ -284,6 +291,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
     const Range *const there = around(live, target, bytes), *const here = around(live, source, bytes);
     if (!there || !here || there->device != to_device || here->device != from_device)
       wrong("a copy between devices names others than those that the memory is on");
+    copies_without_access += !(pools[from_device].open_to >> to_device & 1);
   }
   return copy({static_cast<char*>(to), source, bytes, bytes, bytes, 1, true}, cudaMemcpyDeviceToDevice, stream);
 }

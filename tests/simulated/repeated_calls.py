@@ -32,6 +32,16 @@ def test_repeated_calls_over_streams(device, rng):
     assert device.simulated_graph_launches() - started > 100
 
 
+def test_calls_that_take_turns_are_kept(device, rng):
+    """Nearly all of a few: each has a place by its operands."""
+    calls = [(put(normal(rng, 24, 24)), put(np.zeros((24, 24), F32))) for _ in range(8)]
+    started = device.simulated_graph_launches()
+    for _ in range(ENOUGH + 1):
+        for x, y in calls:
+            fl.transpose(x, out=y)
+    assert device.simulated_graph_launches() - started > 4
+
+
 def test_long_calls_leave_what_is_kept_of_short_ones(device, rng):
     x, y = put(normal(rng, 24, 24)), put(np.zeros((24, 24), F32))
     for _ in range(ENOUGH):

@@ -135,6 +135,8 @@ void launch(const char* name, const Args& p, const Context& context) {
   if (!context.device->has(needs_row(gpu.needs).features))
     simulated::wrong(std::string(name) + " is launched on a device that lacks what it needs, or pretends to");
   void* const workspace = context.workspace;
+  if (reinterpret_cast<uintptr_t>(workspace) % 256)
+    simulated::wrong(std::string(name) + " is launched with a workspace that does not begin as an allocation does");
   const std::size_t bytes = gpu.workspace(p);
   const PrepackedOperands prepacked = context.prepacked ? *context.prepacked : PrepackedOperands{};
   const simulated::Lock lock(simulated::mutex);

@@ -57,6 +57,8 @@ bool context_made();   // somebody has asked for more than the properties of the
 
 extern int graph_launches;
 extern long lines_prepacked;                       // of operands that steps share
+extern long direct_copies;                         // from and to memory that a caller has pinned
+extern long copies_without_access;                 // between devices, which go through host memory
 extern long live_events, live_graphs, live_pools;  // that are there
 extern int running_device;                         // whose piece of work runs
 extern std::recursive_mutex mutex;                 // guards everything; held while pieces run

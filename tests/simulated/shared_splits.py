@@ -4,12 +4,14 @@ with two devices.
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
 import fastlinalg as fl
 from fastlinalg import _core
-from support.accuracy import assert_same_bits
+from support.accuracy import assert_product, assert_same_bits
 from support.operands import normal, numbers
 
 
@@ -24,6 +26,17 @@ def test_each_device_splits_a_line_once(device, rng, devices, times):
     before = device.simulated_lines_prepacked()
     assert_same_bits(fl.matmul(a, b, device=devices), want, devices)
     assert times * (m + n) / 2 < device.simulated_lines_prepacked() - before <= times * (m + n)
+
+
+def test_parts_reach_other_devices_without_the_host(device, rng):
+    """Where the devices can, and where there is nothing to be copied too."""
+    reach = os.environ.get("FASTLINALG_SIMULATED_PEERS") != "0"
+    before = device.simulated_copies_without_access()
+    for k in (30, 0):
+        a, b = normal(rng, 40, k), normal(rng, k, 20)
+        x, y = ([fl.DeviceArray.from_numpy(z, f"cuda:{i}") for i, z in enumerate(np.split(z, 2))] for z in (a, b))
+        assert_product(np.concatenate([part.numpy() for part in fl.matmul(x, y)]), a, b)
+    assert (device.simulated_copies_without_access() == before) == reach
 
 
 @pytest.mark.parametrize("devices", ["cuda:0", "cuda:all"])

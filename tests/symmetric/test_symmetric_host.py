@@ -74,6 +74,16 @@ def test_layouts_and_scalars(rng):
 
 
 @gpu
+def test_squares_on_the_diagonal_are_mirrored(rng):
+    """Where the triangles of a product by terms have different bits, and its last square is no multiple of a tile."""
+    a = rng.integers(-3, 4, (1030, 300)).astype(F32)
+    out = result((1030, 1030), "padded_rows")
+    fl.sgemm(a, a.T, out=out.array, kernel="fp16x2", device="cuda")
+    assert_same_bits(out.array, a @ a.T)
+    out.assert_intact()
+
+
+@gpu
 def test_other_types(rng):
     """The same memory is one operand if it holds the same numbers."""
     a = rng.integers(-50, 50, (1200, 100))
