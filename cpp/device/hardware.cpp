@@ -46,6 +46,7 @@ CpuLevel detect_cpu() {
 #if defined(__x86_64__)
   // All that the folders of kernels are compiled with (CMakeLists.txt): a hypervisor may hide some.
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return level_baseline;
+  if (!__builtin_cpu_supports("f16c")) return level_baseline;
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512vl")) return level_avx2;
   if (!__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512bw")) return level_avx2;
   return has_amx() && tile_refusal() == 0 ? level_amx : level_avx512;
@@ -206,7 +207,7 @@ bool available(Needs needs) {
 std::string why_not(Needs needs) {
   if (needs == Needs::baseline) return "";
   if (needs == Needs::avx2_fma)
-    return cpu_level() >= level_avx2 ? "" : "this CPU has no AVX2 and FMA (or FASTLINALG_CPU forbids them)";
+    return cpu_level() >= level_avx2 ? "" : "this CPU has no AVX2, FMA and F16C (or FASTLINALG_CPU forbids them)";
   if (needs == Needs::avx512f)
     return cpu_level() >= level_avx512 ? "" : "this CPU has no AVX-512 (or FASTLINALG_CPU forbids it)";
   if (needs == Needs::amx_bf16) return cpu_level() >= level_amx ? "" : no_amx();

@@ -2,8 +2,11 @@
 //
 // Rows contiguous: gemv_rows.h. Columns contiguous (the transposed product): gemv_columns.h.
 // In both, the terms are summed in sections of `section` columns whose sums are added in ascending order. The order
-// depends on n alone, so the bits do not change with the number of threads or the rows a call was given.
+// depends on n alone, so the bits do not change with the number of threads or the rows a call was given. A may be of
+// any type T that vectors are loaded from (simd.h): the bits are those of the same matrix in float32.
 #pragma once
+
+#include <type_traits>
 
 #include "core/context.h"
 #include "core/problem.h"
@@ -11,6 +14,7 @@
 #include "gemv_rows.h"
 #include "plan/gemv_plan.h"
 #include "runtime/thread_pool.h"
+#include "stored.h"
 
 namespace fl {
 namespace {
@@ -37,18 +41,25 @@ inline void scale(const SgemvArgs& p, float* y) {
   for (int64_t i = 0; i < p.m; ++i) y[i * p.y.inc] = p.beta == 0.0f ? 0.0f : p.beta * y[i * p.y.inc];
 }
 
-// Of numbers of another type, some at a time as float32 in L1. The order of the sums is that of the matrix that a
-// conversion would make: its rows or its columns are contiguous, whichever lie closer together here.
-template <class S>
-void sum_stored(const SgemvArgs& p, const float* a, const float* x, int64_t rows, int64_t n, float* sum) {
+// Whether the matrix that a conversion makes of A has contiguous rows: its order is that of the smaller stride.
+inline bool converts_to_rows(const SgemvArgs& p) {
+  const auto distance = [](int64_t stride) { return stride < 0 ? -stride : stride; };
+  return p.m == 1 || p.n == 1 || p.a.rs == 0 || (p.a.cs != 0 && distance(p.a.cs) <= distance(p.a.rs));
+}
+
+// Any strides of another type: some lines at a time as float32 in L1, in the order of the matrix of a conversion.
+template <class S, class T>
+void sum_converted(const SgemvArgs& p, const T* a, const float* x, int64_t rows, int64_t n, float* sum) {
   constexpr int64_t pitch = section + 16;
   alignas(64) float tile[rows_at_once * pitch];
-  const auto distance = [](int64_t stride) { return stride < 0 ? -stride : stride; };
-  const bool by_rows = p.m == 1 || p.n == 1 || p.a.rs == 0 || (p.a.cs != 0 && distance(p.a.cs) <= distance(p.a.rs));
-  if (by_rows) {
+  auto convert_lines = [&](const T* from, int64_t line, int64_t step, int64_t lines, int64_t length) {
+    for (int64_t l = 0; l < lines; ++l)
+      for (int64_t e = 0; e < length; ++e) tile[l * pitch + e] = to_float(from[l * line + e * step]);
+  };
+  if (converts_to_rows(p)) {
     for (int64_t i = 0; i < rows; i += rows_at_once) {
       const int64_t here = rows - i < rows_at_once ? rows - i : rows_at_once;
-      convert(p.stored[0], a + i * p.a.rs, p.a.rs, p.a.cs, tile, pitch, here, n);
+      convert_lines(a + i * p.a.rs, p.a.rs, p.a.cs, here, n);
       dot_rows<S>(tile, pitch, here, n, n == p.n, x, sum + i);
     }
     return;
@@ -58,26 +69,28 @@ void sum_stored(const SgemvArgs& p, const float* a, const float* x, int64_t rows
     for (int64_t i = 0; i < rows; i += section) {
       const int64_t columns = n - j < columns_at_once ? n - j : columns_at_once;
       const int64_t here = rows - i < section ? rows - i : section;
-      convert(p.stored[0], a + i * p.a.rs + j * p.a.cs, p.a.cs, p.a.rs, tile, pitch, columns, here);
+      convert_lines(a + i * p.a.rs + j * p.a.cs, p.a.cs, p.a.rs, columns, here);
       add_columns<S, false>(tile, pitch, here, columns, x + j, j == 0 ? sum + i : next);
       for (int64_t q = 0; q < here && j > 0; ++q) sum[i + q] += next[q];
     }
 }
 
-template <class S>
-void sum_section(const SgemvArgs& p, const float* a, const float* x, int64_t rows, int64_t n, float* sum) {
-  if (p.stored[0].converted()) return sum_stored<S>(p, a, x, rows, n, sum);
+template <class S, class T>
+void sum_section(const SgemvArgs& p, const T* a, const float* x, int64_t rows, int64_t n, float* sum) {
+  constexpr bool converted = !std::is_same_v<T, float>;
   if (p.a.cs == 1) return dot_rows<S>(a, p.a.rs, rows, n, n == p.n, x, sum);
-  if (p.a.rs == 1)
-    return (4 * p.m * p.n > (int64_t(16) << 20) ? add_columns<S, true> : add_columns<S, false>)(a, p.a.cs, rows, n, x,
-                                                                                                sum);
-  dot_strided(a, p.a.rs, p.a.cs, rows, n, x, sum);
+  if (p.a.rs == 1 && !(converted && converts_to_rows(p))) {
+    const bool beyond_caches = int64_t(sizeof(T)) * p.m * p.n > (int64_t(16) << 20);
+    return (beyond_caches ? add_columns<S, true, T> : add_columns<S, false, T>)(a, p.a.cs, rows, n, x, sum);
+  }
+  if constexpr (converted) sum_converted<S>(p, a, x, rows, n, sum);
+  else dot_strided(a, p.a.rs, p.a.cs, rows, n, x, sum);
 }
 
 // Rows [i, i + rows) and sections [first, last) of the sum; rows <= row_block.
-template <class S>
-void sum_sections(const SgemvArgs& p, const float* a, const float* x, int64_t i, int64_t rows, int64_t first,
-                  int64_t last, float* sum) {
+template <class S, class T>
+void sum_sections(const SgemvArgs& p, const T* a, const float* x, int64_t i, int64_t rows, int64_t first, int64_t last,
+                  float* sum) {
   float next[row_block];
   if (p.a.cs == 1 && last - first > 1 &&
       rows > rows_at_once) {  // long rows: a few at a time from end to end, as memory likes it
@@ -93,9 +106,8 @@ void sum_sections(const SgemvArgs& p, const float* a, const float* x, int64_t i,
   }
 }
 
-template <class S>
-void gemv_one(const SgemvArgs& p, int64_t batch, const GemvPlan& plan, int threads, float* workspace) {
-  const float* const a = p.a.data + batch * p.a.bs;
+template <class S, class T>
+void gemv_one(const SgemvArgs& p, const T* a, int64_t batch, const GemvPlan& plan, int threads, float* workspace) {
   const float* x = p.x.data + batch * p.x.bs;
   float* const y = p.y.data + batch * p.y.bs;
   if (p.x.inc != 1 || p.stored[1].converted()) {
@@ -135,7 +147,9 @@ void gemv(const SgemvArgs& p, const Context& context) {
   const GemvPlan plan = gemv_plan(p, context.threads);
   auto task = [&](int64_t batch, int slot) {
     float* const workspace = static_cast<float*>(context.workspace) + slot * int64_t(plan.workspace_floats);
-    gemv_one<S>(p, batch, plan, plan.across_batch ? 1 : context.threads, workspace);
+    with_elements(p.stored[0], p.a.data + batch * p.a.bs, [&](const auto* a) {
+      gemv_one<S>(p, a, batch, plan, plan.across_batch ? 1 : context.threads, workspace);
+    });
   };
   if (plan.across_batch) return parallel_for(p.batch, context.threads, task);
   for (int64_t batch = 0; batch < p.batch; ++batch) task(batch, 0);

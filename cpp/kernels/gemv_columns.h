@@ -1,4 +1,5 @@
-// Matrix times vector where the columns of A are contiguous: columns are scaled and added, eight at a time.
+// Matrix times vector where the columns of A, of any type T that vectors are loaded from, are contiguous: columns are
+// scaled and added, eight at a time.
 #pragma once
 
 #include <stdint.h>
@@ -9,8 +10,8 @@ namespace {
 constexpr int columns_at_once = 8;
 
 // The sum of eight scaled columns at one vector of rows; `here` of the columns exist.
-template <class S, class Load>
-inline __attribute__((always_inline)) typename S::V eight_columns(const float* a, int64_t cs, int64_t here,
+template <class S, class T, class Load>
+inline __attribute__((always_inline)) typename S::V eight_columns(const T* a, int64_t cs, int64_t here,
                                                                   const typename S::V* factor, Load load) {
   typename S::V total = S::mul(load(a), factor[0]);
   if (here == columns_at_once) {
@@ -24,8 +25,8 @@ inline __attribute__((always_inline)) typename S::V eight_columns(const float* a
 
 // sum[i] = row i of A times x, for contiguous columns of at most VECTORS vectors, whose sums stay in registers. Memory
 // is read in ascending order, as gemv_rows.h does it.
-template <class S, int VECTORS>
-void add_short_columns(const float* a, int64_t cs, int64_t rows, int64_t n, const float* x, float* sum) {
+template <class S, int VECTORS, class T>
+void add_short_columns(const T* a, int64_t cs, int64_t rows, int64_t n, const float* x, float* sum) {
   using V = typename S::V;
   constexpr int last = VECTORS - 1;
   const auto mask = S::mask(rows - last * S::W);
@@ -40,7 +41,7 @@ void add_short_columns(const float* a, int64_t cs, int64_t rows, int64_t n, cons
     for (int v = 0; v < VECTORS; ++v) total[v] = S::zero();
 #pragma GCC unroll 1
     for (int64_t q = j; q < end; ++q) {
-      const float* const p = a + q * cs;
+      const T* const p = a + q * cs;
       const V factor = S::set1(x[q]);
 #pragma GCC unroll 8
       for (int v = 0; v < last; ++v) S::fma(total[v], S::load(p + v * S::W), factor);
@@ -56,8 +57,8 @@ void add_short_columns(const float* a, int64_t cs, int64_t rows, int64_t n, cons
 // Columns so long at most are summed in registers.
 template <class S>
 constexpr int short_vectors = S::registers / 4;
-template <class S, int VECTORS = 1>
-void add_short(const float* a, int64_t cs, int64_t rows, int64_t n, const float* x, float* sum) {
+template <class S, int VECTORS = 1, class T>
+void add_short(const T* a, int64_t cs, int64_t rows, int64_t n, const float* x, float* sum) {
   if constexpr (VECTORS < short_vectors<S>)
     if (rows > VECTORS * S::W) return add_short<S, VECTORS + 1>(a, cs, rows, n, x, sum);
   add_short_columns<S, VECTORS>(a, cs, rows, n, x, sum);
@@ -65,9 +66,10 @@ void add_short(const float* a, int64_t cs, int64_t rows, int64_t n, const float*
 
 // The same for columns of any length: the sums stay in L1. `ahead`: prefetch the next columns, for an A beyond the
 // caches; within them it costs a quarter of the time, more if the columns are about a power of two apart.
-template <class S, bool ahead>
-void add_columns(const float* a, int64_t cs, int64_t rows, int64_t n, const float* x, float* sum) {
+template <class S, bool ahead, class T>
+void add_columns(const T* a, int64_t cs, int64_t rows, int64_t n, const float* x, float* sum) {
   using V = typename S::V;
+  constexpr int64_t line = 64 / int64_t(sizeof(T));
   if (rows <= short_vectors<S> * S::W) return add_short<S>(a, cs, rows, n, x, sum);
   for (int64_t i = 0; i < rows; ++i) sum[i] = 0.0f;
   for (int64_t j = 0; j < n; j += columns_at_once) {
@@ -75,19 +77,18 @@ void add_columns(const float* a, int64_t cs, int64_t rows, int64_t n, const floa
     V factor[columns_at_once];
 #pragma GCC unroll 8
     for (int q = 0; q < columns_at_once; ++q) factor[q] = q < here ? S::set1(x[j + q]) : S::zero();
-    const float* const p = a + j * cs;
+    const T* const p = a + j * cs;
     int64_t i = 0;
     for (; i + S::W <= rows; i += S::W) {
 #pragma GCC unroll 8
       for (int q = 0; q < columns_at_once; ++q)
-        if (ahead && (S::W == 16 || i % 16 == 0)) __builtin_prefetch(p + i + (q + columns_at_once) * cs, 0, 2);
+        if (ahead && (S::W >= line || i % line == 0)) __builtin_prefetch(p + i + (q + columns_at_once) * cs, 0, 2);
       S::store(sum + i, S::add(S::load(sum + i),
-                               eight_columns<S>(p + i, cs, here, factor, [](const float* f) { return S::load(f); })));
+                               eight_columns<S>(p + i, cs, here, factor, [](const T* f) { return S::load(f); })));
     }
     if (i < rows) {
       const auto mask = S::mask(rows - i);
-      const V total =
-          eight_columns<S>(p + i, cs, here, factor, [mask](const float* f) { return S::load_part(f, mask); });
+      const V total = eight_columns<S>(p + i, cs, here, factor, [mask](const T* f) { return S::load_part(f, mask); });
       S::store_part(sum + i, S::add(S::load_part(sum + i, mask), total), rows - i);
     }
   }

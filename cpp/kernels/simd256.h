@@ -3,7 +3,11 @@
 
 #include <immintrin.h>
 #include <stdint.h>
+#include <string.h>
 
+#include <type_traits>
+
+#include "core/halves.h"
 #include "plan/cpu_blocking.h"
 #include "transpose8.h"
 
@@ -29,6 +33,10 @@ struct Simd256 {
   static V zero() { return _mm256_setzero_ps(); }
   static V set1(float x) { return _mm256_set1_ps(x); }
   static V load(const float* p) { return _mm256_loadu_ps(p); }
+  template <class T>
+  static V load(const T* p) {
+    return widened<T>(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
   static void store(float* p, V v) { _mm256_storeu_ps(p, v); }
   static V mul(V x, V y) { return _mm256_mul_ps(x, y); }
   static V add(V x, V y) { return _mm256_add_ps(x, y); }
@@ -49,6 +57,10 @@ struct Simd256 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(lanes), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   }
   static V load_part(const float* p, Mask m) { return _mm256_maskload_ps(p, m); }
+  template <class T>
+  static V load_part(const T* p, Mask m) {
+    return widened<T>(first_of_16_bits(p, __builtin_popcount(unsigned(_mm256_movemask_ps(_mm256_castsi256_ps(m))))));
+  }
   static void store_part(float* p, V v, int64_t n) {  // no masked store: microcoded on Zen
     if (n >= W) return store(p, v);
     __m128 x = _mm256_castps256_ps128(v);
@@ -84,18 +96,50 @@ struct Simd256 {
     transpose8(src, rs, rows, dst, ds);
   }
   // Four rows of the block at b, transposed: row[q] holds element q of each of eight columns.
-  static inline __attribute__((always_inline)) void turn_four(const float* b, int64_t b_cs, V* row) {
+  template <class T>
+  static inline __attribute__((always_inline)) void turn_four(const T* b, int64_t b_cs, V* row) {
     V in[4];
 #pragma GCC unroll 4
     for (int q = 0; q < 4; ++q)
-      in[q] =
-          _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(b + q * b_cs)), _mm_loadu_ps(b + (q + 4) * b_cs), 1);
+      in[q] = _mm256_insertf128_ps(_mm256_castps128_ps256(four(b + q * b_cs)), four(b + (q + 4) * b_cs), 1);
     const V t0 = _mm256_unpacklo_ps(in[0], in[1]), t1 = _mm256_unpackhi_ps(in[0], in[1]);
     const V t2 = _mm256_unpacklo_ps(in[2], in[3]), t3 = _mm256_unpackhi_ps(in[2], in[3]);
     row[0] = _mm256_shuffle_ps(t0, t2, 0x44);
     row[1] = _mm256_shuffle_ps(t0, t2, 0xee);
     row[2] = _mm256_shuffle_ps(t1, t3, 0x44);
     row[3] = _mm256_shuffle_ps(t1, t3, 0xee);
+  }
+
+ private:
+  template <class T>  // Half or Bfloat
+  static V widened(__m128i bits) {
+    if constexpr (std::is_same_v<T, Half>) return _mm256_cvtph_ps(bits);
+    // One shuffle after a load into both halves; widening and shifting are two.
+    const __m256i upper = _mm256_setr_epi8(-1, -1, 0, 1, -1, -1, 2, 3, -1, -1, 4, 5, -1, -1, 6, 7,  //
+                                           -1, -1, 8, 9, -1, -1, 10, 11, -1, -1, 12, 13, -1, -1, 14, 15);
+    return _mm256_castsi256_ps(_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bits), upper));
+  }
+  static __m128 four(const float* p) { return _mm_loadu_ps(p); }
+  template <class T>
+  static __m128 four(const T* p) {
+    return _mm256_castps256_ps128(widened<T>(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+  }
+  // n <= 8 numbers and zeros. Of four and more, the last four are read once more and lose what they share.
+  static __m128i first_of_16_bits(const void* from, int n) {
+    const char* const p = static_cast<const char*>(from);
+    uint64_t low = 0, high = 0;
+    if (n >= 4) {
+      memcpy(&low, p, 8);
+      memcpy(&high, p + 2 * (n - 4), 8);
+      high = high >> 8 * (8 - n) >> 8 * (8 - n);
+    } else {
+      for (int i = 0; i < n; ++i) {
+        uint16_t bits;
+        memcpy(&bits, p + 2 * i, 2);
+        low |= uint64_t(bits) << 16 * i;
+      }
+    }
+    return _mm_set_epi64x(int64_t(high), int64_t(low));
   }
 };
 

@@ -27,6 +27,10 @@ struct Simd {
   static V zero() { return _mm512_setzero_ps(); }
   static V set1(float x) { return _mm512_set1_ps(x); }
   static V load(const float* p) { return _mm512_loadu_ps(p); }
+  template <class T>
+  static V load(const T* p) {
+    return widened<T>(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
   static void store(float* p, V v) { _mm512_storeu_ps(p, v); }
   static V mul(V x, V y) { return _mm512_mul_ps(x, y); }
   static V add(V x, V y) { return _mm512_add_ps(x, y); }
@@ -41,6 +45,10 @@ struct Simd {
 
   static Mask mask(int64_t n) { return n >= W ? Mask(0xffff) : n <= 0 ? Mask(0) : Mask((1u << n) - 1); }
   static V load_part(const float* p, Mask m) { return _mm512_maskz_loadu_ps(m, p); }
+  template <class T>
+  static V load_part(const T* p, Mask m) {
+    return widened<T>(_mm256_maskz_loadu_epi16(m, p));
+  }
   static void store_part(float* p, V v, int64_t n) { _mm512_mask_storeu_ps(p, mask(n), v); }
   // As shuffles: the extraction intrinsics of gcc 12 warn about a variable of their own.
   static __m256 low(V v) { return __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7); }
@@ -55,6 +63,14 @@ struct Simd {
   // 8x8 on half registers: as many shuffles per element as 16x16 on whole ones, and half the tail.
   static void transpose(const float* src, int64_t rs, int rows, float* dst, int64_t ds) {
     transpose8(src, rs, rows, dst, ds);
+  }
+
+ private:
+  template <class T>  // Half or Bfloat
+  static V widened(__m256i bits) {
+    // Masks of all lanes cost nothing, and spare gcc 12 its warnings of an undefined source.
+    if constexpr (std::is_same_v<T, Half>) return _mm512_maskz_cvtph_ps(0xffff, bits);
+    else return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, bits), 16));
   }
 };
 

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/halves.h"
 #include "plan/cpu_blocking.h"
 
 namespace fl {
@@ -29,6 +30,8 @@ struct Simd {
   static V zero() { return vdupq_n_f32(0.0f); }
   static V set1(float x) { return vdupq_n_f32(x); }
   static V load(const float* p) { return vld1q_f32(p); }
+  static V load(const Half* p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&p->bits))); }
+  static V load(const Bfloat* p) { return vreinterpretq_f32_u32(vshlq_n_u32(vmovl_u16(vld1_u16(&p->bits)), 16)); }
   static void store(float* p, V v) { vst1q_f32(p, v); }
   static V mul(V x, V y) { return vmulq_f32(x, y); }
   static V add(V x, V y) { return vaddq_f32(x, y); }
@@ -53,6 +56,12 @@ struct Simd {
     if (n >= 2) return vcombine_f32(vld1_f32(p), vget_high_f32(v));
     return n == 1 ? vld1q_lane_f32(p, v, 0) : v;
   }
+  template <class T>
+  static V load_part(const T* p, Mask n) {
+    T lanes[W] = {};
+    for (int i = 0; i < n; ++i) lanes[i] = p[i];
+    return load(lanes);
+  }
   static void store_part(float* p, V v, int64_t n) {
     if (n >= W) return store(p, v);
     if (n >= 2) vst1_f32(p, vget_low_f32(v));
@@ -76,7 +85,8 @@ struct Simd {
     for (int i = 0; i < 4; ++i) store(dst + i * ds, r[i]);
   }
   // Four rows of the block at b, transposed: row[q] holds element q of each of four columns.
-  static void turn_four(const float* b, int64_t b_cs, V* row) {
+  template <class T>
+  static void turn_four(const T* b, int64_t b_cs, V* row) {
     for (int q = 0; q < 4; ++q) row[q] = load(b + q * b_cs);
     turn(row);
   }

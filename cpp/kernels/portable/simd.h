@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/halves.h"
 #include "plan/cpu_blocking.h"
 
 namespace fl {
@@ -31,6 +32,12 @@ struct Simd {
     memcpy(&v, p, sizeof v);
     return v;
   }
+  static V load(const Half* p) {  // as to_float()
+    const Bits h = widened(p), magnitude = (h & 0x7fff) << 13;
+    const Bits special = Bits(magnitude >= 0x0f800000) & 0x7f800000;
+    return V(Bits(V(magnitude) * 0x1p112f) | special | (h & 0x8000) << 16);
+  }
+  static V load(const Bfloat* p) { return V(widened(p) << 16); }
   static void store(float* p, V v) { memcpy(p, &v, sizeof v); }
   static V mul(V x, V y) { return x * y; }
   static V add(V x, V y) { return x + y; }
@@ -44,6 +51,12 @@ struct Simd {
     V v{};
     for (int i = 0; i < n; ++i) v[i] = p[i];
     return v;
+  }
+  template <class T>
+  static V load_part(const T* p, Mask n) {
+    T lanes[W] = {};
+    for (int i = 0; i < n; ++i) lanes[i] = p[i];
+    return load(lanes);
   }
   static void store_part(float* p, V v, int64_t n) {
     if (n >= W) return store(p, v);
@@ -64,6 +77,15 @@ struct Simd {
     store(dst + ds, __builtin_shufflevector(t0, t2, 2, 3, 6, 7));
     store(dst + 2 * ds, __builtin_shufflevector(t1, t3, 0, 1, 4, 5));
     store(dst + 3 * ds, __builtin_shufflevector(t1, t3, 2, 3, 6, 7));
+  }
+
+ private:
+  typedef uint32_t Bits __attribute__((vector_size(16)));
+  static Bits widened(const void* p) {
+    typedef uint16_t Lanes __attribute__((vector_size(8)));
+    Lanes lanes;
+    memcpy(&lanes, p, sizeof lanes);
+    return __builtin_convertvector(lanes, Bits);
   }
 };
 

@@ -1,0 +1,23 @@
+// Operands as what their memory holds: kernels read numbers of 16 bits by loads that make float32 of them.
+#pragma once
+
+#include "core/element.h"
+#include "core/halves.h"
+
+namespace fl {
+namespace {
+
+// f(the address of the element that is seen at `seen`).
+template <class F>
+inline __attribute__((always_inline)) void with_elements(const Stored& stored, const float* seen, F f) {
+  switch (stored.element) {
+    case Element::float16: return f(reinterpret_cast<const Half*>(stored.origin) + (seen - stored.origin));
+    case Element::bfloat16: return f(reinterpret_cast<const Bfloat*>(stored.origin) + (seen - stored.origin));
+    default: return f(seen);
+  }
+}
+
+inline float to_float(float value) { return value; }
+
+}  // namespace
+}  // namespace fl
