@@ -9,6 +9,10 @@ constexpr const char* unit_stride_text =
 constexpr const char* row_major_text = "operands whose rows are contiguous and follow one another";
 }  // namespace
 
+const char* float32_rows(const SgemmArgs& p) {
+  return p.stored[p.n < p.m ? 1 : 0].converted() ? "the operand with fewer rows or columns in float32" : nullptr;
+}
+
 const char* blas_layout(const SgemmArgs& p) {
   return unit_stride(p.a) && unit_stride(p.b) && row_major(p.c) ? nullptr : unit_stride_text;
 }

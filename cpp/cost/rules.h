@@ -29,6 +29,9 @@ const char* float32_operands(const Args& p) {
   return p.stored[0].converted() || p.stored[1].converted() ? "float32 operands" : nullptr;
 }
 
+// What reads the larger operand in any type.
+const char* float32_rows(const SgemmArgs& p);
+
 // A and B in row- or column-major order, C row-major: what the BLAS can express.
 const char* blas_layout(const SgemmArgs& p);
 const char* blas_layout_aligned16(const SgemmArgs& p);

@@ -139,24 +139,24 @@ class BlockProduct {
   }
 
   void pack_rows(const Block& block, const Split& strips, int64_t first, int64_t last, int64_t k, int64_t depth) {
-    float* to = buffers_.a;
-    const Stored& stored = p_.stored[0];
-    if (p_.a.rs == 1 && !stored.converted()) {
-      const float* const from = a_ + block.i + strips.begin(first) + k * p_.a.cs;
-      return pack_strips_transposed<S>(to, from, p_.a.cs, depth, last - first,
-                                       [&](int64_t r) { return strips.size(first + r); });
-    }
-    for (int64_t r = first; r < last; ++r) {
-      const int64_t rows = strips.size(r);
-      const float* const from = a_ + (block.i + strips.begin(r)) * p_.a.rs + k * p_.a.cs;
-      pack<S>(stored, to, rows, rows, from, p_.a.rs, p_.a.cs, depth);
-      to += rows * depth;
-    }
+    const float* const begin = a_ + (block.i + strips.begin(first)) * p_.a.rs + k * p_.a.cs;
+    with_elements(p_.stored[0], begin, [&](const auto* from) {
+      float* to = buffers_.a;
+      if (p_.a.rs == 1)
+        return pack_strips_transposed<S>(to, from, p_.a.cs, depth, last - first,
+                                         [&](int64_t r) { return strips.size(first + r); });
+      for (int64_t r = first, rows; r < last; ++r, to += rows * depth, from += rows * p_.a.rs) {
+        rows = strips.size(r);
+        pack_strip<S>(to, rows, rows, from, p_.a.rs, p_.a.cs, depth);
+      }
+    });
   }
 
   void pack_panel(const Block& block, int64_t k, int64_t from, int64_t depth, int64_t j, float* panel) {
-    pack<S>(p_.stored[1], panel + from * NR, NR, smaller(NR, block.n - j),
-            b_ + (k + from) * p_.b.rs + (block.j + j) * p_.b.cs, p_.b.cs, p_.b.rs, depth - from);
+    const float* const begin = b_ + (k + from) * p_.b.rs + (block.j + j) * p_.b.cs;
+    with_elements(p_.stored[1], begin, [&](const auto* b) {
+      pack_strip<S>(panel + from * NR, NR, smaller(NR, block.n - j), b, p_.b.cs, p_.b.rs, depth - from);
+    });
   }
 
   // The strips [first, last) of a block, packed at a. Of a panel they need the columns left of the diagonal, if C is

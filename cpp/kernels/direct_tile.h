@@ -2,6 +2,8 @@
 // runs. For products so small that what happens around the FMAs counts: the edge of C is masked instead of spilled, and
 // a product that is only stored takes no part in alpha and beta.
 //
+// B may be of any type T that vectors are loaded from: its address in the Tile is then that of a T.
+//
 // The order of the sums is that of micro_kernel.h, so the bits are the same.
 #pragma once
 
@@ -11,14 +13,14 @@ namespace fl {
 namespace {
 
 // The last vector of a row may have fewer lanes; the others are full.
-template <class S, int M, int NV, bool Part>
+template <class S, class T, int M, int NV, bool Part>
 __attribute__((noinline)) void direct_tile(const Tile& t) {
   using V = typename S::V;
   constexpr int last = NV - 1;
   const int64_t lanes = Part ? t.width - last * S::W : S::W;
   const typename S::Mask mask = S::mask(lanes);
   const int64_t a_rs = t.a_rs, a_cs = t.a_cs, b_rs = t.b_rs;
-  const float* b = t.b;
+  const T* b = reinterpret_cast<const T*>(t.b);
   const float* a[(M + 2) / 3];  // a base for every third row, the others by scaled index
 #pragma GCC unroll 8
   for (int g = 0; g < (M + 2) / 3; ++g) a[g] = t.a + 3 * g * a_rs;
@@ -81,33 +83,33 @@ __attribute__((noinline)) void direct_tile(const Tile& t) {
   }
 }
 
-template <class S, int NV, bool Part, class Rows>
+template <class S, class T, int NV, bool Part, class Rows>
 struct DirectTable;
-template <class S, int NV, bool Part, int... I>
-struct DirectTable<S, NV, Part, std::integer_sequence<int, I...>> {
-  static constexpr TileFunction function[] = {direct_tile<S, I + 1, NV, Part>...};
+template <class S, class T, int NV, bool Part, int... I>
+struct DirectTable<S, T, NV, Part, std::integer_sequence<int, I...>> {
+  static constexpr TileFunction function[] = {direct_tile<S, T, I + 1, NV, Part>...};
 };
 // Rows of a tile of one vector: as many chains of FMAs as cover their latency.
 constexpr int narrow_rows = 8;
 
-template <class S, int NV, int MaxRows>
+template <class S, class T, int NV, int MaxRows>
 TileFunction direct_function(int64_t width, int64_t rows) {
   using Rows = std::make_integer_sequence<int, MaxRows>;
   // A masked load in every step costs 2 % even where it is a single instruction (AVX-512 on Zen 4, 64x64x64).
-  return (width < NV * S::W ? DirectTable<S, NV, true, Rows>::function
-                            : DirectTable<S, NV, false, Rows>::function)[rows - 1];
+  return (width < NV * S::W ? DirectTable<S, T, NV, true, Rows>::function
+                            : DirectTable<S, T, NV, false, Rows>::function)[rows - 1];
 }
 
 // The tile for the columns that are left, at most S::NV vectors of them.
-template <class S, int NV = S::NV>
+template <class S, class T, int NV = S::NV>
 TileFunction direct_function_for(int64_t width, int64_t rows) {
   using Narrow = typename S::Narrow;
-  if (width <= Narrow::W) return direct_function<Narrow, 1, narrow_rows>(width, rows);
+  if (width <= Narrow::W) return direct_function<Narrow, T, 1, narrow_rows>(width, rows);
   if constexpr (NV > 1) {
-    if (width > (NV - 1) * S::W) return direct_function<S, NV, S::direct_rows>(width, rows);
-    return direct_function_for<S, NV - 1>(width, rows);
+    if (width > (NV - 1) * S::W) return direct_function<S, T, NV, S::direct_rows>(width, rows);
+    return direct_function_for<S, T, NV - 1>(width, rows);
   } else {
-    return direct_function<S, 1, narrow_rows>(width, rows);
+    return direct_function<S, T, 1, narrow_rows>(width, rows);
   }
 }
 

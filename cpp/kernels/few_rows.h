@@ -6,6 +6,7 @@
 // Columns of B contiguous: a sum of neighbouring elements would be fast, but in another order. So blocks of a vector
 // of columns are transposed in registers and used at once; several are under way, since each of their sums is one chain
 // of additions.
+// B may be of any type T that vectors are loaded from.
 #pragma once
 
 #include "micro_kernel.h"
@@ -17,10 +18,11 @@ namespace {
 constexpr int64_t rows_together = 4;
 
 // What all columns of a few rows share.
+template <class T>
 struct FewRows {
   const float* a;
   int64_t a_rs, a_cs;
-  const float* b;
+  const T* b;
   int64_t b_rs, b_cs;
   float* c;
   int64_t c_rs, c_cs;
@@ -29,8 +31,8 @@ struct FewRows {
 };
 
 // C = alpha * sum + beta * C for the first chain of additions, C += alpha * sum for the others.
-template <int M>
-void put_sums(const FewRows& p, int64_t j, const float* sums, int64_t pitch, int64_t columns, bool first) {
+template <int M, class T>
+void put_sums(const FewRows<T>& p, int64_t j, const float* sums, int64_t pitch, int64_t columns, bool first) {
   for (int i = 0; i < M; ++i) {
     float* const c = p.c + i * p.c_rs + j * p.c_cs;
     const float* const sum = sums + i * pitch;
@@ -47,8 +49,8 @@ void put_sums(const FewRows& p, int64_t j, const float* sums, int64_t pitch, int
 }
 
 // sums[i][q] += the products of G rows of B, the first at b.
-template <class S, int M, int G>
-inline __attribute__((always_inline)) void add_rows(const FewRows& p, int64_t k, const float* b, int64_t columns,
+template <class S, int M, int G, class T>
+inline __attribute__((always_inline)) void add_rows(const FewRows<T>& p, int64_t k, const T* b, int64_t columns,
                                                     float* sums, int64_t pitch) {
   using V = typename S::V;
   V factor[M][G];
@@ -64,7 +66,7 @@ inline __attribute__((always_inline)) void add_rows(const FewRows& p, int64_t k,
     for (int i = 0; i < M; ++i) sum[i] = S::load(sums + i * pitch + q);
 #pragma GCC unroll 8
     for (int g = 0; g < G; ++g) {
-      const float* const row = b + g * p.b_rs + q;
+      const T* const row = b + g * p.b_rs + q;
       const V bv = part ? S::load_part(row, mask) : S::load(row);
 #pragma GCC unroll 4
       for (int i = 0; i < M; ++i) S::fma(sum[i], factor[i][g], bv);
@@ -74,8 +76,8 @@ inline __attribute__((always_inline)) void add_rows(const FewRows& p, int64_t k,
   }
 }
 
-template <class S, int M>
-void rows_along(const FewRows& p, int64_t j0, int64_t count) {
+template <class S, int M, class T>
+void rows_along(const FewRows<T>& p, int64_t j0, int64_t count) {
   constexpr int G = M == 1 ? 8 : S::registers == 32 ? (M == 2 ? 8 : 4) : (M == 2 ? 4 : 2);  // factors fit the registers
   constexpr int64_t pitch = 2048 / M / 16 * 16;
   float sums[M * pitch];
@@ -94,14 +96,14 @@ void rows_along(const FewRows& p, int64_t j0, int64_t count) {
 }
 
 // G vectors of columns of B, each contiguous.
-template <class S, int M, int G>
-void columns_transposed(const FewRows& p, int64_t j) {
+template <class S, int M, int G, class T>
+void columns_transposed(const FewRows<T>& p, int64_t j) {
   using V = typename S::V;
   constexpr int W = S::W;
   // Columns a power of two apart share one L1 set, which holds eight lines: those of eight columns are then used up
   // before the next eight are touched (1 x 1024 x 1024: 144 us, 459 without). Otherwise all columns advance together,
   // and their chains of additions overlap (1 x 1000 x 1000: 76 us, 93 by lines). Prefetches lost in both.
-  const bool lines = p.b_cs % 512 == 0;
+  const bool lines = p.b_cs % (2048 / int64_t(sizeof(T))) == 0;
   for (int64_t chain = 0; chain < p.k; chain += chain_length) {
     const int64_t end = smaller(p.k, chain + chain_length);
     V acc[G][M];
@@ -109,7 +111,7 @@ void columns_transposed(const FewRows& p, int64_t j) {
     for (int g = 0; g < G; ++g)
 #pragma GCC unroll 4
       for (int i = 0; i < M; ++i) acc[g][i] = S::zero();
-    const float* b = p.b + j * p.b_cs + chain;
+    const T* b = p.b + j * p.b_cs + chain;
     const float* a = p.a + chain * p.a_cs;
     auto four = [&](int g, int u, const V* factor) __attribute__((always_inline)) {
       V row[4];
@@ -143,7 +145,7 @@ void columns_transposed(const FewRows& p, int64_t j) {
 #pragma GCC unroll 8
       for (int g = 0; g < G; ++g) {
         alignas(32) float column[W];
-        for (int q = 0; q < W; ++q) column[q] = b[(W * g + q) * p.b_cs];
+        for (int q = 0; q < W; ++q) column[q] = to_float(b[(W * g + q) * p.b_cs]);
 #pragma GCC unroll 4
         for (int i = 0; i < M; ++i) S::fma_scalar(acc[g][i], a + i * p.a_rs, S::load(column));
       }
@@ -157,28 +159,28 @@ void columns_transposed(const FewRows& p, int64_t j) {
 }
 
 // Any strides, and the last columns of the above.
-template <int M>
-void columns_strided(const FewRows& p, int64_t j0, int64_t count) {
+template <int M, class T>
+void columns_strided(const FewRows<T>& p, int64_t j0, int64_t count) {
   for (int64_t j = j0; j < j0 + count; ++j)
     for (int64_t chain = 0; chain < p.k; chain += chain_length) {
       const int64_t end = smaller(p.k, chain + chain_length);
       float sums[M] = {};
       for (int64_t k = chain; k < end; ++k)
         for (int i = 0; i < M; ++i)
-          sums[i] = __builtin_fmaf(p.a[i * p.a_rs + k * p.a_cs], p.b[k * p.b_rs + j * p.b_cs], sums[i]);
+          sums[i] = __builtin_fmaf(p.a[i * p.a_rs + k * p.a_cs], to_float(p.b[k * p.b_rs + j * p.b_cs]), sums[i]);
       put_sums<M>(p, j, sums, 1, 1, chain == 0);
     }
 }
 
-template <class S, int M>
-void few_rows(const FewRows& p, int64_t j, int64_t count) {
+template <class S, int M, class T>
+void few_rows(const FewRows<T>& p, int64_t j, int64_t count) {
   if (p.b_cs == 1) return rows_along<S, M>(p, j, count);
   const int64_t end = j + count;
   if (p.b_rs == 1) {
-    using T = typename S::Narrow;
-    constexpr int G = (M == 1 ? 32 : 16) / T::W;
-    for (; j + T::W * G <= end; j += T::W * G) columns_transposed<T, M, G>(p, j);
-    for (; j + T::W <= end; j += T::W) columns_transposed<T, M, 1>(p, j);
+    using N = typename S::Narrow;
+    constexpr int G = (M == 1 ? 32 : 16) / N::W;
+    for (; j + N::W * G <= end; j += N::W * G) columns_transposed<N, M, G>(p, j);
+    for (; j + N::W <= end; j += N::W) columns_transposed<N, M, 1>(p, j);
   }
   columns_strided<M>(p, j, end - j);
 }
@@ -193,24 +195,16 @@ void rows_sgemm(const SgemmArgs& given, const Context& context) {
     const int64_t batch = index / parts / groups, i = index / parts % groups * rows_together;
     const int64_t j = index % parts * chunk, count = smaller(chunk, p.n - j);
     if (count <= 0) return;
-    const FewRows few{p.a.data + batch * p.a.bs + i * p.a.rs,
-                      p.a.rs,
-                      p.a.cs,
-                      p.b.data + batch * p.b.bs,
-                      p.b.rs,
-                      p.b.cs,
-                      p.c.data + batch * p.c.bs + i * p.c.rs,
-                      p.c.rs,
-                      p.c.cs,
-                      p.k,
-                      p.alpha,
-                      p.beta};
-    switch (smaller(rows_together, p.m - i)) {
-      case 1: return few_rows<S, 1>(few, j, count);
-      case 2: return few_rows<S, 2>(few, j, count);
-      case 3: return few_rows<S, 3>(few, j, count);
-      default: return few_rows<S, 4>(few, j, count);
-    }
+    with_elements(p.stored[1], p.b.data + batch * p.b.bs, [&](const auto* b) {
+      const FewRows few{p.a.data + batch * p.a.bs + i * p.a.rs, p.a.rs, p.a.cs, b,   p.b.rs,  p.b.cs,
+                        p.c.data + batch * p.c.bs + i * p.c.rs, p.c.rs, p.c.cs, p.k, p.alpha, p.beta};
+      switch (smaller(rows_together, p.m - i)) {
+        case 1: return few_rows<S, 1>(few, j, count);
+        case 2: return few_rows<S, 2>(few, j, count);
+        case 3: return few_rows<S, 3>(few, j, count);
+        default: return few_rows<S, 4>(few, j, count);
+      }
+    });
   };
   parallel_for(p.batch * groups * parts, context.threads, task);
 }

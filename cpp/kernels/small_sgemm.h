@@ -1,6 +1,7 @@
-// SGEMM without packed A: its elements are read in place, whatever its strides. B is read in place if its rows are
-// contiguous, else one panel at a time is packed. For products that fit the caches, where packing costs more than it
-// saves, and for thin ones, where what is packed would be used once.
+// SGEMM without packed A: its elements are read in place, whatever its strides, those of another type from a copy of a
+// few rows. B, of any type, is read in place if its rows are contiguous, else one panel at a time is packed. For
+// products that fit the caches, where packing costs more than it saves, and for thin ones, where what is packed would
+// be used once.
 #pragma once
 
 #include "direct_tile.h"
@@ -39,7 +40,8 @@ inline __attribute__((always_inline)) void for_each_strip(int64_t total, int64_t
   }
 }
 
-template <class S>
+// any_type: operands may be of other types than float32.
+template <class S, bool any_type>
 class SmallProduct {
   static constexpr int64_t NR = S::NV * S::W;
 
@@ -54,39 +56,87 @@ class SmallProduct {
   }
 
   void run(float* panel) {
-    const int64_t m = block_.m, n = block_.n, most = most_rows();
-    if (p_.b.cs != 1) return run_packed(panel, most);
-    // The rows of A at hand stay in L1 while all of B, in L2, passes by; a larger B is read once, panel by panel.
-    if (4 * n * p_.k <= 512 * 1024) {
-      for_each_strip(m, most, [&](int64_t i, int64_t rows) {
-        for (int64_t j = 0; j < n; j += NR) tile(i, rows, j, b_ + j, 0);
-      });
-    } else {
-      for (int64_t j = 0; j < n; j += NR)
-        for_each_strip(m, most, [&](int64_t i, int64_t rows) { tile(i, rows, j, b_ + j, 0); });
-    }
+    auto run_with = [&](const auto* b) {
+      if (p_.b.cs != 1) run_packed(b, panel);
+      else if (any_type && p_.stored[0].converted()) run_converting(b);
+      else run_in_place(b);
+    };
+    if constexpr (any_type) with_elements(p_.stored[1], b_, run_with);
+    else run_with(b_);
   }
 
  private:
   int64_t most_rows() const { return block_.n <= S::W ? narrow_rows : S::direct_rows; }
-  void tile(int64_t i, int64_t rows, int64_t j, const float* b, int64_t k) {
-    t_.a = a_ + i * p_.a.rs + k * p_.a.cs;
-    t_.b = b;
-    t_.c = c_ + i * p_.c.rs + j * p_.c.cs;
-    t_.width = smaller(NR, block_.n - j);
-    put_direct<S>(direct_function_for<S>(t_.width, rows), t_, rows, p_.c.cs);
+  void begin_slice(int64_t k) {
+    t_.k = smaller(small_depth, p_.k - k);
+    t_.first = k == 0;
   }
-  void run_packed(float* panel, int64_t most) {
+
+  template <class T>
+  void run_in_place(const T* b) {
+    const int64_t m = block_.m, n = block_.n, most = most_rows();
+    // The rows of A at hand stay in L1 while all of B, in L2, passes by; a larger B is read once, panel by panel.
+    if (4 * n * p_.k <= 512 * 1024) {
+      for_each_strip(m, most, [&](int64_t i, int64_t rows) {
+        read_rows(i);
+        for (int64_t j = 0; j < n; j += NR) tile(i, rows, j, b + j);
+      });
+    } else {
+      for (int64_t j = 0; j < n; j += NR)
+        for_each_strip(m, most, [&](int64_t i, int64_t rows) {
+          read_rows(i);
+          tile(i, rows, j, b + j);
+        });
+    }
+  }
+  template <class T>
+  void run_converting(const T* b) {
+    float rows_of_a[staged_floats];
+    for (int64_t k = 0; k < p_.k; k += small_depth) {
+      begin_slice(k);
+      for_each_strip(block_.m, most_rows(), [&](int64_t i, int64_t rows) {
+        convert_rows(i, rows, k, rows_of_a);
+        for (int64_t j = 0; j < block_.n; j += NR) tile(i, rows, j, b + k * p_.b.rs + j);
+      });
+    }
+  }
+  template <class T>
+  void run_packed(const T* b, float* panel) {
+    float rows_of_a[staged_floats];
     for (int64_t j = 0; j < block_.n; j += NR) {
       const int64_t width = smaller(NR, block_.n - j);
       t_.b_rs = width <= S::W ? S::W : NR;
       for (int64_t k = 0; k < p_.k; k += small_depth) {
-        t_.k = smaller(small_depth, p_.k - k);
-        t_.first = k == 0;
-        pack_strip<S>(panel, t_.b_rs, width, b_ + k * p_.b.rs + j * p_.b.cs, p_.b.cs, p_.b.rs, t_.k);
-        for_each_strip(block_.m, most, [&](int64_t i, int64_t rows) { tile(i, rows, j, panel, k); });
+        begin_slice(k);
+        pack_strip<S>(panel, t_.b_rs, width, b + k * p_.b.rs + j * p_.b.cs, p_.b.cs, p_.b.rs, t_.k);
+        for_each_strip(block_.m, most_rows(), [&](int64_t i, int64_t rows) {
+          if (any_type && p_.stored[0].converted()) convert_rows(i, rows, k, rows_of_a);
+          else read_rows(i, k);
+          tile<float>(i, rows, j, panel);
+        });
       }
     }
+  }
+
+  // Where the tiles of a strip find A.
+  void read_rows(int64_t i, int64_t k = 0) { t_.a = a_ + i * p_.a.rs + k * p_.a.cs; }
+  static constexpr int64_t staged_floats = narrow_rows * small_depth + S::W;
+  void convert_rows(int64_t i, int64_t rows, int64_t k, float* staged) {
+    with_elements(p_.stored[0], a_ + i * p_.a.rs + k * p_.a.cs, [&](const auto* a) {
+      const bool along_k = p_.a.cs == 1;
+      if (along_k) widen_lines<S>(staged, small_depth, a, p_.a.rs, rows, t_.k);
+      else pack_strip<S>(staged, narrow_rows, rows, a, p_.a.rs, p_.a.cs, t_.k);
+      t_.a_rs = along_k ? small_depth : 1, t_.a_cs = along_k ? 1 : narrow_rows;
+    });
+    t_.a = staged;
+  }
+
+  template <class T>
+  void tile(int64_t i, int64_t rows, int64_t j, const T* b) {
+    t_.b = reinterpret_cast<const float*>(b);
+    t_.c = c_ + i * p_.c.rs + j * p_.c.cs;
+    t_.width = smaller(NR, block_.n - j);
+    put_direct<S>(direct_function_for<S, T>(t_.width, rows), t_, rows, p_.c.cs);
   }
 
   const SgemmArgs& p_;
@@ -96,11 +146,11 @@ class SmallProduct {
   Tile t_;
 };
 
-template <class S>
+template <class S, bool any_type>
 void small_tasks(const SgemmArgs& p, const Context& context) {
   float* const panels = static_cast<float*>(context.workspace);  // null where no product needs one
   auto product = [&](int64_t batch, const Block& block, int slot) {
-    SmallProduct<S>(p, batch, block).run(panels ? panels + slot * small_panel_floats : nullptr);
+    SmallProduct<S, any_type>(p, batch, block).run(panels ? panels + slot * small_panel_floats : nullptr);
   };
   if (context.threads == 1) {
     constexpr int64_t at_once = 64;  // between looks at the clock, which take as long as the smallest product
@@ -120,12 +170,12 @@ void small_tasks(const SgemmArgs& p, const Context& context) {
   parallel_for(ceil_div(p.batch, group) * tasks.each, context.threads, task);
 }
 
-template <class S>
+template <class S, bool any_type>
 void small_sgemm(const SgemmArgs& p, const Context& context) {
   if (p.k == 0) return scale(p);
   if (few_columns(p))
-    return small_tasks<S>(transposed(p), context);  // few columns fill few lanes: as rows they cost nothing
-  small_tasks<S>(p, context);
+    return small_tasks<S, any_type>(transposed(p), context);  // few columns fill few lanes: as rows they cost nothing
+  small_tasks<S, any_type>(p, context);
 }
 
 }  // namespace

@@ -189,7 +189,7 @@ class TermProduct {
     part.a.data += k * p_.a.cs;
     part.b.data += k * p_.b.rs;
     if (slice > 0) part.beta = 1.0f;
-    SmallProduct<S>(part, batch_, tile).run(buffers_.a);
+    SmallProduct<S, false>(part, batch_, tile).run(buffers_.a);
   }
 
   const SgemmArgs& p_;
@@ -224,7 +224,7 @@ template <class Tiles, class S>
 void term_sgemm(const SgemmArgs& p, const Context& context) {
   const bool finite = p.alpha - p.alpha == 0.0f;  // else each chain of float32 sums counts: Inf less Inf
   // Sums of terms are not symmetric: hi * mid is added before mid * hi.
-  if (p.k < least_term_depth || !finite || p.symmetric) return small_sgemm<S>(p, context);
+  if (p.k < least_term_depth || !finite || p.symmetric) return small_sgemm<S, false>(p, context);
   if (context.prepacked) keep_terms<Tiles, S>(p, context);
   const Cut cut = cut_for_threads(p, term_blocking, context.threads);
   SharedProducts<TermProduct<Tiles, S>>(p, cut, term_layout(p, cut), context).run();

@@ -11,7 +11,7 @@
 namespace fl {
 
 void sgemm_avx2_6x16(const SgemmArgs& p, const Context& context) { packed_sgemm<Simd>(p, context); }
-void sgemm_avx2_small(const SgemmArgs& p, const Context& context) { small_sgemm<Simd>(p, context); }
+void sgemm_avx2_small(const SgemmArgs& p, const Context& context) { small_sgemm<Simd, true>(p, context); }
 void sgemm_avx2_rows(const SgemmArgs& p, const Context& context) { rows_sgemm<Simd>(p, context); }
 void sgemv_avx2(const SgemvArgs& p, const Context& context) { gemv<Simd>(p, context); }
 int64_t peak_loop_avx2(int64_t rounds) { return peak_loop<Simd>(rounds); }
