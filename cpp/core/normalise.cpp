@@ -65,6 +65,7 @@ bool normalise(SgemmArgs& p) {
   if (p.alpha == 0.0f) p.k = 0;
   if (p.k == 0) {
     if (p.beta == 1.0f && !p.addend.data) return false;
+    p.stored = {};
     p.alpha = 0.0f;  // an infinite or NaN alpha times an empty sum is nothing, not NaN
   }
   p.symmetric = is_symmetric(p);
@@ -89,6 +90,7 @@ bool normalise(SgemvArgs& p) {
   if (p.alpha == 0.0f) p.n = 0;
   if (p.n == 0) {
     if (p.beta == 1.0f) return false;
+    p.stored = {};
     p.alpha = 0.0f;
   }
   tidy_strides(p.a, p.m, p.n, p.batch);

@@ -140,7 +140,7 @@ def _copy(x):
 def _products(a, b, options, to=lambda x: x):
     """Of what each of the CPU's kernels for `a` and `b` gets to see; of to() of the operands."""
     x, y, rows, columns, both = to(b[:, 0]), to(a[0]), to(a[:3]), to(b[:, :3]), to(np.stack([a, a]))
-    square = to(a[:300])
+    square, interleaved = to(a[:300]), to(np.asfortranarray(np.stack([a, a])))
     a, b = to(a), to(b)
     return {
         "matmul": fl.matmul(a, b, **options),
@@ -152,6 +152,8 @@ def _products(a, b, options, to=lambda x: x):
         "vectors": fl.matmul(y, x, **options),
         "symmetric": fl.matmul(square, square.T, **options),
         "batches": fl.matmul(both, b, **options),
+        "a stack of matrices that interleave": fl.matmul(interleaved, x, **options),
+        "no terms": fl.sgemm(a, b, np.zeros(1, np.float32), alpha=0.0, beta=-1.0, **options),
     }
 
 

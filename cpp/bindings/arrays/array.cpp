@@ -210,12 +210,14 @@ void Array::acquire_numpy_copy(nb::handle object, const char* name) {
 }
 
 void Array::acquire_buffer(nb::handle object, const char* name, Access access, const CallLocation* location) {
+  const bool converts = location && location->other_types() == OtherTypes::convert && access == read;
+  if (Element known{}; converts && object.type().is(numpy().ndarray) && numpy_fields_of_16_bits(object, known))
+    if (acquire_stored(object, *location)) return;
   // NumPy exports no numbers of other packages' types, bfloat16 say.
   if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) PyErr_Clear();
   object_ = nb::borrow(object);
   if (buffer_.obj && is_float32(buffer_.format))
     return set_numpy(name, access, buffer_.buf, buffer_.ndim, buffer_.shape, buffer_.strides, buffer_.readonly);
-  const bool converts = location && location->other_types() == OtherTypes::convert && access == read;
   if (converts && acquire_stored(object, *location)) return;
   if (!converts || !holds_reals(object, "")) wrong_dtype(object, name, "", ".astype(np.float32)", location);
   acquire_numpy_copy(object, name);

@@ -9,6 +9,7 @@
 #include "bindings/arrays/array.h"
 #include "bindings/arrays/call_location.h"
 #include "bindings/arrays/gil.h"
+#include "bindings/arrays/numpy_fields.h"
 #include "runtime/conversion.h"
 
 namespace fl::py {
@@ -36,27 +37,32 @@ bool is_bfloat16(nb::handle numpy_array) { return text(numpy_array.attr("dtype")
 // False if it is for NumPy to convert, if at all: a type that element.h does not list, or elements at odd addresses. A
 // NumPy dtype is not asked for its name where the buffer tells it: that takes microseconds.
 bool Array::acquire_stored(nb::handle object, const CallLocation& location) {
+  const auto set = [&](Element element, void* data, int ndim, const Py_ssize_t* shape, const Py_ssize_t* strides) {
+    const auto size = Py_ssize_t(size_of(element));
+    bool aligned = reinterpret_cast<uintptr_t>(data) % uintptr_t(size) == 0;
+    for (int i = 0; i < ndim; ++i) aligned = aligned && (strides[i] % size == 0 || shape[i] <= 1);
+    if (!aligned) return false;
+    numpy_ = true;
+    data_ = static_cast<float*>(data);
+    set_ndim(ndim);
+    stored_ = {element, data_, location.overflowed()};
+    std::copy_n(shape, ndim_, shape_.data());
+    std::transform(strides, strides + ndim_, strides_.data(), [size](Py_ssize_t bytes) { return bytes / size; });
+    return true;
+  };
   std::optional<Element> element;
   if (buffer_.obj) {
     element = element_of(buffer_.format, buffer_.itemsize);
+  } else if (Element known{}; const NumpyFields* const x = numpy_fields_of_16_bits(object, known)) {
+    object_ = nb::borrow(object);
+    return set(known, x->data, x->ndim, x->shape, x->strides);
   } else if (is_bfloat16(object)) {
     const nb::object bits = object.attr("view")("uint16");
     if (PyObject_GetBuffer(bits.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) throw nb::python_error();
     element = Element::bfloat16;
+    remember_bfloat16(object.attr("dtype"));
   }
-  if (!element) return false;
-  const auto size = Py_ssize_t(size_of(*element));
-  bool aligned = reinterpret_cast<uintptr_t>(buffer_.buf) % uintptr_t(size) == 0;
-  for (int i = 0; i < buffer_.ndim; ++i) aligned = aligned && (buffer_.strides[i] % size == 0 || buffer_.shape[i] <= 1);
-  if (!aligned) return false;
-  numpy_ = true;
-  data_ = static_cast<float*>(buffer_.buf);
-  set_ndim(buffer_.ndim);
-  stored_ = {*element, data_, location.overflowed()};
-  std::copy_n(buffer_.shape, ndim_, shape_.data());
-  std::transform(buffer_.strides, buffer_.strides + ndim_, strides_.data(),
-                 [size](Py_ssize_t bytes) { return bytes / size; });
-  return true;
+  return element && set(*element, buffer_.buf, buffer_.ndim, buffer_.shape, buffer_.strides);
 }
 
 void Array::acquire_converted(nb::handle object, const char* name, const std::string& dtype, const std::string& cast,

@@ -1,6 +1,7 @@
 #include "bindings/arrays/numpy_fields.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace fl::py {
 namespace {
@@ -24,7 +25,10 @@ bool agree(nb::handle view, nb::handle dtype) {
   return same;
 }
 
-PyObject* float32_dtype = nullptr;  // of which there is one; null if the fields are not as expected
+// Of each there is one. Null if the fields are not as expected.
+PyObject* float32_dtype = nullptr;
+PyObject* float16_dtype = nullptr;
+std::atomic<PyObject*> bfloat16_dtype = nullptr;
 
 }  // namespace
 
@@ -40,12 +44,28 @@ void find_numpy_fields() {
   const nb::object view = whole[nb::make_tuple(nb::slice(1, 5, 2), nb::slice(0, 7, 3))];
   if (!agree(whole, dtype) || !agree(view, dtype)) return;
   view.attr("setflags")(nb::arg("write") = false);
-  if (agree(view, dtype)) float32_dtype = dtype.release().ptr();
+  if (!agree(view, dtype)) return;
+  float32_dtype = dtype.release().ptr();
+  float16_dtype = nb::object(np.attr("dtype")(np.attr("float16"))).release().ptr();
 }
 
 const NumpyFields* numpy_fields(nb::handle ndarray) {
   const NumpyFields* const fields = fields_of(ndarray);
   return float32_dtype && fields->dtype == float32_dtype ? fields : nullptr;
+}
+
+const NumpyFields* numpy_fields_of_16_bits(nb::handle ndarray, Element& element) {
+  if (!float32_dtype) return nullptr;
+  const NumpyFields* const fields = fields_of(ndarray);
+  const bool half = fields->dtype == float16_dtype;
+  if (!half && fields->dtype != bfloat16_dtype.load(std::memory_order_relaxed)) return nullptr;
+  element = half ? Element::float16 : Element::bfloat16;
+  return fields;
+}
+
+void remember_bfloat16(nb::handle dtype) {
+  PyObject* none = nullptr;
+  if (bfloat16_dtype.compare_exchange_strong(none, dtype.ptr())) dtype.inc_ref();  // nobody gives it back
 }
 
 }  // namespace fl::py

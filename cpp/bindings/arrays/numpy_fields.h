@@ -6,6 +6,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include "core/element.h"
+
 namespace fl::py {
 
 struct NumpyFields {
@@ -24,5 +26,8 @@ void find_numpy_fields();
 // Null if they were not, or if the object, which has to be an ndarray of the type itself, does not hold float32 in the
 // machine's byte order.
 const NumpyFields* numpy_fields(nanobind::handle ndarray);
+// The same of one that holds float16, or bfloat16 once remember_bfloat16() was told its dtype.
+const NumpyFields* numpy_fields_of_16_bits(nanobind::handle ndarray, Element& element);
+void remember_bfloat16(nanobind::handle dtype);
 
 }  // namespace fl::py

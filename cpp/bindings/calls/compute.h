@@ -1,7 +1,9 @@
 // A checked problem with its addend and its target: where every public function ends.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <type_traits>
 #include <utility>
 
@@ -16,6 +18,17 @@ void take_addend(Problem<Args>& problem, const Array& c, Target& target, const C
   if constexpr (std::is_same_v<Args, SgemmArgs>)
     if (location.on_device() && target.leaves_alone(c)) return set_addend(problem, c);
   target.preload(c);
+}
+
+// Whether the matrices of a stack lie between each other's elements. They would in a converted copy, whose order is
+// that of the strides: a product with a vector adds up in another order there.
+inline bool interleaved(const Array& x) {
+  int64_t least[] = {INT64_MAX, INT64_MAX};  // stride of the stack, of its matrices
+  for (int i = 0; i < x.ndim(); ++i) {
+    int64_t& of_its_part = least[i + 2 >= x.ndim()];
+    if (x.shape(i) != 1 && x.stride(i) != 0) of_its_part = std::min(of_its_part, std::abs(x.stride(i)));
+  }
+  return least[0] < least[1];
 }
 
 // Has operands of other types converted: on their way if the call goes to a GPU, which `options` then say, while they
@@ -33,7 +46,9 @@ bool convert(const Problem<Args>& problem, std::array<Array*, 2> inputs, Options
     options.call.device = device;
     return false;
   }
-  if (reads_stored(problem.args, options.call.kernel)) return false;
+  bool apart = std::ranges::any_of(inputs, [](const Array* x) { return x && interleaved(*x); });
+  if constexpr (std::is_same_v<Args, SgemmArgs>) apart = apart && (problem.args.m == 1 || problem.args.n == 1);
+  if (!apart && reads_stored(problem.args, options.call.kernel)) return false;
   for (Array* const input : inputs)
     if (input) input->convert();
   return true;
