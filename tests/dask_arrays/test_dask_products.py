@@ -8,7 +8,7 @@ import pytest
 import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits
 from support.dask_arrays import ReadBySlices, da, dask, fld
-from support.operands import normal
+from support.operands import dtype_of, normal
 
 
 @pytest.fixture(autouse=True)
@@ -119,11 +119,22 @@ def test_reproducible_products_have_the_bits_of_one_call(rng):
         fld.matmul(left, b[:, 0], precision="reproducible")
 
 
-@pytest.mark.parametrize("types", [("i8", "f8"), ("f2", "f4"), ("f4", "f2")], ids=str)
-def test_other_types_with_consent(rng, types):
-    a, b = (x.astype(name) for x, name in zip((50 * normal(rng, 20, 30), normal(rng, 30, 10)), types, strict=True))
+@pytest.mark.parametrize("types", [("i8", "f8"), ("f2", "f4"), ("f4", "bfloat16"), ("f2", "bfloat16")], ids=str)
+def test_other_types_with_consent(rng, types, monkeypatch):
+    types = [dtype_of(name) for name in types]
+    a, b = (x.astype(dtype) for x, dtype in zip((50 * normal(rng, 20, 30), normal(rng, 30, 10)), types, strict=True))
+    sgemm, seen = fl.sgemm, set()
+
+    def seeing(a, b, *given, **options):
+        seen.add((a.dtype, b.dtype))
+        return sgemm(a, b, *given, **options)
+
+    monkeypatch.setattr(fl, "sgemm", seeing)
     product = fld.matmul(da.from_array(a, 7), b, dtype=np.float32)
     assert_product(product.compute(), a.astype(np.float32), b.astype(np.float32))
+    assert seen == {tuple(types)}  # chunks stay as they are
+    vector = fld.matvec(da.from_array(a, 7), b[:, 0], dtype=np.float32)
+    assert_product(vector.compute()[:, None], a.astype(np.float32), b[:, :1].astype(np.float32))
     assert_same_bits(fld.transpose(da.from_array(b, 4), dtype=np.float32).compute(), b.T.astype(np.float32))
 
 
