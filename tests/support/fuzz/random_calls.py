@@ -3,12 +3,13 @@
 
 A call is run twice, on the CPU with different numbers of threads. Both results have the same bits and are within the
 componentwise bound of float64, NaN and infinity where float64 has them; no byte beside the result has changed, and none
-of the operands.
+of the operands. Where operands are of another type, the bits are those of a call on what `astype` makes of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from support.operands import numbers as numbers_of_type
 F32 = np.float32
 KINDS = ("normal", "normal", "wide", "integers", "zeros", "special")
 SCALARS = (1.0, 1.0, 1.0, 0.0, -1.0, 0.5, -2.25, 1e-3)
-OTHER_TYPES = [name for name in CONVERTED if name not in ("bfloat16", "g")]
+HALVES = ("f2", "bfloat16") if find_spec("ml_dtypes") else ("f2",)
+OTHER_TYPES = [*HALVES, *(name for name in CONVERTED if name not in ("f2", "bfloat16", "g"))]
 BATCHES = (((), ()), ((), ()), ((3,), (3,)), ((2,), ()), ((), (2,)), ((2, 1), (3,)), ((0,), (1,)), ((2, 2), (2, 2)))
 PRECISIONS = ("accurate", "strict", "reproducible")
 OPERATIONS = ("sgemm", "sgemm", "sgemm", "matmul", "plan", "ssyrk", "sgemv", "transpose")
@@ -107,6 +109,7 @@ class Case:
     out: Any = None  # (shape, layout), the name of an operand, or None
     threads: tuple[int, int] = (1, 1)
     said: list[str] = field(default_factory=list)
+    types: tuple[str, ...] = tuple(OTHER_TYPES)  # of operands that are converted
 
     def values(self, name: str) -> np.ndarray | None:
         operand = self.operands.get(name)
@@ -126,11 +129,26 @@ def draw_operand(draws, case: Case, name: str, shape, kind: str, aligned: bool) 
     layouts = (MATRIX_LAYOUTS | BROADCAST_LAYOUTS) if matrix else (VECTOR_LAYOUTS | BROADCAST_VECTOR_LAYOUTS)
     layout = draws.one_of([x for x in layouts if not (aligned and x.startswith("unaligned"))])
     if "dtype" in case.options and draws.between(0, 2):
-        layout = draws.one_of(OTHER_TYPES)
-        case.operands[name] = numbers_of_type(layout, *shape, seed=draws.between(0, 2**31))
+        layout = draws.one_of(case.types)
+        case.operands[name] = of_another_type(draws, layout, shape, kind)
     else:
         case.operands[name] = place(numbers(draws.rng, kind, shape), layout)
     case.said.append(f"{name} {shape} {layout} {kind}")
+
+
+def of_another_type(draws, dtype: str, shape, kind: str) -> np.ndarray:
+    """An array in the order of C or of Fortran, or every other element of a larger one, backwards."""
+    order = draws.one_of(("C", "F", "steps"))
+    x = numbers_of_type(dtype, *shape, seed=draws.between(0, 2**31))
+    if dtype in HALVES and kind != "normal":
+        with np.errstate(over="ignore"):
+            x = numbers(draws.rng, kind, shape).astype(x.dtype)
+    if order != "steps":
+        return np.asarray(x, order=order)
+    room = np.zeros([2 * n for n in shape], x.dtype)
+    view = room[(slice(None, None, -2),) * x.ndim]
+    view[...] = x
+    return view
 
 
 def overlaps_itself(x) -> bool:
@@ -151,12 +169,15 @@ def draw_out(draws, case: Case, shape, aligned: bool) -> None:
         case.out = (tuple(shape), draws.one_of([x for x in layouts if not (aligned and x.startswith("unaligned"))]))
 
 
-def draw_case(draws, device: str) -> Case:
+def draw_case(draws, device: str, halves: bool = False) -> Case:
+    """`halves`: with operands in 16 bits wherever they are taken."""
     operation = draws.one_of(OPERATIONS)
     on_device = device == "cuda" and draws.one_of((True, False))
     case = Case(operation, device, on_device, threads=(1, draws.one_of((1, 2, 3, 8))))
     aligned = on_device or operation == "plan"
-    if not aligned and draws.one_of((False, False, False, True)):
+    if halves or operation == "plan":
+        case.types = HALVES
+    if not on_device and (halves or draws.one_of((False, False, False, True))):
         case.options["dtype"] = F32
     draw = {"transpose": draw_transpose, "sgemv": draw_sgemv, "ssyrk": draw_ssyrk}.get(operation, draw_product)
     draw_out(draws, case, draw(draws, case, aligned), aligned)
@@ -176,7 +197,9 @@ def draw_scalars(draws, case: Case, shape, kind: str, aligned: bool, name: str =
         if case.operation != "plan":  # which has it whole
             first = draws.between(0, len(shape) - 1)
             of_addend = tuple(1 if draws.between(0, 3) == 0 else n for n in shape[first:])
+        converts = case.options.pop("dtype", None) if case.operation == "plan" else None  # its addend is float32
         draw_operand(draws, case, name, of_addend, kind, aligned)
+        case.options |= {"dtype": converts} if converts else {}
 
 
 def draw_product(draws, case: Case, aligned: bool):
@@ -340,11 +363,19 @@ def check_list(draws, device: str) -> str:
     return "grouped_matmul"
 
 
-def check(draws, device: str = "cpu") -> str:
+def converted_first(case: Case) -> Case:
+    operands = {}
+    for name, x in case.operands.items():
+        with np.errstate(over="ignore"):
+            operands[name] = x.astype(F32, order="K") if isinstance(x, np.ndarray) else x
+    return replace(case, operands=operands)
+
+
+def check(draws, device: str = "cpu", halves: bool = False) -> str:
     """Draw a call, run it twice and check it; returns what was called."""
-    if draws.between(0, 15) == 0:
+    if not halves and draws.between(0, 15) == 0:
         return check_list(draws, device)
-    case = draw_case(draws, device)
+    case = draw_case(draws, device, halves)
     before = np.float32(0)
     if case.options.get("uplo") and case.out:
         before = case.values(case.out) if isinstance(case.out, str) else F32(np.nan)
@@ -361,6 +392,11 @@ def check(draws, device: str = "cpu") -> str:
     if case.operation != "transpose":
         results = [without_payload(x) for x in results]
     assert_same_bits(*results, f"{case}: a second run with {case.threads[1]} threads")
+    converts = any(isinstance(x, np.ndarray) for x in case.operands.values())
+    if device == "cpu" and converts and case.options.get("precision") != "accurate":
+        converted = run(converted_first(case))
+        converted = converted if case.operation == "transpose" else without_payload(converted)
+        assert_same_bits(results[0], converted, f"{case}: converted first")
     if case.options.get("precision") == "reproducible" and device != "cpu":
         case.device, case.on_device = "cpu", False
         of_cpu = run(case)
