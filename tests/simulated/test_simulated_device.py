@@ -44,7 +44,7 @@ RUNS = {
     "repeats": ("device/test_repeated_calls.py", "not many_strict_calls and not many_products", 3),
     "the C interface": ("consumers/test_c_interface.py", "device_memory or memory_limit or in_place", 1),
     "reproducible": ("reproducible/test_reproducible.py", "slices or vectors_are_columns or are_cut", 1),
-    "all that is reproducible": ("reproducible/test_reproducible.py", "not each_kernel", 1),
+    "recorded bits": ("reproducible/test_reproducible.py", "recorded_bits_on_a_gpu", 1),
     "long calls": ("process/test_long_calls.py", "", 2),
     "fork": ("process/test_fork.py", "child_of_fork", 1),
     "tuning": ("dispatch/test_tuning.py cli/test_tune.py", "", 1),
@@ -287,7 +287,7 @@ def test_only_a_call_on_the_device_makes_its_context(library):
 CASES = [*((name, seed) for name, (_, _, seed) in RUNS.items()), ("plans", 1), ("streams", 2)]
 # More of what others in the list have a part of, or what takes minutes.
 SECOND_TIER = {
-    "host calls", "threads", "callers", "tiles", "all that is reproducible", "tuning", "shared splits", "addends",
+    "host calls", "threads", "callers", "tiles", "recorded bits", "tuning", "shared splits", "addends",
     "whole triangles", "more constant operands", "more symmetric products",
 }  # fmt: skip
 FIRST_TIER = [(name, seed) for name, (_, _, seed) in RUNS.items() if name not in SECOND_TIER]
@@ -311,7 +311,7 @@ FEW = "(bits_of_one and strict and not 30001) or plans or midst or splits"
 
 @pytest.mark.parametrize(
     ("devices", "peers", "seed", "chosen"),
-    mostly_exhaustive([(2, 1, 2, FEW), (2, 0, 3, FEW), (3, 1, 4, "")]),
+    mostly_exhaustive([(2, 1, 2, FEW), (2, 0, 3, FEW), (3, 1, 4, "not bits_of_one or strict")]),
 )
 def test_several_devices(library, devices, peers, seed, chosen):
     """That pass operands on to each other, or cannot."""
