@@ -72,7 +72,11 @@ def test_the_backward_pass_has_the_precision_of_the_call(normal, monkeypatch):
     core = flt._operators._core
     for name in ("tensor_product", "tensor_products"):
         product = getattr(core, name)
-        seeing = lambda *given, product=product: seen.append(given[-1]) or product(*given)  # noqa: E731
+
+        def seeing(*given, product=product):
+            seen.extend(x for x in given if isinstance(x, str))
+            return product(*given)
+
         monkeypatch.setattr(core, name, seeing)
     x, w = normal(4, 5, 7, requires_grad=True), normal(3, 7, requires_grad=True)
     flt.linear(x, w, precision="strict").sum().backward()
@@ -80,6 +84,79 @@ def test_the_backward_pass_has_the_precision_of_the_call(normal, monkeypatch):
     assert seen == ["strict"] * 6
     sum(y.sum() for y in flt.grouped_matmul([x[0], x[1]], [w.mT, w.mT], precision="strict")).backward()
     assert seen == ["strict"] * 8
+
+
+# ---------------------------------------------------------------- other types
+OTHER_TYPES = (torch.float16, torch.bfloat16, torch.float64, torch.int32)
+SHAPES_OF_PRODUCTS = [((5, 7), (7, 3)), ((7,), (7, 3)), ((5, 7), (7,)), ((2, 5, 7), (7, 3)), ((2, 5, 7), (2, 7, 3)),
+                      ((3, 300), (300, 40)), ((70, 300), (300, 40))]  # fmt: skip
+
+
+def _of_type(x, dtype):
+    x = (x.detach() * 8).to(dtype)
+    return x.requires_grad_(dtype.is_floating_point)
+
+
+def _with_gradients(product, *given):
+    y = product(*given)
+    given = [x for x in given if x.requires_grad]
+    return [y, *(torch.autograd.grad(y.square().sum(), given) if given else ())]
+
+
+@pytest.mark.parametrize("dtype", OTHER_TYPES, ids=str)
+def test_other_types_have_the_values_and_gradients_of_converting_first(normal, dtype):
+    agreed = {"dtype": torch.float32}
+    for shapes, precision in itertools.product(SHAPES_OF_PRODUCTS, ("accurate", "reproducible")):
+        a, b = (normal(*shape) for shape in shapes)
+        for x, y in ((_of_type(a, dtype), b), (a.requires_grad_(), _of_type(b, dtype)), (_of_type(a, dtype),) * 2):
+            x, y = (x, y) if x is not y else (x, _of_type(b, dtype))
+            got = _with_gradients(lambda x, y, p=precision: flt.matmul(x, y, precision=p, **agreed), x, y)
+            want = _with_gradients(lambda x, y, p=precision: flt.matmul(x.float(), y.float(), precision=p), x, y)
+            for one, other in zip(got, want, strict=True):
+                assert one.dtype == other.dtype and torch.equal(one, other), (shapes, x.dtype, y.dtype, precision)
+    x, weight, bias = normal(4, 5, 7, requires_grad=True), _of_type(normal(3, 7), dtype), _of_type(normal(3), dtype)
+    for last in (), (bias,), (bias.detach().float(),):
+        got = _with_gradients(lambda *given: flt.linear(*given, **agreed), x, weight, *last)
+        want = _with_gradients(lambda *given: flt.linear(*(y.float() for y in given)), x, weight, *last)
+        assert all(one.dtype == other.dtype and torch.equal(one, other) for one, other in zip(got, want, strict=True))
+
+
+def test_16_bits_on_the_cpu_are_read_as_they_lie(monkeypatch):
+    seen = []
+    core = flt._operators._core
+    product = core.tensor_product
+    monkeypatch.setattr(core, "tensor_product", lambda *given: seen.append([given[0], given[1]]) or product(*given))
+    x, weight = torch.randn(4, 7, requires_grad=True), torch.randn(3, 7).bfloat16().requires_grad_()
+    flt.linear(x, weight, torch.randn(3), dtype=torch.float32).sum().backward()
+    types = [[y.dtype for y in pair] for pair in seen]
+    full, brain = torch.float32, torch.bfloat16
+    assert types == [[full, brain], [full, brain], [full, full]] and seen[0][1].data_ptr() == weight.data_ptr()
+
+
+def test_other_types_are_transformed_and_compiled(normal):
+    def loss(x, w):
+        return flt.linear(x, w, dtype=torch.float32).square().sum()
+
+    x, w = normal(4, 5, 7), normal(3, 7).bfloat16()
+    each = torch.stack([torch.func.grad(loss)(one, w) for one in x])
+    assert torch.allclose(torch.vmap(torch.func.grad(loss), (0, None))(x, w), each, rtol=1e-5, atol=1e-4)
+    assert torch.allclose(torch.compile(loss, fullgraph=True)(x[0], w), loss(x[0], w), rtol=1e-5)
+
+
+def test_other_types_need_consent(normal):
+    a, b = normal(5, 7), normal(7, 3).bfloat16()
+    with pytest.raises(TypeError, match=r"b must have .* b\.to\(torch\.float32\), or dtype=torch\.float32 to have it"):
+        flt.matmul(a, b)
+    with pytest.raises(TypeError, match=r"linear: bias must have dtype float32, got torch\.bfloat16.*, or dtype="):
+        flt.linear(a, a, b[0, :1])
+    with pytest.raises(TypeError, match=r"member 0: b must .* use b\.to\(torch\.float32\)$"):
+        flt.grouped_matmul([a[0]], [b])
+    with pytest.raises(TypeError, match=r"b must have dtype float32, got torch\.complex64.*use b\.real\.to"):
+        flt.matmul(a, b.to(torch.complex64), dtype=torch.float32)
+    with pytest.raises(TypeError, match=r"matmul: dtype must be None or torch\.float32, .* got torch\.bfloat16"):
+        flt.matmul(a, b, dtype=torch.bfloat16)
+    with pytest.raises(ValueError, match=r"matmul: operands with shapes \(5, 7\) and \(3, 7\) do not match"):
+        flt.matmul(a, b.mT, dtype=torch.float32)
 
 
 # ---------------------------------------------------------------- lists

@@ -20,15 +20,11 @@ struct Scalars {
 
 bool multiplies_vector(int b_dims) { return b_dims == 1; }
 
-nb::object product(const Array& a, const Array& b, nb::handle c, nb::handle out, Scalars s, Options& options,
+nb::object product(Array& a, Array& b, nb::handle c, nb::handle out, Scalars s, Options& options,
                    CallLocation& location) {
-  const Addend addend{nb::borrow(c), "c", true};
-  if (multiplies_vector(b.ndim()))
-    return with_vector_problem(
-        gemv_problem(function, a, b, s.alpha, s.beta, false), options.precision,
-        [&](auto problem) { return compute(std::move(problem), addend, out, {&a, &b}, options, location); });
-  return compute(gemm_problem(function, a, b, s.alpha, s.beta, false, false, options.precision), addend, out, {&a, &b},
-                 options, location);
+  const ProductTerms terms{.function = function, .alpha = s.alpha, .beta = s.beta, .precision = options.precision};
+  return compute_converted([&](auto visit) { return with_product_problem(terms, a, b, visit); },
+                           {nb::borrow(c), "c", true}, out, {&a, &b}, options, location);
 }
 
 // ---------------------------------------------------------------- what is for fastlinalg
@@ -134,11 +130,12 @@ bool read_scalar(nb::handle object, float& value) {
 }  // namespace
 
 nb::object tensor_product(nb::handle a_in, nb::handle b_in, nb::handle c, nb::handle out, nb::handle alpha,
-                          nb::handle beta, std::string_view precision) {
+                          nb::handle beta, std::string_view precision, bool converts) {
   Options options;
   options.precision = parse_precision(precision);
   CallLocation location(CallLocation::Operator{});
-  const Array a(a_in, "a", Array::read, location), b(b_in, "b", Array::read, location);
+  if (converts) location.set_other_types(OtherTypes::convert);
+  Array a(a_in, "a", Array::read, location), b(b_in, "b", Array::read, location);
   require_dims(function, "a", a, multiplies_vector(b.ndim()) ? 1 : 2);
   return product(a, b, c, out, {to_float32(function, "alpha", alpha), to_float32(function, "beta", beta)}, options,
                  location);
@@ -157,7 +154,7 @@ nb::object tensor_product_if_faster(nb::handle a_in, nb::handle b_in, nb::handle
   Options options;
   options.precision = parse_precision(precision);
   CallLocation location(CallLocation::Operator{});
-  const Array a(a_in, "a", Array::read, location), b(b_in, "b", Array::read, location);
+  Array a(a_in, "a", Array::read, location), b(b_in, "b", Array::read, location);
   const bool asked_for_anyway = anywhere || options.precision != Precision::accurate;
   if (!asked_for_anyway && !pays(a, b, scalars, options, location)) return nb::str("faster");
   const std::shared_ptr<ConstantOperand> constant = constant_operand(weights, seen.a, seen.b);

@@ -10,9 +10,9 @@ namespace fl::py {
 namespace nb = nanobind;
 
 // alpha * a @ b + beta * c for matrices, stacks of them, or a matrix and a vector. `c` may be broadcast; `c` and `out`
-// may be None.
+// may be None. `converts`: other real types than float32 are taken, as with `dtype=np.float32`.
 nb::object tensor_product(nb::handle a, nb::handle b, nb::handle c, nb::handle out, nb::handle alpha, nb::handle beta,
-                          std::string_view precision);
+                          std::string_view precision, bool converts);
 
 // The same if it is for fastlinalg: what torch's own operators would refuse or convert is not, nor what they would
 // compute faster. Otherwise a string that says why not, and nothing has happened. `anywhere`: on the CPU too, and

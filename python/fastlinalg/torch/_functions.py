@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from ..typing import Precision
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_READ_ON_THE_CPU = (torch.float32, torch.float16, torch.bfloat16)
 
 
-def matmul(a: Tensor, b: Tensor, *, precision: Precision = "accurate") -> Tensor:
+def matmul(a: Tensor, b: Tensor, *, precision: Precision = "accurate", dtype: torch.dtype | None = None) -> Tensor:
     """``torch.matmul(a, b)`` of float32 tensors, computed by fastlinalg, and its gradients too.
 
     Parameters
@@ -34,17 +35,21 @@ def matmul(a: Tensor, b: Tensor, *, precision: Precision = "accurate") -> Tensor
         1-D `a` counts as a row and a 1-D `b` as a column, and that dimension is removed from the result.
     precision : {"accurate", "strict", "reproducible"}
         As for `fastlinalg.matmul`; the backward pass uses it too.
+    dtype : torch.float32, optional
+        Consent to operands of other real dtypes, with the values and gradients of ``x.to(torch.float32)``: so a
+        gradient has its operand's dtype. float16 and bfloat16 on the CPU are read as they lie, forward and backward;
+        the rest, under `torch.compile` and `torch.func` too, is converted first.
 
     Returns
     -------
-    Tensor
+    Tensor of float32
 
     Raises
     ------
     ValueError
         Shapes that do not match, tensors in different places.
     TypeError
-        What is no tensor, or of another dtype. Nothing is cast, also under autocast.
+        What is no tensor, or of another dtype without `dtype`. Nothing is cast silently, also under autocast.
 
     Examples
     --------
@@ -55,10 +60,28 @@ def matmul(a: Tensor, b: Tensor, *, precision: Precision = "accurate") -> Tensor
     tensor([2., 2.])
     """
     try:
-        return _matmul(a, b, precision)
+        left, right = _agreed("matmul", dtype, a, b)
+        return _matmul(left, right, precision)
     except Exception:
-        refuse_product("matmul", a, b)
+        refuse_product("matmul", a, b, dtype is not None)
         raise
+
+
+def _agreed(function: str, dtype: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """The tensors in dtypes that products read."""
+    if dtype is None:
+        for x in tensors:
+            if x.dtype is not torch.float32:
+                raise TypeError(f"{function}: operands must have dtype float32, got {x.dtype}")
+        return tensors
+    if dtype is not torch.float32:
+        wanted = "dtype must be None or torch.float32, in which everything is computed"
+        raise TypeError(f"{function}: {wanted}, got {dtype}")
+    plain = _is_plain(*tensors)
+    return tuple(
+        x if x.is_complex() or (plain and x.is_cpu and x.dtype in _READ_ON_THE_CPU) else x.to(torch.float32)
+        for x in tensors
+    )
 
 
 def _matmul(a: Tensor, b: Tensor, precision: Precision) -> Tensor:
@@ -132,7 +155,7 @@ def grouped_matmul(a: Iterable[Tensor], b: Iterable[Tensor], *, precision: Preci
 
 def _grouped(a: list[Tensor], b: list[Tensor], precision: Precision) -> list[Tensor]:
     if not _is_plain(*a, *b):
-        return [_matmul(x, y, precision) for x, y in zip(a, b, strict=True)]
+        return [matmul(x, y, precision=precision) for x, y in zip(a, b, strict=True)]
     matrices = [i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x.ndim == y.ndim == 2]
     pairs = [a[i] for i in matrices], [b[i] for i in matrices]
     with_gradient = torch.is_grad_enabled() and any(x.requires_grad for side in pairs for x in side)
@@ -141,10 +164,17 @@ def _grouped(a: list[Tensor], b: list[Tensor], precision: Precision) -> list[Ten
     else:
         products = _core.tensor_products(*pairs, precision)
     found = dict(zip(matrices, products, strict=True))
-    return [found[i] if i in found else _matmul(a[i], b[i], precision) for i in range(len(a))]
+    return [found[i] if i in found else matmul(a[i], b[i], precision=precision) for i in range(len(a))]
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, precision: Precision = "accurate") -> Tensor:
+def linear(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    precision: Precision = "accurate",
+    dtype: torch.dtype | None = None,
+) -> Tensor:
     """``torch.nn.functional.linear(x, weight, bias)`` of float32 tensors, computed by fastlinalg.
 
     Parameters
@@ -157,10 +187,12 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, precision: 
         ``(n,)``.
     precision : {"accurate", "strict", "reproducible"}
         As for `fastlinalg.matmul`; the backward pass uses it too.
+    dtype : torch.float32, optional
+        As for `matmul`; a `bias` of another dtype is converted.
 
     Returns
     -------
-    Tensor
+    Tensor of float32
         ``(..., n)``.
 
     Raises
@@ -175,9 +207,10 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, precision: 
     tensor([[4., 4.]])
     """
     try:
-        return _linear(x, weight, bias, precision)
+        x, weight, *biases = _agreed("linear", dtype, x, weight, *([] if bias is None else [bias]))
+        return _linear(x, weight, biases[0].float() if biases else None, precision)
     except Exception:
-        refuse_linear("linear", x, weight, bias)
+        refuse_linear("linear", x, weight, bias, dtype is not None)
         raise
 
 
@@ -217,8 +250,8 @@ def _product(a: Tensor, b: Tensor, precision: str) -> Tensor:
 
 def _product_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     a, b = ctx.saved_tensors
-    grad_a = _product(grad, b.mT, ctx.precision) if ctx.needs_input_grad[0] else None
-    return grad_a, _product(a.mT, grad, ctx.precision) if ctx.needs_input_grad[1] else None
+    grad_a = _product(grad, b.mT, ctx.precision).to(a.dtype) if ctx.needs_input_grad[0] else None
+    return grad_a, _product(a.mT, grad, ctx.precision).to(b.dtype) if ctx.needs_input_grad[1] else None
 
 
 class _Product(torch.autograd.Function):
@@ -227,8 +260,8 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(a: Tensor, b: Tensor, precision: str) -> Tensor:
         if _is_plain(a, b):
-            return _core.tensor_product(a, b, None, None, 1.0, 0.0, precision)
-        return (ops.mm if a.ndim == 2 else ops.bmm)(a, b, precision=precision)
+            return _core.tensor_product(a, b, None, None, 1.0, 0.0, precision, True)
+        return (ops.mm if a.ndim == 2 else ops.bmm)(a.float(), b.float(), precision=precision)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -283,7 +316,7 @@ class _Sum(torch.autograd.Function):
     @staticmethod
     def forward(a: Tensor, b: Tensor, c: Tensor, precision: str) -> Tensor:
         if _is_plain(a, b, c):
-            return _core.tensor_product(a, b, c, None, 1.0, 1.0, precision)
+            return _core.tensor_product(a, b, c, None, 1.0, 1.0, precision, True)
         return ops.addmm(c, a, b, precision=precision)
 
     @staticmethod

@@ -28,34 +28,38 @@ def _torch_reads(x: Any) -> bool:
     return True
 
 
-def refuse_operands(function: str, **operands: Any) -> None:
-    """Raise what is wrong with one of them by itself, or with their places."""
+def refuse_operands(function: str, converts: bool | None = None, **operands: Any) -> None:
+    """Raise what is wrong with one of them by itself, or with their places.
+
+    `converts`: the caller has agreed to other real types; None: there is no way to agree.
+    """
     for name, x in operands.items():
         if not isinstance(x, Tensor):
             advice = f"; use torch.as_tensor({name})" if _torch_reads(x) else ""
             raise TypeError(f"{function}: {name} must be a tensor, got {type(x).__name__}{advice}") from None
-        if x.dtype != torch.float32:
+        if x.dtype != torch.float32 and (x.is_complex() or not converts):
             real = f"{name}.real" if x.is_complex() else name
+            offer = ", or dtype=torch.float32 to have it converted" if converts is False and real == name else ""
             raise TypeError(
                 f"{function}: {name} must have dtype float32, got {x.dtype}; nothing is cast silently, use "
-                f"{real}.to(torch.float32)"
+                f"{real}.to(torch.float32){offer}"
             ) from None
     if len({x.device for x in operands.values()}) > 1:
         places = ", ".join(f"{name} on {x.device}" for name, x in operands.items())
         raise ValueError(f"{function}: operands must lie in one place, got {places}") from None
 
 
-def refuse_product(function: str, a: Any, b: Any) -> None:
+def refuse_product(function: str, a: Any, b: Any, converts: bool | None = None) -> None:
     """Raise what is wrong with the operands of ``a @ b``, if it is that."""
-    refuse_operands(function, a=a, b=b)
+    refuse_operands(function, converts, a=a, b=b)
     axis = -1 if b.ndim == 1 else -2
     if a.ndim and b.ndim and a.shape[-1] != b.shape[axis]:
         raise ValueError(unmatched(function, axis, a=a, b=b)) from None
 
 
-def refuse_linear(function: str, x: Any, weight: Any, bias: Any) -> None:
+def refuse_linear(function: str, x: Any, weight: Any, bias: Any, converts: bool | None = None) -> None:
     """Raise what is wrong with the operands of ``x @ weight.T + bias``, if it is that."""
-    refuse_operands(function, x=x, weight=weight, **({} if bias is None else {"bias": bias}))
+    refuse_operands(function, converts, x=x, weight=weight, **({} if bias is None else {"bias": bias}))
     if x.ndim == 0 or weight.ndim != 2:
         wrong = f"weight must have 2 dimensions, got shape {tuple(weight.shape)}" if x.ndim else "x has no dimensions"
         raise ValueError(f"{function}: {wrong}") from None
