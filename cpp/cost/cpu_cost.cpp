@@ -80,7 +80,8 @@ double small_us(const SgemmArgs& p, const CpuBlocking& blocking, const SmallCost
   const double a_bytes = 4.0 * m * k, b_bytes = 4.0 * n * k, c_bytes = 4.0 * m * n;
   double us = 2.0 * m * filled_columns(columns, blocking) * k / cost.flops_per_us + cost.row_us * panels * (m + 7);
   if (!contiguous) us += cost.pack_b * n * k / cost.flops_per_us;
-  else if (rows > 8 && b_bytes > 600e3 && ((transposed ? p.a.cs : p.b.rs) % 256 == 0 || b_bytes > 16e6))
+  else if ((rows > 8 && b_bytes > 600e3 && (transposed ? p.a.cs : p.b.rs) % 256 == 0) ||
+           (rows > (transposed ? 8 : 4) && b_bytes > 16e6))
     us += b_bytes / cost.far_b_bytes_per_us;
   if (rows <= 4 && b_bytes > 64e3) us = std::max(us, b_bytes / cost.few_rows_bytes_per_us);
   if (a_bytes > 1e6) us += panels * a_bytes / cost.a_again_bytes_per_us;
@@ -97,8 +98,9 @@ double rows_us(const SgemmArgs& p, const DeviceSpec&, const RowsCost& cost) {
   const double slower = !contiguous     ? cost.strided + cost.strided_row * double(together)
                         : together == 1 ? cost.one_row
                                         : cost.each_row * double(together);
-  const double us =
+  double us =
       (bytes * slower * (rows > 4 ? cost.again : 1.0) / cost.bytes_per_us + cost.again_us) * double(ceil_div(rows, 4));
+  if (!few_columns(p)) us += 1e-3 * cost.sum_ns * double(p.m) * double(p.n);  // of few, small_us() leaves it out too
   return cost.start_us + with_threads(us * double(p.batch));
 }
 

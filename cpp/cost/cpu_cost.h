@@ -49,8 +49,9 @@ double small_us(const SgemmArgs& p, const DeviceSpec&, const SmallCost& cost) {
 }
 
 // The larger operand is read while up to four rows of the other, or columns, are multiplied with it: one_row of the
-// time with one of them, each_row for each of more; strided and strided_row where it is not contiguous.
-FL_COEFFICIENTS(RowsCost, start_us, bytes_per_us, one_row, each_row, strided, strided_row, again, again_us);
+// time with one of them, each_row for each of more; strided and strided_row where it is not contiguous. sum_ns: the end
+// of each sum, which is most of the time where k is small.
+FL_COEFFICIENTS(RowsCost, start_us, bytes_per_us, one_row, each_row, strided, strided_row, again, again_us, sum_ns);
 double rows_us(const SgemmArgs& p, const DeviceSpec&, const RowsCost& cost);
 
 // A is read at bytes_per_us; rows shorter than a few lines cost row_us each beside.

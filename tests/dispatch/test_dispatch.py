@@ -13,6 +13,7 @@ from support.chips import CHIPS, chip
 from support.operands import normal
 
 F32 = np.float32
+has_few_rows = any(row.available and row.name in ("avx2_rows", "avx512_rows") for row in fl.kernels("sgemm"))
 
 
 def operands_of_many_kinds(rng):
@@ -73,6 +74,22 @@ def test_a_row_that_does_not_pay_runs_by_name_alone(rng, caplog):
     assert "fp16x2_mma: not known to gain anything on this device" in caplog.text
     named = fl.sgemm(a, b, kernel="fp16x2_mma", device="cuda")
     np.testing.assert_allclose(named, got, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.skipif(not has_few_rows, reason="no kernel for few rows on this processor")
+@pytest.mark.parametrize(
+    ("a", "b", "kind"),
+    [
+        ((7513, 6), (6, 494), "small"),  # each sum is soon at its end
+        ((4, 4), (4, 4096), "small"),
+        ((4096, 4), (4, 4), "rows"),
+        ((4096, 1024), (1024, 4), "rows"),
+        ((8, 5000), (5000, 5000), "packed"),  # an operand beyond the caches
+    ],
+)
+def test_thin_products_on_the_cpu(a, b, kind):
+    kernel = fl.explain(a, b, precision="strict", device="cpu").kernel
+    assert kernel.endswith(kind) or (kind == "packed" and not kernel.endswith(("small", "rows"))), kernel
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
