@@ -49,6 +49,7 @@ UNKNOWN = A[A[:, 0] > 0]
         (lambda: fld.transpose(A[0]), ValueError, r"at least 2 dimensions, got shape \(4,\)"),
         (lambda: fld.matmul(A, B, device="gpu"), ValueError, "device must be 'auto'.*got 'gpu'"),
         (lambda: fld.transpose(A, device="gpu"), ValueError, "device must be 'auto'.*got 'gpu'"),
+        (lambda: fld.transpose(A, device=7), TypeError, "device must be 'auto'.*got 7"),
         (lambda: fld.matmul(A, B, precision="best"), ValueError, "precision must be .*'best'"),
         (lambda: fld.matmul(A, B, alpha="x"), TypeError, "alpha must be a real number, got 'x'"),
         (lambda: fld.matmul(A, B, split_k=0), ValueError, "split_k must be at least 1, got 0"),

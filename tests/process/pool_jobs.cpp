@@ -128,8 +128,10 @@ void there_are_places_for_many() {
   std::vector<Job*> jobs;
   while (Job* const job = pool.claim()) jobs.push_back(job);
   expect(jobs.size() == 64, "not 64 places");
-  jobs[40]->release(0);
-  expect(pool.claim() == jobs[40] && !pool.claim(), "a place that is free again is not found");
+  for (int i = 0; i < 2; ++i) {  // the second time it is the one that this thread had last
+    jobs[40]->release(0);
+    expect(pool.claim() == jobs[40] && !pool.claim(), "a place that is free again is not found");
+  }
   Pool other;
   for (int i = 0; i < 65; ++i) {
     Job* const job = other.claim();
