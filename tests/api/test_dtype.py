@@ -191,6 +191,14 @@ def test_kernels_read_16_bits_or_get_a_copy(name):
 
 
 @pytest.mark.parametrize("name", HALVES)
+def test_triangles_have_the_bits_of_converted_operands(name):
+    for shape, trans in (((65, 129), True), ((129, 65), False)):
+        a = _halves(name, *shape)
+        got = fl.ssyrk(a, trans=trans, uplo="L", dtype=np.float32, device="cpu")
+        assert_same_bits(got, fl.ssyrk(_copy(a), trans=trans, uplo="L", device="cpu"))
+
+
+@pytest.mark.parametrize("name", HALVES)
 def test_no_operand_in_16_bits_is_copied_whole(name):
     """What the process has ever had in memory grows by less than such a copy."""
     program = f"""

@@ -89,7 +89,12 @@ nb::object ssyrk(nb::handle a_in, nb::handle c, nb::handle alpha, nb::handle bet
     return compute_converted([&](auto visit) { return visit(make()); }, {c, "c"}, out, Inputs{&a, &a}, options,
                              location);
   Problem<SgemmArgs> problem = make();
-  if (convert(problem, Inputs{&a, &a}, options)) problem = make();
+  bool converted = convert(problem, Inputs{&a, &a}, options);
+  if (!converted && problem.args.a.cs != 1 && options.call.device.kind != Device::cuda) {
+    a.convert();  // the last row of a triangle may be summed by itself, in an order that the stride decides
+    converted = true;
+  }
+  if (converted) problem = make();
   return compute_triangle(std::move(problem), *part, c, out, a, options, location);
 }
 

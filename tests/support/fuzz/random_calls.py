@@ -130,15 +130,16 @@ def draw_operand(draws, case: Case, name: str, shape, kind: str, aligned: bool) 
     layout = draws.one_of([x for x in layouts if not (aligned and x.startswith("unaligned"))])
     if "dtype" in case.options and draws.between(0, 2):
         layout = draws.one_of(case.types)
-        case.operands[name] = of_another_type(draws, layout, shape, kind)
+        case.operands[name] = of_another_type(draws, layout, shape, kind, case.operation)
     else:
         case.operands[name] = place(numbers(draws.rng, kind, shape), layout)
     case.said.append(f"{name} {shape} {layout} {kind}")
 
 
-def of_another_type(draws, dtype: str, shape, kind: str) -> np.ndarray:
+def of_another_type(draws, dtype: str, shape, kind: str, operation: str) -> np.ndarray:
     """An array in the order of C or of Fortran, or every other element of a larger one, backwards."""
-    order = draws.one_of(("C", "F", "steps"))
+    interleaves = len(shape) > 2  # in the order of Fortran: plans do not convert such stacks (docs/guide/memory.md)
+    order = draws.one_of(("C", "steps") if interleaves and operation == "plan" else ("C", "F", "steps"))
     x = numbers_of_type(dtype, *shape, seed=draws.between(0, 2**31))
     if dtype in HALVES and kind != "normal":
         with np.errstate(over="ignore"):
