@@ -168,7 +168,7 @@ def test_operands_in_16_bits_give_the_bits_of_converted_ones(types, shape):
         if "C" not in (a_order, b_order):
             continue
         a, b = ORDERS[a_order](_halves(types[0], m, k)), ORDERS[b_order](_halves(types[1], k, n, seed=1))
-        for precision in ("accurate", "reproducible"):
+        for precision in ("strict", "reproducible"):
             options = {"device": "cpu", "precision": precision}
             with fl.num_threads(3):
                 got = _products(a, b, {**options, "dtype": np.float32})
