@@ -39,11 +39,6 @@ def estimates(op, kernel, device=None, coefficients=(), calls=None):
     return np.array(_core.testing.CostCalls(op, calls or shapes(op), device).estimate_us(kernel, list(coefficients)))
 
 
-def test_a_kernel_of_the_cpu_has_no_estimate_on_a_gpu():
-    with pytest.raises(ValueError, match="portable_small is no GPU kernel"):
-        estimates("sgemm", "portable_small")
-
-
 @every_kernel
 def test_every_kernel_has_coefficients_with_names(op, kernel):
     found = dict(_core.testing.cost_coefficients(op, kernel))

@@ -101,7 +101,7 @@ class Calls {
   std::vector<double> estimate_us(const std::string& kernel, const std::vector<double>& coefficients,
                                   const std::optional<std::vector<std::size_t>>& at) const {
     return with_row(kernel, [&](const auto& row, const auto& calls) {
-      if (!on_cuda(row.needs)) throw InvalidValue(kernel + " is no GPU kernel: a GPU has no coefficients for it");
+      if (!row.cost) throw InvalidValue(kernel + " is no GPU kernel: it has no cost model");
       const std::size_t wanted = std::size_t(std::count(row.model.names.begin(), row.model.names.end(), ',')) + 1;
       if (!coefficients.empty() && coefficients.size() != wanted)
         throw InvalidValue("the model of " + kernel + " has " + std::to_string(wanted) + " coefficients, got " +
