@@ -48,18 +48,14 @@ inline bool converts_to_rows(const SgemvArgs& p) {
 }
 
 // Any strides of another type: some lines at a time as float32 in L1, in the order of the matrix of a conversion.
-template <class S, class T>
-void sum_converted(const SgemvArgs& p, const T* a, const float* x, int64_t rows, int64_t n, float* sum) {
+template <class S>
+void sum_converted(const SgemvArgs& p, const float* a, const float* x, int64_t rows, int64_t n, float* sum) {
   constexpr int64_t pitch = section + 16;
   alignas(64) float tile[rows_at_once * pitch];
-  auto convert_lines = [&](const T* from, int64_t line, int64_t step, int64_t lines, int64_t length) {
-    for (int64_t l = 0; l < lines; ++l)
-      for (int64_t e = 0; e < length; ++e) tile[l * pitch + e] = to_float(from[l * line + e * step]);
-  };
   if (converts_to_rows(p)) {
     for (int64_t i = 0; i < rows; i += rows_at_once) {
       const int64_t here = rows - i < rows_at_once ? rows - i : rows_at_once;
-      convert_lines(a + i * p.a.rs, p.a.rs, p.a.cs, here, n);
+      convert(p.stored[0], a + i * p.a.rs, p.a.rs, p.a.cs, tile, pitch, here, n);
       dot_rows<S>(tile, pitch, here, n, n == p.n, x, sum + i);
     }
     return;
@@ -69,7 +65,7 @@ void sum_converted(const SgemvArgs& p, const T* a, const float* x, int64_t rows,
     for (int64_t i = 0; i < rows; i += section) {
       const int64_t columns = n - j < columns_at_once ? n - j : columns_at_once;
       const int64_t here = rows - i < section ? rows - i : section;
-      convert_lines(a + i * p.a.rs + j * p.a.cs, p.a.cs, p.a.rs, columns, here);
+      convert(p.stored[0], a + i * p.a.rs + j * p.a.cs, p.a.cs, p.a.rs, tile, pitch, columns, here);
       add_columns<S, false>(tile, pitch, here, columns, x + j, j == 0 ? sum + i : next);
       for (int64_t q = 0; q < here && j > 0; ++q) sum[i + q] += next[q];
     }
@@ -83,7 +79,7 @@ void sum_section(const SgemvArgs& p, const T* a, const float* x, int64_t rows, i
     const bool beyond_caches = int64_t(sizeof(T)) * p.m * p.n > (int64_t(16) << 20);
     return (beyond_caches ? add_columns<S, true, T> : add_columns<S, false, T>)(a, p.a.cs, rows, n, x, sum);
   }
-  if constexpr (converted) sum_converted<S>(p, a, x, rows, n, sum);
+  if constexpr (converted) sum_converted<S>(p, seen(p.stored[0], a), x, rows, n, sum);
   else dot_strided(a, p.a.rs, p.a.cs, rows, n, x, sum);
 }
 

@@ -17,6 +17,12 @@ inline __attribute__((always_inline)) void with_elements(const Stored& stored, c
   }
 }
 
+// Where with_elements() was told that the element at `a` is seen.
+template <class T>
+const float* seen(const Stored& stored, const T* a) {
+  return stored.origin + (a - reinterpret_cast<const T*>(stored.origin));
+}
+
 inline float to_float(float value) { return value; }
 
 }  // namespace
