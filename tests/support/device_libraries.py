@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import threading
 
@@ -178,11 +179,15 @@ def captured_while(work, capture):
         except BaseException as error:  # reported by the main thread
             failures.append(error)
 
-    with Torch().lib.cuda.graph(graph, capture_error_mode="global"):
-        capture()
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        thread.join(60)
+    gc.collect()  # freeing what another library has left would spoil the capture
+    try:
+        with Torch().lib.cuda.graph(graph, capture_error_mode="global"):
+            capture()
+            thread = threading.Thread(target=run, daemon=True)
+            thread.start()
+            thread.join(60)
+    except RuntimeError as spoilt:
+        raise (failures[0] if failures else spoilt) from spoilt
     assert not failures, failures[0]
     assert not thread.is_alive()
     graph.replay()
