@@ -39,6 +39,13 @@ def estimates(op, kernel, device=None, coefficients=(), calls=None):
     return np.array(_core.testing.CostCalls(op, calls or shapes(op), device).estimate_us(kernel, list(coefficients)))
 
 
+def test_a_gpu_has_no_coefficients_of_kernels_of_the_cpu():
+    coefficients = dict(_core.testing.cost_coefficients("sgemm", "portable_small", "zen4")).values()
+    assert np.isfinite(estimates("sgemm", "portable_small", coefficients=coefficients)).any()
+    with pytest.raises(ValueError, match="portable_small is no GPU kernel"):
+        estimates("sgemm", "portable_small")
+
+
 @every_kernel
 def test_every_kernel_has_coefficients_with_names(op, kernel):
     found = dict(_core.testing.cost_coefficients(op, kernel))

@@ -96,12 +96,14 @@ class Calls {
     });
   }
 
-  // Microseconds of a GPU kernel on each, or on those that are asked for, by coefficients of the device or by those of
-  // the table; NaN where the kernel does not take the operands.
+  // Microseconds of a kernel on each, or on those that are asked for, by these coefficients or, of a GPU kernel, by
+  // those of the device; NaN where the kernel does not take the operands.
   std::vector<double> estimate_us(const std::string& kernel, const std::vector<double>& coefficients,
                                   const std::optional<std::vector<std::size_t>>& at) const {
     return with_row(kernel, [&](const auto& row, const auto& calls) {
-      if (!row.cost) throw InvalidValue(kernel + " is no GPU kernel: it has no cost model");
+      if (!row.cost) throw InvalidValue(kernel + " has no cost model");
+      if (coefficients.empty() && !on_cuda(row.needs))
+        throw InvalidValue(kernel + " is no GPU kernel: a GPU has no coefficients for it, name some");
       const std::size_t wanted = std::size_t(std::count(row.model.names.begin(), row.model.names.end(), ',')) + 1;
       if (!coefficients.empty() && coefficients.size() != wanted)
         throw InvalidValue("the model of " + kernel + " has " + std::to_string(wanted) + " coefficients, got " +
