@@ -7,7 +7,6 @@ with the tests that reach it. What several such processes do is shared out by fi
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import resource
@@ -62,21 +61,11 @@ def reached() -> list[int]:
 
 
 # ---------------------------------------------------------------- in the child
-def exchange(begin: bool) -> None:
-    """With the copies of the page that GPU kernels have."""
-    with open("/proc/self/maps") as maps:
-        paths = [line.split(maxsplit=5)[5].strip() for line in maps if "/libfastlinalg.so" in line]
-    if paths and hasattr(library := ctypes.CDLL(paths[0]), "fl_mutants_exchange"):
-        library.fl_mutants_exchange(ctypes.c_bool(begin))
-
-
 def run_items(items: list[pytest.Item], tried: int, pipe: Connection) -> None:
-    exchange(begin=True)
     for item, following in zip(items, [*items[1:], None], strict=True):
         begin = time.monotonic()
         failed = any(report.failed for report in runtestprotocol(item, log=False, nextitem=following))
         seconds = time.monotonic() - begin
-        exchange(begin=False)
         pipe.send((failed, seconds, reached()))
         if not tried:
             try_fault(0)

@@ -1,0 +1,164 @@
+"""Faults of GPU kernels, one by one: tools/mutants --cuda.
+
+A fault that is chosen when a kernel runs would change its registers and its time to compile. So each is compiled into
+one object, which is linked with the others of a build without faults, and tried with the tests of the rows in that
+object: its symbols tell. Each worker has a copy of the sources and of the package.
+
+This file is a plugin of pytest too, which ends the tests when the time for a fault is over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from threading import Lock
+
+NO_CODE = "does not compile"
+OVER = "the time for this fault is over"
+HANGS = 60  # seconds more than a fault has: the start of the tests, and the longest of them
+FOLDERS = ("cpp", "cuda")
+ROW = re.compile(r" T fl::(sgemm|sgemv|transpose)_(\w+)\(fl::")
+TESTS = {"sgemv": "sgemv|golden", "transpose": "transpose|golden", "sgemm": "(?!sgemv|transpose)", "": ""}
+
+OF_NO_ROW = {
+    "sgemm_accurate": "accurate or fp16x2 or bf16x6", "split_k": "splits or tall_skinny or slice_k or accurate",
+    "triangle": "ssyrk", "": "",
+}  # fmt: skip
+
+
+class Build:
+    """How its objects and its library are made."""
+
+    def __init__(self, root: Path, folder: Path):
+        self.root, self.folder = root.resolve(), folder
+        said = subprocess.run(["ninja", "-C", folder, "-t", "compdb", "-x"], stdout=subprocess.PIPE, check=True).stdout
+        entries = json.loads(said[said.index(b"[\n") :])
+        self.objects = {entry["file"]: entry for entry in entries if entry["output"].endswith(".cu.o")}
+        self.library = next(e for e in entries if re.fullmatch(r"libfastlinalg\.so[\d.]*", e["output"]))
+
+    def object_with(self, file: str) -> dict:
+        """Of what several objects share, one of them."""
+        path = str(self.root / file)
+        if path not in self.objects:
+            path = next(p for p in sorted(self.objects) if f'/{Path(file).name}"' in Path(p).read_text())
+        return self.objects[path]
+
+
+class Worker:
+    def __init__(self, build: Build, site: Path, folder: Path):
+        self.build, self.folder = build, folder
+        shutil.rmtree(folder, ignore_errors=True)
+        for name in FOLDERS:
+            shutil.copytree(build.root / name, folder / name)
+        shutil.copytree(site, folder / "site", symlinks=True)
+        self.library = next(p for p in folder.rglob("libfastlinalg.so*") if not p.is_symlink())
+
+    def shell(self, command: str) -> bool:
+        return not subprocess.run(command, shell=True, cwd=self.build.folder, capture_output=True).returncode
+
+    def make(self, file: str, text: str) -> list[tuple[str, str]] | None:
+        """The library with this text of a file. The rows in it, or None if it does not compile."""
+        entry, source = self.build.object_with(file), self.folder / file
+        changed, before = self.folder / "changed.o", source.read_text()
+        compile_it = entry["command"].replace(entry["output"], str(changed))
+        for name in FOLDERS:
+            compile_it = compile_it.replace(f"{self.build.root}/{name}", f"{self.folder}/{name}")
+        compile_it = re.sub(rf"-I{self.build.root}(?= )", f"-I{self.folder}", compile_it)
+        link = self.build.library["command"].replace(entry["output"], str(changed))
+        source.write_text(text)
+        made = self.shell(compile_it)
+        source.write_text(before)
+        self.library.unlink(missing_ok=True)
+        if not made or not self.shell(link.replace(f"-o {self.build.library['output']}", f"-o {self.library}")):
+            return None
+        symbols = subprocess.run(["nm", "-C", changed], stdout=subprocess.PIPE, text=True).stdout
+        return ROW.findall(symbols)
+
+
+class Tests:
+    def __init__(self, root: Path, environment: dict[str, str], seconds: float, only: str):
+        self.root, self.environment, self.seconds = root, environment, seconds
+        found = [path.relative_to(root).as_posix() for path in (root / "tests").rglob("test_*.py")]
+        wanted = [p for p in found if re.match("tests/(kernels|symmetric|reproducible)/", p) and re.search(only, p)]
+        self.files = sorted(wanted, key=lambda path: (not path.endswith(("_sgemm.py", "_accurate.py")), path))
+        self.failing, self.lock = dict[str, bool](), Lock()  # without a fault
+
+    def run(self, site: Path, *arguments: str) -> tuple[str, str]:
+        """The outcome, and the first test that failed."""
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "gpu_mutants", "-p", "no:cacheprovider",
+                   "-m", "gpu and not huge", "-rf", "--tb=no", *arguments]  # fmt: skip
+        path = [str(site), str(Path(__file__).parent), self.environment.get("PYTHONPATH", "")]
+        variables = {
+            "PYTHONPATH": os.pathsep.join(filter(None, path)), "MUTANTS_SECONDS": str(self.seconds),
+            "FASTLINALG_REQUIRE": "cuda", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "OPENBLAS_NUM_THREADS": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }  # fmt: skip
+        try:
+            done = subprocess.run(
+                command, cwd=self.root, env=self.environment | variables, timeout=self.seconds + HANGS,
+                text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return "killed", "time limit"
+        if done.returncode in (0, 5) or OVER in done.stdout:
+            return "survived" if done.returncode != 5 else "not reached", ""
+        failed = re.search(r"^FAILED (.*?)(?: - .*)?$", done.stdout, re.M)
+        return "killed", failed[1] if failed else f"end of the process, {done.returncode}"
+
+    def fails_anyway(self, site: Path, test: str) -> bool:
+        with self.lock:
+            if test not in self.failing:
+                self.failing[test] = self.run(site, test)[0] == "killed"
+            return self.failing[test]
+
+    def outcome(self, file: str, rows: list[tuple[str, str]], site: Path, pristine: Path) -> tuple[str, str]:
+        operation = rows[0][0] if rows else ""
+        files = [f for f in self.files if re.match(f"test_({TESTS[operation]})", Path(f).name)]
+        words = " or ".join(sorted({name for _, name in rows}))
+        words = words or next(some for part, some in OF_NO_ROW.items() if part in file)
+        while True:
+            known = [word for test, fails in self.failing.items() if fails for word in ("--deselect", test)]
+            outcome, by = self.run(site, *(("-k", words) if words else ()), *known, *files)
+            if not by.startswith("tests/") or not self.fails_anyway(pristine, by):
+                return outcome, by
+
+
+def attempts(tree, faults: list[dict], environment: dict[str, str], site: Path) -> Iterator[dict]:
+    """What became of faults of a tree, as they end."""
+    options, build = tree.options, Build(tree.root, tree.root / "build-cuda")
+    tests = Tests(tree.root, environment, options.seconds, options.tests)
+    idle = [Worker(build, site, tree.work / f"worker-{number}") for number in range(options.jobs)]
+
+    def attempt(fault: dict) -> dict | None:
+        if time.time() > options.end:
+            return None
+        worker, begin = idle.pop(), time.monotonic()
+        _, file, mutation = tree.mutations[fault["id"]]
+        rows = worker.make(file, mutation.of((tree.root / file).read_text()))
+        outcome, by = (NO_CODE, "") if rows is None else tests.outcome(file, rows, worker.folder / "site", site)
+        idle.append(worker)
+        took = round(time.monotonic() - begin, 1)
+        return fault | {"outcome": outcome, "by": by, "took": took, "environment": "cuda", "rows": rows}
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for tried in as_completed([pool.submit(attempt, fault) for fault in faults]):
+            if record := tried.result():
+                yield record
+
+
+# ---------------------------------------------------------------- the plugin
+BEGIN: list[float] = []
+
+
+def pytest_runtest_protocol(item) -> None:
+    BEGIN.append(time.monotonic())
+    if BEGIN[-1] - BEGIN[0] > float(os.environ["MUTANTS_SECONDS"]):
+        item.session.shouldstop = OVER
