@@ -275,10 +275,10 @@ PATHS = {
 # ---------------------------------------------------------------- one child
 def state():
     """What is there when nobody uses it any more."""
+    gc.collect()  # an error that was caught has the arrays of its frames
     for each in range(len(fl.devices())):
         fl.cuda.set_memory_limit(0, each)
         fl.cuda.trim(each)
-    gc.collect()
     control.simulated_synchronize()
     now = (ctypes.c_long * len(STATE))()
     control.simulated_state(now)
