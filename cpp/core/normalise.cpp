@@ -51,6 +51,10 @@ bool is_symmetric(const SgemmArgs& p) {
          p.beta == 0.0f && p.a.rs == p.b.cs && equal(p.k, p.a.cs, p.b.rs) && equal(p.batch, p.a.bs, p.b.bs);
 }
 
+// What alpha times an empty sum is to be, whatever alpha: nothing, not NaN. Beside beta * C that is -0, which alone
+// leaves a zero its sign.
+float empty_term(float beta) { return beta == 0.0f ? 0.0f : -0.0f; }
+
 }  // namespace
 
 bool swaps_operands(const SgemmArgs& p) {
@@ -66,7 +70,7 @@ bool normalise(SgemmArgs& p) {
   if (p.k == 0) {
     if (p.beta == 1.0f && !p.addend.data) return false;
     p.stored = {};
-    p.alpha = 0.0f;  // an infinite or NaN alpha times an empty sum is nothing, not NaN
+    p.alpha = empty_term(p.beta);
   }
   p.symmetric = is_symmetric(p);
   tidy_strides(p.a, p.m, p.k, p.batch);
@@ -91,7 +95,7 @@ bool normalise(SgemvArgs& p) {
   if (p.n == 0) {
     if (p.beta == 1.0f) return false;
     p.stored = {};
-    p.alpha = 0.0f;
+    p.alpha = empty_term(p.beta);
   }
   tidy_strides(p.a, p.m, p.n, p.batch);
   tidy_strides(p.x, p.n, p.batch);

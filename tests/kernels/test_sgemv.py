@@ -79,6 +79,7 @@ def test_empty_sum_is_beta_times_y(row):
     for m, trans in product((1, 5, 33, 130), (False, True)):
         a, x, y, a_transposed = operands(m, 0)
         matrix = a_transposed if trans else a
+        y[-1] = 0.0  # and -2 times it is -0
         assert_same_bits(fl.sgemv(matrix, x, y, beta=-2.0, trans=trans, kernel=row.name), -2 * y)
         out = np.full_like(y, np.nan)
         assert_same_bits(fl.sgemv(matrix, x, out=out, trans=trans, kernel=row.name), np.zeros_like(y))
