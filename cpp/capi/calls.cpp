@@ -60,8 +60,6 @@ Options parse(const Check& check, const fl_options* given) {
   parsed.precision = *precision;
   parsed.a = element_of(check, "a_type", options.a_type);
   parsed.b = element_of(check, "b_type", options.b_type);
-  if (options.device_memory && (parsed.a != Element::float32 || parsed.b != Element::float32))
-    check.refuse("a_type and b_type must be FL_FLOAT32 with device_memory");
   CallOptions& call = parsed.call;
   if (options.kernel) call.kernel = options.kernel;
   if (options.device) call.device = parse_device(options.device);

@@ -1,6 +1,8 @@
 #include "core/normalise.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 #include <utility>
 
 namespace fl {
@@ -22,6 +24,13 @@ template <class T>
 void tidy_strides(VectorView<T>& x, int64_t size, int64_t batch) {
   if (batch == 1 || size == 0) x.bs = 0;
   if (size <= 1) x.inc = 1;
+}
+
+// Rules ask how the first number of an operand in 16 bits is aligned: it is seen where it lies.
+void see_in_place(const float*& data, Stored& stored) {
+  if (!stored.in_16_bits() || !data) return;
+  const auto* const from = reinterpret_cast<const uint16_t*>(stored.origin);
+  stored.origin = data = reinterpret_cast<const float*>(from + (data - stored.origin));
 }
 
 // A batch of transposes exchanges axes of three-dimensional arrays, and any of them may be called rows, columns and
@@ -86,6 +95,7 @@ bool normalise(SgemmArgs& p) {
     std::swap(p.c.rs, p.c.cs);
     std::swap(p.addend.rs, p.addend.cs);
   }
+  see_in_place(p.a.data, p.stored[0]), see_in_place(p.b.data, p.stored[1]);
   return true;
 }
 
@@ -100,6 +110,7 @@ bool normalise(SgemvArgs& p) {
   tidy_strides(p.a, p.m, p.n, p.batch);
   tidy_strides(p.x, p.n, p.batch);
   tidy_strides(p.y, p.m, p.batch);
+  see_in_place(p.a.data, p.stored[0]), see_in_place(p.x.data, p.stored[1]);
   return true;
 }
 
@@ -108,7 +119,29 @@ bool normalise(TransposeArgs& p) {
   tidy_strides(p.a, p.m, p.n, p.batch);
   tidy_strides(p.b, p.n, p.m, p.batch);
   rename_axes(p);
+  see_in_place(p.a.data, p.stored[0]);
   return true;
+}
+
+ConstMatrix copied_densely(const ConstMatrix& x, int64_t rows, int64_t cols, int64_t batch) {
+  ConstMatrix copy{nullptr, 0, 0, 0};
+  struct Axis {
+    int64_t size, given;
+    int64_t& stride;
+    int64_t distance() const { return given == 0 ? std::numeric_limits<int64_t>::max() : std::abs(given); }
+  };
+  const Axis axes[] = {{x.bs == 0 ? 1 : batch, x.bs, copy.bs}, {rows, x.rs, copy.rs}, {cols, x.cs, copy.cs}};
+  const Axis* nearest_last[] = {&axes[0], &axes[1], &axes[2]};
+  std::ranges::stable_sort(nearest_last, [](const Axis* a, const Axis* b) { return a->distance() > b->distance(); });
+  int64_t elements = 1;
+  for (int i = 2; i >= 0; --i) {
+    const Axis& axis = *nearest_last[i];
+    if (axis.size == 1) continue;
+    axis.stride = elements;
+    elements *= axis.size;
+  }
+  tidy_strides(copy, rows, cols, batch);
+  return copy;
 }
 
 }  // namespace fl

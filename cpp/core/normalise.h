@@ -12,6 +12,7 @@ namespace fl {
 //    takes its place
 //  - a column-major C becomes a row-major one: C^T = B^T A^T
 //  - a matrix times its own transpose is marked as such (SgemmArgs::symmetric)
+//  - an operand in 16 bits is seen at the address of its first number
 FL_EXPORT bool normalise(SgemmArgs& p);
 FL_EXPORT bool normalise(SgemvArgs& p);
 FL_EXPORT bool normalise(TransposeArgs& p);
@@ -22,5 +23,9 @@ template <class Args>
 bool swaps_operands(const Args&) {
   return false;
 }
+
+// The strides of a copy without gaps in the order in which the elements lie, which astype makes of an array. One matrix
+// for a whole batch stays one.
+ConstMatrix copied_densely(const ConstMatrix& x, int64_t rows, int64_t cols, int64_t batch);
 
 }  // namespace fl

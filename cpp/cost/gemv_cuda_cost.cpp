@@ -9,8 +9,10 @@
 namespace fl {
 namespace {
 
-double gemv_bytes(const SgemvArgs& p) { return 4.0 * double(p.m) * double(p.n) * double(p.batch); }  // of A
-double gemv_rows(const SgemvArgs& p) { return double(p.m) * double(p.batch); }                       // of all problems
+double gemv_bytes(const SgemvArgs& p) {  // of A
+  return double(size_of(p.stored[0].element)) * double(p.m) * double(p.n) * double(p.batch);
+}
+double gemv_rows(const SgemvArgs& p) { return double(p.m) * double(p.batch); }  // of all problems
 
 template <class C>
 double rate(const SgemvArgs& p, const C& cost, double memory, double l2) {

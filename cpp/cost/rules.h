@@ -37,6 +37,10 @@ const char* blas_layout(const SgemmArgs& p);
 const char* blas_layout_aligned16(const SgemmArgs& p);
 const char* blas_layout(const SgemvArgs& p);
 const char* blas_layout_aligned16(const SgemvArgs& p);
+// The same, or A in 16 bits where the kernel adds up in the order that it has on the float32 copy.
+const char* lines_of_any_type(const SgemvArgs& p);
+const char* rows_of_any_type(const SgemvArgs& p);
+const char* rows_of_any_type_aligned16(const SgemvArgs& p);
 const char* out_of_place(const TransposeArgs& p);
 const char* contiguous_rows(const TransposeArgs& p);  // the one rule of the GPU that allows a transpose in place
 const char* row_major_both(const TransposeArgs& p);

@@ -49,9 +49,9 @@ class CapturedGroup {
   std::unique_ptr<State> state_;
 };
 
-// The kernels of the products take matrices in C or F order whose lines follow one another. For other operands in
-// device memory: the layout for dispatch, in which each operand that has to be copied first is a null pointer with the
-// strides of its packed copy; nothing if there is none.
+// The kernels of the products take float32 matrices in C or F order whose lines follow one another. For other operands
+// in device memory: the layout for dispatch, in which each operand that has to be copied first is a null pointer with
+// the strides of its packed copy; nothing if there is none.
 template <class Args>
 std::optional<Args> packed_layout(const Args& args);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/layout.h"
+#include "core/normalise.h"
 #include "plan/reference_device.h"
 
 namespace fl {
@@ -26,6 +27,13 @@ SplitColumnsPlan split_columns_plan(const SgemvArgs& p) {
   const int64_t columns = std::max<int64_t>(ceil_div(p.n, splits), 1);
   return {shape.outputs, vectors, static_cast<int>(std::max<int64_t>(ceil_div(p.n, columns), 1)),
           static_cast<unsigned>(columns)};
+}
+
+bool read_as_copied(const SgemvArgs& p) {
+  const ConstMatrix copy = copied_densely(p.a, p.m, p.n, p.batch);
+  const bool alike = p.a.rs == copy.rs && p.a.cs == copy.cs && p.a.bs == copy.bs;
+  // Four numbers are one load, which no line may begin within, nor the first of all.
+  return alike && unit_stride(p.a) && aligned<4>(p.a.data);
 }
 
 std::size_t split_columns_workspace(const SgemvArgs& p) {

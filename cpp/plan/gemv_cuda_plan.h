@@ -19,4 +19,7 @@ struct SplitColumnsPlan {
 SplitColumnsPlan split_columns_plan(const SgemvArgs& p);
 std::size_t split_columns_workspace(const SgemvArgs& p);
 
+// Whether A in 16 bits lies as its float32 copy would: threads then find their share of it in the same places.
+bool read_as_copied(const SgemvArgs& p);
+
 }  // namespace fl

@@ -1,6 +1,7 @@
 #include "run/decision.h"
 
 #include <bit>
+#include <type_traits>
 #include <utility>
 
 #include "core/call_cache.h"
@@ -58,14 +59,27 @@ CpuRun<Args> decide_on_cpu(const Args& args, const CallOptions& options) {
   return run;
 }
 
+// A product of operands in 16 bits that some kernel is for.
+bool is_read_as_it_lies(const SgemmArgs& p, Device device, std::string_view name) {
+  return (p.stored[0].converted() || p.stored[1].converted()) && serves(p, device, name);
+}
+constexpr bool is_read_as_it_lies(const auto&, Device, std::string_view) { return false; }
+
 template <class Args>
 Decision<Args> decide_on_device(int device, const Args& args, const CallOptions& options) {
   require_code(device);
-  Decision<Args> decision = Launch<Args>{{nullptr, args}, device};
-  if (const std::optional<Args> packed = cuda::packed_layout(args))
-    decision = PackedLaunch<Args>{{nullptr, *packed}, args, device};
-  choose_again(decision, options);
-  return decision;
+  const std::optional<Args> packed = cuda::packed_layout(args);
+  Launch<Args> launch{{nullptr, args}, device};
+  if (!packed || is_read_as_it_lies(args, launch.device(), options.kernel)) {
+    choose_kernel(launch, options.kernel);
+    return launch;
+  }
+  PackedLaunch<Args> copies{{nullptr, *packed}, args, device};
+  choose_kernel(copies, options.kernel);
+  copies.args = packed_for(*copies.kernel, args);
+  if (copies.args != args) return copies;
+  launch.kernel = copies.kernel;
+  return launch;
 }
 
 // Devices that share a symmetric product out compute all of it.
@@ -114,9 +128,24 @@ Decision<Args> decide_by_cost(const Args& args, const CallOptions& options) {
 
 }  // namespace
 
+// A product with a vector has the kernel of the float32 matrix, with the same order of sums where that reads 16 bits.
+template <class Args>
+Args packed_for(const Kernel<Args>& kernel, const Args& caller) {
+  Args packed = *cuda::packed_layout(caller);
+  if constexpr (std::is_same_v<Args, SgemvArgs>) {
+    SgemvArgs direct = packed;
+    direct.a = caller.a, direct.stored[0] = caller.stored[0];
+    if (kernel.legal(direct) == nullptr) return direct;
+  }
+  return packed;
+}
+
 template <class Args>
 void choose_again(Decision<Args>& decision, const CallOptions& options) {
-  std::visit([&](auto& kind) { choose_kernel(kind, options.kernel); }, decision);
+  const Args given = std::visit([](auto& kind) { return kind.given(); }, decision);
+  if (auto* const cpu = std::get_if<CpuRun<Args>>(&decision)) choose_kernel(*cpu, options.kernel);
+  else if (auto* const panels = std::get_if<Panels<Args>>(&decision)) choose_kernel(*panels, options.kernel);
+  else decision = decide_on_device(place_of(decision).ordinal, given, options);
 }
 
 template <class Args>
@@ -136,6 +165,7 @@ std::optional<Decision<Args>> decide(const Args& args, const CallOptions& option
 
 #define FL_INSTANTIATE(Args)                                                      \
   template std::optional<Decision<Args>> decide(const Args&, const CallOptions&); \
+  template Args packed_for(const Kernel<Args>&, const Args&);                     \
   template void choose_again(Decision<Args>&, const CallOptions&);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE

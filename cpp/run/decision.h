@@ -73,6 +73,10 @@ Device place_of(const Decision<Args>& decision) {
 template <class Args>
 std::optional<Decision<Args>> decide(const Args& args, const CallOptions& options);
 
+// The arguments of a PackedLaunch of the kernel: null pointers for operands that it does not read as they lie.
+template <class Args>
+Args packed_for(const Kernel<Args>& kernel, const Args& caller);
+
 // The kernel for the arguments as they are by now.
 template <class Args>
 void choose_again(Decision<Args>& decision, const CallOptions& options);

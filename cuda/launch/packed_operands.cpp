@@ -1,7 +1,9 @@
-// Operands in device memory that no product kernel takes as they lie: packed copies, made and brought back on a stream.
+// Operands in device memory that no product kernel takes as they lie, or in 16 bits: packed copies, made and brought
+// back on a stream.
 #include <algorithm>
 #include <string_view>
 
+#include "core/normalise.h"
 #include "core/operations.h"
 #include "cuda/launch/launch_kernel.h"
 #include "cuda/runtime/check.h"
@@ -31,11 +33,14 @@ struct PackedOperand {
   const MatrixView<T>& given;
   MatrixView<T>& packed;
   int64_t rows, cols, batch;
+  const Stored stored = {};
 
   bool is_packed() const { return rows > 0 && cols > 0 && !packed.data; }
   int64_t problems() const { return packed.bs == 0 ? 1 : batch; }
   std::size_t bytes() const {
-    return is_packed() ? std::size_t(ceil_div(problems() * rows * packed.rs, 64) * 64) * sizeof(float) : 0;
+    if (!is_packed()) return 0;
+    const int64_t last = (problems() - 1) * packed.bs + (rows - 1) * packed.rs + (cols - 1) * packed.cs;
+    return std::size_t(ceil_div(last + 1, 64) * 64) * sizeof(float);
   }
 };
 template <class T>
@@ -43,10 +48,25 @@ void pack_later(const PackedOperand<T>& x) {
   x.packed = {nullptr, padded(x.cols), 1, x.given.bs == 0 ? 0 : x.rows * padded(x.cols)};
 }
 
-PackedOperand<const float> a_of(const SgemmArgs& p, SgemmArgs& q) { return {p.a, q.a, p.m, p.k, p.batch}; }
-PackedOperand<const float> b_of(const SgemmArgs& p, SgemmArgs& q) { return {p.b, q.b, p.k, p.n, p.batch}; }
+PackedOperand<const float> a_of(const SgemmArgs& p, SgemmArgs& q) { return {p.a, q.a, p.m, p.k, p.batch, p.stored[0]}; }
+PackedOperand<const float> b_of(const SgemmArgs& p, SgemmArgs& q) { return {p.b, q.b, p.k, p.n, p.batch, p.stored[1]}; }
 PackedOperand<float> c_of(const SgemmArgs& p, SgemmArgs& q) { return {p.c, q.c, p.m, p.n, p.batch}; }
-PackedOperand<const float> a_of(const SgemvArgs& p, SgemvArgs& q) { return {p.a, q.a, p.m, p.n, p.batch}; }
+PackedOperand<const float> a_of(const SgemvArgs& p, SgemvArgs& q) { return {p.a, q.a, p.m, p.n, p.batch, p.stored[0]}; }
+ConstMatrix as_row(const ConstVector& x) { return {x.data, 0, x.inc, x.bs}; }
+
+// A copy of what is in 16 bits has the order of the operand, so that products have the bits of an operand that has been
+// converted before.
+bool lay_out(const PackedOperand<const float>& x, Stored& stored) {
+  if (!stored.converted()) {
+    if (direct(x.given, x.rows, x.cols)) return false;
+    pack_later(x);
+    return true;
+  }
+  stored = {};
+  x.packed = copied_densely(x.given, x.rows, x.cols, x.batch);
+  if (!direct(x.packed, x.rows, x.cols)) pack_later(x);
+  return true;
+}
 
 const Kernel<TransposeArgs>& copy_kernel() {
   for (const auto& kernel : kernels<TransposeArgs>())
@@ -55,8 +75,10 @@ const Kernel<TransposeArgs>& copy_kernel() {
 }
 
 // A copy is the transpose of the transposed view.
-TransposeArgs copy_of(const ConstMatrix& from, const Matrix& to, int64_t rows, int64_t cols, int64_t batch) {
-  return {.m = cols, .n = rows, .batch = batch, .a = {from.data, from.cs, from.rs, from.bs}, .b = to};
+TransposeArgs copy_of(const ConstMatrix& from, const Matrix& to, int64_t rows, int64_t cols, int64_t batch,
+                      const Stored& stored = {}) {
+  return {
+      .m = cols, .n = rows, .batch = batch, .a = {from.data, from.cs, from.rs, from.bs}, .b = to, .stored = {stored}};
 }
 
 class Packing {
@@ -83,7 +105,7 @@ class Packing {
  private:
   template <class T>
   void copy(const ConstMatrix& from, const Matrix& to, const PackedOperand<T>& x) const {
-    run_on_device_operands(copy_kernel(), copy_of(from, to, x.rows, x.cols, x.problems()), device_, stream_);
+    run_on_device_operands(copy_kernel(), copy_of(from, to, x.rows, x.cols, x.problems(), x.stored), device_, stream_);
   }
 
   int device_;
@@ -109,11 +131,17 @@ void run_packed(const Kernel<SgemmArgs>& kernel, const SgemmArgs& args, SgemmArg
 void run_packed(const Kernel<SgemvArgs>& kernel, const SgemvArgs& args, SgemvArgs& layout, int device, void* stream,
                 StatusWords* left) {
   const Packing packing(device, stream);
+  const ConstMatrix given_x = as_row(args.x);
+  ConstMatrix packed_x = as_row(layout.x);
   const auto a = a_of(args, layout);
-  const PoolBuffer memory(device, a.bytes(), packing.stream());
+  const PackedOperand<const float> x{given_x, packed_x, 1, args.n, args.batch, args.stored[1]};
+  const bool pack_a = a.is_packed(), pack_x = x.is_packed();
+  const PoolBuffer memory(device, a.bytes() + x.bytes(), packing.stream());
   char* next = memory.data();
-  packing.place(a, next);
-  packing.pack(a);
+  packing.place(a, next), packing.place(x, next);
+  if (pack_a) packing.pack(a);
+  if (pack_x) packing.pack(x);
+  layout.x.data = packed_x.data;
   run_on_device_operands(kernel, layout, device, stream, left);
 }
 
@@ -130,20 +158,22 @@ void load_addend(const SgemmArgs& p, const Context& ctx) {
 
 template <>
 std::optional<SgemmArgs> packed_layout(const SgemmArgs& args) {
-  const bool a = direct(args.a, args.m, args.k), b = direct(args.b, args.k, args.n), c = rows_follow(args.c, args.n);
-  if (a && b && c) return std::nullopt;
   SgemmArgs layout = args;
-  if (!a) pack_later(a_of(args, layout));
-  if (!b) pack_later(b_of(args, layout));
-  if (!c) pack_later(c_of(args, layout));
-  return layout;
+  const bool a = lay_out(a_of(args, layout), layout.stored[0]), b = lay_out(b_of(args, layout), layout.stored[1]);
+  const bool c = !rows_follow(args.c, args.n);
+  if (c) pack_later(c_of(args, layout));
+  return a || b || c ? std::optional(layout) : std::nullopt;
 }
 template <>
 std::optional<SgemvArgs> packed_layout(const SgemvArgs& args) {
-  if (direct(args.a, args.m, args.n)) return std::nullopt;
   SgemvArgs layout = args;
-  pack_later(a_of(args, layout));
-  return layout;
+  const bool a = lay_out(a_of(args, layout), layout.stored[0]), x = args.stored[1].converted();
+  if (x) {
+    const ConstMatrix copy = copied_densely(as_row(args.x), 1, args.n, args.batch);
+    layout.x = {nullptr, copy.cs, copy.bs};
+    layout.stored[1] = {};
+  }
+  return a || x ? std::optional(layout) : std::nullopt;
 }
 template <>
 std::optional<TransposeArgs> packed_layout(const TransposeArgs&) {

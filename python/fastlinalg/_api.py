@@ -64,8 +64,9 @@ def matmul(
     dtype : np.float32, optional
         Consent to convert operands of another real type, each number rounded to the nearest float32 as by
         ``astype``: float64, float16, bfloat16, integers, booleans. NumPy's are converted on their way, to a GPU in the
-        copy that happens anyway; float16 and bfloat16 in host memory, of any library, cross the link or are read by the
-        CPU as they lie; other arrays of other libraries are converted by these. `out` has to be float32 all the same.
+        copy that happens anyway; float16 and bfloat16, of any library, cross the link or are read by the CPU as they
+        lie, in device memory by large products with a vector; other arrays of other libraries are converted by these.
+        `out` has to be float32 all the same.
 
     Returns
     -------

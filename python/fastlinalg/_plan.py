@@ -64,7 +64,7 @@ class Matmul(_core.MatmulPlan, _Plan, Generic[_Array]):
         kept: its terms, where an accurate product on the device splits its operands. Whoever changes them says so
         with ``reset_operands(b=b)``; an `out` that overlaps it is refused.
     dtype : np.float32, optional
-        Consent to `a` and `b` of float16 and bfloat16 in host memory, each number the float32 of its value.
+        Consent to `a` and `b` of float16 and bfloat16, each number the float32 of its value.
 
     Attributes
     ----------

@@ -274,7 +274,7 @@ def test_plans_read_halves_at_each_execution(name):
         with fl.Matmul(a, x, dtype=np.float32, device="cpu") as product:
             assert_same_bits(product.execute(), fl.matmul(_copy(a), _copy(x), device="cpu"))
     for other in (a.astype(np.float64), _at_odd_address(a), a.astype(">f2")):
-        with pytest.raises(TypeError, match="a must be an aligned array of float32 or, in host memory, of float16"):
+        with pytest.raises(TypeError, match="a must be an aligned array of float32, float16 or bfloat16"):
             fl.Matmul(other, b, dtype=np.float32)
 
 

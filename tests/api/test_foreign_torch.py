@@ -48,7 +48,8 @@ class Tensor:
     def __dlpack_device__(self): return (1, 0)
     def __dlpack__(self, **keywords):
         calls.append("__dlpack__"); return self.array.__dlpack__(**keywords)
-    def new_empty(self, shape):
+    def new_empty(self, shape, dtype):
+        assert dtype == "torch.float32"
         calls.append("new_empty"); return type(self)(np.full(shape, np.nan, np.float32))
 
 @FromObject
@@ -87,7 +88,7 @@ def publish(major):
     return new(ctypes.addressof(table), b"dlpack_exchange_api", None)
 
 torch = types.ModuleType("torch"); torch.Tensor = Tensor; sys.modules["torch"] = torch
-torch.is_grad_enabled = lambda: True
+torch.is_grad_enabled, torch.float32 = lambda: True, "torch.float32"
 rng = np.random.default_rng(1)
 a, b = rng.random((5, 4), np.float32), rng.random((4, 6), np.float32)
 import fastlinalg as fl
@@ -149,7 +150,7 @@ t = Tensor(a.copy()); t.requires_grad = True
 refused(t, TypeError, ["requires grad", ".detach()", "fastlinalg.torch", "no_grad"])
 torch.is_grad_enabled = lambda: False
 assert np.allclose(fl.matmul(t, Tensor(b)).array, a @ b)
-torch.is_grad_enabled = lambda: True
+torch.is_grad_enabled, torch.float32 = lambda: True, "torch.float32"
 t = Tensor(a.copy()); t.negative = True
 refused(t, TypeError, ["resolve_neg()"])
 refused(Tensor(a.astype(np.float64)), TypeError, ["must have dtype float32, got torch.float64"])

@@ -16,33 +16,37 @@ struct Axis {
 };
 
 template <class T>
-void check_operand(const T* data, std::initializer_list<Axis> axes, const char* name) {
+void check_operand(const T* data, std::initializer_list<Axis> axes, const char* name, const fl::Stored& stored = {}) {
   int64_t first = 0, last = 0;
   for (const Axis& axis : axes) {
     if (axis.size == 0) return;
     (axis.stride < 0 ? first : last) += (axis.size - 1) * axis.stride;
   }
-  check_device_access(data + first, std::size_t(last - first + 1) * sizeof(float), name);
+  const std::size_t size = fl::size_of(stored.element), elements = std::size_t(last - first + 1);
+  const char* const begin = reinterpret_cast<const char*>(stored.origin ? stored.origin : data);
+  const int64_t before = stored.origin ? reinterpret_cast<const float*>(data) - stored.origin : 0;
+  check_device_access(begin + (before + first) * int64_t(size), elements * size, name);
 }
 
 template <class T>
-void check_matrix(const fl::MatrixView<T>& x, int64_t rows, int64_t cols, int64_t batch, const char* name) {
-  check_operand(x.data, {{batch, x.bs}, {rows, x.rs}, {cols, x.cs}}, name);
+void check_matrix(const fl::MatrixView<T>& x, int64_t rows, int64_t cols, int64_t batch, const char* name,
+                  const fl::Stored& stored = {}) {
+  check_operand(x.data, {{batch, x.bs}, {rows, x.rs}, {cols, x.cs}}, name, stored);
 }
 
 inline void check_operands(const fl::SgemmArgs& p) {
-  check_matrix(p.a, p.m, p.k, p.batch, "A of a product");
-  check_matrix(p.b, p.k, p.n, p.batch, "B of a product");
+  check_matrix(p.a, p.m, p.k, p.batch, "A of a product", p.stored[0]);
+  check_matrix(p.b, p.k, p.n, p.batch, "B of a product", p.stored[1]);
   check_matrix(p.c, p.m, p.n, p.batch, "C of a product");
   if (p.addend.data) check_matrix(p.addend, p.m, p.n, p.batch, "the addend of a product");
 }
 inline void check_operands(const fl::SgemvArgs& p) {
-  check_matrix(p.a, p.m, p.n, p.batch, "A of a matrix-vector product");
+  check_matrix(p.a, p.m, p.n, p.batch, "A of a matrix-vector product", p.stored[0]);
   check_operand(p.x.data, {{p.batch, p.x.bs}, {p.n, p.x.inc}}, "x of a matrix-vector product");
   check_operand(p.y.data, {{p.batch, p.y.bs}, {p.m, p.y.inc}}, "y of a matrix-vector product");
 }
 inline void check_operands(const fl::TransposeArgs& p) {
-  check_matrix(p.a, p.m, p.n, p.batch, "A of a transpose");
+  check_matrix(p.a, p.m, p.n, p.batch, "A of a transpose", p.stored[0]);
   check_matrix(p.b, p.n, p.m, p.batch, "B of a transpose");
 }
 inline void check_operands(const fl::TriangleCopy& p) {

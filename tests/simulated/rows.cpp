@@ -2,11 +2,13 @@
 // runs: that its operands are device memory, and that it has a workspace of its own, which is scribbled on before and
 // after.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "device/hardware.h"
 #include "device/loaded_code.h"
@@ -85,8 +87,25 @@ void use_prepacked(const PrepackedOperand& prepacked, ConstMatrix& x, int64_t li
   x.rs = by_rows ? k : 1, x.cs = by_rows ? 1 : k, x.bs = 0;
 }
 
+// What is in 16 bits as float32, which the reference kernels read.
+using Widened = std::array<std::vector<float>, 2>;
+void widen(ConstMatrix& x, Stored& stored, int64_t rows, int64_t cols, int64_t batch, std::vector<float>& memory) {
+  if (!stored.converted()) return;
+  memory.resize(std::size_t(rows * cols * batch));
+  for (int64_t b = 0; b < batch; ++b)
+    convert(stored, x.data + b * x.bs, x.rs, x.cs, memory.data() + b * rows * cols, cols, rows, cols);
+  x = {memory.data(), cols, 1, rows * cols}, stored = {};
+}
+void widen(SgemmArgs& p, Widened& memory) {
+  widen(p.a, p.stored[0], p.m, p.k, p.batch, memory[0]), widen(p.b, p.stored[1], p.k, p.n, p.batch, memory[1]);
+}
+void widen(SgemvArgs& p, Widened& memory) { widen(p.a, p.stored[0], p.m, p.n, p.batch, memory[0]); }
+void widen(TransposeArgs& p, Widened& memory) { widen(p.a, p.stored[0], p.m, p.n, p.batch, memory[0]); }
+
 template <class Args>
-void answer(const Kernel<Args>& gpu, const Args& p) {
+void answer(const Kernel<Args>& gpu, Args p) {
+  Widened memory;
+  widen(p, memory);
   const Kernel<Args>& cpu = answering(gpu, p);
   const std::size_t bytes = (cpu.workspace(p) + 4095) / 4096 * 4096;
   const std::unique_ptr<void, decltype(&std::free)> workspace(

@@ -40,6 +40,7 @@ RUNS = {
         "",
         1,
     ),
+    "16 bits": ("device/test_halves.py", "not each_row and not large_matrices", 2),
     "lists": ("api/test_grouped.py", "", 4),
     "repeats": ("device/test_repeated_calls.py", "not many_strict_calls and not many_products", 3),
     "the C interface": ("consumers/test_c_interface.py", "device_memory or memory_limit or in_place", 1),

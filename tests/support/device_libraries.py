@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import importlib
 import threading
@@ -135,6 +136,41 @@ class Exported:
     def __dlpack__(self, **keywords):
         self.asked += 1
         return self.owner.__dlpack__(**keywords)
+
+
+# The type of an array as DLPack has it.
+CODES = {"float32": (2, 32, 1, 0), "float16": (2, 16, 1, 0), "bfloat16": (4, 16, 1, 0)}
+
+
+class Placed:
+    """A NumPy array of float32, float16 or bfloat16 copied to device memory with its strides, known by DLPack alone.
+
+    What lies lowest comes so many elements behind a boundary of 256 bytes.
+    """
+
+    def __init__(self, x, shift=0):
+        low = x.ctypes.data + sum(min(0, (n - 1) * step) for n, step in zip(x.shape, x.strides, strict=True))
+        high = x.ctypes.data + sum(max(0, (n - 1) * step) for n, step in zip(x.shape, x.strides, strict=True))
+        room = np.zeros(-(-(high - low + x.itemsize * (shift + 1)) // 4), F32)
+        if x.size:
+            elements = (ctypes.c_uint8 * (high - low + x.itemsize)).from_address(low)
+            room.view(np.uint8)[shift * x.itemsize :][: len(elements)] = elements
+        self.memory = fl.DeviceArray.from_numpy(room)
+        begin = self.memory.__cuda_array_interface__["data"][0] + shift * x.itemsize + x.ctypes.data - low
+        sizes = (ctypes.c_int64 * x.ndim)(*x.shape), (ctypes.c_int64 * x.ndim)(*(s // x.itemsize for s in x.strides))
+        self.parts = *sizes, (ctypes.c_uint8 * 4)(*CODES[x.dtype.name])
+        shape, strides, _ = map(ctypes.addressof, self.parts)
+        kind = int.from_bytes(self.parts[2], "little")
+        # A DLManagedTensor: data, device, dimensions and type, shape, strides, offset, context, deleter
+        self.tensor = (ctypes.c_uint64 * 8)(begin, 2, x.ndim | kind << 32, shape, strides, 0, 0, 0)
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def __dlpack__(self, **keywords):
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+        return new(ctypes.addressof(self.tensor), b"dltensor", None)
 
 
 class Foreign(Own):

@@ -52,8 +52,8 @@ class Array {
   Array() { buffer_.obj = nullptr; }  // no `= default`: `Array x{}` would then fill everything with zeros
   // Throws InvalidType (not an array, not float32) or InvalidValue (read-only for `write`, elsewhere than the other
   // operands), naming the argument. A NumPy input that is not aligned to 4 bytes is replaced by an aligned copy, a
-  // NumPy output is marked misaligned(). Where the location says that other types are converted, an input in host
-  // memory may be `stored` as one, and data() is then no address to read from.
+  // NumPy output is marked misaligned(). Where the location says that other types are converted, an input may be
+  // `stored` as one, in device memory in 16 bits alone, and data() is then no address to read from.
   Array(nb::handle object, const char* name, Access access, CallLocation& location);
   Array(nb::handle object, const char* name, Access access);  // a NumPy array
   // Memory in C order that somebody else keeps.
@@ -72,7 +72,11 @@ class Array {
   bool misaligned() const { return misaligned_; }
   const Stored& stored() const { return stored_; }
 
-  void convert();  // replaces what is stored as another type by a float32 copy; the rest stays as it is
+  void convert();  // replaces what is stored in host memory as another type by a float32 copy; the rest stays as it is
+
+  // `memory`, of so many elements, as an array of this shape, in the order of this one and without gaps.
+  int64_t different_elements() const;
+  Array densely(Array&& memory) const;
 
   // Makes it the view of this shape that NumPy's rules for broadcasting give; false if they give none.
   bool broadcast_to(std::span<const int64_t> shape);
@@ -110,9 +114,10 @@ class Array {
   void acquire_converted(nb::handle object, const char* name, const std::string& dtype, const std::string& cast,
                          Access access, CallLocation& location);
   void acquire_interface(nb::handle object, const char* name, Access access, CallLocation& location);
-  bool takes(const dl::Tensor& tensor, Access access, const CallLocation& location);  // as its elements are stored
-  void set(const dl::Tensor& tensor, const char* name);                               // checks its alignment
+  bool takes(dl::DataType type, Access access, const CallLocation& location);  // as its elements are stored
+  void set(const dl::Tensor& tensor, const char* name);                        // checks its alignment
   void release();
+  std::vector<int> farthest_first() const;  // the dimensions along which elements differ
   void set_ndim(int ndim) {
     ndim_ = ndim;
     shape_.make_room(ndim), strides_.make_room(ndim);

@@ -1,6 +1,7 @@
 // Operands of another real type, which a caller who gives `dtype=np.float32` lets become float32. NumPy's are seen as
 // they are stored until it is known where the call runs: a GPU gets them converted by the copy that happens anyway, and
-// for the CPU convert() makes a copy, with all threads. Other libraries convert their arrays themselves.
+// for the CPU convert() makes a copy, with all threads. Of other libraries what is in 16 bits is seen as it is stored;
+// the rest they convert themselves.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -80,31 +81,44 @@ void Array::acquire_converted(nb::handle object, const char* name, const std::st
   *this = std::move(converted);
 }
 
-void Array::convert() {
-  if (!stored_.converted()) return;
-  // What is stored farthest apart comes first: reading so goes through memory in order, and the copy has that order.
+// What is stored farthest apart comes first: reading so goes through memory in order, and a copy has that order.
+std::vector<int> Array::farthest_first() const {
   std::vector<int> order;
-  Dims steps;
-  steps.make_room(ndim_);
   for (int i = 0; i < ndim_; ++i)
     if (shape_[i] != 1 && strides_[i] != 0) order.push_back(i);
   std::stable_sort(order.begin(), order.end(),
                    [&](int i, int j) { return std::abs(strides_[i]) > std::abs(strides_[j]); });
-  std::vector<StridedDim> dims;
-  for (const int i : order) dims.push_back({shape_[i], strides_[i]});
+  return order;
+}
+
+int64_t Array::different_elements() const {
   int64_t total = 1;
-  std::fill_n(steps.data(), ndim_, 0);
-  for (size_t i = order.size(); i-- > 0;) {
-    steps[order[i]] = total;
-    total *= shape_[order[i]];
-  }
-  Array copy(empty({total}), "copy", write);
+  for (const int i : farthest_first()) total *= shape_[i];
+  return total;
+}
+
+Array Array::densely(Array&& memory) const {
+  Array copy = std::move(memory);
+  copy.set_ndim(ndim_);
+  std::copy_n(shape_.data(), ndim_, copy.shape_.data());
+  std::fill_n(copy.strides_.data(), ndim_, 0);
+  int64_t total = 1;
+  const std::vector<int> order = farthest_first();
+  for (size_t i = order.size(); i-- > 0; total *= shape_[order[i]]) copy.strides_[order[i]] = total;
+  return copy;
+}
+
+void Array::convert() {
+  if (!stored_.converted()) return;
+  std::vector<StridedDim> dims;
+  for (const int i : farthest_first()) dims.push_back({shape_[i], strides_[i]});
+  Array copy = densely(Array(empty({different_elements()}), "copy", write));
   {
     const GilReleased released;
     convert_array(stored_, data_, dims, copy.data());
   }
   data_ = copy.data();
-  strides_ = std::move(steps);
+  strides_ = std::move(copy.strides_);
   stored_ = {};
   owner_ = std::move(copy.object_);
 }

@@ -37,13 +37,13 @@ Shape integers(nb::handle values, const char* name, const char* key) {
 }
 
 // The interface has bytes, everything else here elements.
-Shape element_strides(nb::handle strides, const Shape& shape, const char* name) {
+Shape element_strides(nb::handle strides, const Shape& shape, int64_t element, const char* name) {
   Shape list = integers(strides, name, "strides");
   if (list.size() != shape.size()) malformed(name, "has as many strides as dimensions only in 'shape'");
   for (size_t i = 0; i < list.size(); ++i) {
-    if (list[i] % int64_t(sizeof(float)) != 0 && shape[i] > 1)
-      throw InvalidValue(std::string(name) + " is not aligned to 4 bytes; pass a copy");
-    list[i] /= int64_t(sizeof(float));
+    if (list[i] % element != 0 && shape[i] > 1)
+      throw InvalidValue(std::string(name) + " is not aligned to " + std::to_string(element) + " bytes; pass a copy");
+    list[i] /= element;
   }
   return list;
 }
@@ -62,21 +62,23 @@ void Array::acquire_interface(nb::handle object, const char* name, Access access
   const nb::object dict = object.attr("__cuda_array_interface__");
   if (!PyDict_Check(dict.ptr())) malformed(name, "is no dictionary");
   const std::string type = text(item(dict, "typestr"));
-  if (type != "<f4" && type != "=f4")
+  const dl::DataType dtype = type == "<f4" || type == "=f4"   ? dl::float32
+                             : type == "<f2" || type == "=f2" ? dl::float16
+                                                              : dl::DataType{dl::opaque, 0, 0};
+  if (!takes(dtype, access, location))
     return acquire_converted(object, name, "'" + type + "'", ".astype('float32')", access, location);
   if (!item(dict, "mask").is_none())
     malformed(name, "has a mask: the masked elements would be used; pass a plain array");
 
   Shape shape = integers(item(dict, "shape"), name, "shape"), strides;
   const nb::object given = item(dict, "strides");
-  if (!given.is_none()) strides = element_strides(given, shape, name);
+  if (!given.is_none()) strides = element_strides(given, shape, dtype.bits / 8, name);
   const nb::object data = item(dict, "data");
   if (!PyTuple_Check(data.ptr()) || PyTuple_Size(data.ptr()) != 2) malformed(name, "has no 'data' pair");
   if (access == write && nb::cast<bool>(nb::bool_(data[1]))) throw InvalidValue(std::string(name) + " is read-only");
   void* const pointer = reinterpret_cast<void*>(integer<uintptr_t>(nb::object(data[0]), name, "data"));
 
-  set({pointer, {}, int32_t(shape.size()), dl::float32, shape.data(), strides.empty() ? nullptr : strides.data(), 0},
-      name);
+  set({pointer, {}, int32_t(shape.size()), dtype, shape.data(), strides.empty() ? nullptr : strides.data(), 0}, name);
   bool empty = false;
   for (int64_t size : shape) empty = empty || size == 0;
   device_ = device_of(pointer, empty, location, name);

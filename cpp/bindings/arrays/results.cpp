@@ -86,8 +86,10 @@ nb::object new_device_array(const Shape& shape, const CallLocation& location) {
 nb::object new_result(const Shape& shape, const CallLocation& location) {
   const Library& library = location.library();
   if (location.in_operator()) return new_operator_result(shape, location);
+  if (library.kind == Library::torch && library.api) return new_tensor(shape, location);
   if (library.kind == Library::torch)
-    return library.api ? new_tensor(shape, location) : nb::object(location.first().attr("new_empty")(to_tuple(shape)));
+    return location.first().attr("new_empty")(to_tuple(shape),
+                                              nb::arg("dtype") = nb::module_::import_("torch").attr("float32"));
   if (library.kind == Library::cupy) return new_cupy_array(shape, location);
   return location.on_device() ? new_device_array(shape, location) : empty(shape);
 }

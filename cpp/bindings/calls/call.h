@@ -60,14 +60,6 @@ class Target {
 // Others may use the operands and the results from now on.
 void finish_call(CallLocation& location);
 
-// Where a call whose operands are known runs.
-inline void set_location(CallOptions& options, const CallLocation& location) {
-  if (!location.on_device()) return;
-  options.device = {Device::cuda, location.device()};
-  options.stream = location.stream();
-  options.device_memory = true;
-}
-
 // Where it would run. Nothing is computed.
 template <class Args>
 Device device_of(const Args& args, const Options& options);

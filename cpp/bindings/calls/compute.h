@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bindings/calls/call.h"
+#include "bindings/calls/copies.h"
 #include "bindings/calls/problems.h"
 
 namespace fl::py {
@@ -31,12 +32,24 @@ inline bool interleaved(const Array& x) {
   return least[0] < least[1];
 }
 
-// Has operands of other types converted: on their way if the call goes to a GPU, which `options` then say, while they
-// are read if its kernel can, else now. False if none is by now; true if `problem` is to be made anew.
+// In device memory: stacks that are not one batch, or interleave, as a call copies only its part, in the part's order.
 template <class Args>
-bool convert(const Problem<Args>& problem, std::array<Array*, 2> inputs, Options& options) {
+bool convert_stacks(Problem<Args> problem, std::array<Array*, 2> inputs, CallLocation& location) {
+  int runs = 0;
+  problem.for_each_run(Array(static_cast<float*>(nullptr), problem.shape), [&](const Args&) { ++runs; });
+  bool any = false;
+  for (Array* const x : inputs)
+    if (x && x->stored().converted() && (runs > 1 || interleaved(*x))) *x = float32_copy(*x, location), any = true;
+  return any;
+}
+
+// Has operands of other types converted: on a GPU by the call, on their way there too, where `options` then say that it
+// goes, while they are read if its kernel can, else now. False if none is by now; true if `problem` is to be made anew.
+template <class Args>
+bool convert(const Problem<Args>& problem, std::array<Array*, 2> inputs, Options& options, CallLocation& location) {
   const auto& stored = problem.args.stored;
   if (!stored[0].converted() && !stored[1].converted()) return false;
+  if (location.on_device()) return convert_stacks(problem, inputs, location);
   Device device{Device::cpu, 0};
   Problem<Args> copy = problem;
   copy.args.stored = {};
@@ -79,8 +92,9 @@ nb::object compute_converted(With with_problem, const Addend& addend, nb::handle
   const auto compute_it = [&](auto problem) {
     return compute(std::move(problem), addend, out, {inputs[0], inputs[1]}, options, location);
   };
-  nb::object result = with_problem(
-      [&](auto problem) { return convert(problem, inputs, options) ? nb::object() : compute_it(std::move(problem)); });
+  nb::object result = with_problem([&](auto problem) {
+    return convert(problem, inputs, options, location) ? nb::object() : compute_it(std::move(problem));
+  });
   return result.is_valid() ? result : with_problem(compute_it);
 }
 

@@ -2,6 +2,8 @@
 
 #include "bindings/arrays/batch.h"
 #include "bindings/arrays/gil.h"
+#include "bindings/arrays/results.h"
+#include "bindings/calls/options.h"
 
 namespace fl::py {
 
@@ -18,9 +20,19 @@ void copy_elements(const Array& to, const Array& from, CallOptions options) {
                       .n = size(2),
                       .batch = count,
                       .a = {from.data() + offsets[0], stride(from, 1), stride(from, 2), strides[0]},
-                      .b = {to.data() + offsets[1], stride(to, 2), stride(to, 1), strides[1]}},
+                      .b = {to.data() + offsets[1], stride(to, 2), stride(to, 1), strides[1]},
+                      .stored = {from.stored()}},
         options);
   });
+}
+
+Array float32_copy(const Array& x, CallLocation& location) {
+  Array copy = x.densely(Array(new_result({x.different_elements()}, location), "copy", Array::write, location));
+  CallOptions options;
+  set_location(options, location);
+  copy_elements(copy, x, options);
+  location.keep(nb::borrow(copy.object()));
+  return copy;
 }
 
 }  // namespace fl::py

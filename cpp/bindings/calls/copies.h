@@ -9,4 +9,7 @@ namespace fl::py {
 // `to` and `from` have the same shape and do not overlap. `options` as for a call on them, without a kernel.
 void copy_elements(const Array& to, const Array& from, CallOptions options);
 
+// Of an array in device memory, there and in its order.
+Array float32_copy(const Array& x, CallLocation& location);
+
 }  // namespace fl::py

@@ -34,7 +34,8 @@ Array described(nb::handle given, const char* name, CallLocation& location) {
 
 template <class Args>
 nb::dict explained(Problem<Args> problem, const Options& options) {
-  if (!reads_stored(problem.args, options.call.kernel)) problem.args.stored = {};  // they are converted first
+  if (!options.call.device_memory && !reads_stored(problem.args, options.call.kernel))
+    problem.args.stored = {};  // they are converted first
   std::optional<Args> first;
   int64_t runs = 0;
   problem.for_each_run(Array(static_cast<float*>(nullptr), problem.shape), [&](const Args& args) {

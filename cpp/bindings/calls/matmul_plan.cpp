@@ -16,8 +16,8 @@ Array operand(nb::handle object, const char* name, CallLocation& location) {
   const bool copied = !x.object().is(object) || (x.stored().converted() && !x.stored().in_16_bits());
   if (copied && location.other_types() == OtherTypes::convert)
     throw InvalidType(std::string(function) + ": " + name +
-                      " must be an aligned array of float32 or, in host memory, " +
-                      "of float16 or bfloat16, which a plan reads at each execution; pass a float32 copy");
+                      " must be an aligned array of float32, float16 or bfloat16, " +
+                      "which a plan reads at each execution; pass a float32 copy");
   if (copied)
     throw InvalidValue(std::string(function) + ": the elements of " + name +
                        " are not aligned to 4 bytes, which a plan cannot use; pass a copy");

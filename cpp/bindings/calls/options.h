@@ -32,4 +32,12 @@ float to_float32(const char* function, const char* name, nb::handle value);  // 
 int64_t to_integer(const char* function, const char* name, nb::handle value);
 void* parse_stream(nb::handle stream);  // None, an int, or an object with __cuda_stream__
 
+// Where a call whose operands are known runs.
+inline void set_location(CallOptions& options, const CallLocation& location) {
+  if (!location.on_device()) return;
+  options.device = {Device::cuda, location.device()};
+  options.stream = location.stream();
+  options.device_memory = true;
+}
+
 }  // namespace fl::py

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "bindings/arrays/call_location.h"
+#include "bindings/calls/copies.h"
 #include "core/errors.h"
 
 namespace fl::py {
@@ -58,7 +60,8 @@ Array checked_addend(const char* function, const Addend& addend, float beta, con
     throw InvalidValue(std::string(function) + ": " + addend.name + " was given, but beta is 0, with which it would " +
                        "not be read; pass beta=1 to add it, or out=" + addend.name + " to have the result there");
   Array c(addend.object, addend.name, Array::read, location);
-  c.convert();
+  if (!location.on_device()) c.convert();
+  else if (c.stored().converted()) c = float32_copy(c, location);
   if (!c.broadcast_to(shape))
     throw InvalidValue(std::string(function) + ": " + addend.name + " has shape " + to_string(c.shape()) +
                        ", which cannot be broadcast to that of the result, " + to_string(shape));

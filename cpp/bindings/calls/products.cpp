@@ -89,8 +89,8 @@ nb::object ssyrk(nb::handle a_in, nb::handle c, nb::handle alpha, nb::handle bet
     return compute_converted([&](auto visit) { return visit(make()); }, {c, "c"}, out, Inputs{&a, &a}, options,
                              location);
   Problem<SgemmArgs> problem = make();
-  bool converted = convert(problem, Inputs{&a, &a}, options);
-  if (!converted && problem.args.a.cs != 1 && options.call.device.kind != Device::cuda) {
+  bool converted = convert(problem, Inputs{&a, &a}, options, location);
+  if (!converted && problem.args.a.cs != 1 && !location.on_device() && options.call.device.kind != Device::cuda) {
     a.convert();  // the last row of a triangle may be summed by itself, in an order that the stride decides
     converted = true;
   }
@@ -121,7 +121,7 @@ nb::object transpose(nb::handle a_in, nb::handle out, nb::handle kernel, nb::han
   Array a(a_in, "a", Array::read, location);
   require_dims(function, "a", a, 2);
   Problem<TransposeArgs> problem = transpose_problem(function, a);
-  if (convert(problem, Inputs{&a, nullptr}, options)) problem = transpose_problem(function, a);
+  if (convert(problem, Inputs{&a, nullptr}, options, location)) problem = transpose_problem(function, a);
   set_location(options.call, location);
   const bool may_replace = !out.is_none() && !problem.args.stored[0].converted();
   const bool in_place = may_replace && onto_itself(problem.args, options);

@@ -109,7 +109,8 @@ void GroupMembers::read(GroupMember& member, std::size_t i, Precision precision,
   const std::string call = function_ + ", member " + std::to_string(i);
   require_dims(call.c_str(), "a", member.a, 1);
   require_dims(call.c_str(), "b", member.b, 1);
-  for (Array* const operand : {&member.a, &member.b}) operand->convert();
+  if (!location.on_device())
+    for (Array* const operand : {&member.a, &member.b}) operand->convert();
   with_product_problem({.function = call.c_str(), .precision = precision}, member.a, member.b, [&](auto problem) {
     problem.function = nullptr;  // `call` has been told
     member.problem.emplace(std::move(problem));

@@ -31,7 +31,7 @@ struct Block {
   std::string name;
   CallLocation location;
   Array array;
-  std::shared_ptr<void> packed;  // of an array whose rows do not follow one another
+  std::shared_ptr<void> packed;  // of an array in 16 bits, or whose rows do not follow one another
 
   Block(nb::handle object, std::string name_, OtherTypes other_types)
       : name(std::move(name_)),
@@ -46,8 +46,9 @@ struct Block {
   int64_t rows() const { return array.shape(0); }
   int64_t columns() const { return array.shape(1); }
   std::size_t bytes() const { return std::size_t(rows() * columns()) * sizeof(float); }
-  bool contiguous() const {
-    return (columns() <= 1 || array.stride(1) == 1) && (rows() <= 1 || array.stride(0) == columns());
+  bool contiguous() const {  // and in float32
+    return !array.stored().converted() && (columns() <= 1 || array.stride(1) == 1) &&
+           (rows() <= 1 || array.stride(0) == columns());
   }
 };
 using Blocks = std::deque<Block>;  // which stay where they are

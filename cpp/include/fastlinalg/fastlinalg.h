@@ -63,9 +63,9 @@ typedef struct fl_options {
   void* stream;           /* cudaStream_t. NULL: one of the library's own, or the default stream if device_memory */
   int device_memory;      /* 1: all pointers are memory of `device` ("auto" is "cuda:0") and the call returns once it is
                              queued on `stream`. 0: host memory, and the call returns with the result in place */
-  fl_dtype a_type, b_type; /* of the operands that are read, A and B or A and x, in host memory: pass the address of a
-                              16-bit one as const float*. Each number is the float32 of its value. fl_ssyrk has A alone,
-                              fl_transpose FL_FLOAT32 */
+  fl_dtype a_type, b_type; /* of the operands that are read, A and B or A and x: pass the address of a 16-bit one as
+                              const float*. Each number is the float32 of its value. fl_ssyrk has A alone, fl_transpose
+                              FL_FLOAT32 */
 } fl_options;
 #define FL_OPTIONS_INIT {sizeof(fl_options), NULL, FL_ACCURATE, NULL, NULL, 0, FL_FLOAT32, FL_FLOAT32}
 

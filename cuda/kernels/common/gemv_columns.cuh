@@ -19,27 +19,27 @@ namespace columns {
 template <int V>
 constexpr int in_flight = V == 1 ? 8 : 4;
 
-template <int V, bool FULL>
-__device__ __forceinline__ void load(float (&frag)[V], const float* from, int64_t exist) {
+template <int V, bool FULL, class T>
+__device__ __forceinline__ void load(float (&frag)[V], const T* from, int64_t exist) {
   if constexpr (V == 4 && FULL) {
-    const float4 v = __ldcg(reinterpret_cast<const float4*>(from));
+    const float4 v = load4(from);
     frag[0] = v.x, frag[1] = v.y, frag[2] = v.z, frag[3] = v.w;
   } else {
 #pragma unroll
-    for (int e = 0; e < V; ++e) frag[e] = FULL || e < exist ? __ldg(from + e) : 0.0f;
+    for (int e = 0; e < V; ++e) frag[e] = FULL || e < exist ? load1(from + e) : 0.0f;
   }
 }
 
 // Adds to acc what one thread sees: columns j, j + step, ... below `end` of V outputs at a. Only a block across the end
 // of y is not FULL and looks at how many outputs `exist`: it reads element by element. Past the last column the first
 // of the step is read again and not added: see LaneRows.
-template <int V, bool FULL, int U = in_flight<V>>
-__device__ __forceinline__ void accumulate(float (&acc)[V], const SgemvArgs& p, const float* a, const float* x,
-                                           int64_t j, unsigned step, int64_t end, int64_t exist) {
+template <int V, bool FULL, int U = in_flight<V>, class T>
+__device__ __forceinline__ void accumulate(float (&acc)[V], const SgemvArgs& p, const T* a, const float* x, int64_t j,
+                                           unsigned step, int64_t end, int64_t exist) {
 #pragma unroll 1
   for (int64_t column = j; column < end; column += U * step) {
     const unsigned here = at_most(end - column, U * step);
-    const float* from = a + column * p.a.cs;
+    const T* from = a + column * p.a.cs;
     const float* x_from = x + column * p.x.inc;
     float a_frag[U][V], x_frag[U];
 #pragma unroll

@@ -8,6 +8,7 @@
 
 #include "core/layout.h"
 #include "cuda/kernels/common/epilogue.cuh"
+#include "cuda/kernels/common/halves.cuh"
 #include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/reduce.cuh"
 
@@ -62,23 +63,23 @@ __device__ __forceinline__ unsigned at_most(int64_t left, unsigned most) { retur
 
 // The R rows of one lane. Past the last row that one is read again and the result is not stored: a condition on a load
 // costs more, and makes the compiler wait for one load before it issues the next.
-template <int L, int R>
+template <int L, int R, class T = float>
 struct LaneRows {
   static constexpr int PER_WARP = R * 32 / L;
-  const float* a[R];
+  const T* a[R];
   unsigned group, existing;  // the lane's group in the warp; how many rows the warp has
 
   __device__ __forceinline__ LaneRows(const SgemvArgs& p, const RowBlock& at, unsigned lane)
       : group(lane / L), existing(at_most(p.m - at.row, PER_WARP)) {
-    const float* first = at.a + at.row * p.a.rs;
+    const T* first = place_of<T>(p.stored[0], at.a) + at.row * p.a.rs;
 #pragma unroll
     for (int r = 0; r < R; ++r) a[r] = first + min(r * (32 / L) + group, existing - 1) * p.a.rs;
   }
 };
 
 // Adds up the groups of a warp and stores its rows.
-template <int L, int R>
-__device__ __forceinline__ void finish_rows(const SgemvArgs& p, const RowBlock& at, const LaneRows<L, R>& rows,
+template <int L, int R, class T>
+__device__ __forceinline__ void finish_rows(const SgemvArgs& p, const RowBlock& at, const LaneRows<L, R, T>& rows,
                                             float (&acc)[R], unsigned lane) {
   using Sum = GroupSum<L, R>;
   sum_over_group<L, R>(acc, lane);
@@ -92,8 +93,9 @@ __device__ __forceinline__ void finish_rows(const SgemvArgs& p, const RowBlock& 
 }
 
 // The same for one row that all 32 warps of a block have shared.
-__device__ __forceinline__ void finish_shared_row(const SgemvArgs& p, const RowBlock& at, const LaneRows<32, 1>& rows,
-                                                  float (&acc)[1], unsigned lane) {
+template <class T>
+__device__ __forceinline__ void finish_shared_row(const SgemvArgs& p, const RowBlock& at,
+                                                  const LaneRows<32, 1, T>& rows, float (&acc)[1], unsigned lane) {
   __shared__ float partial[32];
   const unsigned warp = threadIdx.x / 32;
   sum_over_group<32, 1>(acc, lane);
@@ -116,15 +118,15 @@ __device__ __forceinline__ float4 load_x4(const float* x, int64_t inc) {
 }
 
 // The up to three elements that end a row after its last whole float4: lane t of the row takes the t-th.
-template <int L, int R>
-__device__ __forceinline__ void add_tail(const SgemvArgs& p, const RowBlock& at, const LaneRows<L, R>& rows, unsigned t,
-                                         float (&acc)[R]) {
+template <int L, int R, class T>
+__device__ __forceinline__ void add_tail(const SgemvArgs& p, const RowBlock& at, const LaneRows<L, R, T>& rows,
+                                         unsigned t, float (&acc)[R]) {
   const unsigned tail = p.n & 3;
   if (t >= tail) return;
   const int64_t j = p.n - tail + t;
   const float x_frag = __ldg(at.x + j * p.x.inc);
 #pragma unroll
-  for (int r = 0; r < R; ++r) acc[r] = fmaf(__ldg(rows.a[r] + j), x_frag, acc[r]);
+  for (int r = 0; r < R; ++r) acc[r] = fmaf(load1(rows.a[r] + j), x_frag, acc[r]);
 }
 
 }  // namespace fl

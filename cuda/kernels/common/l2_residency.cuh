@@ -9,14 +9,16 @@
 
 #include "core/context.h"
 #include "core/problem.h"
-#include "cuda/kernels/common/ptx.cuh"
+#include "cuda/kernels/common/halves.cuh"
 
 namespace fl {
 
-// The part of A to keep in L2; 0: everything is loaded as usual.
+// The part of A to keep in L2; 0: everything is loaded as usual, as is all that is in 16 bits.
 inline float l2_resident_fraction(const SgemvArgs& p, const Context& ctx) {
   const double bytes = 4.0 * double(p.m) * double(p.n);
-  return ctx.repeated && p.batch == 1 && bytes > 45e6 && bytes < 210e6 ? static_cast<float>(22e6 / bytes) : 0.0f;
+  return ctx.repeated && p.batch == 1 && !p.stored[0].converted() && bytes > 45e6 && bytes < 210e6
+             ? static_cast<float>(22e6 / bytes)
+             : 0.0f;
 }
 
 template <bool RESIDENT>
@@ -28,6 +30,10 @@ struct MatrixLoad {
   __device__ __forceinline__ float4 operator()(const float* from) const {
     if constexpr (RESIDENT) return ptx::load4_once(from, policy);
     else return ptx::load4_once(from);
+  }
+  template <class Number>
+  __device__ __forceinline__ float4 operator()(const Number* from) const {
+    return load4_once(from);
   }
 };
 

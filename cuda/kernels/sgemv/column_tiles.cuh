@@ -29,8 +29,8 @@ struct ColumnTile {
 
 // Adds whole steps of U columns, for which nothing is asked, and returns the first column after them: 2 to 7 % faster
 // at 64 to 134 MB than the loop that asks.
-template <int V, int U, class Load>
-__device__ __forceinline__ int64_t accumulate_whole(float (&acc)[V], const SgemvArgs& p, const float* a, const float* x,
+template <int V, int U, class T, class Load>
+__device__ __forceinline__ int64_t accumulate_whole(float (&acc)[V], const SgemvArgs& p, const T* a, const float* x,
                                                     int64_t j, unsigned step, int64_t end, const Load& load) {
   const int64_t stride = step * p.a.cs, x_stride = step * p.x.inc;
   a += j * p.a.cs, x += j * p.x.inc;
@@ -43,7 +43,7 @@ __device__ __forceinline__ int64_t accumulate_whole(float (&acc)[V], const Sgemv
         const float4 v = load(a + u * stride);
         a_frag[u][0] = v.x, a_frag[u][1] = v.y, a_frag[u][2] = v.z, a_frag[u][3] = v.w;
       } else {
-        a_frag[u][0] = __ldg(a + u * stride);
+        a_frag[u][0] = load1(a + u * stride);
       }
       x_frag[u] = __ldg(x + u * x_stride);
     }
@@ -56,13 +56,13 @@ __device__ __forceinline__ int64_t accumulate_whole(float (&acc)[V], const Sgemv
 }
 
 // What a thread reads: columns first, first + step, ... below end for the block's first group, and so on.
-template <int V, int LC, int THREADS, int U, class Load>
+template <class T, int V, int LC, int THREADS, int U, class Load>
 __device__ __forceinline__ void read_tile(float (&acc)[V], const SgemvArgs& p, const RowBlock& at, int64_t first,
                                           unsigned step, int64_t end, const Load& load) {
   using S = ColumnTile<V, LC, THREADS>;
   int64_t j = first + threadIdx.x / LC;
   const int64_t output = at.row + threadIdx.x % LC * V;
-  const float* a = at.a + output;
+  const T* a = place_of<T>(p.stored[0], at.a) + output;
   if (at.row + S::OUTPUTS <= p.m) {
     j = accumulate_whole<V, U>(acc, p, a, at.x, j, step, end, load);
     if (j < end) columns::accumulate<V, true, U>(acc, p, a, at.x, j, step, end, V);

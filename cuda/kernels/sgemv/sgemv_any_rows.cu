@@ -8,6 +8,7 @@
 //
 // 32-byte sectors: reads 100 %. Bound: memory. By 4-byte loads, each in flight by itself and with every sector on the
 // edge of a warp's share read twice, 16383 x 16381 took 256 us (245 now) and 157 x 109317 30 us (19).
+#include "cuda/kernels/common/halves.cuh"
 #include "cuda/kernels/sgemv/gemv_other_order.cuh"
 #include "cuda/kernels/sgemv/gemv_row_sums.cuh"
 #include "plan/gemv_cuda_plan.h"
@@ -23,8 +24,9 @@ struct RowSpan {
   int64_t pieces;  // of four
   int shift;       // x begins so many elements after a 16-byte boundary where the first piece does
 
-  __device__ __forceinline__ RowSpan(const float* a, const float* x, int64_t inc, int64_t n) {
-    head = -static_cast<unsigned>(reinterpret_cast<uintptr_t>(a) / 4) & 7;
+  // The row begins `place` elements after a sector, or a whole number of them.
+  __device__ __forceinline__ RowSpan(uintptr_t place, const float* x, int64_t inc, int64_t n) {
+    head = -static_cast<unsigned>(place) & 7;
     shift = inc == 1 ? static_cast<int>((reinterpret_cast<uintptr_t>(x) / 4 + head) & 3) : STRIDED;
     if (shift < STRIDED && static_cast<int>(head) < shift) head += 4;
     const int64_t behind = shift > 0 && shift < STRIDED ? 4 - shift : 0;
@@ -46,14 +48,14 @@ __device__ __forceinline__ float4 load_shifted(const float* x, int64_t inc) {
 
 // U pieces, `step` apart. Not ALL: only `here` are left, and the first is read again in place of the others: a
 // condition on a load makes the compiler wait for one before it issues the next.
-template <int S, int U, bool ALL>
-__device__ __forceinline__ float add_pieces(float acc, const float* a, const float* x, int64_t inc, unsigned step,
+template <int S, int U, bool ALL, class T>
+__device__ __forceinline__ float add_pieces(float acc, const T* a, const float* x, int64_t inc, unsigned step,
                                             unsigned here) {
   float4 a_frag[U], x_frag[U];
 #pragma unroll
   for (int u = 0; u < U; ++u) {
     const int64_t j = ALL || u * step < here ? int64_t{4} * u * step : 0;
-    a_frag[u] = ptx::load4_once(a + j);
+    a_frag[u] = load4_once(a + j);
     x_frag[u] = load_shifted<S>(x + (S == STRIDED ? j * inc : j), inc);
   }
 #pragma unroll
@@ -62,13 +64,14 @@ __device__ __forceinline__ float add_pieces(float acc, const float* a, const flo
 }
 
 // The pieces piece, piece + step, ...
-template <int S, int U>
-__device__ __forceinline__ float dot_pieces(const float* a, const float* x, int64_t inc, int64_t piece, unsigned step,
+template <int S, int U, class T>
+__device__ __forceinline__ float dot_pieces(const T* a, const float* x, int64_t inc, int64_t piece, unsigned step,
                                             int64_t pieces) {
   float acc = 0.0f;
 #pragma unroll 1
   for (; piece < pieces; piece += U * step) {
-    const float *a_here = a + 4 * piece, *x_here = S == STRIDED ? x + 4 * piece * inc : x + 4 * piece - S;
+    const T* a_here = a + 4 * piece;
+    const float* x_here = S == STRIDED ? x + 4 * piece * inc : x + 4 * piece - S;
     if (piece + (U - 1) * step < pieces) acc = add_pieces<S, U, true>(acc, a_here, x_here, inc, step, 0);
     else acc = add_pieces<S, U, false>(acc, a_here, x_here, inc, step, at_most(pieces - piece, U * step));
   }
@@ -76,11 +79,12 @@ __device__ __forceinline__ float dot_pieces(const float* a, const float* x, int6
 }
 
 // What one thread of `threads` adds up of a row.
-template <int U>
-__device__ __forceinline__ float dot_row(const float* a, const float* x, int64_t inc, int64_t n, unsigned thread,
-                                         unsigned threads) {
-  const RowSpan span(a, x, inc, n);
-  const float *from = a + span.head, *x_from = x + span.head * inc;
+template <int U, class T>
+__device__ __forceinline__ float dot_row(const T* a, uintptr_t place, const float* x, int64_t inc, int64_t n,
+                                         unsigned thread, unsigned threads) {
+  const RowSpan span(place, x, inc, n);
+  const T* from = a + span.head;
+  const float* x_from = x + span.head * inc;
   float acc = 0.0f;
   switch (span.shift) {
     case 0: acc = dot_pieces<0, U>(from, x_from, inc, thread, threads, span.pieces); break;
@@ -93,14 +97,14 @@ __device__ __forceinline__ float dot_row(const float* a, const float* x, int64_t
 #pragma unroll 1
   for (int64_t t = thread; t < rest; t += threads) {
     const int64_t j = t < span.head ? t : t + 4 * span.pieces;
-    acc = fmaf(__ldg(a + j), __ldg(x + j * inc), acc);
+    acc = fmaf(load1(a + j), __ldg(x + j * inc), acc);
   }
   return acc;
 }
 
 constexpr int THREADS = 256;
 
-template <int TEAM, int U, int BLOCKS>
+template <int TEAM, int U, int BLOCKS, class T>
 __global__ void __launch_bounds__(THREADS, code_for<100, 120>&& BLOCKS == 5 ? 4 : BLOCKS)
     any_rows_kernel(SgemvArgs p, RowGrid grid, unsigned cluster) {
 #if __CUDA_ARCH__ >= 900
@@ -112,18 +116,28 @@ __global__ void __launch_bounds__(THREADS, code_for<100, 120>&& BLOCKS == 5 ? 4 
   const RowBlock at = grid.block(p, blockIdx.x / cluster);
   const int64_t row = at.row + threadIdx.x / TEAM;
   float acc = 0.0f;
-  if (row < p.m) acc = dot_row<U>(at.a + row * p.a.rs, at.x, p.x.inc, p.n, rank * TEAM + thread, threads);
+  if (row < p.m) {
+    // The float32 copy of what is in 16 bits would begin on a sector.
+    const float* seen = at.a + row * p.a.rs;
+    const uintptr_t place = std::is_same_v<T, float> ? reinterpret_cast<uintptr_t>(seen) / 4 : seen - p.a.data;
+    acc = dot_row<U>(place_of<T>(p.stored[0], seen), place, at.x, p.x.inc, p.n, rank * TEAM + thread, threads);
+  }
   acc = sum_over_cluster(sum_over_team<THREADS, TEAM>(acc), rank, cluster);
   if (rank == 0 && thread == 0 && row < p.m) store(p, at.y, row, acc);
 }
 
+template <int TEAM, int U, int BLOCKS, class T>
+void launch_type(const SgemvArgs& p, const Context& ctx) {
+  const RowGrid grid(p, THREADS / TEAM);
+  const bool clusters = TEAM == THREADS && has_clusters(launched<any_rows_kernel<TEAM, U, BLOCKS, T>>(), ctx);
+  const int cluster = clusters ? blocks_per_row(p, ctx, THREADS, 16 * THREADS) : 1;
+  launch_kernel<any_rows_kernel<TEAM, U, BLOCKS, T>>(
+      {.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster}, ctx, p, grid, unsigned(cluster));
+}
+
 template <int TEAM, int U, int BLOCKS>
 void launch(const SgemvArgs& p, const Context& ctx) {
-  const RowGrid grid(p, THREADS / TEAM);
-  const bool clusters = TEAM == THREADS && has_clusters(launched<any_rows_kernel<TEAM, U, BLOCKS>>(), ctx);
-  const int cluster = clusters ? blocks_per_row(p, ctx, THREADS, 16 * THREADS) : 1;
-  launch_kernel<any_rows_kernel<TEAM, U, BLOCKS>>(
-      {.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster}, ctx, p, grid, unsigned(cluster));
+  with_type(p.stored[0], [&](auto number) { launch_type<TEAM, U, BLOCKS, decltype(number)>(p, ctx); });
 }
 
 }  // namespace

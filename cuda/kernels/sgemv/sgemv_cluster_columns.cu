@@ -17,7 +17,7 @@ namespace {
 constexpr int MAX_CLUSTER = 16;
 
 // Not among the code for other architectures, where the row is not available.
-template <int V, int LC, int THREADS, bool RESIDENT>
+template <int V, int LC, int THREADS, bool RESIDENT, class T>
 __global__ void __launch_bounds__(THREADS, code_for<120>&& THREADS < 1024 ? 768 / THREADS : 1024 / THREADS)
     cluster_columns_kernel(SgemvArgs p, RowGrid grid, unsigned cluster, float fraction) {
 #if __CUDA_ARCH__ >= 900
@@ -28,8 +28,8 @@ __global__ void __launch_bounds__(THREADS, code_for<120>&& THREADS < 1024 ? 768 
   const unsigned rank = blockIdx.x % cluster;
   const RowBlock at = grid.block(p, blockIdx.x / cluster);
   float acc[V] = {};
-  read_tile<V, LC, THREADS, columns::in_flight<V>>(acc, p, at, rank * S::GROUPS, cluster * S::GROUPS, p.n,
-                                                   MatrixLoad<RESIDENT>(fraction));
+  read_tile<T, V, LC, THREADS, columns::in_flight<V>>(acc, p, at, rank * S::GROUPS, cluster * S::GROUPS, p.n,
+                                                      MatrixLoad<RESIDENT>(fraction));
   if constexpr (LC < 32) pdl_launch_next();
   ptx::cluster_wait();  // the first block has begun
   const uint32_t mine = ptx::address_in(0, ptx::shared_address(sums[rank]));
@@ -60,27 +60,31 @@ bool large_clusters_fit(int threads) {
 // As many blocks to a tile as fill the device, but none without a full set of loads for each of its threads. Clusters
 // of 16 need a whole processing cluster of the device each: more than seven wait for one another. The size of a cluster
 // decides the order of a sum: bits may differ between devices with other numbers of multiprocessors, and a part of one.
-template <int V, int LC, int THREADS, bool RESIDENT = false>
-void launch_clusters(const SgemvArgs& p, const Context& ctx, float fraction = 0.0f) {
+template <int V, int LC, int THREADS, class T, bool RESIDENT = false>
+void launch_type(const SgemvArgs& p, const Context& ctx, float fraction = 0.0f) {
   const RowGrid grid(p, V * LC);
   const bool large =
-      grid.blocks() <= 7 && large_clusters_fit<cluster_columns_kernel<V, LC, THREADS, RESIDENT>>(THREADS);
+      grid.blocks() <= 7 && large_clusters_fit<cluster_columns_kernel<V, LC, THREADS, RESIDENT, T>>(THREADS);
   const int most = large ? MAX_CLUSTER : 8;
   constexpr int STEP = THREADS / LC * columns::in_flight<V>;
   int cluster = 1;
   while (cluster < most && int64_t(grid.blocks()) * cluster * THREADS < 768 * int64_t(ctx.sm_count) &&
          int64_t(STEP) * cluster < p.n)
     cluster *= 2;
-  launch_kernel<cluster_columns_kernel<V, LC, THREADS, RESIDENT>>(
+  launch_kernel<cluster_columns_kernel<V, LC, THREADS, RESIDENT, T>>(
       {.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster}, ctx, p, grid, unsigned(cluster),
       fraction);
+}
+template <int V, int LC, int THREADS>
+void launch_clusters(const SgemvArgs& p, const Context& ctx) {
+  with_type(p.stored[0], [&](auto number) { launch_type<V, LC, THREADS, decltype(number)>(p, ctx); });
 }
 
 // The widest tiles of which clusters still fill the device.
 void launch_vectors(const SgemvArgs& p, const Context& ctx) {
   const auto tiles = [&](int outputs) { return ceil_div(p.m, outputs) * p.batch; };
   const float fraction = l2_resident_fraction(p, ctx);
-  if (tiles(128) >= 32 && fraction > 0.0f) return launch_clusters<4, 32, 512, true>(p, ctx, fraction);
+  if (tiles(128) >= 32 && fraction > 0.0f) return launch_type<4, 32, 512, float, true>(p, ctx, fraction);
   if (tiles(128) >= 32) return launch_clusters<4, 32, 512>(p, ctx);
   if (tiles(32) >= 3) return launch_clusters<4, 8, 512>(p, ctx);
   launch_clusters<4, 2, 512>(p, ctx);

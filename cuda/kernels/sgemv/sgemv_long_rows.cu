@@ -19,8 +19,8 @@ constexpr int U = 4;  // pieces of a row in flight, 16 bytes each
 // U pieces of a row and of x, `step` elements apart. Not ALL: only `here` elements are left. Past the last one the
 // first of the step is read again and not added: a condition on a load makes the compiler wait for one before it issues
 // the next.
-template <bool ALL, class Load>
-__device__ __forceinline__ float add_step(float acc, const float* a, const float* x, unsigned step, unsigned here,
+template <bool ALL, class T, class Load>
+__device__ __forceinline__ float add_step(float acc, const T* a, const float* x, unsigned step, unsigned here,
                                           const Load& load) {
   float4 a_frag[U], x_frag[U];
 #pragma unroll
@@ -34,8 +34,8 @@ __device__ __forceinline__ float add_step(float acc, const float* a, const float
   return acc;
 }
 
-template <class Load>
-__device__ __forceinline__ float dot(const SgemvArgs& p, const float* a, const float* x, int64_t j, unsigned step,
+template <class T, class Load>
+__device__ __forceinline__ float dot(const SgemvArgs& p, const T* a, const float* x, int64_t j, unsigned step,
                                      const Load& load) {
   const unsigned whole = U * step;
   float acc = 0.0f;
@@ -45,7 +45,7 @@ __device__ __forceinline__ float dot(const SgemvArgs& p, const float* a, const f
   return acc;
 }
 
-template <int THREADS, bool RESIDENT>
+template <int THREADS, bool RESIDENT, class T>
 __global__ void __launch_bounds__(THREADS, THREADS == 256 ? (code_for<86, 89, 120> ? 4 : 5) : 1)
     long_rows_kernel(SgemvArgs p, RowGrid grid, unsigned cluster, float fraction) {
 #if __CUDA_ARCH__ >= 900
@@ -54,20 +54,20 @@ __global__ void __launch_bounds__(THREADS, THREADS == 256 ? (code_for<86, 89, 12
   pdl_wait();
   const unsigned rank = blockIdx.x % cluster, thread = rank * THREADS + threadIdx.x;
   const RowBlock at = grid.block(p, blockIdx.x / cluster);
-  const float* a = at.a + at.row * p.a.rs;
+  const T* a = place_of<T>(p.stored[0], at.a) + at.row * p.a.rs;
   float acc = dot(p, a, at.x, int64_t{4} * thread, 4 * cluster * THREADS, MatrixLoad<RESIDENT>(fraction));
-  if (const int64_t j = p.n / 4 * 4 + thread; j < p.n) acc = fmaf(__ldg(a + j), __ldg(at.x + j), acc);
+  if (const int64_t j = p.n / 4 * 4 + thread; j < p.n) acc = fmaf(load1(a + j), __ldg(at.x + j), acc);
   acc = sum_over_cluster(sum_over_team<THREADS, THREADS>(acc), rank, cluster);
   if (thread == 0) store(p, at.y, at.row, acc);
 }
 
-template <int THREADS, bool RESIDENT>
-void launch_blocks(const SgemvArgs& p, const Context& ctx, float fraction) {
+template <int THREADS, class T, bool RESIDENT = false>
+void launch_blocks(const SgemvArgs& p, const Context& ctx, float fraction = 0.0f) {
   const RowGrid grid(p, 1);
-  const int cluster = has_clusters(launched<long_rows_kernel<THREADS, RESIDENT>>(), ctx)
+  const int cluster = has_clusters(launched<long_rows_kernel<THREADS, RESIDENT, T>>(), ctx)
                           ? blocks_per_row(p, ctx, THREADS, THREADS * 4 * U)
                           : 1;
-  launch_kernel<long_rows_kernel<THREADS, RESIDENT>>(
+  launch_kernel<long_rows_kernel<THREADS, RESIDENT, T>>(
       {.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster}, ctx, p, grid, unsigned(cluster),
       fraction);
 }
@@ -75,7 +75,8 @@ void launch_blocks(const SgemvArgs& p, const Context& ctx, float fraction) {
 template <int THREADS>
 void launch(const SgemvArgs& p, const Context& ctx) {
   const float fraction = l2_resident_fraction(p, ctx);
-  fraction > 0.0f ? launch_blocks<THREADS, true>(p, ctx, fraction) : launch_blocks<THREADS, false>(p, ctx, fraction);
+  if (fraction > 0.0f) return launch_blocks<THREADS, float, true>(p, ctx, fraction);
+  with_type(p.stored[0], [&](auto number) { launch_blocks<THREADS, decltype(number)>(p, ctx); });
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int UNROLL = 8;
 
-template <int V, int LC, int THREADS, bool RESIDENT>
+template <int V, int LC, int THREADS, bool RESIDENT, class T>
 __global__ void __launch_bounds__(THREADS, code_for<120>&& THREADS < 1024 ? 768 / THREADS : 1024 / THREADS)
     split_columns_kernel(SgemvArgs p, RowGrid grid, SplitColumnsPlan plan, float* sums, float fraction) {
   pdl_wait();
@@ -24,8 +24,8 @@ __global__ void __launch_bounds__(THREADS, code_for<120>&& THREADS < 1024 ? 768 
   const RowBlock at = grid.block(p, tile);
   const int64_t first = int64_t{split} * plan.columns, rest = p.n - first;
   float acc[V] = {};
-  read_tile<V, LC, THREADS, UNROLL>(acc, p, at, first, THREADS / LC, first + at_most(rest, plan.columns),
-                                    MatrixLoad<RESIDENT>(fraction));
+  read_tile<T, V, LC, THREADS, UNROLL>(acc, p, at, first, THREADS / LC, first + at_most(rest, plan.columns),
+                                       MatrixLoad<RESIDENT>(fraction));
   if (plan.splits > 1) pdl_launch_next();
   sum_tile<V, LC, THREADS>(acc, [&](unsigned c, float sum) {
     if (at.row + c >= p.m) return;
@@ -56,22 +56,27 @@ __global__ void __launch_bounds__(ACROSS* DOWN) add_splits_kernel(SgemvArgs p, i
   store(p, p.y.data + output / p.m * p.y.bs, output % p.m, sum);
 }
 
-template <int V, int LC, int THREADS, bool RESIDENT = false>
-void launch(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan, float fraction = 0.0f) {
+template <int V, int LC, int THREADS, class T, bool RESIDENT = false>
+void launch_type(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan, float fraction = 0.0f) {
   const RowGrid grid(p, V * LC);
   float* sums = static_cast<float*>(ctx.workspace);
-  launch_kernel<split_columns_kernel<V, LC, THREADS, RESIDENT>>({grid.blocks() * unsigned(plan.splits), THREADS}, ctx,
-                                                                p, grid, plan, sums, fraction);
+  launch_kernel<split_columns_kernel<V, LC, THREADS, RESIDENT, T>>({grid.blocks() * unsigned(plan.splits), THREADS},
+                                                                   ctx, p, grid, plan, sums, fraction);
   if (plan.splits == 1) return;
   const unsigned blocks = static_cast<unsigned>(ceil_div(p.m * p.batch, ACROSS));
   launch_kernel<add_splits_kernel>({blocks, ACROSS * DOWN}, ctx, p, plan.splits, static_cast<const float*>(sums));
+}
+
+template <int V, int LC, int THREADS>
+void launch(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan) {
+  with_type(p.stored[0], [&](auto number) { launch_type<V, LC, THREADS, decltype(number)>(p, ctx, plan); });
 }
 
 // Blocks of 1024 threads go without: 262144 x 128 transposed took as long with a part kept in L2 as without.
 template <int LC>
 void launch_large(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan) {
   const float fraction = l2_resident_fraction(p, ctx);
-  fraction > 0.0f ? launch<4, LC, 256, true>(p, ctx, plan, fraction) : launch<4, LC, 256>(p, ctx, plan);
+  fraction > 0.0f ? launch_type<4, LC, 256, float, true>(p, ctx, plan, fraction) : launch<4, LC, 256>(p, ctx, plan);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..typing import Precision
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
-_READ_ON_THE_CPU = (torch.float32, torch.float16, torch.bfloat16)
+_READ_AS_THEY_LIE = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def matmul(a: Tensor, b: Tensor, *, precision: Precision = "accurate", dtype: torch.dtype | None = None) -> Tensor:
@@ -37,8 +37,8 @@ def matmul(a: Tensor, b: Tensor, *, precision: Precision = "accurate", dtype: to
         As for `fastlinalg.matmul`; the backward pass uses it too.
     dtype : torch.float32, optional
         Consent to operands of other real dtypes, with the values and gradients of ``x.to(torch.float32)``: so a
-        gradient has its operand's dtype. float16 and bfloat16 on the CPU are read as they lie, forward and backward;
-        the rest, under `torch.compile` and `torch.func` too, is converted first.
+        gradient has its operand's dtype. float16 and bfloat16 are read as they lie, forward and backward; the rest,
+        under `torch.compile` and `torch.func` too, is converted first.
 
     Returns
     -------
@@ -79,8 +79,7 @@ def _agreed(function: str, dtype: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
         raise TypeError(f"{function}: {wanted}, got {dtype}")
     plain = _is_plain(*tensors)
     return tuple(
-        x if x.is_complex() or (plain and x.is_cpu and x.dtype in _READ_ON_THE_CPU) else x.to(torch.float32)
-        for x in tensors
+        x if x.is_complex() or (plain and x.dtype in _READ_AS_THEY_LIE) else x.to(torch.float32) for x in tensors
     )
 
 

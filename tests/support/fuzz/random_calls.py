@@ -18,7 +18,7 @@ import numpy as np
 
 import fastlinalg as fl
 from support.accuracy import assert_equal_values, assert_same_bits, assert_within, oracle
-from support.device_libraries import Announced
+from support.device_libraries import Announced, Placed
 from support.layouts import BROADCAST_LAYOUTS, BROADCAST_VECTOR_LAYOUTS, MATRIX_LAYOUTS, VECTOR_LAYOUTS, place, result
 from support.operands import CONVERTED
 from support.operands import numbers as numbers_of_type
@@ -78,13 +78,17 @@ def numbers(rng, kind: str, shape) -> np.ndarray:
 # ---------------------------------------------------------------- operands
 @dataclass
 class OnDevice:
-    """A guarded array of the host copied to device memory, of which a call knows the interface alone."""
+    """A guarded array of the host copied to device memory, of which a call knows the interface alone; or one of another
+    type, and what a call knows by DLPack."""
 
     guarded: Any
+    shift: int = 0
     memory: Any = None
 
     @property
     def array(self):
+        if isinstance(self.guarded, np.ndarray):
+            return Placed(self.guarded, self.shift)
         parent = self.guarded.parent
         room = np.zeros(-(-parent.size // 4), F32)
         room.view(np.uint8)[: parent.size] = parent
@@ -94,6 +98,8 @@ class OnDevice:
         return Announced(self.memory, **of_view)
 
     def fetch(self) -> None:
+        if isinstance(self.guarded, np.ndarray):
+            return
         parent = self.guarded.parent
         parent[:] = self.memory.numpy().view(np.uint8)[: parent.size]
 
@@ -112,6 +118,7 @@ class Case:
     threads: tuple[int, int] = (1, 1)
     said: list[str] = field(default_factory=list)
     types: tuple[str, ...] = tuple(OTHER_TYPES)  # of operands that are converted
+    shift: int = 0  # of those in device memory, in elements
 
     def values(self, name: str) -> np.ndarray | None:
         operand = self.operands.get(name)
@@ -178,9 +185,11 @@ def draw_case(draws, device: str, halves: bool = False) -> Case:
     on_device = device == "cuda" and draws.one_of((True, False))
     case = Case(operation, device, on_device, threads=(1, draws.one_of((1, 2, 3, 8))))
     aligned = on_device or operation == "plan"
-    if halves or operation == "plan":
+    if halves or operation == "plan" or on_device:
         case.types = HALVES
-    if not on_device and (halves or draws.one_of((False, False, False, True))):
+    if on_device:
+        case.shift = draws.one_of((0, 0, 1, 4))
+    if halves or draws.one_of((False, False, False, True)):
         case.options["dtype"] = F32
     draw = {"transpose": draw_transpose, "sgemv": draw_sgemv, "ssyrk": draw_ssyrk}.get(operation, draw_product)
     draw_out(draws, case, draw(draws, case, aligned), aligned)
@@ -309,7 +318,7 @@ def run(case: Case) -> np.ndarray:
     fresh = result(*case.out) if isinstance(case.out, tuple) else None
     places = dict(case.operands) | ({"out": fresh} if fresh else {})
     if case.on_device:
-        places = {name: OnDevice(x) for name, x in places.items()}
+        places = {name: OnDevice(x, case.shift) for name, x in places.items()}
     arrays = {name: x if isinstance(x, np.ndarray) else x.array for name, x in places.items()}
     out = arrays.pop("out", None) if fresh or case.out is None else arrays[case.out]
     got = call(case, arrays, out)
@@ -381,7 +390,7 @@ def converted_first(case: Case) -> Case:
     for name, x in case.operands.items():
         with np.errstate(over="ignore"):
             operands[name] = x.astype(F32, order="K") if isinstance(x, np.ndarray) else x
-    return replace(case, operands=operands)
+    return replace(case, operands=operands, shift=0)
 
 
 def check(draws, device: str = "cpu", halves: bool = False) -> str:
@@ -406,7 +415,7 @@ def check(draws, device: str = "cpu", halves: bool = False) -> str:
         results = [without_payload(x) for x in results]
     assert_same_bits(*results, f"{case}: a second run with {case.threads[1]} threads")
     converts = any(isinstance(x, np.ndarray) for x in case.operands.values())
-    if device == "cpu" and converts and case.options.get("precision") != "accurate":
+    if (device == "cpu" or case.on_device) and converts and case.options.get("precision") != "accurate":
         converted = run(converted_first(case))
         converted = converted if case.operation == "transpose" else without_payload(converted)
         assert_same_bits(results[0], converted, f"{case}: converted first")

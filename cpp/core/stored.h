@@ -1,0 +1,26 @@
+// Operands as what their memory holds: float32 or numbers of 16 bits.
+#pragma once
+
+#include <type_traits>
+
+#include "core/element.h"
+#include "core/halves.h"
+
+namespace fl {
+
+// Where the number lies that is seen at `seen`, in an operand of T.
+template <class T>
+constexpr const T* place_of(const Stored& stored, const float* seen) {
+  if constexpr (std::is_same_v<T, float>) return seen;
+  else return reinterpret_cast<const T*>(stored.origin) + (seen - stored.origin);
+}
+
+// Returns visit(T()) for the type T of an operand that is not stored in wider numbers.
+template <class Visit>
+auto with_type(const Stored& stored, Visit&& visit) {
+  if (stored.element == Element::float16) return visit(Half());
+  if (stored.element == Element::bfloat16) return visit(Bfloat());
+  return visit(float());
+}
+
+}  // namespace fl
