@@ -7,6 +7,7 @@
 
 namespace fl {
 
+struct LaunchGroup;        // core/launch_group.h
 struct PrepackedOperands;  // plan/prepacked_operand.h
 
 // Who waits for a call (runtime/call_watch.h). A CPU kernel asks between blocks of some milliseconds whether to go on,
@@ -25,6 +26,7 @@ struct Context {
   const PrepackedOperands* prepacked = nullptr;  // rows that split their operands: what is kept of that
   Watch* watch = nullptr;                        // CPU rows: null if nobody waits
   bool repeated = false;                         // GPU rows: a plan's, which runs on the same operands again and again
+  LaunchGroup* group = nullptr;                  // rows with Traits::grouped: the launch is left there
 };
 
 }  // namespace fl

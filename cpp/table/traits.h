@@ -24,6 +24,7 @@ struct Traits {
   bool bf16x6_behind = false;        // what two terms cannot hold goes to three, in large products
   bool addend = false;               // what beta multiplies is read where it lies; else it is copied to C first
   bool triangle = false;             // of a symmetric product (SgemmArgs::symmetric) one triangle is computed
+  bool grouped = false;              // several products may be one launch (cuda/kernels/common/grouped.cuh)
   bool reproducible = false;         // sums in the order of docs/reproducible.md
   bool only_reproducible = false;    // dispatch takes it for nothing else
 };
@@ -40,10 +41,10 @@ constexpr Traits traits_of(const PipelinedTile& tile) {
           .only_reproducible = tile.in_blocks};
 }
 constexpr Traits traits_of(const ClusterSplitKTile& tile) {
-  return {.tile_rows = tile.BM, .tile_cols = tile.BN, .cluster_k = true, .tma = true};
+  return {.tile_rows = tile.BM, .tile_cols = tile.BN, .cluster_k = true, .tma = true, .grouped = true};
 }
 constexpr Traits traits_of(const MultistageTile& tile) {
-  return {.tile_rows = tile.BM, .tile_cols = tile.BN, .split_k = true};
+  return {.tile_rows = tile.BM, .tile_cols = tile.BN, .split_k = true, .grouped = !tile.spread() && !tile.slices()};
 }
 constexpr Traits traits_of(const WarpTile& tile) { return {.tile_rows = tile.BM, .tile_cols = tile.BN}; }
 
@@ -63,6 +64,7 @@ constexpr Traits step_by_boxes(const LadderTile& tile) {
 }
 
 constexpr Traits plain{};
+constexpr Traits grouped{.grouped = true};
 constexpr Traits three_terms{.strict = false};  // on the CPU
 constexpr Traits ladder{.ladder = true};
 constexpr Traits packed{.triangle = true};

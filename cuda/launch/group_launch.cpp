@@ -1,10 +1,12 @@
 // Kernels of a list of products, which run beside each other on streams of the library's.
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "core/launch_group.h"
 #include "core/operations.h"
 #include "cuda/launch/graph.h"
 #include "cuda/launch/lasting_memory.h"
@@ -53,40 +55,100 @@ class ForkedStreams {
   FinishOnError finish_;
 };
 
-// Which stream each launch is on, and where the workspace of each stream begins.
-struct Streams {
-  std::vector<std::size_t> of_launch, begin;
-  std::size_t bytes = 0;
-
-  Streams(std::span<const AnyLaunch> launches, std::size_t count) : begin(count) {
-    std::vector<std::size_t> each(count);
-    for (const AnyLaunch& any : launches) {
-      const std::size_t own = std::visit([](const auto& one) { return one.kernel->workspace(one.args); }, any);
-      const std::size_t stream = own > most_beside ? 0 : of_launch.size() % count;
-      of_launch.push_back(stream);
-      each[stream] = std::max(each[stream], aligned(own));
-    }
-    for (std::size_t i = 0; i < count; ++i) begin[i] = std::exchange(bytes, bytes + each[i]);
-  }
+struct Placed {
+  std::size_t workspace;  // bytes
+  bool grouped;           // one launch with others
+  std::size_t stream = 0;
 };
 
-void launch_all(std::span<const AnyLaunch> launches, const Streams& streams, int device, char* workspace,
-                const ForkedStreams& on, bool repeated) {
-  for (std::size_t i = 0; i < launches.size(); ++i)
-    std::visit(
-        [&](const auto& one) {
-          const std::size_t stream = streams.of_launch[i];
-          char* const own = workspace + streams.begin[stream];
-          try {
-            launch_kernel(*one.kernel, one.args, device, own, on[stream], nullptr, repeated);
-          } catch (const CudaError& error) {
-            throw named(error, *one.kernel, "cuda:" + std::to_string(device));
-          }
-        },
-        launches[i]);
+// A second kernel would have to wait for the first one of all.
+template <class Args>
+Placed placed(const OneLaunch<Args>& one) {
+  const std::size_t workspace = one.kernel->workspace(one.args);
+  bool grouped = one.kernel->traits.grouped && workspace == 0;
+  if constexpr (requires { one.args.addend; }) grouped = grouped && !one.args.addend.data;
+  return {workspace, grouped};
 }
 
-std::size_t stream_count(std::span<const AnyLaunch> launches) { return std::min(launches.size(), most_streams); }
+// Which stream each launch is on, and where the workspace of each stream begins. What is grouped is on the last one.
+struct Streams {
+  std::vector<Placed> of_launch;
+  std::vector<std::size_t> begin;
+  std::size_t bytes = 0;
+
+  Streams(std::span<const AnyLaunch> launches, std::size_t most) {
+    std::size_t alone = 0;
+    for (const AnyLaunch& any : launches) {
+      of_launch.push_back(std::visit([](const auto& one) { return placed(one); }, any));
+      alone += !of_launch.back().grouped;
+    }
+    const std::size_t count = std::min(alone + (alone < launches.size()), most);
+    std::vector<std::size_t> each(count);
+    std::size_t next = 0;
+    for (Placed& one : of_launch) {
+      one.stream = one.grouped ? count - 1 : one.workspace > most_beside ? 0 : next++ % count;
+      each[one.stream] = std::max(each[one.stream], aligned(one.workspace));
+    }
+    begin.resize(count);
+    for (std::size_t i = 0; i < count; ++i) begin[i] = std::exchange(bytes, bytes + each[i]);
+  }
+  std::size_t count() const { return begin.size(); }
+};
+
+class GroupLauncher {
+ public:
+  GroupLauncher(std::span<const AnyLaunch> launches, const Streams& streams, int device)
+      : launches_(launches), streams_(streams), device_(device) {}
+
+  void launch_all(char* workspace, const ForkedStreams& on, bool repeated) {
+    group_.kept.reserve(launches_.size());
+    for (std::size_t i = 0; i < launches_.size(); ++i) {
+      const Placed& place = streams_.of_launch[i];
+      group_.product = i;
+      named_after(i, [&](const auto& one) {
+        launch_kernel(*one.kernel, one.args, device_, workspace + streams_.begin[place.stream], on[place.stream],
+                      nullptr, repeated, place.grouped ? &group_ : nullptr);
+      });
+    }
+    if (!group_.kept.empty()) launch_kept(on[streams_.count() - 1]);
+  }
+
+ private:
+  // launch(the launch i), whose kernel an error names.
+  template <class Launch>
+  void named_after(std::size_t i, Launch&& launch) {
+    std::visit(
+        [&](const auto& one) {
+          try {
+            launch(one);
+          } catch (const CudaError& error) {
+            throw named(error, *one.kernel, "cuda:" + std::to_string(device_));
+          }
+        },
+        launches_[i]);
+  }
+
+  void launch_kept(cudaStream_t stream) {
+    std::vector<const KeptLaunch*> all;
+    for (const KeptLaunch& kept : group_.kept) all.push_back(&kept);
+    std::ranges::stable_sort(all, std::less<>(), &KeptLaunch::launch);
+    for (std::span<const KeptLaunch* const> left = all; !left.empty();) {
+      const KeptLaunch& first = *left.front();
+      const auto end = std::ranges::find_if(left, [&](const auto* other) { return other->launch != first.launch; });
+      const auto alike = left.first(std::size_t(end - left.begin()));
+      named_after(first.product, [&](const auto&) {
+        first.launch(alike, context_on(device_, stream));
+        check_launch();
+      });
+      left = left.subspan(alike.size());
+    }
+  }
+
+  const std::span<const AnyLaunch> launches_;
+  const Streams& streams_;
+  const int device_;
+  LaunchGroup group_;
+};
 
 }  // namespace
 
@@ -95,11 +157,10 @@ void run_on_device_operands(std::span<const AnyLaunch> launches, int device, voi
   require_device(device);
   const DeviceGuard guard(device);
   const cudaStream_t queue = stream_of(stream, device);
-  const std::size_t count = capturing(device, queue) ? 1 : stream_count(launches);
-  const Streams streams(launches, count);
+  const Streams streams(launches, capturing(device, queue) ? 1 : most_streams);
   const PoolBuffer workspace(device, streams.bytes, queue);
-  ForkedStreams forked(device, queue, count);
-  launch_all(launches, streams, device, workspace.data(), forked, false);
+  ForkedStreams forked(device, queue, streams.count());
+  GroupLauncher(launches, streams, device).launch_all(workspace.data(), forked, false);
   forked.join();
 }
 
@@ -112,14 +173,14 @@ struct CapturedGroup::State {
   int runs = 0;
 
   void launch(cudaStream_t queue, const Streams& streams, std::optional<ForkedStreams>& forked) {
-    forked.emplace(device, queue, streams.begin.size());
-    launch_all(launches, streams, device, memory.data(), *forked, true);
+    forked.emplace(device, queue, streams.count());
+    GroupLauncher(launches, streams, device).launch_all(memory.data(), *forked, true);
     forked->join();
   }
 };
 
 CapturedGroup::CapturedGroup(std::vector<AnyLaunch> launches, int device) {
-  Streams side_by_side(launches, stream_count(launches)), in_a_row(launches, 1);
+  Streams side_by_side(launches, most_streams), in_a_row(launches, 1);
   const std::size_t bytes = std::max(side_by_side.bytes, in_a_row.bytes);
   state_.reset(new State{.device = device,
                          .launches = std::move(launches),

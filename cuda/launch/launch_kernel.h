@@ -42,10 +42,10 @@ void load_addend(const SgemmArgs& p, const Context& ctx);
 
 template <class Args>
 void launch_kernel(const Kernel<Args>& kernel, const Args& args, int device, void* workspace, cudaStream_t stream,
-                   const PrepackedOperands* prepacked = nullptr, bool repeated = false) {
+                   const PrepackedOperands* prepacked = nullptr, bool repeated = false, LaunchGroup* group = nullptr) {
   require_numbered(args.m, std::is_same_v<Args, SgemvArgs> ? 1 : args.n, args.batch);
   Context ctx = context_on(device, stream);
-  ctx.workspace = workspace, ctx.prepacked = prepacked, ctx.repeated = repeated;
+  ctx.workspace = workspace, ctx.prepacked = prepacked, ctx.repeated = repeated, ctx.group = group;
   Args seen = args;
   if constexpr (std::is_same_v<Args, SgemmArgs>)
     if (args.addend.data && !kernel.traits.addend) load_addend(args, ctx), seen.addend = {};

@@ -38,6 +38,7 @@ EXPORTED int simulated_launch(void* graph, void* stream) {
 EXPORTED bool simulated_context_made() { return simulated::context_made(); }
 
 EXPORTED int simulated_graph_launches() { return simulated::graph_launches; }
+EXPORTED int simulated_group_launches() { return simulated::group_launches; }
 EXPORTED long simulated_lines_prepacked() { return simulated::lines_prepacked; }
 EXPORTED long simulated_copies_without_access() { return simulated::copies_without_access; }
 EXPORTED long simulated_direct_copies() { return simulated::direct_copies; }

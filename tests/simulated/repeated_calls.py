@@ -52,3 +52,12 @@ def test_long_calls_leave_what_is_kept_of_short_ones(device, rng):
     fl.transpose(x, out=y)
     assert device.simulated_graph_launches() == started + 1
     del results
+
+
+def test_short_products_of_a_list_are_one_launch(device, rng):
+    a, b = [put(normal(rng, 5, 6)) for _ in range(50)], [put(normal(rng, 6, 4)) for _ in range(50)]
+    before = device.simulated_group_launches()
+    got = fl.grouped_matmul(a, b)
+    assert device.simulated_group_launches() == before + 1
+    for x, y, z in zip(a, b, got, strict=True):
+        np.testing.assert_allclose(z.numpy(), x.numpy() @ y.numpy(), rtol=1e-5, atol=1e-5)

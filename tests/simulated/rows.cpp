@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/launch_group.h"
 #include "device/hardware.h"
 #include "device/loaded_code.h"
 #include "memory.h"
@@ -143,9 +144,26 @@ void answer(const Kernel<Args>& gpu, const Args& p, const PrepackedOperands&) {
   answer(gpu, p);
 }
 
+// A list's, which are launched one by one in the end.
+struct KeptCall {
+  const Kernel<SgemmArgs>* kernel;
+  SgemmArgs p;
+};
+void keep(const Kernel<SgemmArgs>& gpu, const SgemmArgs& p, LaunchGroup& group) {
+  if (!gpu.traits.grouped || gpu.workspace(p) > 0)
+    simulated::wrong(std::string(gpu.name) + " cannot be one of a group");
+  const auto launch_each = [](std::span<const KeptLaunch* const> kept, const Context& ctx) {
+    ++simulated::group_launches;
+    for (const KeptLaunch* const one : kept) one->as<KeptCall>().kernel->run(one->as<KeptCall>().p, ctx);
+  };
+  group.keep(launch_each, KeptCall{&gpu, p});
+}
+
 template <class Args>
 void launch(const char* name, const Args& p, const Context& context) {
   const Kernel<Args>& gpu = row<Args>(name, true);
+  if constexpr (std::is_same_v<Args, SgemmArgs>)
+    if (context.group) return keep(gpu, p, *context.group);
   if (const char* reason = gpu.legal(p))
     simulated::wrong(std::string(name) + " is launched on what it refuses: " + reason);
   const std::string code = simulated::loaded_code();

@@ -7,7 +7,7 @@
 
 namespace simulated {
 
-int graph_launches = 0;
+int graph_launches = 0, group_launches = 0;
 long lines_prepacked = 0;
 long direct_copies = 0, copies_without_access = 0;
 long live_events = 0, live_graphs = 0, live_pools = 0;

@@ -55,7 +55,7 @@ int device_count();
 int current_device();  // of this thread
 bool context_made();   // somebody has asked for more than the properties of the device
 
-extern int graph_launches;
+extern int graph_launches, group_launches;
 extern long lines_prepacked;                       // of operands that steps share
 extern long direct_copies;                         // from and to memory that a caller has pinned
 extern long copies_without_access;                 // between devices, which go through host memory

@@ -18,6 +18,7 @@ struct Tile {
 struct TileGrid {
   unsigned cols, per_batch, total;
 
+  TileGrid() = default;
   TileGrid(int64_t m, int64_t n, int64_t batch, int BM, int BN)
       : cols(static_cast<unsigned>(ceil_div(n, BN))),
         per_batch(static_cast<unsigned>(ceil_div(m, BM)) * cols),

@@ -16,7 +16,7 @@
 // half as long again; presumably both blocks of a cluster went to the same one, and others had none.
 #pragma once
 
-#include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/grouped.cuh"
 #include "cuda/kernels/common/ptx_cluster.cuh"
 #include "cuda/kernels/sgemm_strict/tile_copy.cuh"
 #include "cuda/kernels/sgemm_strict/tile_epilogue.cuh"
@@ -260,14 +260,13 @@ __device__ __forceinline__ void sum_ranges(const SgemmArgs& p, const ClusterSpli
 }
 
 template <class T>
-__global__ void __launch_bounds__(T::THREADS, 1)
-    strict_cluster_split_k_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ ClusterSplitKPlan plan) {
+__device__ __forceinline__ void compute_block(const SgemmArgs& p, const ClusterSplitKPlan& plan, unsigned block) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t shared = ptx::shared_address(memory);
-  const int t = threadIdx.x, warp = t / 32, rank = static_cast<int>(blockIdx.x % T::CLUSTER_K);
+  const int t = threadIdx.x, warp = t / 32, rank = static_cast<int>(block % T::CLUSTER_K);
   const Lane lane(t % 32);
-  const Tile tile = plan.grid.tile(blockIdx.x / T::CLUSTER_K);
+  const Tile tile = plan.grid.tile(block / T::CLUSTER_K);
   const int64_t first = (rank * T::K_GROUPS + warp) * plan.range, count = min(plan.range, p.k - first);
   const int64_t row = tile.row * T::BM, col = tile.col * T::BN;
   WarpRange<T> range{shared + warp * T::PIPELINE_BYTES,
@@ -295,6 +294,19 @@ __global__ void __launch_bounds__(T::THREADS, 1)
 #else
   not_for_this_target();
 #endif
+}
+
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, 1)
+    strict_cluster_split_k_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ ClusterSplitKPlan plan) {
+  compute_block<T>(p, plan, blockIdx.x);
+}
+
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, 1)
+    strict_cluster_split_k_group_kernel(const __grid_constant__ Group<ClusterSplitKPlan> group) {
+  const auto [of, block] = group.place(blockIdx.x);
+  compute_block<T>(of.p, of.plan, block);
 }
 
 }  // namespace fl

@@ -132,9 +132,11 @@ void launch_cluster_split_k(const SgemmArgs& p, const ClusterSplitKPlan& plan, c
   using Boxes = ClusterSplitK<TILE, RUNS, true>;
   using Copies = ClusterSplitK<TILE, RUNS>;
   TmaMaps maps;
-  if (tma_maps<Boxes>(maps, p, plan))
+  if (!ctx.group && tma_maps<Boxes>(maps, p, plan))
     launch_kernel<strict_cluster_split_k_tma_kernel<Boxes>>(cluster_split_k_shape<Boxes>(plan), ctx, p, plan, maps);
-  else launch_kernel<strict_cluster_split_k_kernel<Copies>>(cluster_split_k_shape<Copies>(plan), ctx, p, plan);
+  else
+    launch_or_keep<strict_cluster_split_k_kernel<Copies>, strict_cluster_split_k_group_kernel<Copies>>(
+        cluster_split_k_shape<Copies>(plan), ctx, p, plan);
 }
 
 template <ClusterSplitKTile TILE>

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/grouped.cuh"
 #include "cuda/kernels/common/split_k.cuh"
 #include "cuda/kernels/sgemm_strict/multistage_math.cuh"
 
@@ -187,13 +187,13 @@ __device__ __forceinline__ void sum_and_store(const SgemmArgs& p, const Multista
 
 // A block's range of k of its tile.
 template <class T, bool SPLIT_K, class Copies>
-__device__ __forceinline__ void compute_block(const SgemmArgs& p, const MultistagePlan& plan) {
+__device__ __forceinline__ void compute_block(const SgemmArgs& p, const MultistagePlan& plan, unsigned block) {
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t shared = ptx::shared_address(memory);
   const int t = threadIdx.x, group = t / T::GROUP_THREADS, warp = t % T::GROUP_THREADS / 32;
   const Lane lane(t % 32);
-  const Tile tile = plan.grid.tile(SPLIT_K ? blockIdx.x / plan.splits : blockIdx.x);
-  const unsigned part = SPLIT_K ? blockIdx.x % plan.splits : 0;
+  const Tile tile = plan.grid.tile(SPLIT_K ? block / plan.splits : block);
+  const unsigned part = SPLIT_K ? block % plan.splits : 0;
   BlockShare of{tile.batch, tile.row * T::BM, tile.col * T::BN, SPLIT_K ? part * plan.range : 0, p.k};
   if (SPLIT_K) of.depth = min(plan.range, p.k - of.k);
   of.rows = static_cast<int>(min(p.m - of.row, int64_t{T::BM}));
@@ -216,7 +216,15 @@ __device__ __forceinline__ void compute_block(const SgemmArgs& p, const Multista
 template <class T, bool SPLIT_K, class Copies>
 __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
     strict_multistage_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ MultistagePlan plan) {
-  if constexpr (T::RUNS_HERE) compute_block<T, SPLIT_K, Copies>(p, plan);
+  if constexpr (T::RUNS_HERE) compute_block<T, SPLIT_K, Copies>(p, plan, blockIdx.x);
+  else not_for_this_target();
+}
+
+template <class T, class Copies>
+__global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
+    strict_multistage_group_kernel(const __grid_constant__ Group<MultistagePlan> group) {
+  const auto [of, block] = group.place(blockIdx.x);
+  if constexpr (T::RUNS_HERE) compute_block<T, false, Copies>(of.p, of.plan, block);
   else not_for_this_target();
 }
 

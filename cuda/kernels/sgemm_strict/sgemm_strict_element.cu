@@ -2,7 +2,7 @@
 // Threads are numbered along the rows of C, so that a result with few columns leaves no lane idle; operands come from
 // the first-level cache. Eight k are under way at a time, or sixteen where there are more than twelve. Ascending k.
 #include "cuda/kernels/common/epilogue.cuh"
-#include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/grouped.cuh"
 #include "cuda/kernels/common/rasterize.cuh"
 
 namespace fl {
@@ -11,9 +11,8 @@ namespace {
 constexpr int THREADS = 128;
 
 template <int U>
-__global__ void __launch_bounds__(THREADS)
-    strict_element_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ TileGrid grid) {
-  const Tile tile = grid.tile(blockIdx.x);
+__device__ __forceinline__ void compute_block(const SgemmArgs& p, const TileGrid& grid, unsigned block) {
+  const Tile tile = grid.tile(block);
   const int64_t output = tile.col * THREADS + threadIdx.x;
   if (output >= p.m * p.n) return;
   const bool short_numbers = p.m * p.n <= UINT32_MAX;  // these divide faster
@@ -47,9 +46,21 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 template <int U>
+__global__ void __launch_bounds__(THREADS)
+    strict_element_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ TileGrid grid) {
+  compute_block<U>(p, grid, blockIdx.x);
+}
+
+template <int U>
+__global__ void __launch_bounds__(THREADS) strict_element_group_kernel(const __grid_constant__ Group<TileGrid> group) {
+  const auto [of, block] = group.place(blockIdx.x);
+  compute_block<U>(of.p, of.plan, block);
+}
+
+template <int U>
 void launch(const SgemmArgs& p, const Context& ctx) {
   const TileGrid grid(1, p.m * p.n, p.batch, 1, THREADS);
-  launch_kernel<strict_element_kernel<U>>({grid.blocks(), THREADS}, ctx, p, grid);
+  launch_or_keep<strict_element_kernel<U>, strict_element_group_kernel<U>>({grid.blocks(), THREADS}, ctx, p, grid);
 }
 
 }  // namespace

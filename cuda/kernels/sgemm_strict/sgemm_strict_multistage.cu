@@ -24,12 +24,22 @@
 namespace fl {
 namespace {
 
+// Of a group other blocks come to all multiprocessors.
+template <class T, class Copies>
+void launch_whole_k(const SgemmArgs& p, const MultistagePlan& plan, const Context& ctx) {
+  const unsigned blocks = plan.grid.blocks();
+  LaunchShape shape = with_room<T>(blocks, ctx);
+  if (ctx.group) shape.shared_bytes = T::SHARED_BYTES;
+  launch_or_keep<strict_multistage_kernel<T, false, Copies>, strict_multistage_group_kernel<T, Copies>>(shape, ctx, p,
+                                                                                                        plan);
+}
+
 template <MultistageTile TILE>
 void interleaved(const SgemmArgs& call, const Context& ctx) {
   using T = Multistage<TILE>;
   strict_multistage<TILE>(call, ctx, [&](const SgemmArgs& p, const MultistagePlan& plan) {
     if (plan.splits > 1) launch_multistage<T, true, TogetherCopies<T>>(p, plan, ctx);
-    else launch_multistage<T, false, TogetherCopies<T>>(p, plan, ctx);
+    else launch_whole_k<T, TogetherCopies<T>>(p, plan, ctx);
   });
 }
 
