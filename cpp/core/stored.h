@@ -8,6 +8,8 @@
 
 namespace fl {
 
+inline bool any_in_16_bits(const StoredInputs& inputs) { return inputs[0].in_16_bits() || inputs[1].in_16_bits(); }
+
 // Where the number lies that is seen at `seen`, in an operand of T.
 template <class T>
 constexpr const T* place_of(const Stored& stored, const float* seen) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/stored.h"
 #include "cost/rules.h"
 #include "plan/accurate/epilogue.h"
 #include "plan/accurate/mma_plan.h"
@@ -11,10 +12,24 @@
 namespace fl {
 
 constexpr const char* accurate_text = "the precision 'accurate'";
+// Of multiplications. Below, float32 copies and the kernel for those are as fast.
+constexpr double SMALLEST_IN_16_BITS = 0x1p26;
 
 const char* accurate_only(const SgemmArgs& p) {
   if (const char* lacks = blas_layout(p)) return lacks;
   return p.precision == Precision::accurate ? nullptr : accurate_text;
+}
+const char* accurate_in_16_bits(const SgemmArgs& p) {
+  SgemmArgs in_float32 = p;
+  in_float32.stored = {};
+  if (const char* lacks = accurate_only(in_float32); lacks || !any_in_16_bits(p.stored)) return lacks;
+  const auto follow = [](const ConstMatrix& x, int64_t rows, int64_t cols) {
+    return (x.cs == 1 && x.rs >= cols) || (x.rs == 1 && x.cs >= rows);
+  };
+  const bool large = double(p.m) * double(p.n) * double(p.k) >= SMALLEST_IN_16_BITS && terms_fit(p.k);
+  return large && follow(p.a, p.m, p.k) && follow(p.b, p.k, p.n) && p.c.rs >= p.n
+             ? nullptr
+             : "float32 operands, or in 16 bits those of a large product whose lines follow one another";
 }
 const char* accurate_on_the_cpu(const SgemmArgs& p) {
   if (const char* lacks = float32_operands(p)) return lacks;

@@ -9,6 +9,7 @@
 namespace fl {
 
 const char* accurate_only(const SgemmArgs& p);
+const char* accurate_in_16_bits(const SgemmArgs& p);  // or in float32, as accurate_only
 const char* accurate_on_the_cpu(const SgemmArgs& p);
 
 // Times of the split pass: small_split_us at least where one block holds a line; piece_us for each piece of one line,

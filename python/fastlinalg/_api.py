@@ -65,8 +65,8 @@ def matmul(
         Consent to convert operands of another real type, each number rounded to the nearest float32 as by
         ``astype``: float64, float16, bfloat16, integers, booleans. NumPy's are converted on their way, to a GPU in the
         copy that happens anyway; float16 and bfloat16, of any library, cross the link or are read by the CPU as they
-        lie, in device memory by large products with a vector; other arrays of other libraries are converted by these.
-        `out` has to be float32 all the same.
+        lie, in device memory in large products with a vector and, on Hopper, in large accurate ones; other arrays of
+        other libraries are converted by these. `out` has to be float32 all the same.
 
     Returns
     -------

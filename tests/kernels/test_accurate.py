@@ -12,7 +12,9 @@ import pytest
 import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits
 from support.device import on_device
+from support.device_libraries import Placed
 from support.hard_products import KINDS, TILED, data
+from support.operands import dtype_of
 from support.rows import rows
 
 gpu = pytest.mark.gpu
@@ -291,3 +293,42 @@ def test_strips_of_as_many_columns_as_a_tile_has(shape):
         left, right = np.ascontiguousarray(a.T) if trans_a else a, np.ascontiguousarray(b.T) if trans_b else b
         got = fl.sgemm(*on_device(left, right), trans_a=trans_a, trans_b=trans_b, kernel="fp16x2").numpy()
         assert_same_bits(got, want, f"{shape} {trans_a}, {trans_b}")
+
+
+IN_PARTS = (300, 200, 20_000)  # of k
+REJECTED = ("many_octaves", "the_largest")  # there the float32 fallback of 16 bits adds up in another order
+
+
+def in_16_bits(kind, shape, types):
+    with np.errstate(over="ignore"):
+        return [x.astype(dtype_of(name)) for x, name in zip(data(kind, *shape), types, strict=True)]
+
+
+def order(x, transposed):
+    return np.ascontiguousarray(x.T if transposed else x)
+
+
+@gpu
+@pytest.mark.parametrize("types", [("f4", "bfloat16"), ("f2", "f4"), ("bfloat16", "f2")], ids="-".join)
+@pytest.mark.parametrize("shape", [*TILED, IN_PARTS], ids=lambda shape: "x".join(map(str, shape)))
+def test_operands_in_16_bits_have_the_bits_of_converting_first(shape, types):
+    """One term holds such numbers, and products with the second are left out. With C or without, in rows that begin at
+    multiples of 16 bytes or do not; where terms cannot hold the data too."""
+    for kind, beta, trans_a, trans_b, pad in (
+        ("normal", 0.0, False, False, 0),
+        ("late_start", 0.5, True, False, 0),
+        ("one_late_line_of_b", 0.0, False, True, 1),
+        ("many_octaves", 0.5, True, True, 0),
+        ("the_largest", 0.0, False, False, 1),
+    ):
+        m, n, k = shape
+        if shape == IN_PARTS and kind in REJECTED:
+            continue
+        a, b = in_16_bits(kind, (m, n + pad, k), types)
+        c = np.random.default_rng(n).standard_normal((m, n + pad), np.float32)
+        options = {"alpha": -1.5, "beta": beta, "trans_a": trans_a, "trans_b": trans_b, "kernel": "fp16x2"}
+        left, right, old = order(a, trans_a), order(b, trans_b), [Placed(c)] if beta else []
+        got = fl.sgemm(Placed(left, pad), Placed(right, pad), *old, dtype=np.float32, **options).numpy()
+        want = fl.sgemm(*on_device(left.astype(np.float32), right.astype(np.float32)), *old, **options).numpy()
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+        assert_same_bits(np.nan_to_num(got, nan=0.0), np.nan_to_num(want, nan=0.0), f"{kind} {shape} {types}")

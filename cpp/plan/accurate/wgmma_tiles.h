@@ -28,6 +28,8 @@ struct WgmmaTile {
   // This is that: the tiles on and below the diagonal of C are computed. The terms of A serve as B, too; its blocks lie
   // in a stage term by term, so that the lines of a term follow one another.
   bool triangle = false;
+  // Products of terms that are left out, since one of them is zero: of an operand of 16 bits the second of two is.
+  int left_out = 0;
   // Frozen, as they decide bits: operations of a multiprocessor, as a part of PLAN_OPERATIONS_PER_US, and microseconds
   // for the first tile's way in and the last one's way out.
   double rate = 1, ends = 0;
@@ -36,6 +38,11 @@ struct WgmmaTile {
   constexpr WgmmaTile triangle_tile() const {
     WgmmaTile tile = *this;
     tile.triangle = true;
+    return tile;
+  }
+  constexpr WgmmaTile leaving_out(int products) const {
+    WgmmaTile tile = *this;
+    tile.left_out = products, tile.falls_back = false;
     return tile;
   }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "core/layout.h"
+#include "core/stored.h"
 #include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/ptx.cuh"
 #include "cuda/kernels/common/tiles.cuh"
@@ -61,8 +62,26 @@ __device__ __forceinline__ void store_fallback(const SgemmArgs& p, const BlockTi
   }
 }
 
-// By the first FALLBACK_THREADS of a block.
-template <bool TA, bool TB, class Sums = SharedSums>
+// Numbers of 16 bits one by one: what comes here is rare.
+__device__ __forceinline__ float stored_number(const Stored& stored, const float* seen) {
+  return stored.element == Element::bfloat16 ? to_float(*place_of<Bfloat>(stored, seen))
+                                             : to_float(*place_of<Half>(stored, seen));
+}
+template <bool HALVES, int ROWS, int COLS, bool TRANSPOSED>
+__device__ __forceinline__ float4 fetch4(const TileLoader4<ROWS, COLS, TRANSPOSED>& load, const Stored& stored,
+                                         const float* from, bool whole, int rows, int cols, float outside) {
+  if constexpr (HALVES) {
+    if (stored.element != Element::float32) {
+      const int exist = load.across < (TRANSPOSED ? cols : rows) ? (TRANSPOSED ? rows : cols) - load.along : 0;
+      const auto number = [&](int i) { return exist > i ? stored_number(stored, from + i) : outside; };
+      return {number(0), number(1), number(2), number(3)};
+    }
+  }
+  return load.fetch(from, whole, rows, cols, outside);
+}
+
+// By the first FALLBACK_THREADS of a block. HALVES: operands may be in 16 bits.
+template <bool TA, bool TB, class Sums = SharedSums, bool HALVES = false>
 __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTile& block, bool by16,
                                               FallbackTiles& shared) {
   constexpr int BM = FALLBACK_BM, BN = FALLBACK_BM, BK = FALLBACK_BK, TM = 8, TN = 8;
@@ -80,8 +99,8 @@ __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTil
   float4 a_regs, b_regs;
   auto fetch = [&](int64_t left) {
     const bool whole = block.whole && by16 && left >= BK;
-    a_regs = load_a.fetch(a, whole, k_left(left, BK), block.rows, A_OUTSIDE);
-    b_regs = load_b.fetch(b, whole, k_left(left, BK), block.cols, B_OUTSIDE);
+    a_regs = fetch4<HALVES>(load_a, p.stored[0], a, whole, k_left(left, BK), block.rows, A_OUTSIDE);
+    b_regs = fetch4<HALVES>(load_b, p.stored[1], b, whole, k_left(left, BK), block.cols, B_OUTSIDE);
     a += TA ? BK * lda : BK;
     b += TB ? BK : BK * ldb;
   };

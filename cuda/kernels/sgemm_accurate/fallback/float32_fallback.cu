@@ -8,15 +8,15 @@ namespace fl {
 namespace {
 
 // Persistent: thousands of blocks that only look at the status take 10 us.
-template <bool TA, bool TB, class Sums>
+template <bool TA, bool TB, class Sums, bool HALVES>
 __global__ void __launch_bounds__(FALLBACK_THREADS, Sums::RESIDENT)
     float32_fallback_kernel(const __grid_constant__ SgemmArgs p, TileGrid grid, const unsigned* status, bool by16) {
   extern __shared__ char fallback_memory[];
   pdl_wait();
   if (status && !(*status & STATUS_REJECTED)) return;
   for (unsigned tile = blockIdx.x; tile < grid.total; tile += gridDim.x)
-    fallback_tile<TA, TB, Sums>(p, block_tile<FALLBACK_BM, FALLBACK_BM>(p, grid, tile), by16,
-                                *reinterpret_cast<FallbackTiles*>(fallback_memory));
+    fallback_tile<TA, TB, Sums, HALVES>(p, block_tile<FALLBACK_BM, FALLBACK_BM>(p, grid, tile), by16,
+                                        *reinterpret_cast<FallbackTiles*>(fallback_memory));
 }
 
 template <bool TA, bool TB>
@@ -43,17 +43,18 @@ __global__ void __launch_bounds__(FALLBACK_THREADS, SharedSums::RESIDENT)
 
 void launch_float32_fallback(const SgemmArgs& p, const unsigned* status, const Context& ctx) {
   const TileGrid grid(p.m, p.n, p.batch, FALLBACK_BM, FALLBACK_BM);
-  const bool by16 = aligned16(p.a) && aligned16(p.b);
-  const auto launch = [&]<class Sums>(std::type_identity<Sums>) {
+  const bool halves = any_in_16_bits(p.stored), by16 = !halves && aligned16(p.a) && aligned16(p.b);
+  const auto launch = [&]<class Sums, bool HALVES>(std::type_identity<Sums>, std::bool_constant<HALVES>) {
     const unsigned full = Sums::RESIDENT * static_cast<unsigned>(ctx.sm_count),
                    blocks = grid.blocks() < full ? grid.blocks() : full;
     by_order(p, [&](auto TA, auto TB) {
       const LaunchShape shape{blocks, FALLBACK_THREADS, int(sizeof(FallbackTiles)) + Sums::BYTES};
-      launch_kernel<float32_fallback_kernel<TA, TB, Sums>>(shape, ctx, p, grid, status, by16);
+      launch_kernel<float32_fallback_kernel<TA, TB, Sums, HALVES>>(shape, ctx, p, grid, status, by16);
     });
   };
-  if (ctx.device->shared_per_block >= FALLBACK_SHARED) launch(std::type_identity<SharedSums>{});
-  else launch(std::type_identity<RegisterSums>{});
+  if (halves) launch(std::type_identity<RegisterSums>{}, std::true_type{});
+  else if (ctx.device->shared_per_block >= FALLBACK_SHARED) launch(std::type_identity<SharedSums>{}, std::false_type{});
+  else launch(std::type_identity<RegisterSums>{}, std::false_type{});
 }
 
 void launch_split_k_fallback(const SgemmArgs& p, const unsigned* status, const SplitKSums& to, const Context& ctx) {

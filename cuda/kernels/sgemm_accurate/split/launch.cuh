@@ -8,13 +8,16 @@ namespace fl {
 
 // What of an operand is not prepacked.
 inline SplitOperand missing_lines(const SplitView& to, const float* data, int64_t line_stride, int64_t ld,
-                                  bool k_contiguous) {
-  const float* const from = data + to.missing.begin * line_stride;
+                                  bool k_contiguous, const Stored& stored) {
+  const float* from = data + to.missing.begin * line_stride;
+  if (stored.in_16_bits()) from = reinterpret_cast<const float*>(place_of<Half>(stored, from));
   return {from,
           ld,
           to.missing.end - to.missing.begin,
           k_contiguous,
           aligned<4>(from, ld),
+          stored.in_16_bits(),
+          stored.element == Element::bfloat16,
           to.words + to.missing.begin / SPLIT_LINES,
           to.terms + std::size_t(to.missing.begin / TERM_BLOCK) * to.panel_bytes,
           to.exponents + to.missing.begin};
@@ -28,8 +31,8 @@ void launch_split(const AccurateProduct& product) {
   const Context& ctx = product.ctx;
   const int64_t a_groups = at.a.missing_groups(), b_groups = at.b.missing_groups();
   if (a_groups + b_groups == 0) return;
-  const SplitPlan split{missing_lines(at.a, p.a.data, p.a.rs, ld(p.a), p.a.cs == 1),
-                        missing_lines(at.b, p.b.data, p.b.cs, ld(p.b), p.b.cs != 1),
+  const SplitPlan split{missing_lines(at.a, p.a.data, p.a.rs, ld(p.a), p.a.cs == 1, p.stored[0]),
+                        missing_lines(at.b, p.b.data, p.b.cs, ld(p.b), p.b.cs != 1, p.stored[1]),
                         p.k,
                         at.k_blocks,
                         static_cast<unsigned>(a_groups),
@@ -41,26 +44,28 @@ void launch_split(const AccurateProduct& product) {
                         product.previous};
   const unsigned few = 2 * static_cast<unsigned>(ctx.sm_count);
   const unsigned blocks = product.previous && split.groups > few ? few : split.groups;
-  const auto launch_all = [&](auto unswizzled) {
-    constexpr bool UNSWIZZLED = decltype(unswizzled)::value;
+  const auto launch_all = [&](auto unswizzled, auto halves) {
+    constexpr bool UNSWIZZLED = decltype(unswizzled)::value, HALVES = decltype(halves)::value;
     if (const int segments = split_segments(split.groups, p.k); segments > 1) {
       const SplitSegments cut{split, unsigned(segments), at.records, at.records + SEGMENT_BLOCKS};
       const LaunchShape all{split.groups * cut.segments, LongSplit::THREADS};
-      launch_kernel<split_segments_kernel<S, LongSplit, 2, UNSWIZZLED>>(all, ctx, cut);
-      return launch_kernel<finish_segments_kernel<S, LongSplit, 2, UNSWIZZLED>>(all, ctx, cut);
+      launch_kernel<split_segments_kernel<S, LongSplit, 2, UNSWIZZLED, HALVES>>(all, ctx, cut);
+      return launch_kernel<finish_segments_kernel<S, LongSplit, 2, UNSWIZZLED, HALVES>>(all, ctx, cut);
     }
     if (p.k > RangeBound::ONE_PIECE)
-      return launch_kernel<operand_split_kernel<S, true, LongSplit, 2, UNSWIZZLED>>({blocks, LongSplit::THREADS}, ctx,
-                                                                                    split);
+      return launch_kernel<operand_split_kernel<S, true, LongSplit, 2, UNSWIZZLED, HALVES>>(
+          {blocks, LongSplit::THREADS}, ctx, split);
     if constexpr (S::COUNT == 3)
       if (2 * split.groups <= 3 * static_cast<unsigned>(ctx.sm_count))
-        return launch_kernel<operand_split_kernel<S, false, WideSplit, 1, UNSWIZZLED>>({blocks, WideSplit::THREADS},
-                                                                                       ctx, split);
-    launch_kernel<operand_split_kernel<S, false, ShortSplit, 2, UNSWIZZLED>>({blocks, ShortSplit::THREADS}, ctx, split);
+        return launch_kernel<operand_split_kernel<S, false, WideSplit, 1, UNSWIZZLED, HALVES>>(
+            {blocks, WideSplit::THREADS}, ctx, split);
+    launch_kernel<operand_split_kernel<S, false, ShortSplit, 2, UNSWIZZLED, HALVES>>({blocks, ShortSplit::THREADS}, ctx,
+                                                                                     split);
   };
   if constexpr (S::COUNT == 2)
-    if (at.b_panel != TERM_BLOCK) return launch_all(std::true_type{});
-  launch_all(std::false_type{});
+    if (at.b_panel != TERM_BLOCK) return launch_all(std::true_type{}, std::false_type{});
+  if (any_in_16_bits(p.stored)) launch_all(std::false_type{}, std::true_type{});
+  else launch_all(std::false_type{}, std::false_type{});
 }
 
 }  // namespace fl

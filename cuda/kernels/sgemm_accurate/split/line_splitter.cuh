@@ -62,7 +62,7 @@ __device__ __forceinline__ void report_lines(const SplitPlan& plan, const SplitO
 }
 
 // UNSWIZZLED: panels of B of another width than 64 columns.
-template <class S, class Shape, bool IS_B, bool K_CONTIGUOUS, bool UNSWIZZLED>
+template <class S, class Number, class Shape, bool IS_B, bool K_CONTIGUOUS, bool UNSWIZZLED>
 struct LineSplitter {
   using Map = SplitThreadMap<Shape, IS_B, K_CONTIGUOUS, UNSWIZZLED>;
   static constexpr int CHUNKS = Shape::CHUNKS, PIECE = Shape::PIECE, LINES = Map::LINES, HEADROOM = 4;
@@ -94,8 +94,8 @@ struct LineSplitter {
     const int64_t from = int64_t{piece} * PIECE, line0 = int64_t{group()} * SPLIT_LINES;
     const Map at = map();
     if (x.by16 && line0 + SPLIT_LINES <= x.lines && from + PIECE <= plan.k)
-      read_piece<true>(to, x, at, line0, from, plan.k);
-    else read_piece<false>(to, x, at, line0, from, plan.k);
+      read_piece<true, Number>(to, x, at, line0, from, plan.k);
+    else read_piece<false, Number>(to, x, at, line0, from, plan.k);
   }
 
   __device__ __forceinline__ void take(const Numbers& next) {

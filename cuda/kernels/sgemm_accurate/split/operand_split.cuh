@@ -22,32 +22,41 @@
 
 namespace fl {
 
-// Panels of another width than 64 columns are for tiles that no code but that of 9.0a has (wgmma/).
+// Panels of another width than 64 columns, and operands of 16 bits, are for products that no code but that of 9.0a has
+// (wgmma/).
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-constexpr bool HAS_UNSWIZZLED = true;
+constexpr bool FOR_WGMMA = true;
 #else
-constexpr bool HAS_UNSWIZZLED = false;
+constexpr bool FOR_WGMMA = false;
 #endif
 
 // Calls split(type of LineSplitter, operand, flag of its low terms).
-template <class S, class Shape, bool UNSWIZZLED, class Split>
+template <class S, class Number, class Shape, bool UNSWIZZLED, class Split>
 __device__ __forceinline__ void by_any_operand(const SplitPlan& plan, unsigned group, Split&& split) {
   const bool is_b = group >= plan.a_groups;
   const SplitOperand& x = is_b ? plan.b : plan.a;
   if (!is_b) {
-    if (x.k_contiguous) split(std::type_identity<LineSplitter<S, Shape, false, true, false>>{}, plan.a, RANGE_LOW_A);
-    else split(std::type_identity<LineSplitter<S, Shape, false, false, false>>{}, plan.a, RANGE_LOW_A);
+    if (x.k_contiguous)
+      split(std::type_identity<LineSplitter<S, Number, Shape, false, true, false>>{}, plan.a, RANGE_LOW_A);
+    else split(std::type_identity<LineSplitter<S, Number, Shape, false, false, false>>{}, plan.a, RANGE_LOW_A);
   } else {
     if (x.k_contiguous)
-      split(std::type_identity<LineSplitter<S, Shape, true, true, UNSWIZZLED>>{}, plan.b, RANGE_LOW_B);
-    else split(std::type_identity<LineSplitter<S, Shape, true, false, UNSWIZZLED>>{}, plan.b, RANGE_LOW_B);
+      split(std::type_identity<LineSplitter<S, Number, Shape, true, true, UNSWIZZLED>>{}, plan.b, RANGE_LOW_B);
+    else split(std::type_identity<LineSplitter<S, Number, Shape, true, false, UNSWIZZLED>>{}, plan.b, RANGE_LOW_B);
   }
 }
 
-template <class S, class Shape, bool UNSWIZZLED, class Split>
+// HALVES: there are operands of 16 bits.
+template <class S, class Shape, bool UNSWIZZLED, bool HALVES, class Split>
 __device__ __forceinline__ void by_operand(const SplitPlan& plan, unsigned group, Split&& split) {
-  if constexpr (UNSWIZZLED && !HAS_UNSWIZZLED) not_for_this_target();
-  else by_any_operand<S, Shape, UNSWIZZLED>(plan, group, split);
+  if constexpr ((UNSWIZZLED || HALVES) && !FOR_WGMMA) {
+    not_for_this_target();
+  } else {
+    if constexpr (HALVES)
+      if (group >= plan.a_groups ? plan.b.in_16_bits : plan.a.in_16_bits)
+        return by_any_operand<S, SplitHalf, Shape, UNSWIZZLED>(plan, group, split);
+    by_any_operand<S, float, Shape, UNSWIZZLED>(plan, group, split);
+  }
 }
 
 template <class Lines, bool LONG>
@@ -79,7 +88,7 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
 }
 
 // LONG: k > 1024. There a thread has registers for the piece that comes next.
-template <class S, bool LONG, class Shape, int RESIDENT, bool UNSWIZZLED>
+template <class S, bool LONG, class Shape, int RESIDENT, bool UNSWIZZLED, bool HALVES>
 __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
     operand_split_kernel(const __grid_constant__ SplitPlan plan) {
   __shared__ SplitShared shared;
@@ -89,7 +98,7 @@ __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
   if (!split_wanted(plan)) return;
   for (unsigned block = blockIdx.x; block < plan.groups; block = shared.block_of_warp() + gridDim.x) {
     clear(shared, block);
-    by_operand<S, Shape, UNSWIZZLED>(plan, block, [&](auto type, const SplitOperand& x, unsigned low) {
+    by_operand<S, Shape, UNSWIZZLED, HALVES>(plan, block, [&](auto type, const SplitOperand& x, unsigned low) {
       split_group<typename decltype(type)::type, LONG>(plan, x, low, shared);
     });
   }

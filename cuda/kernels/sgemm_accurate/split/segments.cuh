@@ -53,21 +53,21 @@ __device__ __forceinline__ void split_segment(const SplitSegments& plan, const S
 }
 
 // Calls work(type of LineSplitter, operand, flag of its low terms).
-template <class S, class Shape, bool UNSWIZZLED, class Work>
+template <class S, class Shape, bool UNSWIZZLED, bool HALVES, class Work>
 __device__ __forceinline__ void on_segment(const SplitSegments& plan, SplitShared& shared, Work&& work) {
   ptx::touch(plan);
   pdl_wait();
   if (!split_wanted(plan.split)) return;
   const unsigned group = blockIdx.x % plan.split.groups;
   clear(shared, group);
-  by_operand<S, Shape, UNSWIZZLED>(plan.split, group, work);
+  by_operand<S, Shape, UNSWIZZLED, HALVES>(plan.split, group, work);
 }
 
-template <class S, class Shape, int RESIDENT, bool UNSWIZZLED>
+template <class S, class Shape, int RESIDENT, bool UNSWIZZLED, bool HALVES>
 __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
     split_segments_kernel(const __grid_constant__ SplitSegments plan) {
   __shared__ SplitShared shared;
-  on_segment<S, Shape, UNSWIZZLED>(plan, shared, [&](auto type, const SplitOperand& x, unsigned low) {
+  on_segment<S, Shape, UNSWIZZLED, HALVES>(plan, shared, [&](auto type, const SplitOperand& x, unsigned low) {
     split_segment<typename decltype(type)::type>(plan, x, low, shared);
   });
 }
@@ -124,12 +124,12 @@ __device__ __forceinline__ void finish_segment(const SplitSegments& plan, const 
                Lines::exponent(shared.largest[1][line], false), __ldcg(&total.flags));
 }
 
-template <class S, class Shape, int RESIDENT, bool UNSWIZZLED>
+template <class S, class Shape, int RESIDENT, bool UNSWIZZLED, bool HALVES>
 __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
     finish_segments_kernel(const __grid_constant__ SplitSegments plan) {
   __shared__ SplitShared shared;
   if (plan.split.early) pdl_launch_next();
-  on_segment<S, Shape, UNSWIZZLED>(plan, shared, [&](auto type, const SplitOperand& x, unsigned low) {
+  on_segment<S, Shape, UNSWIZZLED, HALVES>(plan, shared, [&](auto type, const SplitOperand& x, unsigned low) {
     finish_segment<typename decltype(type)::type>(plan, x, low, shared);
   });
 }

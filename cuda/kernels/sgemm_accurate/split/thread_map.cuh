@@ -7,6 +7,9 @@
 // 1536 with four k to a thread.
 #pragma once
 
+#include <cstring>
+
+#include "core/stored.h"
 #include "cuda/kernels/common/ptx.cuh"
 #include "cuda/kernels/sgemm_accurate/terms.cuh"
 #include "plan/accurate/range_bound.h"
@@ -15,9 +18,10 @@ namespace fl {
 
 // A "line" is a row of A or a column of B.
 struct SplitOperand {
-  const float* data;
+  const void* data;  // float32, or 16 bits
   int64_t ld, lines;
   bool k_contiguous, by16;
+  bool in_16_bits, bfloat;
   unsigned* words;  // of the range check, one for each 16 lines
   char* terms;
   int* exponents;  // line i was multiplied by 2^exponents[i]
@@ -78,6 +82,14 @@ struct SplitThreadMap {
   }
 };
 
+// Numbers of 16 bits, of which the operand says what they are.
+struct SplitHalf {
+  uint16_t bits;
+};
+__device__ __forceinline__ float to_float(SplitHalf x, bool bfloat) {
+  return bfloat ? to_float(Bfloat{x.bits}) : __half2float(__ushort_as_half(x.bits));
+}
+
 // V neighbours.
 template <int V>
 __device__ __forceinline__ void read_run(float (&run)[V], const float* from) {
@@ -91,11 +103,22 @@ __device__ __forceinline__ void read_run(float (&run)[V], const float* from) {
     run[0] = x.x, run[1] = x.y;
   }
 }
+template <int V>
+__device__ __forceinline__ void read_run(SplitHalf (&run)[V], const SplitHalf* from) {
+  using Word = std::conditional_t<V == 4, uint2, std::conditional_t<V == 2, unsigned, uint16_t>>;
+  const Word word = __ldg(reinterpret_cast<const Word*>(from));
+  std::memcpy(run, &word, sizeof run);
+}
 // Those of them that exist, zeros for the rest.
 template <int V>
 __device__ __forceinline__ void read_run(float (&run)[V], const float* from, int exist) {
 #pragma unroll
   for (int i = 0; i < V; ++i) run[i] = i < exist ? __ldg(from + i) : 0.0f;
+}
+template <int V>
+__device__ __forceinline__ void read_run(SplitHalf (&run)[V], const SplitHalf* from, int exist) {
+#pragma unroll
+  for (int i = 0; i < V; ++i) run[i].bits = i < exist ? __ldg(&from[i].bits) : 0;
 }
 
 // How many exist, in 32 bits: more than a piece has lines or k are as good as that many.
@@ -103,7 +126,7 @@ __device__ __forceinline__ int up_to_limit(int64_t count) { return static_cast<i
 
 // The numbers of a thread from line0 and k0 on. FULL: all of them exist and are aligned; a branch for every read
 // instead keeps the reads from being issued together.
-template <bool FULL, class Shape, bool IS_B, bool K_CONTIGUOUS, bool UNSWIZZLED>
+template <bool FULL, class Number, class Shape, bool IS_B, bool K_CONTIGUOUS, bool UNSWIZZLED>
 __device__ __forceinline__ void read_piece(float (&v)[Shape::CHUNKS][8], const SplitOperand& x,
                                            const SplitThreadMap<Shape, IS_B, K_CONTIGUOUS, UNSWIZZLED>& at,
                                            int64_t line0, int64_t k0, int64_t k_end) {
@@ -112,15 +135,20 @@ __device__ __forceinline__ void read_piece(float (&v)[Shape::CHUNKS][8], const S
   constexpr int CHUNKS = Shape::CHUNKS, V = ONE_K ? 1 : K_CONTIGUOUS == IS_B ? CHUNKS : IS_B ? 2 : 4;
   // A run starts `lines` and `ks` from the first number of the thread.
   auto run = [&](float(&to)[V], int lines, int ks) __attribute__((always_inline)) {
+    Number got[V];
     const int64_t line = line0 + at.line(0), k = k0 + (At::PAIRS ? at.k_of_pair(0) : at.k(0));
-    const float* const first = x.data + (K_CONTIGUOUS ? line * x.ld + k : k * x.ld + line);
-    const float* const from = first + (K_CONTIGUOUS ? lines * x.ld + ks : ks * x.ld + lines);
+    const Number* const first = static_cast<const Number*>(x.data) + (K_CONTIGUOUS ? line * x.ld + k : k * x.ld + line);
+    const Number* const from = first + (K_CONTIGUOUS ? lines * x.ld + ks : ks * x.ld + lines);
     if constexpr (FULL) {
-      read_run(to, from);
+      read_run(got, from);
     } else {
       const int lines_left = up_to_limit(x.lines - line) - lines, k_left = up_to_limit(k_end - k) - ks;
-      read_run(to, from, K_CONTIGUOUS ? (lines_left > 0 ? k_left : 0) : (k_left > 0 ? lines_left : 0));
+      read_run(got, from, K_CONTIGUOUS ? (lines_left > 0 ? k_left : 0) : (k_left > 0 ? lines_left : 0));
     }
+#pragma unroll
+    for (int i = 0; i < V; ++i)
+      if constexpr (std::is_same_v<Number, float>) to[i] = got[i];
+      else to[i] = to_float(got[i], x.bfloat);
   };
   if constexpr (At::PAIRS) {
 #pragma unroll

@@ -100,7 +100,7 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
       for (int w = 0; w < W; ++w) {
         if (T::PING_PONG) ptx::named_barrier_sync(1 + group, 256);
         ptx::wgmma_fence();
-        operands.multiply(sum, at.stage, w);
+        operands.multiply(plan, sum, at.stage, w);
         ptx::wgmma_commit();
         if (T::PING_PONG) ptx::named_barrier_arrive(1 + (group + 1) % T::M_GROUPS, 256);
         // Rows that are finished are stored while the tensor cores work on those just issued.

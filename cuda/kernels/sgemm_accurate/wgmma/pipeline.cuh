@@ -18,6 +18,7 @@ struct Wgmma {
   using S = TermsOf<TILE.terms>;
   static constexpr bool UNSWIZZLED = TILE.unswizzled(), TRIANGLE = TILE.triangle, PING_PONG = TILE.ping_pong();
   static constexpr int BM = TILE.BM, BN = TILE.BN, STAGES = TILE.stages;
+  static constexpr int LEFT_OUT = TILE.left_out;
   static constexpr int W = TILE.waves, M_GROUPS = TILE.m_groups(), K_GROUPS = TILE.k_groups, PARTS = TILE.k_parts();
   static constexpr int CLUSTER_N = TILE.cluster_n, CLUSTER_K = TILE.cluster_k;
   static constexpr int PART_THREADS = TILE.part_threads(), CONSUMER_THREADS = TILE.consumer_threads(),
@@ -37,6 +38,7 @@ struct Wgmma {
 struct ProductPlan {
   const char *a, *b;  // terms
   int k_blocks, tile_rows, tile_cols, band;
+  bool low_a, low_b;  // whether there are second terms that are not zero, if products are left out
   RangeCheck check;
   AccurateEpilogue out;
 
@@ -48,6 +50,8 @@ struct ProductPlan {
         tile_rows(int(rows)),
         tile_cols(int(cols)),
         band(band),
+        low_a(!product.p.stored[0].in_16_bits()),
+        low_b(!product.p.stored[1].in_16_bits()),
         check(product.range_check()),
         out(product.epilogue()) {}
 };
@@ -78,10 +82,13 @@ struct StageState {
 template <class T>
 struct TileProducer {
   const char *a, *b;
-  unsigned blocks;  // of a panel
+  unsigned blocks;              // of a panel
+  unsigned a_copied, b_copied;  // bytes of a block: its terms, but for second ones that are zero
 
   __device__ __forceinline__ TileProducer(const ProductPlan& plan, int tile, int rank, int first = 0)
-      : blocks(plan.k_blocks) {
+      : blocks(plan.k_blocks),
+        a_copied(T::LEFT_OUT > 0 && !plan.low_a ? TERM_BYTES : T::A_BYTES),
+        b_copied(T::LEFT_OUT > 0 && !plan.low_b ? T::B_TERM_BYTES : T::B_BYTES) {
     const TileCorner<int> corner = rasterize<T>(plan, tile, rank);
     a = plan.a + (std::size_t{blocks} * (corner.row * T::A_CHUNKS) + first) * T::A_BYTES;
     b = plan.b + (std::size_t{blocks} * (corner.col * T::B_CHUNKS) + first) * T::B_BYTES;
@@ -91,18 +98,18 @@ struct TileProducer {
     const uint32_t full = stages.full + 8 * at.stage;
     uint32_t to = stages.tiles + at.stage * T::STAGE_BYTES;
     ptx::barrier_wait(stages.empty + 8 * at.stage, at.parity ^ 1);
-    ptx::barrier_expect(full, T::STAGE_BYTES);
+    ptx::barrier_expect(full, T::A_CHUNKS * a_copied + T::B_CHUNKS * b_copied);
 #pragma unroll
     for (int c = 0; c < T::A_CHUNKS; ++c, to += T::A_BYTES) {
       const char* from = a + std::size_t{blocks * T::A_BYTES} * c;
-      if constexpr (T::CLUSTER_N == 1) ptx::bulk_copy(to, from, T::A_BYTES, full);
-      else if (c % 2 == rank) ptx::bulk_copy_to(to, from, T::A_BYTES, full, 3);
+      if constexpr (T::CLUSTER_N == 1) ptx::bulk_copy(to, from, a_copied, full);
+      else if (c % 2 == rank) ptx::bulk_copy_to(to, from, a_copied, full, 3);
     }
 #pragma unroll
     for (int c = 0; c < T::B_CHUNKS; ++c, to += T::TRIANGLE ? TERM_BYTES : T::B_BYTES) {
       const char* from = b + std::size_t{blocks * T::B_BYTES} * c;
       if constexpr (T::TRIANGLE) copy_terms(to, from, full);
-      else ptx::bulk_copy(to, from, T::B_BYTES, full);
+      else ptx::bulk_copy(to, from, b_copied, full);
     }
     a += T::A_BYTES, b += T::B_BYTES;
   }
@@ -128,17 +135,19 @@ struct StageOperands {
               ? ptx::plain_tile(stages.tiles + T::A_CHUNKS * T::A_BYTES, 128, 1024)
               : ptx::swizzled_tile(stages.tiles + T::A_CHUNKS * T::A_BYTES, T::TRIANGLE ? 16 : T::B_BYTES, 1024)) {}
 
-  __device__ __forceinline__ void multiply(float (&sum)[T::BN / 2], int stage, int w) const {
+  __device__ __forceinline__ void multiply(const ProductPlan& plan, float (&sum)[T::BN / 2], int stage, int w) const {
     using S = typename T::S;
 #pragma unroll
-    for (int product = 0; product < S::PRODUCTS; ++product) {
-      const uint64_t at_a =
-          a + (uint32_t(stage * T::STAGE_BYTES + w * T::A_BYTES + S::a_term(product) * TERM_BYTES) >> 4);
-      const uint64_t at_b = b + (uint32_t(stage * T::STAGE_BYTES + S::b_term(product) * B_TERM) >> 4);
+    for (int product = T::LEFT_OUT; product < S::PRODUCTS; ++product) {
+      // Of two products the first is that of the one operand's second term.
+      const bool of_one = T::LEFT_OUT == 1 && product == 1;
+      const int a_term = of_one ? plan.low_a : S::a_term(product), b_term = of_one ? plan.low_b : S::b_term(product);
+      const uint64_t at_a = a + (uint32_t(stage * T::STAGE_BYTES + w * T::A_BYTES + a_term * TERM_BYTES) >> 4);
+      const uint64_t at_b = b + (uint32_t(stage * T::STAGE_BYTES + b_term * B_TERM) >> 4);
 #pragma unroll
       for (int step = 0; step < 4; ++step)
         ptx::wgmma<S::KIND == Terms::bf16x6, T::TRIANGLE>(sum, at_a + step * 2, at_b + step * (B_STEP >> 4),
-                                                          product == 0 && step == 0 ? 0 : 1);
+                                                          product == T::LEFT_OUT && step == 0 ? 0 : 1);
     }
   }
 };

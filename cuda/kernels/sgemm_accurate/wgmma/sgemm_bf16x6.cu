@@ -26,18 +26,19 @@ void launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* statu
   // Two parts of k decide bits, so where there are such does not depend on the device.
   const bool single = ceil_div(p.m, SINGLE.BM) * ceil_div(p.n, SINGLE.BN) <= PLAN_MULTIPROCESSORS;
   const RangeBound bound(Terms::bf16x6, p.k);
+  const bool inside = !any_in_16_bits(p.stored);  // those inside read float32
   if (!single && launches_triangle(p, own)) {
     static_assert(SQUARE.falls_back);
-    launch_triangle<SQUARE>(p, bound, previous, status, true, own);
+    if (!launch_triangle<SQUARE>(p, bound, previous, status, inside, own)) launch_float32_fallback(p, status, ctx);
     return;
   }
   const AccurateSplitK split_k = wgmma_split_k(p.m, p.n, p.k);
   const ProductOperands at(p, AccuratePlan(p, Terms::bf16x6, TERM_BLOCK, split_k), Terms::bf16x6, own);
-  const AccurateProduct product{p, at, bound, previous, status, true, ctx};
+  const AccurateProduct product{p, at, bound, previous, status, inside, ctx};
   launch_split<Bf16Terms>(product);
-  if (split_k.count > 1) return launch_split_k<bf16x6_split_k>(product, split_k);
   bool falls_back = false;
-  if (single) falls_back = launch_single<SINGLE>({p, at, bound, previous, status, !previous, ctx});
+  if (split_k.count > 1) launch_split_k<bf16x6_split_k>(product, split_k), falls_back = inside;
+  else if (single) falls_back = launch_single<SINGLE>({p, at, bound, previous, status, inside && !previous, ctx});
   else if (small_is_faster(p, ctx.sm_count)) falls_back = launch_persistent<SMALL>(product);
   else falls_back = launch_persistent<SQUARE>(product);
   if (!falls_back) launch_float32_fallback(p, status, ctx);

@@ -16,14 +16,17 @@
 namespace fl {
 namespace {
 
-// A prepacked B that products of other sizes can share has panels of 64 columns: then tiles of such columns take the
-// place of those with 96, with the same bits.
+// A prepacked B that products of other sizes can share has panels of 64 columns, and so has what is split from 16 bits:
+// then tiles of such columns take the place of those with 96, with the same bits. Products by zero are left out of
+// persistent blocks alone (persistent_launch.cuh), so these take the place of single tiles with the same sums too.
 int tile_for(const SgemmArgs& p, const Context& ctx) {
   const WgmmaTileChoice choice = choose_wgmma_tile(p.m, p.n, p.k, ctx.sm_count);
   const bool shared = ctx.prepacked->b.memory && ctx.prepacked->b.shared;
-  if (!shared || choice.tile().b_panel() == TERM_BLOCK) return choice.index;
-  const WgmmaTile& other = choice.tile().single ? fp16x2_single_64x64 : fp16x2_192x128;
-  return int(std::find(std::begin(fp16x2_tiles), std::end(fp16x2_tiles), other) - std::begin(fp16x2_tiles));
+  const bool halves = any_in_16_bits(p.stored);
+  const WgmmaTile* tile = &choice.tile();
+  if (halves && tile->single && tile->k_parts() == 1) tile = &fp16x2_128x64;
+  if ((halves || shared) && tile->unswizzled()) tile = tile->single ? &fp16x2_single_64x64 : &fp16x2_192x128;
+  return int(std::find(std::begin(fp16x2_tiles), std::end(fp16x2_tiles), *tile) - std::begin(fp16x2_tiles));
 }
 
 // Both return whether the float32 fallback is inside if these terms have no other: `last`.
@@ -48,15 +51,16 @@ bool launch_all_of_c(const SgemmArgs& p, const RangeBound& bound, unsigned* stat
       else return launch_persistent<TILE>(product);
     });
   launch_split_k<fp16x2_split_k>(product, split_k);
-  return true;
+  return last;
 }
 
 void multiply_one(const SgemmArgs& p, const Context& ctx) {
   const RangeBound bound(Terms::fp16x2, p.k);
   auto* const statuses = static_cast<unsigned*>(ctx.workspace);
   const bool bf16x6 = has_bf16x6_fallback(p);
+  const bool inside = !bf16x6 && !any_in_16_bits(p.stored);
   const auto launch = launches_triangle(p, ctx) ? launch_one_triangle : launch_all_of_c;
-  const bool with_fallback = launch(p, bound, statuses, !bf16x6, ctx);
+  const bool with_fallback = launch(p, bound, statuses, inside, ctx);
   if (bf16x6) launch_bf16x6(p, statuses, statuses + 1, ctx);  // in the workspace: prepacked operands stay
   else if (!with_fallback) launch_float32_fallback(p, statuses, ctx);
 }

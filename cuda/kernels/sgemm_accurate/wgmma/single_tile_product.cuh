@@ -147,7 +147,7 @@ __device__ __forceinline__ void produce_part(const ProductPlan& plan, int tile, 
 }
 
 template <class T>
-__device__ __forceinline__ void multiply_part(float (&acc)[T::BN / 2], const Stages& stages,
+__device__ __forceinline__ void multiply_part(const ProductPlan& plan, float (&acc)[T::BN / 2], const Stages& stages,
                                               const WarpgroupWork<T>& work,
                                               TruncationCompensation<typename T::S> compensation) {
   // The stages of this warpgroup: those of the whole block would be a number of its own for each warp, and the compiler
@@ -162,7 +162,7 @@ __device__ __forceinline__ void multiply_part(float (&acc)[T::BN / 2], const Sta
     ptx::barrier_wait(own.full + 8 * at.stage, at.parity);
     if (T::PING_PONG) ptx::named_barrier_sync(2 + work.k_group, 256);
     ptx::wgmma_fence();
-    operands.multiply(sum, at.stage, 0);
+    operands.multiply(plan, sum, at.stage, 0);
     ptx::wgmma_commit();
     if (T::PING_PONG) ptx::named_barrier_arrive(3 - work.k_group, 256);
     ptx::wgmma_wait_all();
@@ -236,7 +236,7 @@ __device__ __forceinline__ void multiply_single(const SinglePlan& plan, const St
                                                 const WarpgroupWork<T>& work, unsigned status) {
   const DirectEpilogue<T> epilogue(plan, work);
   float acc[T::BN / 2] = {};
-  multiply_part<T>(acc, stages, work, TruncationCompensation<typename T::S>(status));
+  multiply_part<T>(plan.product, acc, stages, work, TruncationCompensation<typename T::S>(status));
   float4 mine[T::VECTORS];
   if constexpr (T::PARTS == 2 && T::CLUSTER_K == 1) exchange_halves<T>(mine, acc, received, work);
   else exchange_parts<T>(mine, acc, received, work);
