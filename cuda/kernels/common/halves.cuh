@@ -10,10 +10,8 @@
 namespace fl {
 
 __device__ __forceinline__ float load1(const float* from) { return __ldg(from); }
-template <class Number>
-__device__ __forceinline__ float load1(const Number* from) {
-  return to_float(Number{__ldg(&from->bits)});
-}
+__device__ __forceinline__ float load1(const Bfloat* from) { return to_float(Bfloat{__ldg(&from->bits)}); }
+__device__ __forceinline__ float load1(const Half* from) { return __half2float(__ushort_as_half(__ldg(&from->bits))); }
 
 __device__ __forceinline__ float2 widen2(uint32_t two, Bfloat) {
   return {__uint_as_float(two << 16), __uint_as_float(two & 0xffff0000u)};

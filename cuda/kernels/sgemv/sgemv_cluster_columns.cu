@@ -27,9 +27,10 @@ __global__ void __launch_bounds__(THREADS, code_for<120>&& THREADS < 1024 ? 768 
   pdl_wait();
   const unsigned rank = blockIdx.x % cluster;
   const RowBlock at = grid.block(p, blockIdx.x / cluster);
+  constexpr int U = columns::in_flight<V> * (V > 1 ? sizeof(float) / sizeof(T) : 1);  // as many bytes in any type
   float acc[V] = {};
-  read_tile<T, V, LC, THREADS, columns::in_flight<V>>(acc, p, at, rank * S::GROUPS, cluster * S::GROUPS, p.n,
-                                                      MatrixLoad<RESIDENT>(fraction));
+  read_tile<T, V, LC, THREADS, U>(acc, p, at, rank * S::GROUPS, cluster * S::GROUPS, p.n,
+                                  MatrixLoad<RESIDENT>(fraction));
   if constexpr (LC < 32) pdl_launch_next();
   ptx::cluster_wait();  // the first block has begun
   const uint32_t mine = ptx::address_in(0, ptx::shared_address(sums[rank]));
