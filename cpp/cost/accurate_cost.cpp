@@ -12,8 +12,14 @@
 namespace fl {
 
 constexpr const char* accurate_text = "the precision 'accurate'";
-// Of multiplications. Below, float32 copies and the kernel for those are as fast.
-constexpr double SMALLEST_IN_16_BITS = 0x1p26;
+// Of multiplications. Below, and where the k of a tile is cut into parts, float32 copies and the kernel for those are as
+// fast (an H200).
+constexpr double SMALLEST_IN_16_BITS = 0x1p30;
+static bool faster_in_16_bits(const SgemmArgs& p) {
+  if (double(p.m) * double(p.n) * double(p.k) < SMALLEST_IN_16_BITS || !terms_fit(p.k)) return false;
+  return wgmma_split_k(p.m, p.n, p.k).count > 1 ||
+         choose_wgmma_tile(p.m, p.n, p.k, PLAN_MULTIPROCESSORS).tile().k_parts() == 1;
+}
 
 const char* accurate_only(const SgemmArgs& p) {
   if (const char* lacks = blas_layout(p)) return lacks;
@@ -26,8 +32,7 @@ const char* accurate_in_16_bits(const SgemmArgs& p) {
   const auto follow = [](const ConstMatrix& x, int64_t rows, int64_t cols) {
     return (x.cs == 1 && x.rs >= cols) || (x.rs == 1 && x.cs >= rows);
   };
-  const bool large = double(p.m) * double(p.n) * double(p.k) >= SMALLEST_IN_16_BITS && terms_fit(p.k);
-  return large && follow(p.a, p.m, p.k) && follow(p.b, p.k, p.n) && p.c.rs >= p.n
+  return faster_in_16_bits(p) && follow(p.a, p.m, p.k) && follow(p.b, p.k, p.n) && p.c.rs >= p.n
              ? nullptr
              : "float32 operands, or in 16 bits those of a large product whose lines follow one another";
 }

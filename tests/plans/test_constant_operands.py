@@ -7,7 +7,7 @@ import pytest
 
 import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits
-from support.device_libraries import ENOUGH, Announced
+from support.device_libraries import ENOUGH, Announced, Placed
 from support.operands import normal
 from support.rows import rows
 
@@ -43,6 +43,17 @@ def test_the_bits_are_those_of_a_call(row, shape, rng):
                 for turn in range(ENOUGH if m < 800 else 3):
                     assert_same_bits(plan.execute().numpy(), want, f"{constant}, beta {beta}, turn {turn}")
                     assert_same_bits(fresh.execute().numpy(), want, f"{constant}, beta {beta}, turn {turn}, fresh")
+
+
+@pytest.mark.gpu
+def test_operands_in_16_bits(rng):
+    a, b = normal(rng, 1040, 1050).astype("f2"), normal(rng, 1050, 1000).astype("f2")  # large enough to be read so
+    a, b = Placed(a), Placed(b)
+    want = fl.sgemm(a, b, dtype=F32).numpy()
+    for constant in ("a", "b"):
+        with fl.Matmul(a, b, dtype=F32, constant=constant) as plan:
+            for _ in range(2):
+                assert_same_bits(plan.execute().numpy(), want, constant)
 
 
 @pytest.mark.parametrize("row", rows("sgemm", "cuda", strict=False))

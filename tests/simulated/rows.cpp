@@ -128,7 +128,9 @@ SgemmArgs with_addend_in_c(const Kernel<SgemmArgs>& gpu, SgemmArgs p) {
 }
 
 void answer(const Kernel<SgemmArgs>& gpu, const SgemmArgs& given, const PrepackedOperands& prepacked) {
-  const SgemmArgs p = with_addend_in_c(gpu, given);
+  SgemmArgs p = with_addend_in_c(gpu, given);
+  Widened memory;
+  widen(p, memory);
   if (!prepacked.a.memory && !prepacked.b.memory) return answer(gpu, p);
   for (int64_t i = 0; i < p.batch; ++i) {
     SgemmArgs one = p;
