@@ -1,8 +1,8 @@
 """Faults of GPU kernels, one by one: tools/mutants --cuda.
 
 A fault that is chosen when a kernel runs would change its registers and its time to compile. So each is compiled into
-one object, which is linked with the others of a build without faults, and tried with the tests of the rows in that
-object: its symbols tell. Each worker has a copy of the sources and of the package.
+the objects with that file, which are linked with the others of a build without faults, and tried with the tests of the
+rows in them: their symbols tell. Each worker has a copy of the sources and of the package.
 
 This file is a plugin of pytest too, which ends the tests when the time for a fault is over.
 """
@@ -29,9 +29,10 @@ ROW = re.compile(r" T fl::(sgemm|sgemv|transpose)_(\w+)\(fl::")
 TESTS = {"sgemv": "sgemv|golden", "transpose": "transpose|golden", "sgemm": "(?!sgemv|transpose)", "": ""}
 
 OF_NO_ROW = {
-    "sgemm_accurate": "accurate or fp16x2 or bf16x6", "split_k": "splits or tall_skinny or slice_k or accurate",
-    "triangle": "ssyrk", "": "",
+    "mirrored": "symmetric", "sgemm_accurate": "accurate or fp16x2 or bf16x6", "copy_triangle": "ssyrk",
+    "split_k": "splits or tall_skinny or slice_k or accurate", "": "",
 }  # fmt: skip
+FIRST = ("_golden.py", "_sgemm.py", "_accurate.py", "_on_device.py")  # of the tests
 
 
 class Build:
@@ -44,12 +45,10 @@ class Build:
         self.objects = {entry["file"]: entry for entry in entries if entry["output"].endswith(".cu.o")}
         self.library = next(e for e in entries if re.fullmatch(r"libfastlinalg\.so[\d.]*", e["output"]))
 
-    def object_with(self, file: str) -> dict:
-        """Of what several objects share, one of them."""
-        path = str(self.root / file)
-        if path not in self.objects:
-            path = next(p for p in sorted(self.objects) if f'/{Path(file).name}"' in Path(p).read_text())
-        return self.objects[path]
+    def objects_with(self, file: str) -> list[dict]:
+        path, name = str(self.root / file), f'/{Path(file).name}"'
+        users = [path] if path in self.objects else [p for p in self.objects if name in Path(p).read_text()]
+        return [self.objects[user] for user in sorted(users)]
 
 
 class Worker:
@@ -66,21 +65,25 @@ class Worker:
 
     def make(self, file: str, text: str) -> list[tuple[str, str]] | None:
         """The library with this text of a file. The rows in it, or None if it does not compile."""
-        entry, source = self.build.object_with(file), self.folder / file
-        changed, before = self.folder / "changed.o", source.read_text()
-        compile_it = entry["command"].replace(entry["output"], str(changed))
-        for name in FOLDERS:
-            compile_it = compile_it.replace(f"{self.build.root}/{name}", f"{self.folder}/{name}")
-        compile_it = re.sub(rf"-I{self.build.root}(?= )", f"-I{self.folder}", compile_it)
-        link = self.build.library["command"].replace(entry["output"], str(changed))
+        source, link, rows = self.folder / file, self.build.library["command"], list[tuple[str, str]]()
+        before, made = source.read_text(), True
         source.write_text(text)
-        made = self.shell(compile_it)
+        for number, entry in enumerate(self.build.objects_with(file)):
+            changed = self.folder / f"changed-{number}.o"
+            made = made and self.shell(self.here(entry["command"].replace(entry["output"], str(changed))))
+            link = link.replace(f" {entry['output']} ", f" {changed} ")
+            symbols = subprocess.run(["nm", "-C", changed], capture_output=True, text=True).stdout
+            rows += ROW.findall(symbols)
         source.write_text(before)
         self.library.unlink(missing_ok=True)
         if not made or not self.shell(link.replace(f"-o {self.build.library['output']}", f"-o {self.library}")):
             return None
-        symbols = subprocess.run(["nm", "-C", changed], stdout=subprocess.PIPE, text=True).stdout
-        return ROW.findall(symbols)
+        return rows
+
+    def here(self, command: str) -> str:
+        for name in FOLDERS:
+            command = command.replace(f"{self.build.root}/{name}", f"{self.folder}/{name}")
+        return re.sub(rf"-I{self.build.root}(?= )", f"-I{self.folder}", command)
 
 
 class Tests:
@@ -88,7 +91,7 @@ class Tests:
         self.root, self.environment, self.seconds = root, environment, seconds
         found = [path.relative_to(root).as_posix() for path in (root / "tests").rglob("test_*.py")]
         wanted = [p for p in found if re.match("tests/(kernels|symmetric|reproducible)/", p) and re.search(only, p)]
-        self.files = sorted(wanted, key=lambda path: (not path.endswith(("_sgemm.py", "_accurate.py")), path))
+        self.files = sorted(wanted, key=lambda path: (not path.endswith(FIRST), path))
         self.failing, self.lock = dict[str, bool](), Lock()  # without a fault
 
     def run(self, site: Path, *arguments: str) -> tuple[str, str]:
