@@ -255,3 +255,27 @@ def test_a_buffer_checks_its_bounds():
         buffer.upload(np.zeros(4))
     with pytest.raises(ValueError):
         buffer.upload(np.zeros((4, 4), np.float32)[:, ::2])
+
+
+# ---------------------------------------------------------------- one kernel behind another
+@pytest.mark.parametrize("row", [*rows("sgemm", "cuda"), *rows("sgemv", "cuda"), *rows("transpose", "cuda")])
+def test_a_kernel_waits_for_the_one_that_writes_its_operand(row):
+    """That one lets it start early, and a long product before both keeps the device busy for the host to be ahead."""
+    put, rng = fl.DeviceArray.from_numpy, np.random.default_rng(5)
+    first, second, b = (rng.integers(-3, 4, (256, 256)).astype(np.float32) for _ in range(3))
+    a, right, x, same = map(put, (np.zeros_like(b), b, b[0].copy(), np.eye(256, dtype=np.float32)))
+    written = put(first), put(second)
+    long, busy = (put(np.ones((2048, 2048), np.float32)) for _ in range(2))
+    starts_next = next((k.name for k in fl.kernels("sgemm") if k.name == "strict_128x256" and k.available), None)
+    call, want = {
+        "sgemm": (lambda: fl.sgemm(a, right, kernel=row.name), lambda a: a @ b),
+        "sgemv": (lambda: fl.sgemv(a, x, kernel=row.name), lambda a: a @ b[0]),
+        "transpose": (lambda: fl.transpose(a, kernel=row.name), lambda a: a.T),
+    }[row.op]
+    got = []
+    for turn in range(6):
+        fl.sgemm(long, long, out=busy)
+        fl.sgemm(written[turn % 2], same, kernel=starts_next, out=a)
+        got.append(call())
+    for turn, result in enumerate(got):
+        assert_same_bits(result.numpy(), want((first, second)[turn % 2]), f"turn {turn}")
