@@ -12,8 +12,8 @@
 namespace fl {
 
 constexpr const char* accurate_text = "the precision 'accurate'";
-// Of multiplications. Below, and where the k of a tile is cut into parts, float32 copies and the kernel for those are as
-// fast (an H200).
+// Of multiplications. Below, and where the k of a tile is cut into parts, float32 copies and the kernel for those are
+// as fast (an H200).
 constexpr double SMALLEST_IN_16_BITS = 0x1p30;
 static bool faster_in_16_bits(const SgemmArgs& p) {
   if (double(p.m) * double(p.n) * double(p.k) < SMALLEST_IN_16_BITS || !terms_fit(p.k)) return false;

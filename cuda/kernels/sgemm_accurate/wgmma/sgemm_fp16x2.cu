@@ -16,8 +16,8 @@
 namespace fl {
 namespace {
 
-// For operands of 16 bits: of persistent blocks, which leave products by zero out (persistent_launch.cuh), the fastest by
-// estimate. All of them have the same sums. With two products 128x64 waits for L2: 11.8 ms for 7.2 at 8192.
+// For operands of 16 bits: of persistent blocks, which leave products by zero out (persistent_launch.cuh), the fastest
+// by estimate. All of them have the same sums. With two products 128x64 waits for L2: 11.8 ms for 7.2 at 8192.
 int tile_in_16_bits(const SgemmArgs& p, int sm_count) {
   int best = -1;
   double least = 0;
