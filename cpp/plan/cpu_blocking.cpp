@@ -115,13 +115,13 @@ PackLayout pack_layout(const SgemmArgs& p, const CpuBlocking& blocking, const Cu
 }
 
 PackLayout term_layout(const SgemmArgs& p, const Cut& cut) {
-  const int64_t slices = ceil_div(p.k, term_blocking.KC), steps = ceil_div(p.k, term_step);
-  const int64_t longest = ceil_div(steps, slices), together = cut.keep ? slices : std::min(slices, term_slices);
-  const int64_t columns = cut.keep ? cut.columns : std::min(term_blocking.NC, cut.columns);
-  return pack_layout(
-      cut.shared ? cut.groups * p.batch : 0,
-      small_panel_floats + ceil_div(std::min(term_blocking.MC, p.m), term_step) * term_strip_floats(longest),
-      ceil_div(columns, term_step) * together * term_strip_floats(longest));
+  const int64_t slices = ceil_div(p.k, term_blocking.KC);
+  const int64_t floats = term_strip_floats(ceil_div(ceil_div(p.k, term_step), slices));
+  const int64_t strips = ceil_div(std::min(term_blocking.MC, p.m), term_step);
+  const int64_t columns = std::min(term_blocking.NC, cut.columns);
+  const int64_t kept = p.m > term_rows_once ? ceil_div(columns, term_step) * std::min(slices, term_slices) : 0;
+  return pack_layout(cut.shared ? cut.groups * p.batch : 0, small_panel_floats + strips * floats,
+                     std::max<int64_t>(2, kept) * floats);
 }
 
 }  // namespace fl

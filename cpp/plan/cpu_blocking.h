@@ -28,7 +28,8 @@ constexpr CpuBlocking neon_blocking{8, 12, 96, 512, 1020};
 constexpr CpuBlocking term_blocking{32, 32, 256, 512, 1024, 80};
 constexpr int64_t term_step = 32;         // lines of a strip, and k of a tile
 constexpr int64_t term_header = 16;       // floats in front of a strip
-constexpr int64_t term_slices = 2;        // slices of k whose terms of B are there at a time
+constexpr int64_t term_rows_once = 512;   // up to so many, terms of B are packed for each block of rows
+constexpr int64_t term_slices = 2;        // of more, so many slices of k are kept, NC columns at a time
 constexpr int64_t least_term_depth = 32;  // below, the bound has no room for three terms (docs/accuracy.md)
 constexpr int64_t term_strip_floats(int64_t steps) { return term_header + steps * 6 * 256; }
 // Of so many lines and all of k: slice by slice, strip by strip.

@@ -1,9 +1,10 @@
 // The product of three bf16 terms: how one thread walks a block of C, and which tiles of C are left to float32.
 //
-// B is packed for all slices of k that are walked at a time, while the first rows are multiplied. Rows come in blocks
-// whose terms lie in L2, slice by slice: a panel of B stays in L1 while the strips of A pass by, and the block of C in
-// L2 from slice to slice. Where a slice of k ends depends on k alone, and strips and panels begin at
-// multiples of 32: so do the sums and what is left to float32, whatever the threads.
+// Rows come in blocks whose terms, for a slice of k, lie in L2 while panels of B pass by. A panel is packed for each
+// block of rows: written where it stays in L2, it costs less than terms of all of B, which go to L3 and come back. For
+// many blocks these are kept, some slices and columns at a time. What is needed next is packed between the products.
+// Where a slice of k ends depends on k alone, and strips and panels begin at multiples of 32: so do the sums and what
+// is left to float32, whatever the threads.
 #pragma once
 
 #include "../small_sgemm.h"
@@ -47,12 +48,12 @@ struct TermStrips {
 
 template <class Tiles, class S>
 class TermProduct {
-  static constexpr int64_t strip = term_step;
+  static constexpr int64_t strip = term_step, line = 16;  // rows or columns; floats
 
  public:
   static constexpr CpuBlocking blocking = term_blocking;
   using RowStrips = TermStrips;
-  static constexpr int64_t least_strips = 4;  // a panel of B comes from L3 for each part of a group
+  static constexpr int64_t least_strips = 4;  // B is packed for each part of a group
 
   TermProduct(const SgemmArgs& p, int64_t batch, Buffers buffers, Waiting waiting)
       : p_(p),
@@ -68,12 +69,14 @@ class TermProduct {
   ~TermProduct() { tiles_.release(); }
 
   void run(const Block& block) {
-    for (int64_t s = 0; s < slices_.parts; s += term_slices)
-      for (int64_t j = 0; j < block.n; j += blocking.NC)
-        run_slices({block.i, block.m, block.j + j, smaller(blocking.NC, block.n - j)}, s,
-                   smaller(slices_.parts, s + term_slices), false);
+    const bool keeps = !kept_b_ && block.m > term_rows_once;
+    const int64_t slices = keeps ? term_slices : slices_.parts, columns = keeps ? blocking.NC : block.n;
+    for (int64_t s = 0; s < slices_.parts; s += slices)
+      for (int64_t j = 0; j < block.n; j += columns)
+        run_slices({block.i, block.m, block.j + j, smaller(columns, block.n - j)}, s,
+                   smaller(slices_.parts, s + slices), keeps);
   }
-  void run_keeping(const Block& block, bool packed) { run_slices(block, 0, slices_.parts, packed); }
+  void run_keeping(const Block& block, bool) { run(block); }
 
   // The strip of one operand that is kept from call to call.
   void keep_rows(int64_t index) {
@@ -87,38 +90,87 @@ class TermProduct {
   int64_t k_of(int64_t slice) const { return slices_.begin(slice) * term_step; }
   int64_t depth(int64_t slice) const { return smaller(p_.k, k_of(slice + 1)) - k_of(slice); }
 
-  // Slices [first, last) of all rows of a block.
-  void run_slices(const Block& block, int64_t first, int64_t last, bool packed) {
-    for (int64_t i = 0; i < block.m; i += blocking.MC, packed = true) {
-      const Block rows{block.i + i, smaller(blocking.MC, block.m - i), block.j, block.n};
-      if (!waiting_.goes_on(rows.m * rows.n * (k_of(last) - k_of(first)))) return;
-      float* panels = buffers_.b;
-      for (int64_t s = first; s < last; ++s) panels = run_slice(rows, s, panels, packed);
+  // A slice of k of a block of rows. `place`: of its first panel among those that are packed.
+  struct Part {
+    Block block;
+    int64_t slice, place = 0;
+    bool packed = false;
+    int64_t strips() const { return ceil_div(block.m, strip); }
+    int64_t panels() const { return ceil_div(block.n, strip); }
+  };
+  void run_slices(const Block& all, int64_t first, int64_t last, bool keeps) {
+    keeps_ = keeps, ahead_ = {0, 0};
+    for (Part part{{all.i, smaller(blocking.MC, all.m), all.j, all.n}, first}; part.block.m > 0;) {
+      if (!waiting_.goes_on(part.block.m * part.block.n * depth(part.slice))) return;
+      Part next = part;
+      next.place += part.panels();
+      if (++next.slice == last) {
+        next.block.i += next.block.m, next.block.m = smaller(blocking.MC, all.i + all.m - next.block.i);
+        next.slice = first;
+        if (keeps) next.place = 0, next.packed = true;
+      }
+      run_part(part, next);
+      part = next;
     }
   }
-  // Returns where the panels of the next slice are.
-  float* run_slice(const Block& block, int64_t slice, float* panel, bool packed) {
-    const int64_t each = term_strip_floats(slices_.size(slice));
-    float* const strips = kept_a_ ? kept_strip(kept_a_, p_.m, slice, block.i / strip) : buffers_.a + small_panel_floats;
-    if (kept_b_) panel = kept_strip(kept_b_, p_.n, slice, block.j / strip);
-    if (!kept_a_)
-      for (int64_t i = 0; i < block.m; i += strip) pack_rows(strips + i / strip * each, slice, block.i + i);
-    for (int64_t j = 0; j < block.n; j += strip, panel += each) {
-      if (!packed && !kept_b_) pack_columns(panel, slice, block.j + j);
-      for (int64_t i = 0; i < block.m; i += strip)
-        run_tile({block.i + i, smaller(strip, block.m - i), block.j + j, smaller(strip, block.n - j)}, slice,
-                 strips + i / strip * each, panel);
+  void run_part(const Part& part, const Part& next) {
+    const int64_t each = term_strip_floats(slices_.size(part.slice)), a_each = kept_a_ ? each : pitch_;
+    const float* const a = kept_a_ ? kept_strip(kept_a_, p_.m, part.slice, part.block.i / strip) : strip_at(0);
+    const float* const b = kept_b_ ? kept_strip(kept_b_, p_.n, part.slice, part.block.j / strip) : nullptr;
+    begun_ = ahead_, ahead_ = {0, 0};
+    if (!kept_a_ && begun_.strips == 0) begin_strip(part, begun_.strips++);
+    if (packs_b(part) && begun_.panels == 0) begin_panel(part, begun_.panels++);
+    for (int64_t j = 0; j < part.panels(); ++j) {
+      const float* const panel = kept_b_ ? b + j * each : panel_at(part, j);
+      for (int64_t i = 0; i < part.strips(); ++i) {
+        if (urgent_ || i == 0) packer_.finish();
+        pack_beside(part, next, i, j);
+        const int64_t m = smaller(strip, part.block.m - i * strip), n = smaller(strip, part.block.n - j * strip);
+        run_tile({part.block.i + i * strip, m, part.block.j + j * strip, n}, part, a + i * a_each, panel);
+      }
     }
-    return panel;
+    packer_.finish();
   }
-  void pack_rows(float* to, int64_t slice, int64_t i) {
+  // Begins to pack what is needed next while a tile is multiplied: beside the first panel the next strip of A, then the
+  // next panel, and beside the last panel what the next part begins with, in the place of strips that are done.
+  void pack_beside(const Part& part, const Part& next, int64_t i, int64_t j) {
+    const bool last = j > 0 && j + 1 == part.panels();
+    urgent_ = part.strips() == 1;
+    if (!kept_a_ && j == 0 && i + 1 >= begun_.strips && i + 1 < part.strips()) {
+      begin_strip(part, i + 1), urgent_ = true;
+    } else if (packs_b(part) && j + 1 == begun_.panels && j + 1 < part.panels()) {
+      begin_panel(part, begun_.panels++);
+    } else if (packs_b(next) && last && i == 0 && next.strips() > 0) {
+      begin_panel(next, ahead_.panels++), urgent_ = true;
+    } else if (!kept_a_ && last && i > 0 && i <= next.strips()) {
+      begin_strip(next, ahead_.strips++), urgent_ = true;
+    }
+  }
+  float* strip_at(int64_t index) const { return buffers_.a + small_panel_floats + index * pitch_; }
+  // By turns in two places where none is kept.
+  float* panel_at(const Part& part, int64_t index) const {
+    const int64_t place = part.place + index;
+    return buffers_.b + (keeps_ ? place : place % 2) * pitch_;
+  }
+  bool packs_b(const Part& part) const { return !kept_b_ && !part.packed; }
+  void begin_strip(const Part& part, int64_t index) {
+    packer_.finish();
+    begin_rows(strip_at(index), part.slice, part.block.i + index * strip);
+  }
+  void begin_panel(const Part& part, int64_t index) {
+    packer_.finish();
+    begin_columns(panel_at(part, index), part.slice, part.block.j + index * strip);
+  }
+  void begin_rows(float* to, int64_t slice, int64_t i) {
     const float* const a = p_.a.data + batch_ * p_.a.bs + i * p_.a.rs + k_of(slice) * p_.a.cs;
-    TermPacker<S>().rows(to, a, p_.a.rs, p_.a.cs, smaller(strip, p_.m - i), depth(slice));
+    packer_.begin_rows(to, a, p_.a.rs, p_.a.cs, smaller(strip, p_.m - i), depth(slice));
   }
-  void pack_columns(float* to, int64_t slice, int64_t j) {
+  void begin_columns(float* to, int64_t slice, int64_t j) {
     const float* const b = p_.b.data + batch_ * p_.b.bs + k_of(slice) * p_.b.rs + j * p_.b.cs;
-    TermPacker<S>().columns(to, b, p_.b.rs, p_.b.cs, smaller(strip, p_.n - j), depth(slice));
+    packer_.begin_columns(to, b, p_.b.rs, p_.b.cs, smaller(strip, p_.n - j), depth(slice));
   }
+  void pack_rows(float* to, int64_t slice, int64_t i) { begin_rows(to, slice, i), packer_.finish(); }
+  void pack_columns(float* to, int64_t slice, int64_t j) { begin_columns(to, slice, j), packer_.finish(); }
   float* kept(const PrepackedOperand& operand) const {
     return operand.memory ? reinterpret_cast<float*>(operand.memory + std::size_t(batch_) * operand.apart) : nullptr;
   }
@@ -128,18 +180,33 @@ class TermProduct {
            index * term_strip_floats(slices_.size(slice));
   }
 
-  void run_tile(const Block& tile, int64_t slice, const float* a, const float* b) {
-    if (!limits_.fit(a, b)) return run_in_float32(tile, slice);
+  void run_tile(const Block& tile, const Part& part, const float* a, const float* b) {
+    const int64_t steps = slices_.size(part.slice);
+    if (!limits_.fit(a, b)) return run_in_float32(tile, part.slice);
     float* const c = c_ + tile.i * p_.c.rs + tile.j * p_.c.cs;
-    const bool first = slice == 0, straight = first && p_.alpha == 1.0f && p_.beta == 0.0f && p_.c.cs == 1;
-    if (p_.c.cs == 1)
-      for (int64_t i = 0; i < tile.m; ++i) prefetch_row<strip>(c + i * p_.c.rs);
+    const bool first = part.slice == 0, straight = first && p_.alpha == 1.0f && p_.beta == 0.0f && p_.c.cs == 1;
+    // A few lines with each step: more at once would keep tiles waiting.
+    const float* row = c;
+    const float* const end = p_.c.cs == 1 ? c + tile.m * p_.c.rs : c;
+    const int64_t rows = ceil_div(tile.m, steps), share = ceil_div(6 * 256, part.strips() * line) * line;
+    const float* ahead =
+        b + (kept_b_ ? term_strip_floats(steps) : pitch_) + (tile.i - part.block.i) / strip * steps * share;
+    const bool fetches = !packs_b(part);
+    const auto fetch = [&]() __attribute__((always_inline)) {
+      for (int64_t i = 0; i < rows && row != end; ++i, row += p_.c.rs) prefetch_row<strip>(row);
+      if (!fetches) return;
+      for (int64_t x = 0; x < share; x += line) __builtin_prefetch(ahead + x, 0, 2);
+      ahead += share;
+    };
     shape(tile.m, tile.n);
-    const auto run =
-        tile.m > strip / 2
-            ? (tile.n > strip / 2 ? TermTile<Tiles, true, true>::run : TermTile<Tiles, true, false>::run)
-            : (tile.n > strip / 2 ? TermTile<Tiles, false, true>::run : TermTile<Tiles, false, false>::run);
-    run(tiles_, a + term_header, b + term_header, slices_.size(slice));
+    const auto run = [&]<bool low, bool right>() {
+      TermTile<Tiles, S, low, right>::run(tiles_, a + term_header, b + term_header, steps, packer_, urgent_, fetch);
+    };
+    constexpr int64_t half = strip / 2;
+    if (tile.m > half && tile.n > half) run.template operator()<true, true>();
+    else if (tile.m > half) run.template operator()<true, false>();
+    else if (tile.n > half) run.template operator()<false, true>();
+    else run.template operator()<false, false>();
     if (straight) return store(tile, c, p_.c.rs);
     alignas(64) float sums[strip * strip];
     store(tile, sums, strip);
@@ -201,6 +268,14 @@ class TermProduct {
   const TermLimits limits_;
   float *kept_a_ = nullptr, *kept_b_ = nullptr;
   Tiles tiles_;
+  TermPacker<S> packer_;
+  const int64_t pitch_ = term_strip_floats(ceil_div(slices_.total, slices_.parts));  // of strips that are packed here
+  struct Begun {
+    int64_t strips = 0, panels = 0;
+  };
+  Begun begun_, ahead_;             // what is packed, or is being packed, of this part and of the next one
+  bool urgent_ = false;             // the next tile needs what is being packed
+  bool keeps_ = false;              // all panels that are packed
   int64_t rows_ = 0, columns_ = 0;  // that the registers are shaped for
 };
 

@@ -8,64 +8,84 @@
 
 #include <stdint.h>
 
-#include "plan/cpu_blocking.h"
+#include "pack_terms.h"
 
 namespace fl {
 namespace {
 
-template <class Tiles, bool LowRows, bool RightColumns>
+template <class Tiles, class S, bool LowRows, bool RightColumns>
 class TermTile {
   static constexpr int64_t tile_bytes = 1024, line = 64;
   enum Term { hi, mid, lo };
 
  public:
-  // Strips of A and B without their headers.
-  static void run(Tiles& tiles, const float* a, const float* b, int64_t steps) {
+  // Strips of A and B without their headers. Of what `packer` has to do, sixteen or 32 pairs are done in each step.
+  template <class Fetch>
+  static void run(Tiles& tiles, const float* a, const float* b, int64_t steps, TermPacker<S>& packer, bool hurry,
+                  Fetch&& fetch) {
     TermTile tile{tiles, reinterpret_cast<const char*>(a), reinterpret_cast<const char*>(b)};
     tiles.template zero<0>();
     if (RightColumns) tiles.template zero<1>();
     if (LowRows) tiles.template zero<2>();
     if (LowRows && RightColumns) tiles.template zero<3>();
-    for (int64_t s = 0; s < steps; ++s, tile.a_ += 6 * tile_bytes, tile.b_ += 6 * tile_bytes) tile.step();
+    for (int64_t s = 0; s < steps; ++s, tile.a_ += 6 * tile_bytes, tile.b_ += 6 * tile_bytes) {
+      fetch();
+      if (hurry && packer.has(32)) tile.template step<2>(packer);
+      else if (packer.has(16)) tile.template step<1>(packer);
+      else tile.template step<0>(packer);
+    }
   }
 
  private:
   TermTile(Tiles& tiles, const char* a, const char* b) : tiles_(tiles), a_(a), b_(b) {}
 
   template <int half>
-  void load_a(Term term) {
+  inline __attribute__((always_inline)) void load_a(Term term) {
     if (half == 0 || LowRows) tiles_.template load<4 + half>(a_ + (2 * term + half) * tile_bytes, line);
   }
   template <int half>
-  void load_b(Term term) {
+  inline __attribute__((always_inline)) void load_b(Term term) {
     if (half == 0 || RightColumns) tiles_.template load<6 + half>(b_ + (2 * term + half) * tile_bytes, line);
   }
   template <int row, int column>
-  void multiply() {
+  inline __attribute__((always_inline)) void multiply() {
     if ((row == 0 || LowRows) && (column == 0 || RightColumns))
       tiles_.template multiply<2 * row + column, 4 + row, 6 + column>();
   }
   // All four with what is loaded; then each half of an operand is free as soon as both products with it are begun.
-  void next_a(Term term) {
-    multiply<0, 0>(), multiply<0, 1>();
+  template <class Between>
+  inline __attribute__((always_inline)) void next_a(Term term, Between&& between) {
+    multiply<0, 0>(), between(0), multiply<0, 1>();
     load_a<0>(term);
-    multiply<1, 0>(), multiply<1, 1>();
+    between(1), multiply<1, 0>(), between(2), multiply<1, 1>();
     load_a<1>(term);
   }
-  void next_b(Term term) {
-    multiply<0, 0>(), multiply<1, 0>();
+  template <class Between>
+  inline __attribute__((always_inline)) void next_b(Term term, Between&& between) {
+    multiply<0, 0>(), between(0), multiply<1, 0>();
     load_b<0>(term);
-    multiply<0, 1>(), multiply<1, 1>();
+    between(1), multiply<0, 1>(), between(2), multiply<1, 1>();
     load_b<1>(term);
   }
-  void step() {
+  // With so many times sixteen pairs packed, between the products.
+  template <int halves>
+  void step(TermPacker<S>& packer) {
+    TermPairs<S> pairs;
+    if (halves) pairs = packer.take();
+    const auto three = [&](int) __attribute__((always_inline)) {
+      for (int h = 0; h < halves; ++h) pairs.next();
+    };
+    const auto two = [&](int place) __attribute__((always_inline)) {
+      if (place < 2) three(place);
+    };
     load_a<0>(lo), load_b<0>(hi), load_b<1>(hi), load_a<1>(lo);
-    next_a(mid);
-    next_b(mid);
-    next_a(hi);
-    next_b(lo);
-    next_b(hi);
-    multiply<0, 0>(), multiply<0, 1>(), multiply<1, 0>(), multiply<1, 1>();
+    next_a(mid, three);
+    next_b(mid, three);
+    next_a(hi, two);
+    next_b(lo, three);
+    next_b(hi, three);
+    multiply<0, 0>(), two(0), multiply<0, 1>(), two(1), multiply<1, 0>(), multiply<1, 1>();
+    if (halves) packer.put_back(pairs, 16 * halves);
   }
 
   Tiles& tiles_;
