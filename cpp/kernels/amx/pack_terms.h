@@ -108,7 +108,8 @@ class TermPairs {
     pair[0] = pair[1], pair[1] = first;
   }
 
-  // From x to y, and to what is fetched; from x, and where its terms go, to the next ones; after so many of them one of two jumps by turns.
+  // From x to y, and to what is fetched; from x, and where its terms go, to the next ones; after so many of them one of
+  // two jumps by turns.
   const float* x_ = nullptr;
   float* to_ = nullptr;
   int64_t other_ = 0, ahead_ = 0, dx_ = 0, dto_ = 0, row_ = 1, rows_ = 1, jump_[2] = {}, jump_to_[2] = {};
