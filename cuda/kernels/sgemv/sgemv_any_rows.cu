@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(THREADS, code_for<100, 120>&& BLOCKS == 5 ? 4 
 }
 
 template <int TEAM, int U, int BLOCKS, class T>
-void launch_type(const SgemvArgs& p, const Context& ctx) {
+void launch_with_teams(const SgemvArgs& p, const Context& ctx) {
   const RowGrid grid(p, THREADS / TEAM);
   const bool clusters = TEAM == THREADS && has_clusters(launched<any_rows_kernel<TEAM, U, BLOCKS, T>>(), ctx);
   const int cluster = clusters ? blocks_per_row(p, ctx, THREADS, 16 * THREADS) : 1;
@@ -137,7 +137,7 @@ void launch_type(const SgemvArgs& p, const Context& ctx) {
 
 template <int TEAM, int U, int BLOCKS>
 void launch(const SgemvArgs& p, const Context& ctx) {
-  with_type(p.stored[0], [&](auto number) { launch_type<TEAM, U, BLOCKS, decltype(number)>(p, ctx); });
+  with_type(p.stored[0], [&](auto number) { launch_with_teams<TEAM, U, BLOCKS, decltype(number)>(p, ctx); });
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ bool large_clusters_fit(int threads) {
 // of 16 need a whole processing cluster of the device each: more than seven wait for one another. The size of a cluster
 // decides the order of a sum: bits may differ between devices with other numbers of multiprocessors, and a part of one.
 template <int V, int LC, int THREADS, class T, bool RESIDENT = false>
-void launch_type(const SgemvArgs& p, const Context& ctx, float fraction = 0.0f) {
+void launch_cluster(const SgemvArgs& p, const Context& ctx, float fraction = 0.0f) {
   const RowGrid grid(p, V * LC);
   const bool large =
       grid.blocks() <= 7 && large_clusters_fit<cluster_columns_kernel<V, LC, THREADS, RESIDENT, T>>(THREADS);
@@ -78,14 +78,14 @@ void launch_type(const SgemvArgs& p, const Context& ctx, float fraction = 0.0f) 
 }
 template <int V, int LC, int THREADS>
 void launch_clusters(const SgemvArgs& p, const Context& ctx) {
-  with_type(p.stored[0], [&](auto number) { launch_type<V, LC, THREADS, decltype(number)>(p, ctx); });
+  with_type(p.stored[0], [&](auto number) { launch_cluster<V, LC, THREADS, decltype(number)>(p, ctx); });
 }
 
 // The widest tiles of which clusters still fill the device.
 void launch_vectors(const SgemvArgs& p, const Context& ctx) {
   const auto tiles = [&](int outputs) { return ceil_div(p.m, outputs) * p.batch; };
   const float fraction = l2_resident_fraction(p, ctx);
-  if (tiles(128) >= 32 && fraction > 0.0f) return launch_type<4, 32, 512, float, true>(p, ctx, fraction);
+  if (tiles(128) >= 32 && fraction > 0.0f) return launch_cluster<4, 32, 512, float, true>(p, ctx, fraction);
   if (tiles(128) >= 32) return launch_clusters<4, 32, 512>(p, ctx);
   if (tiles(32) >= 3) return launch_clusters<4, 8, 512>(p, ctx);
   launch_clusters<4, 2, 512>(p, ctx);

@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(ACROSS* DOWN) add_splits_kernel(SgemvArgs p, i
 }
 
 template <int V, int LC, int THREADS, class T, bool RESIDENT = false>
-void launch_type(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan, float fraction = 0.0f) {
+void launch_split(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan, float fraction = 0.0f) {
   const RowGrid grid(p, V * LC);
   float* sums = static_cast<float*>(ctx.workspace);
   launch_kernel<split_columns_kernel<V, LC, THREADS, RESIDENT, T>>({grid.blocks() * unsigned(plan.splits), THREADS},
@@ -69,14 +69,14 @@ void launch_type(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan&
 
 template <int V, int LC, int THREADS>
 void launch(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan) {
-  with_type(p.stored[0], [&](auto number) { launch_type<V, LC, THREADS, decltype(number)>(p, ctx, plan); });
+  with_type(p.stored[0], [&](auto number) { launch_split<V, LC, THREADS, decltype(number)>(p, ctx, plan); });
 }
 
 // Blocks of 1024 threads go without: 262144 x 128 transposed took as long with a part kept in L2 as without.
 template <int LC>
 void launch_large(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan) {
   const float fraction = l2_resident_fraction(p, ctx);
-  fraction > 0.0f ? launch_type<4, LC, 256, float, true>(p, ctx, plan, fraction) : launch<4, LC, 256>(p, ctx, plan);
+  fraction > 0.0f ? launch_split<4, LC, 256, float, true>(p, ctx, plan, fraction) : launch<4, LC, 256>(p, ctx, plan);
 }
 
 }  // namespace
