@@ -12,7 +12,7 @@ import pytest
 
 import fastlinalg as fl
 from support.accuracy import assert_same_bits
-from support.operands import CONVERTED, dtype_of, numbers
+from support.operands import CONVERTED, HALVES, ORDERS, as_float32, dtype_of, halves, numbers
 
 VIEWS = {
     "C": lambda x: x,
@@ -117,26 +117,6 @@ def test_products_are_those_of_converted_operands(consent):
         assert_same_bits(np.asarray(got), np.asarray(want), name)
 
 
-HALVES = ("f2", "bfloat16")
-ORDERS = {
-    "C": lambda x: x,
-    "F": np.asfortranarray,
-    "steps": lambda x: np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3],
-    "backwards": lambda x: x[::-1, ::-1],
-}
-
-
-def _halves(name, *shape, seed=0):
-    """Subnormal numbers among them, and what one is too large for."""
-    x = np.random.default_rng([seed, *shape]).standard_normal(shape)
-    x *= 2.0 ** (np.arange(x.size) % 23 - 20).reshape(shape)
-    return x.astype(dtype_of(name))
-
-
-def _copy(x):
-    return x if x.dtype == np.float32 else x.astype(np.float32, order="K")
-
-
 def _products(a, b, options, to=lambda x: x):
     """Of what each of the CPU's kernels for `a` and `b` gets to see; of to() of the operands."""
     x, y, rows, columns, both = to(b[:, 0]), to(a[0]), to(a[:3]), to(b[:, :3]), to(np.stack([a, a]))
@@ -167,35 +147,35 @@ def test_operands_in_16_bits_give_the_bits_of_converted_ones(types, shape):
     for a_order, b_order in itertools.product(ORDERS, repeat=2):
         if "C" not in (a_order, b_order):
             continue
-        a, b = ORDERS[a_order](_halves(types[0], m, k)), ORDERS[b_order](_halves(types[1], k, n, seed=1))
+        a, b = ORDERS[a_order](halves(types[0], m, k)), ORDERS[b_order](halves(types[1], k, n, seed=1))
         for precision in ("strict", "reproducible"):
             options = {"device": "cpu", "precision": precision}
             with fl.num_threads(3):
                 got = _products(a, b, {**options, "dtype": np.float32})
-                want = _products(a, b, options, to=_copy)
+                want = _products(a, b, options, to=as_float32)
             for name in got:
                 assert_same_bits(np.asarray(got[name]), np.asarray(want[name]), (name, a_order, b_order, precision))
 
 
 @pytest.mark.parametrize("name", HALVES)
 def test_kernels_read_16_bits_or_get_a_copy(name):
-    a, b, x = _halves(name, 40, 300), _halves(name, 300, 50, seed=1), _halves(name, 300, seed=2)
+    a, b, x = halves(name, 40, 300), halves(name, 300, 50, seed=1), halves(name, 300, seed=2)
     for row in fl.kernels("sgemm"):
         if row.available and row.device == "cpu":
             got = fl.sgemm(a, b, kernel=row.name, dtype=np.float32)
-            assert_same_bits(got, fl.sgemm(_copy(a), _copy(b), kernel=row.name), row.name)
+            assert_same_bits(got, fl.sgemm(as_float32(a), as_float32(b), kernel=row.name), row.name)
     for row in fl.kernels("sgemv"):
         if row.available and row.device == "cpu":
             got = fl.sgemv(a, x, kernel=row.name, dtype=np.float32)
-            assert_same_bits(got, fl.sgemv(_copy(a), _copy(x), kernel=row.name), row.name)
+            assert_same_bits(got, fl.sgemv(as_float32(a), as_float32(x), kernel=row.name), row.name)
 
 
 @pytest.mark.parametrize("name", HALVES)
 def test_triangles_have_the_bits_of_converted_operands(name):
     for shape, trans in (((65, 129), True), ((129, 65), False)):
-        a = _halves(name, *shape)
+        a = halves(name, *shape)
         got = fl.ssyrk(a, trans=trans, uplo="L", dtype=np.float32, device="cpu")
-        assert_same_bits(got, fl.ssyrk(_copy(a), trans=trans, uplo="L", device="cpu"))
+        assert_same_bits(got, fl.ssyrk(as_float32(a), trans=trans, uplo="L", device="cpu"))
 
 
 @pytest.mark.parametrize("name", HALVES)
@@ -252,11 +232,11 @@ def test_halves_of_other_libraries_are_read_as_they_lie():
         def astype(self, name):
             raise AssertionError("it has been converted")
 
-    a, b = _halves("f2", 40, 30), _halves("f2", 30, 50, seed=1)
+    a, b = halves("f2", 40, 30), halves("f2", 30, 50, seed=1)
     got = fl.matmul(NeverConverted(a[:, ::-1]), NeverConverted(b), dtype=np.float32, device="cpu")
-    assert_same_bits(np.asarray(got), fl.matmul(_copy(a[:, ::-1]), _copy(b), device="cpu"))
+    assert_same_bits(np.asarray(got), fl.matmul(as_float32(a[:, ::-1]), as_float32(b), device="cpu"))
     got = fl.transpose(NeverConverted(a), dtype=np.float32, device="cpu")
-    assert_same_bits(np.asarray(got), _copy(a).T.copy())
+    assert_same_bits(np.asarray(got), as_float32(a).T.copy())
     with pytest.raises(TypeError, match="must have dtype float32, got float16; nothing is cast silently"):
         fl.matmul(NeverConverted(a), NeverConverted(b))
 
@@ -264,15 +244,15 @@ def test_halves_of_other_libraries_are_read_as_they_lie():
 @pytest.mark.parametrize("name", HALVES)
 def test_plans_read_halves_at_each_execution(name):
     for m, n in ((20, 30), (1, 30), (20, 1)):
-        a, b, x = _halves(name, m, 300), _halves(name, 300, n, seed=1), _halves(name, 300, seed=2)
+        a, b, x = halves(name, m, 300), halves(name, 300, n, seed=1), halves(name, 300, seed=2)
         with fl.Matmul(a, b, dtype=np.float32, device="cpu") as product:
             for _ in range(2):
-                assert_same_bits(product.execute(), fl.matmul(_copy(a), _copy(b), device="cpu"))
+                assert_same_bits(product.execute(), fl.matmul(as_float32(a), as_float32(b), device="cpu"))
                 a *= dtype_of(name).type(0.5)
-            product.reset_operands(b=_copy(b))
-            assert_same_bits(product.execute(), fl.matmul(_copy(a), _copy(b), device="cpu"))
+            product.reset_operands(b=as_float32(b))
+            assert_same_bits(product.execute(), fl.matmul(as_float32(a), as_float32(b), device="cpu"))
         with fl.Matmul(a, x, dtype=np.float32, device="cpu") as product:
-            assert_same_bits(product.execute(), fl.matmul(_copy(a), _copy(x), device="cpu"))
+            assert_same_bits(product.execute(), fl.matmul(as_float32(a), as_float32(x), device="cpu"))
     for other in (a.astype(np.float64), _at_odd_address(a), a.astype(">f2")):
         with pytest.raises(TypeError, match="a must be an aligned array of float32, float16 or bfloat16"):
             fl.Matmul(other, b, dtype=np.float32)

@@ -9,42 +9,20 @@ import numpy as np
 import pytest
 
 import fastlinalg as fl
-from support.accuracy import assert_same_bits, assert_within, oracle
+from support.accuracy import assert_same_bits, assert_within, oracle, without_payload
 from support.device_libraries import Announced, Placed
-from support.operands import dtype_of
+from support.operands import HALVES, ORDERS, as_float32, dtype_of, halves
 from support.rows import refused, rows
 from support.shapes import SGEMV
 
 pytestmark = pytest.mark.gpu
 
 F32 = np.float32
-HALVES = ("f2", "bfloat16")
-ORDERS = {
-    "C": lambda x: x,
-    "F": np.asfortranarray,
-    "padded": lambda x: np.pad(x, ((0, 0), (0, 8)))[:, :-8],
-    "steps": lambda x: np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3],
-    "backwards": lambda x: x[::-1, ::-1],
-}
-
-
-def halves(name, *shape, seed=0):
-    """Subnormal numbers among them, and what float16 is too small for."""
-    x = np.random.default_rng([seed, *shape]).standard_normal(shape)
-    x *= 2.0 ** (np.arange(x.size) % 23 - 20).reshape(shape)
-    return x.astype(dtype_of(name))
-
-
-def as_float32(x):
-    return x if x.dtype == F32 else x.astype(F32, order="K")
+LAYOUTS = {**ORDERS, "padded": lambda x: np.pad(x, ((0, 0), (0, 8)))[:, :-8]}
 
 
 def values(x):
     return x.numpy()
-
-
-def without_payload(x):
-    return np.where(np.isnan(x), F32(np.nan), x)
 
 
 # ---------------------------------------------------------------- products with a vector, by kernels that read 16 bits
@@ -95,8 +73,8 @@ def test_large_matrices_times_vectors(name, shape):
 @pytest.mark.parametrize("name", HALVES)
 def test_matrices_that_begin_anywhere_times_vectors(name):
     """The float32 matrix begins at the start of an allocation, as one that has just been converted does."""
-    for shape, shift, order in product(((300, 2047), (200, 4096), (4096, 200)), (0, 1, 4, 8, 15), ORDERS):
-        a, x = ORDERS[order](halves(name, *shape)), Placed(np.random.default_rng(1).standard_normal(shape[1], F32))
+    for shape, shift, order in product(((300, 2047), (200, 4096), (4096, 200)), (0, 1, 4, 8, 15), LAYOUTS):
+        a, x = LAYOUTS[order](halves(name, *shape)), Placed(np.random.default_rng(1).standard_normal(shape[1], F32))
         got = fl.sgemv(Placed(a, shift), x, dtype=F32)
         assert_same_bits(values(got), values(fl.sgemv(Placed(as_float32(a)), x)), f"{shape} {shift} {order}")
 
@@ -165,10 +143,10 @@ def calls(a, b, options):
 @pytest.mark.parametrize("types", [("f2", "bfloat16"), ("bfloat16", "f2")], ids=str)
 def test_products_have_the_bits_of_converted_operands(types, shape):
     m, n, k = shape
-    for a_order, b_order in product(ORDERS, repeat=2):
+    for a_order, b_order in product(LAYOUTS, repeat=2):
         if "C" not in (a_order, b_order):
             continue
-        a, b = ORDERS[a_order](halves(types[0], m, k)), ORDERS[b_order](halves(types[1], k, n, seed=1))
+        a, b = LAYOUTS[a_order](halves(types[0], m, k)), LAYOUTS[b_order](halves(types[1], k, n, seed=1))
         for precision in ("strict", "reproducible"):
             for name, call in calls(a, b, {"precision": precision, "dtype": F32}).items():
                 got, want = call(lambda x: Placed(x, 1)), call(lambda x: Placed(as_float32(x)))

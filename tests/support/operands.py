@@ -8,6 +8,13 @@ from support.requirements import missing
 
 # Of the library's own conversion, of NumPy's for the rest (another byte order, longdouble).
 CONVERTED = ("f8", "f2", "bfloat16", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?", "g", ">f8", ">i4")
+HALVES = ("f2", "bfloat16")
+ORDERS = {
+    "C": lambda x: x,
+    "F": np.asfortranarray,
+    "steps": lambda x: np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3],
+    "backwards": lambda x: x[::-1, ::-1],
+}
 
 
 def normal(rng, *shape):
@@ -31,3 +38,14 @@ def numbers(name: str, *shape: int, seed: int = 0) -> np.ndarray:
     values = rng.standard_normal(shape) * scale
     dtype = dtype_of(name)
     return (np.abs(values) if dtype.kind == "u" else values).astype(dtype)
+
+
+def halves(name: str, *shape: int, seed: int = 0) -> np.ndarray:
+    """Subnormal numbers among them, and what float16 is too small for."""
+    x = np.random.default_rng([seed, *shape]).standard_normal(shape)
+    x *= 2.0 ** (np.arange(x.size) % 23 - 20).reshape(shape)
+    return x.astype(dtype_of(name))
+
+
+def as_float32(x: np.ndarray) -> np.ndarray:
+    return x if x.dtype == np.float32 else x.astype(np.float32, order="K")

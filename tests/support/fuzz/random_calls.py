@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import fastlinalg as fl
-from support.accuracy import assert_equal_values, assert_same_bits, assert_within, oracle
+from support.accuracy import assert_equal_values, assert_same_bits, assert_within, oracle, without_payload
 from support.device_libraries import Announced, Placed
 from support.layouts import BROADCAST_LAYOUTS, BROADCAST_VECTOR_LAYOUTS, MATRIX_LAYOUTS, VECTOR_LAYOUTS, place, result
 from support.operands import CONVERTED
@@ -347,12 +347,6 @@ def kept_view(guarded, parent) -> np.ndarray:
     before = np.array(guarded.array)
     guarded.parent[:] = now
     return before
-
-
-def without_payload(x) -> np.ndarray:
-    """Which NaN an operation gives is left to the processor."""
-    x = np.asarray(x)
-    return np.where(np.isnan(x), F32(np.nan), x)
 
 
 def bits_depend_on_threads(case: Case) -> bool:
