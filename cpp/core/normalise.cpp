@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/stored.h"
+
 namespace fl {
 namespace {
 
@@ -29,8 +31,7 @@ void tidy_strides(VectorView<T>& x, int64_t size, int64_t batch) {
 // Rules ask how the first number of an operand in 16 bits is aligned: it is seen where it lies.
 void see_in_place(const float*& data, Stored& stored) {
   if (!stored.in_16_bits() || !data) return;
-  const auto* const from = reinterpret_cast<const uint16_t*>(stored.origin);
-  stored.origin = data = reinterpret_cast<const float*>(from + (data - stored.origin));
+  stored.origin = data = reinterpret_cast<const float*>(place_of<Half>(stored, data));
 }
 
 // A batch of transposes exchanges axes of three-dimensional arrays, and any of them may be called rows, columns and

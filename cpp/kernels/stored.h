@@ -1,8 +1,7 @@
 // Operands as what their memory holds: kernels read numbers of 16 bits by loads that make float32 of them.
 #pragma once
 
-#include "core/element.h"
-#include "core/halves.h"
+#include "core/stored.h"
 
 namespace fl {
 namespace {
@@ -11,8 +10,8 @@ namespace {
 template <class F>
 inline __attribute__((always_inline)) void with_elements(const Stored& stored, const float* seen, F f) {
   switch (stored.element) {
-    case Element::float16: return f(reinterpret_cast<const Half*>(stored.origin) + (seen - stored.origin));
-    case Element::bfloat16: return f(reinterpret_cast<const Bfloat*>(stored.origin) + (seen - stored.origin));
+    case Element::float16: return f(place_of<Half>(stored, seen));
+    case Element::bfloat16: return f(place_of<Bfloat>(stored, seen));
     default: return f(seen);
   }
 }

@@ -6,6 +6,7 @@
 
 #include "core/call_cache.h"
 #include "core/normalise.h"
+#include "core/stored.h"
 #include "device/device_info.h"
 #include "device/hardware.h"
 #include "device/host_calls.h"
@@ -61,7 +62,7 @@ CpuRun<Args> decide_on_cpu(const Args& args, const CallOptions& options) {
 
 // A product of operands in 16 bits that some kernel is for.
 bool is_read_as_it_lies(const SgemmArgs& p, Device device, std::string_view name) {
-  return (p.stored[0].converted() || p.stored[1].converted()) && serves(p, device, name);
+  return any_in_16_bits(p.stored) && serves(p, device, name);
 }
 constexpr bool is_read_as_it_lies(const auto&, Device, std::string_view) { return false; }
 
@@ -76,7 +77,7 @@ Decision<Args> decide_on_device(int device, const Args& args, const CallOptions&
   }
   PackedLaunch<Args> copies{{nullptr, *packed}, args, device};
   choose_kernel(copies, options.kernel);
-  copies.args = packed_for(*copies.kernel, args);
+  copies.args = packed_for(*copies.kernel, args, *packed);
   if (copies.args != args) return copies;
   launch.kernel = copies.kernel;
   return launch;
@@ -130,8 +131,7 @@ Decision<Args> decide_by_cost(const Args& args, const CallOptions& options) {
 
 // A product with a vector has the kernel of the float32 matrix, with the same order of sums where that reads 16 bits.
 template <class Args>
-Args packed_for(const Kernel<Args>& kernel, const Args& caller) {
-  Args packed = *cuda::packed_layout(caller);
+Args packed_for(const Kernel<Args>& kernel, const Args& caller, const Args& packed) {
   if constexpr (std::is_same_v<Args, SgemvArgs>) {
     SgemvArgs direct = packed;
     direct.a = caller.a, direct.stored[0] = caller.stored[0];
@@ -165,7 +165,7 @@ std::optional<Decision<Args>> decide(const Args& args, const CallOptions& option
 
 #define FL_INSTANTIATE(Args)                                                      \
   template std::optional<Decision<Args>> decide(const Args&, const CallOptions&); \
-  template Args packed_for(const Kernel<Args>&, const Args&);                     \
+  template Args packed_for(const Kernel<Args>&, const Args&, const Args&);        \
   template void choose_again(Decision<Args>&, const CallOptions&);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE

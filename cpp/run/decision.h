@@ -73,9 +73,10 @@ Device place_of(const Decision<Args>& decision) {
 template <class Args>
 std::optional<Decision<Args>> decide(const Args& args, const CallOptions& options);
 
-// The arguments of a PackedLaunch of the kernel: null pointers for operands that it does not read as they lie.
+// The arguments of a PackedLaunch of the kernel: of cuda::packed_layout(caller), but for what the kernel reads as it
+// lies.
 template <class Args>
-Args packed_for(const Kernel<Args>& kernel, const Args& caller);
+Args packed_for(const Kernel<Args>& kernel, const Args& caller, const Args& packed);
 
 // The kernel for the arguments as they are by now.
 template <class Args>

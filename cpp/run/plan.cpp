@@ -21,7 +21,7 @@ void set_operands(Kind& kind, const Args& args) {
 template <class Args>
 void set_operands(PackedLaunch<Args>& launch, const Args& args) {
   launch.caller = args;
-  launch.args = packed_for(*launch.kernel, args);  // the addresses of what is not copied
+  launch.args = packed_for(*launch.kernel, args, *cuda::packed_layout(args));  // the addresses of what is not copied
 }
 
 }  // namespace
