@@ -116,11 +116,6 @@ def us(kernel: str, size: str, file: str = "sgemm") -> str:
 
 
 @figure
-def ms(kernel: str, size: str, file: str = "sgemm") -> str:
-    return significant(row(file, kernel, cube(size))["median_us"] / 1e3)
-
-
-@figure
 def faster(kernel: str, than: str, size: str, file: str = "sgemm") -> str:
     """How many times as fast one kernel is as another."""
     return significant(terms(file, kernel, cube(size)) / terms(file, than, cube(size)))
@@ -130,11 +125,6 @@ def faster(kernel: str, than: str, size: str, file: str = "sgemm") -> str:
 def ratio(kernel: str, than: str, size: str, file: str = "sgemm") -> str:
     """The same to two places, as the tables of README.md have it."""
     return f"{terms(file, kernel, cube(size)) / terms(file, than, cube(size)):.2f}"
-
-
-@figure
-def tflops_of(kernel: str, size: str, k: str, file: str) -> str:
-    return significant(terms(file, kernel, cube(size, k)))
 
 
 @figure
