@@ -116,6 +116,11 @@ def us(kernel: str, size: str, file: str = "sgemm") -> str:
 
 
 @figure
+def ms(kernel: str, size: str, file: str = "sgemm") -> str:
+    return significant(row(file, kernel, cube(size))["median_us"] / 1e3)
+
+
+@figure
 def faster(kernel: str, than: str, size: str, file: str = "sgemm") -> str:
     """How many times as fast one kernel is as another."""
     return significant(terms(file, kernel, cube(size)) / terms(file, than, cube(size)))
