@@ -192,6 +192,21 @@ def test_accurate_does_without_a_workspace_that_does_not_fit(rng, limit):
     assert not np.array_equal(product(), want), "this size takes a kernel with a workspace"
 
 
+# ---------------------------------------------------------------- results of lists
+def test_small_tensors_of_a_list_keep_what_they_share():
+    torch = pytest.importorskip("torch")
+    a, b = ([torch.ones(shape, device="cuda") for _ in range(9)] for shape in ((40, 30), (30, 50)))
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    kept = fl.grouped_matmul(a, b)[4]
+    assert torch.cuda.memory_allocated() - before == 9 * 8192  # each begins at a multiple of 512 bytes
+    assert kept.is_contiguous() and kept.untyped_storage().nbytes() == 40 * 50 * 4
+    torch.zeros((9, 40, 50), device="cuda")
+    assert (kept == 30).all()
+    del kept
+    assert torch.cuda.memory_allocated() == before
+
+
 # ---------------------------------------------------------------- errors of others
 TORCH_ASSERT = """
 import time, numpy as np, torch, fastlinalg as fl

@@ -191,6 +191,12 @@ Array::Array(float* data, const Shape& shape) : Array() {
   }
 }
 
+Array::Array(nb::object result, void* data, const Shape& shape, const CallLocation& location)
+    : Array(static_cast<float*>(data), shape) {
+  object_ = std::move(result), library_ = location.library();
+  if (location.on_device()) device_ = location.device();
+}
+
 void Array::acquire(nb::handle object, const char* name, Access access, const CallLocation* location) {
   const NumpyFields* const x = object.type().is(numpy().ndarray) ? numpy_fields(object) : nullptr;
   if (x && !(access == write && x->warns_on_write())) {

@@ -58,6 +58,8 @@ class Array {
   Array(nb::handle object, const char* name, Access access);  // a NumPy array
   // Memory in C order that somebody else keeps.
   Array(float* data, const Shape& shape);
+  // A result in C order that the library of the location has just made.
+  Array(nb::object result, void* data, const Shape& shape, const CallLocation& location);
   ~Array() { release(); }
   Array(Array&& other) noexcept;
   Array& operator=(Array&& other) noexcept;

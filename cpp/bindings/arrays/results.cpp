@@ -1,5 +1,8 @@
 #include "bindings/arrays/results.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "bindings/arrays/device_array.h"
 #include "bindings/arrays/gil.h"
 #include "bindings/arrays/names.h"
@@ -18,22 +21,35 @@ struct AllocationError {
   }
 };
 
-// A tensor from torch's own allocator, on the stream that is current in torch.
-nb::object new_tensor(const Shape& shape, const CallLocation& location) {
-  const dl::ExchangeApi& api = *location.library().api;
-  Shape sizes = shape;
-  const dl::Device device = location.on_device() ? dl::Device{dl::cuda, location.device()} : dl::Device{dl::cpu, 0};
-  dl::Tensor prototype{nullptr, device, int32_t(sizes.size()), dl::float32, sizes.data(), nullptr, 0};
+dl::Device device_of(const CallLocation& location) {
+  return location.on_device() ? dl::Device{dl::cuda, location.device()} : dl::Device{dl::cpu, 0};
+}
+
+// From torch's own allocator, on the stream that is current in torch.
+dl::ManagedTensorVersioned* allocate(Shape sizes, const CallLocation& location) {
+  dl::Tensor prototype{nullptr, device_of(location), int32_t(sizes.size()), dl::float32, sizes.data(), nullptr, 0};
   dl::ManagedTensorVersioned* tensor = nullptr;
   AllocationError error;
-  if (api.allocate(&prototype, &tensor, &error, AllocationError::set) != 0) {
+  if (location.library().api->allocate(&prototype, &tensor, &error, AllocationError::set) != 0) {
     PyErr_Clear();
     throw OutOfMemory(error.message);
   }
-  void* object = nullptr;
-  if (api.managed_tensor_to_object(tensor, &object) != 0) throw nb::python_error();
-  return nb::steal(static_cast<PyObject*>(object));
+  return tensor;
 }
+
+float* data_of(const dl::Tensor& tensor) {
+  return reinterpret_cast<float*>(uintptr_t(tensor.data) + tensor.byte_offset);
+}
+
+// Of this shape, in C order, which it is made the owner of.
+Array as_result(dl::ManagedTensorVersioned* tensor, const Shape& shape, const CallLocation& location) {
+  float* const data = data_of(tensor->tensor);
+  void* object = nullptr;
+  if (location.library().api->managed_tensor_to_object(tensor, &object) != 0) throw nb::python_error();
+  return Array(nb::steal(static_cast<PyObject*>(object)), data, shape, location);
+}
+
+bool is_by_table(const CallLocation& location) { return location.library().api && !location.in_operator(); }
 
 // Inside an operator a tensor like those that torch's own make: the others own their memory through DLPack, and torch
 // can neither resize that nor keep it for another stream (`record_stream`).
@@ -81,17 +97,79 @@ nb::object new_device_array(const Shape& shape, const CallLocation& location) {
   return result;
 }
 
+nb::object new_array(const Shape& shape, const CallLocation& location) {
+  if (location.in_operator()) return new_operator_result(shape, location);
+  switch (location.library().kind) {
+    case Library::torch:
+      return location.first().attr("new_empty")(to_tuple(shape),
+                                                nb::arg("dtype") = nb::module_::import_("torch").attr("float32"));
+    case Library::cupy: return new_cupy_array(shape, location);
+    default: return location.on_device() ? new_device_array(shape, location) : empty(shape);
+  }
+}
+
 }  // namespace
 
-nb::object new_result(const Shape& shape, const CallLocation& location) {
-  const Library& library = location.library();
-  if (location.in_operator()) return new_operator_result(shape, location);
-  if (library.kind == Library::torch && library.api) return new_tensor(shape, location);
-  if (library.kind == Library::torch)
-    return location.first().attr("new_empty")(to_tuple(shape),
-                                              nb::arg("dtype") = nb::module_::import_("torch").attr("float32"));
-  if (library.kind == Library::cupy) return new_cupy_array(shape, location);
-  return location.on_device() ? new_device_array(shape, location) : empty(shape);
+Array new_result(const Shape& shape, CallLocation& location) {
+  if (is_by_table(location)) return as_result(allocate(shape, location), shape, location);
+  return Array(new_array(shape, location), "out", Array::write, location);
+}
+
+// ---------------------------------------------------------------- of lists
+struct ListResults::Shared {
+  dl::ManagedTensorVersioned* const memory;
+  explicit Shared(dl::ManagedTensorVersioned* memory) : memory(memory) {}
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+  ~Shared() {
+    if (memory->deleter) memory->deleter(memory);
+  }
+};
+
+struct ListResults::Part {
+  dl::ManagedTensorVersioned tensor;
+  std::shared_ptr<Shared> shared;
+  Shape sizes, strides;
+
+  Part(std::shared_ptr<Shared> from, float* data, const Array& as, dl::Device device)
+      : tensor{dl::version, this, [](auto* done) { delete static_cast<Part*>(done->context); }, 0, {}},
+        shared(std::move(from)) {
+    for (int i = 0; i < as.ndim(); ++i) sizes.push_back(as.shape(i)), strides.push_back(as.stride(i));
+    tensor.tensor = {data, device, int32_t(as.ndim()), dl::float32, sizes.data(), strides.data(), 0};
+  }
+};
+
+namespace {
+
+// A tensor keeps the allocation from which it comes, so these are no larger than those that torch itself cuts up.
+constexpr std::size_t most_shared = (std::size_t(2) << 20) / sizeof(float), most_small = most_shared / 8;
+
+// What it takes of an allocation, where torch would put it; 0 if it gets one of its own.
+std::size_t shared_elements(const Shape& shape, const CallLocation& location) {
+  if (!is_by_table(location) || !location.on_device()) return 0;
+  std::size_t elements = 1;
+  for (const int64_t size : shape)
+    if (__builtin_mul_overflow(elements, std::size_t(size), &elements) || elements > most_small) return 0;
+  return (elements + 127) / 128 * 128;
+}
+
+}  // namespace
+
+void ListResults::expect(const Shape& shape, const CallLocation& location) {
+  expected_ += shared_elements(shape, location);
+}
+
+Array ListResults::make(const Shape& shape, CallLocation& location) {
+  const std::size_t elements = shared_elements(shape, location);
+  if (elements == 0 || (!shared_ && elements == expected_)) return new_result(shape, location);
+  if (used_ + elements > room_) {
+    used_ = 0, room_ = std::max(std::min(expected_, most_shared), elements);
+    shared_ = std::make_shared<Shared>(allocate({int64_t(room_)}, location));
+  }
+  float* const data = data_of(shared_->memory->tensor) + used_;
+  used_ += elements, expected_ -= elements;
+  auto part = std::make_unique<Part>(shared_, data, Array(data, shape), device_of(location));
+  return as_result(&part.release()->tensor, shape, location);
 }
 
 // The array API standard gives an array's library without its name.

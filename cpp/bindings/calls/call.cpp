@@ -73,7 +73,7 @@ Target::Target(const char* function, nb::handle out, const Shape& shape, std::in
                CallLocation& location, const Array* replaced, const char* name)
     : location_(&location),
       fresh_(out.is_none()),
-      out_(fresh_ ? new_result(shape, location) : nb::borrow(out), name, Array::write, location) {
+      out_(fresh_ ? new_result(shape, location) : Array(out, name, Array::write, location)) {
   if (fresh_) {
     if (location.on_device()) location.keep_result(nb::borrow(out_.object()));
     return;

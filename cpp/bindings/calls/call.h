@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "bindings/arrays/array.h"
@@ -22,6 +23,8 @@ class Target {
   // `replaced`, if given, is one of them that the result may take the place of, if `out` is the same view.
   Target(const char* function, nb::handle out, const Shape& shape, std::initializer_list<const Array*> inputs,
          CallLocation& location, const Array* replaced = nullptr, const char* name = "out");
+  // A new result that is there.
+  Target(Array made, CallLocation& location) : location_(&location), fresh_(true), out_(std::move(made)) {}
   bool replaces() const { return replaces_; }
   const Array& array() const { return staged_ ? temporary_ : out_; }
   const Array& given() const { return out_; }

@@ -27,7 +27,7 @@ void copy_elements(const Array& to, const Array& from, CallOptions options) {
 }
 
 Array float32_copy(const Array& x, CallLocation& location) {
-  Array copy = x.densely(Array(new_result({x.different_elements()}, location), "copy", Array::write, location));
+  Array copy = x.densely(new_result({x.different_elements()}, location));
   CallOptions options;
   set_location(options, location);
   copy_elements(copy, x, options);

@@ -7,10 +7,17 @@ namespace {
 
 constexpr const char* function = "grouped_matmul";
 
+// A device computes the longest products while the host makes the results of the others and launches them.
+constexpr std::size_t first_part = 32;
+
 nb::list multiply(GroupMembers& members, Options& options, CallLocation& location) {
   members.read(options.precision, location);
   set_location(options.call, location);
-  call(*make_group(members.products(), options, Group::once), options, location.stream());
+  std::size_t done = 0, part = location.on_device() ? first_part : members.size();
+  for (; done < members.size(); done += part, part *= 2) {
+    if (const std::size_t left = members.size() - done; left < 2 * part) part = left;
+    call(*make_group(members.products(done, part, location), options, Group::once), options, location.stream());
+  }
   return members.finish(location);
 }
 

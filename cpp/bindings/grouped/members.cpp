@@ -1,7 +1,9 @@
 #include "bindings/grouped/members.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -96,8 +98,16 @@ GroupMembers::GroupMembers(const char* function, nb::handle a, nb::handle b, nb:
 void GroupMembers::read(Precision precision, CallLocation& location) {
   members_.reserve(size_of(a_));  // where they stay
   for (std::size_t i = 0; i < size_of(a_); ++i) read(members_.emplace_back(), i, precision, location);
-  for (std::size_t i = 0; i < members_.size(); ++i) make_target(members_[i], i, location);
+  std::vector<double> steps;
+  for (const GroupMember& member : members_)
+    steps.push_back(std::visit([](const auto& p) { return step_count(p.args); }, *member.problem));
+  longest_first_.resize(members_.size());
+  std::iota(longest_first_.begin(), longest_first_.end(), std::size_t{0});
+  std::ranges::stable_sort(longest_first_, std::greater(), [&](std::size_t i) { return steps[i]; });
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    if (out_.is_none() || item(out_, i).is_none()) results_.expect(members_[i].shape(), location);
   if (out_.is_none()) return;
+  for (GroupMember& member : members_) set_target(member, location);
   require_results_apart();
   keep_operands();
 }
@@ -117,11 +127,14 @@ void GroupMembers::read(GroupMember& member, std::size_t i, Precision precision,
   });
 }
 
-void GroupMembers::make_target(GroupMember& member, std::size_t i, CallLocation& location) {
+void GroupMembers::set_target(GroupMember& member, CallLocation& location) {
+  const auto i = std::size_t(&member - members_.data());
   member.out_name = place("out", i);
   const nb::handle out = out_.is_none() ? nb::handle(out_) : item(out_, i);
-  member.target.emplace(function_.c_str(), out, member.shape(), std::initializer_list<const Array*>{}, location,
-                        nullptr, member.out_name.c_str());
+  if (out.is_none()) member.target.emplace(results_.make(member.shape(), location), location);
+  else
+    member.target.emplace(function_.c_str(), out, member.shape(), std::initializer_list<const Array*>{}, location,
+                          nullptr, member.out_name.c_str());
 }
 
 // The operands are read while results are written, those of other members too.
@@ -150,15 +163,18 @@ void GroupMembers::require_results_apart() const {
     for (auto y = x + 1; y != all.end() && y->first.overlaps(x->first); ++y) require_apart(*x->second, *y->second);
 }
 
-std::vector<Product> GroupMembers::products() {
+std::vector<Product> GroupMembers::products(std::size_t first, std::size_t count, CallLocation& location) {
   std::vector<Product> all;
-  all.reserve(members_.size());
-  for (GroupMember& member : members_)
+  all.reserve(count);
+  for (const std::size_t i : std::span(longest_first_).subspan(first, count)) {
+    GroupMember& member = members_[i];
+    if (!member.target) set_target(member, location);
     std::visit(
         [&](auto problem) {  // a copy, as it can do that once
           problem.for_each_run(member.target->array(), [&](const auto& args) { all.push_back(args); });
         },
         *member.problem);
+  }
   return all;
 }
 

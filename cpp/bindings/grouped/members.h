@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "bindings/arrays/results.h"
 #include "bindings/calls/call.h"
 #include "bindings/calls/problems.h"
 
@@ -30,10 +31,12 @@ class GroupMembers {
   GroupMembers(const GroupMembers&) = delete;
   GroupMembers& operator=(const GroupMembers&) = delete;
 
-  // Reads and checks all of them, and makes the results that are not given. Nothing has been written when it returns.
-  // These live longer than the location, which keeps their names, and waits for what a call that failed has queued.
+  // Reads and checks all of them, and `out`. Nothing has been written when it returns. These live longer than the
+  // location, which keeps their names, and waits for what a call that failed has queued.
   void read(Precision precision, CallLocation& location);
-  std::vector<Product> products();
+  // Of those from one place on in an order in which the longest come first. Makes the results that are not given.
+  std::vector<Product> products(std::size_t first, std::size_t count, CallLocation& location);
+  std::vector<Product> products(CallLocation& location) { return products(0, size(), location); }
   std::size_t size() const { return members_.size(); }
   nb::list finish(CallLocation& location);
 
@@ -43,7 +46,7 @@ class GroupMembers {
 
  private:
   void read(GroupMember& member, std::size_t i, Precision precision, CallLocation& location);
-  void make_target(GroupMember& member, std::size_t i, CallLocation& location);
+  void set_target(GroupMember& member, CallLocation& location);
   void keep_operands();
   void require_results_apart() const;
   void require_apart(const GroupMember& x, const GroupMember& y) const;
@@ -51,6 +54,8 @@ class GroupMembers {
   std::string function_;
   nb::object a_, b_, out_;  // tuples; `out_` may be None
   std::vector<GroupMember> members_;
+  std::vector<std::size_t> longest_first_;
+  ListResults results_;
 };
 
 }  // namespace fl::py

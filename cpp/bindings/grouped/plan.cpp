@@ -2,6 +2,9 @@
 
 #include <nanobind/stl/string.h>
 
+#include <utility>
+#include <vector>
+
 #include "bindings/arrays/names.h"
 #include "core/errors.h"
 
@@ -20,11 +23,12 @@ GroupedPlan::GroupedPlan(nb::handle a, nb::handle b, nb::handle out, nb::handle 
       members_(std::make_unique<GroupMembers>(plan_function, a, b, out)) {
   CallLocation location(device_name_, options_.call.stream);
   members_->read(options_.precision, location);
+  std::vector<Product> products = members_->products(location);
   members_->hold();
   void* const given = options_.call.stream;
   set_location(options_.call, location);
   options_.call.stream = given;
-  group_ = make_group(members_->products(), options_, Group::again);
+  group_ = make_group(std::move(products), options_, Group::again);
   finish_call(location);
 }
 
@@ -34,7 +38,7 @@ nb::object GroupedPlan::execute(nb::handle stream) {
   if (!members_) throw InvalidValue(std::string(plan_function) + ".execute() after free(): make a new plan");
   CallLocation location(device_name_, stream.is_none() ? options_.call.stream : parse_stream(stream));
   members_->join(location);
-  if (!group_) group_ = make_group(members_->products(), options_, Group::again);
+  if (!group_) group_ = make_group(members_->products(location), options_, Group::again);
   try {
     call(*group_, options_, location.stream());
   } catch (...) {
