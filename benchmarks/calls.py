@@ -19,7 +19,7 @@ import argparse
 import functools
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -117,22 +117,32 @@ def measure(what: str, n: int, device: str, rounds: int) -> Iterator[dict[str, A
         yield {"n": n, "call": name, "us": timing.median, "times_of_first": 1 / timing.speed_against(first)}
 
 
+def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--json", metavar="FILE")
+    return parser.parse_args()
+
+
+def report(rows: Iterable[dict[str, Any]], line: str, path: str | None, device: str) -> None:
+    """Prints rows as they come, and writes all of them to the file, if there is one, with what measured them."""
+    kept = []
+    for row in rows:
+        print(line.format(**row), flush=True)
+        kept.append(row)
+    if path:
+        described = machine.describe(device, 0.0, fl.get_num_threads())
+        records.write(path, machine.head(["python", *sys.argv], described) | {"rows": kept})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=WHAT)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if fl.cuda.is_available() else "cpu")
     parser.add_argument("--sizes")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--json", metavar="FILE")
-    args = parser.parse_args()
-    rows = []
-    for n in map(int, (args.sizes or WHAT[args.what][1]).split(",")):
-        for row in measure(args.what, n, args.device, args.rounds):
-            print("{n:6} {call:24} {us:12.2f} us {times_of_first:8.3f}".format(**row), flush=True)
-            rows.append(row)
-    if args.json:
-        described = machine.describe(args.device, 0.0, fl.get_num_threads())
-        records.write(args.json, machine.head(["python", *sys.argv], described) | {"rows": rows})
+    args = parse(parser)
+    sizes = map(int, (args.sizes or WHAT[args.what][1]).split(","))
+    rows = (row for n in sizes for row in measure(args.what, n, args.device, args.rounds))
+    report(rows, "{n:6} {call:24} {us:12.2f} us {times_of_first:8.3f}", args.json, args.device)
 
 
 if __name__ == "__main__":

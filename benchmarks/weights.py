@@ -11,21 +11,19 @@ from __future__ import annotations
 
 import argparse
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from calls import DRAINED, NO_LIMIT_US, parse, report
 from torch import Tensor
 
 import fastlinalg.torch
-from fastlinalg.bench import machine, records
-from fastlinalg.bench.timing import Plan, Quiet, alternating
+from fastlinalg.bench.timing import Plan, alternating
 
 WIDTH, LAYERS, HEADS = 1024, 12, 16
 SHAPES = ((3 * WIDTH, WIDTH), (WIDTH, WIDTH), (4 * WIDTH, WIDTH), (WIDTH, 4 * WIDTH))
-NO_LIMIT_US = 1e12  # all contenders take part in all rounds
 MIB = 2.0**20
 Linear = Callable[[Tensor, Tensor], Tensor]
 
@@ -82,7 +80,7 @@ def measure(batch: int, tokens: int, rounds: int) -> list[dict[str, Any]]:
         calls[name] = lambda call=call: (call(), torch.cuda.synchronize())
         held_mib = sum(w.nbytes for layer in weights for w in layer) / MIB
         rows.append({"batch": batch, "call": name, "weights_mib": held_mib, "peak_mib": peak_mib(call), "error": error})
-    found = alternating(calls, Plan(rounds, NO_LIMIT_US), Quiet(rest_us=5e3))
+    found = alternating(calls, Plan(rounds, NO_LIMIT_US), DRAINED)
     first = found[rows[0]["call"]]
     return [row | {"us": found[row["call"]].median, "speed": found[row["call"]].speed_against(first)} for row in rows]
 
@@ -91,19 +89,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batches", default="1,8,64")
     parser.add_argument("--tokens", type=int, default=128)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--json", metavar="FILE")
-    args = parser.parse_args()
+    args = parse(parser)
     torch.set_float32_matmul_precision("highest")
-    rows = []
-    for batch in map(int, args.batches.split(",")):
-        for row in measure(batch, args.tokens, args.rounds):
-            rows.append(row)
-            line = "{batch:4} {call:22} {us:10.0f} us {speed:6.2f} {weights_mib:6.0f} {peak_mib:7.0f} MiB {error:9.2e}"
-            print(line.format(**row), flush=True)
-    if args.json:
-        described = machine.describe("cuda", 0.0, fastlinalg.get_num_threads())
-        records.write(args.json, machine.head(["python", *sys.argv], described) | {"tokens": args.tokens, "rows": rows})
+    rows = (row for batch in map(int, args.batches.split(",")) for row in measure(batch, args.tokens, args.rounds))
+    line = "{batch:4} {call:22} {us:10.0f} us {speed:6.2f} {weights_mib:6.0f} {peak_mib:7.0f} MiB {error:9.2e}"
+    report(rows, line, args.json, "cuda")
 
 
 if __name__ == "__main__":
