@@ -68,6 +68,12 @@ bool call(fl_op op, const fl_options& options, fl_status& status) {
   return false;
 }
 
+int fault(const char* which, bool right, fl_status status) {
+  std::printf("%s: %s, status %d: %s\n", which, right ? "no wrong result" : "a wrong result", status, fl_last_error());
+  std::fflush(stdout);  // _exit does not
+  return 2;
+}
+
 // 0: memory ran out, or the result was right without it; 1: nothing was left to fail; 2: a fault.
 int child(fl_op op, const fl_options& options, int threads, long nth) {
   fl_status status = FL_OK;
@@ -75,8 +81,9 @@ int child(fl_op op, const fl_options& options, int threads, long nth) {
   failing = nth;
   bool right = call(op, options, status);
   failing = -1;
-  if (!right || (status != FL_OK && status != FL_OUT_OF_MEMORY)) return 2;
-  if (!call(op, options, status) || status != FL_OK) return 2;  // the next call works
+  if (!right || (status != FL_OK && status != FL_OUT_OF_MEMORY)) return fault("the call", right, status);
+  right = call(op, options, status);
+  if (!right || status != FL_OK) return fault("the next call", right, status);
   return requests < nth ? 1 : 0;
 }
 
@@ -101,6 +108,7 @@ int child_in_thread(fl_op op, const fl_options& options, int threads, long nth) 
 int run(fl_op op, const fl_options& options, const char* name) {
   for (int threads : {1, 4})
     for (long nth = 1, status = 0; status == 0; ++nth) {
+      std::fflush(stdout);
       const pid_t pid = fork();
       if (pid == 0) _exit(child_in_thread(op, options, threads, nth));
       int how = 0;
