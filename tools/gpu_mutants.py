@@ -26,13 +26,16 @@ OVER = "the time for this fault is over"
 HANGS = 60  # seconds more than a fault has: the start of the tests, and the longest of them
 FOLDERS = ("cpp", "cuda")
 ROW = re.compile(r" T fl::(sgemm|sgemv|transpose)_(\w+)\(fl::")
-TESTS = {"sgemv": "sgemv|golden", "transpose": "transpose|golden", "sgemm": "(?!sgemv|transpose)", "": ""}
+TESTS = {"sgemv": "sgemv|golden|plans_device|device_op", "transpose": "transpose|golden|device_op",
+         "sgemm": "(?!sgemv|transpose|plans_device)", "": ""}  # fmt: skip
+OF_ALL_ROWS = {"sgemv": ["in_the_cache"]}
 
 OF_NO_ROW = {
-    "mirrored": "symmetric", "sgemm_accurate": "accurate or fp16x2 or bf16x6", "copy_triangle": "ssyrk",
-    "split_k": "splits or tall_skinny or slice_k or accurate", "": "",
+    "mirrored": "symmetric", "fallback": "test_accurate and not shapes", "copy_triangle": "ssyrk",
+    "sgemm_accurate": "accurate or fp16x2 or bf16x6", "split_k": "splits or tall_skinny or slice_k or accurate", "": "",
 }  # fmt: skip
-FIRST = ("_golden.py", "_sgemm.py", "_accurate.py", "_on_device.py")  # of the tests
+FIRST = ("_golden.py", "_sgemm.py", "_sgemv.py", "_accurate.py", "_on_device.py")  # of the tests
+HUGE = "test_huge.py"  # of numbers in 32 bits
 
 
 class Build:
@@ -90,14 +93,16 @@ class Tests:
     def __init__(self, root: Path, environment: dict[str, str], seconds: float, only: str):
         self.root, self.environment, self.seconds = root, environment, seconds
         found = [path.relative_to(root).as_posix() for path in (root / "tests").rglob("test_*.py")]
-        wanted = [p for p in found if re.match("tests/(kernels|symmetric|reproducible)/", p) and re.search(only, p)]
+        folders = "tests/(kernels|symmetric|reproducible|plans/test_plans_device)"
+        wanted = [path for path in found if re.match(folders, path) and re.search(only, path)]
         self.files = sorted(wanted, key=lambda path: (not path.endswith(FIRST), path))
         self.failing, self.lock = dict[str, bool](), Lock()  # without a fault
+        self.memory = Lock()  # for half of the device's
 
     def run(self, site: Path, *arguments: str) -> tuple[str, str]:
         """The outcome, and the first test that failed."""
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "gpu_mutants", "-p", "no:cacheprovider",
-                   "-m", "gpu and not huge", "-rf", "--tb=no", *arguments]  # fmt: skip
+                   "-m", "gpu", "-rf", "--tb=no", *arguments]  # fmt: skip
         path = [str(site), str(Path(__file__).parent), self.environment.get("PYTHONPATH", "")]
         variables = {
             "PYTHONPATH": os.pathsep.join(filter(None, path)), "MUTANTS_SECONDS": str(self.seconds),
@@ -122,11 +127,19 @@ class Tests:
                 self.failing[test] = self.run(site, test)[0] == "killed"
             return self.failing[test]
 
-    def outcome(self, file: str, rows: list[tuple[str, str]], site: Path, pristine: Path) -> tuple[str, str]:
+    def outcome(self, fault: dict, rows: list[tuple[str, str]], site: Path, pristine: Path) -> tuple[str, str]:
+        if fault["kind"] == "width" and rows:
+            with self.memory:
+                outcome = self.among([f for f in self.files if f.endswith(HUGE)], fault, rows, site, pristine)
+            if outcome[0] == "killed":
+                return outcome
         operation = rows[0][0] if rows else ""
-        files = [f for f in self.files if re.match(f"test_({TESTS[operation]})", Path(f).name)]
-        words = " or ".join(sorted({name for _, name in rows}))
-        words = words or next(some for part, some in OF_NO_ROW.items() if part in file)
+        pattern = rf"(?!{HUGE})test_({TESTS[operation]})"
+        return self.among([f for f in self.files if re.match(pattern, Path(f).name)], fault, rows, site, pristine)
+
+    def among(self, files: list[str], fault: dict, rows: list[tuple[str, str]], site: Path, pristine: Path):
+        words = " or ".join(sorted({name for _, name in rows}) + OF_ALL_ROWS.get(rows[0][0] if rows else "", []))
+        words = words or next(some for part, some in OF_NO_ROW.items() if part in fault["file"])
         while True:
             known = [word for test, fails in self.failing.items() if fails for word in ("--deselect", test)]
             outcome, by = self.run(site, *(("-k", words) if words else ()), *known, *files)
@@ -146,7 +159,7 @@ def attempts(tree, faults: list[dict], environment: dict[str, str], site: Path) 
         worker, begin = idle.pop(), time.monotonic()
         _, file, mutation = tree.mutations[fault["id"]]
         rows = worker.make(file, mutation.of((tree.root / file).read_text()))
-        outcome, by = (NO_CODE, "") if rows is None else tests.outcome(file, rows, worker.folder / "site", site)
+        outcome, by = (NO_CODE, "") if rows is None else tests.outcome(fault, rows, worker.folder / "site", site)
         idle.append(worker)
         took = round(time.monotonic() - begin, 1)
         return fault | {"outcome": outcome, "by": by, "took": took, "environment": "cuda", "rows": rows}

@@ -56,7 +56,8 @@ def seeded(name: str, source: str, mutations: dict[int, Mutation], header: str) 
 # ---------------------------------------------------------------- C++
 NOT_CODE = re.compile(
     r"""//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)'|\bstatic_assert\([^;]*;"""
-    r"""|^[ ]*\#(?:[^\n]*\\\n)*[^\n]*|\bconstexpr [^(){};=]*[={][^;]*;|\btemplate <[^\n]*""",
+    r"""|^[ ]*\#(?:[^\n]*\\\n)*[^\n]*|\bconstexpr [^(){};=]*[={][^;]*;|\btemplate <[^\n]*"""
+    r"""|\b__(?:launch_bounds|align)__\((?:[^()]|\([^()]*\))*\)|\bnot_for_this_target\(\);""",
     re.DOTALL | re.MULTILINE,
 )
 COMMENT = re.compile(r'(?P<comment>//[^\n]*|/\*.*?\*/)|"(?:[^"\\\n]|\\.)*"', re.DOTALL)

@@ -200,7 +200,8 @@ def test_rows_and_x_begin_anywhere(kernel, shape):
 @pytest.mark.parametrize("row", rows("transpose", "cuda"))
 def test_transpose_placements(row):
     ran = 0
-    sizes = ((1, 1), (3, 5), (4, 4), (8, 12), (33, 31), (64, 64), (65, 130), (2, 257), (257, 2), (128, 36))
+    sizes = ((1, 1), (3, 5), (4, 4), (8, 12), (33, 31), (64, 64), (65, 130), (2, 257), (257, 2), (128, 36),
+             (200, 3), (3, 200), (131, 5), (5, 131))  # fmt: skip
     for (m, n), placement, batch in product(sizes, PLACEMENTS, (1, 3)):
         values = np.arange(1, batch * m * n + 1, dtype=np.uint32).view(np.float32).reshape(batch, m, n)
         a = place(values, placement)

@@ -8,12 +8,14 @@ import pytest
 import fastlinalg as fl
 from fastlinalg import _core
 from support.accuracy import assert_same_bits, assert_within, oracle
-from support.rows import best_precision, rows
+from support.rows import best_precision, refused, rows
 
 pytestmark = [pytest.mark.gpu, pytest.mark.huge, pytest.mark.xdist_group("machine")]
 SIDE = 46344  # SIDE * SIDE is just above 2^31, and a multiple of four for the vector kernels
 SAMPLED = (0, 1, SIDE // 2, 46340, SIDE - 1)
 THIN = 8
+ALL = SIDE * SIDE  # of a matrix with one row or one column
+PLACES = (0, 1, 2**31 - 1, 2**31, 2**31 + 5, ALL - 2, ALL - 1)
 
 
 class HugeMatrix:
@@ -33,6 +35,10 @@ class HugeMatrix:
 
     def columns(self, index):
         return np.stack([self.pattern[(np.arange(SIDE) + j) % SIDE] for j in index], 1)
+
+    def at(self, places):
+        """As one row."""
+        return np.array([self.pattern[(place // SIDE + place % SIDE) % SIDE] for place in places])
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +67,24 @@ def downloaded(buffer, shape, offset=0):
     values = np.empty(shape, np.float32)
     buffer.download(values, offset)
     return values
+
+
+def numbers_at(buffer):
+    return np.concatenate([downloaded(buffer, 1, 4 * place) for place in PLACES])
+
+
+def taken(row, call):
+    try:
+        call()
+    except ValueError as error:
+        assert refused(row, error), str(error)
+        return False
+    return True
+
+
+def forget(buffer):
+    for place in PLACES:
+        buffer.upload(np.full(1, np.nan, np.float32), 4 * place)
 
 
 @pytest.mark.parametrize("row", rows("sgemm", "cuda"))
@@ -114,6 +138,42 @@ def test_huge_sgemv(row, huge, rng):
         _core.device_sgemv(row.name, SIDE, SIDE, 1.0, huge.buffer.ptr, *strides, device_x.ptr, 1, 0.0, device_y.ptr, 1)
         a = huge.columns(SAMPLED).T if trans else huge.rows(SAMPLED)
         assert_within(downloaded(device_y, SIDE)[list(SAMPLED)], *oracle(a, x), f"trans {trans}")
+
+
+@pytest.mark.parametrize("row", rows("sgemm", "cuda", strict=True))
+@pytest.mark.parametrize("side", ["rows", "columns"])
+def test_more_rows_or_columns_than_32_bits_count(row, side, huge, target):
+    """Of one number each, times one number, in the rows that take such a matrix."""
+    scale, (m, n) = uploaded(np.array([0.5], np.float32)), (ALL, 1) if side == "rows" else (1, ALL)
+    a, b = (huge.buffer.ptr, 1, ALL), (scale.ptr, 4, 1)
+    if side == "columns":
+        a, b = (scale.ptr, 4, 1), (huge.buffer.ptr, ALL, 1)
+    forget(target)
+    if taken(row, lambda: _core.device_sgemm(row.name, m, n, 1, 1.0, *a, *b, 0.0, target.ptr, n)):
+        assert_same_bits(numbers_at(target), 0.5 * huge.at(PLACES))
+
+
+@pytest.mark.parametrize("row", rows("sgemv", "cuda"))
+def test_more_outputs_than_32_bits_count(row, huge, target):
+    scale = uploaded(np.array([0.5], np.float32))
+    forget(target)
+    a = (huge.buffer.ptr, 1, ALL)
+    if taken(row, lambda: _core.device_sgemv(row.name, ALL, 1, 1.0, *a, scale.ptr, 1, 0.0, target.ptr, 1)):
+        assert_same_bits(numbers_at(target), 0.5 * huge.at(PLACES))
+
+
+@pytest.mark.parametrize("kernel", ["long_rows", None])
+def test_a_sum_of_more_numbers_than_32_bits_count(kernel, huge, target):
+    """All numbers of x but some are 0: none of these may be lost. Behind the last four are up to three."""
+    scale = uploaded(np.zeros(1, np.float32))
+    _core.device_sgemv(None, ALL, 1, 0.0, huge.buffer.ptr, 1, ALL, scale.ptr, 1, 0.0, target.ptr, 1)
+    for place in PLACES:
+        target.upload(np.ones(1, np.float32), 4 * place)
+    for n in (ALL, ALL - 1, ALL - 2, ALL - 3):
+        y = _core.DeviceBuffer(4)
+        _core.device_sgemv(kernel, 1, n, 1.0, huge.buffer.ptr, ALL, 1, target.ptr, 1, 0.0, y.ptr, 1)
+        there = huge.at([place for place in PLACES if place < n])
+        assert_within(downloaded(y, 1), *oracle(there[None], np.ones_like(there)), f"{n} numbers")
 
 
 @pytest.mark.parametrize("row", rows("transpose", "cuda"))

@@ -41,7 +41,7 @@ def test_executions_are_what_matmul_gives(producer, shapes, rng):
         assert plan.device == ("cuda:0" if plan.kernel else None)
 
 
-@pytest.mark.parametrize("shape", [(700, 20000), (150000, 100), (60000, 250), (100, 130000)], ids=str)
+@pytest.mark.parametrize("shape", [(700, 20000), (150000, 100), (60000, 250), (60, 210000)], ids=str)
 @pytest.mark.parametrize("trans", [False, True])
 def test_part_of_a_large_matrix_stays_in_the_cache(shape, trans, rng):
     """Which part is a hint to the hardware: the bits are those of a call."""

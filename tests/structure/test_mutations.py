@@ -14,6 +14,7 @@ CODE = """
 #define LESS(a, b) ((a) < (b))  // x < y
 static_assert(1 < 2);
 constexpr int MOST = 1 + 2;
+__global__ void __launch_bounds__(THREADS, wide(8) > 1 ? 1 : 2) kernel();
   const int64_t last = std::min(m, 7) + wide<float>(m);  // "a" == b
   if (!ready && m <= last) return "m <= n";
   flag.store(1, std::memory_order_release);
