@@ -13,7 +13,7 @@ from support.accuracy import assert_same_bits, assert_within, oracle, without_pa
 from support.device_libraries import Announced, Placed
 from support.operands import HALVES, ORDERS, as_float32, dtype_of, halves
 from support.rows import refused, rows
-from support.shapes import SGEMV
+from support.shapes import SGEMV, SGEMV_FEW
 
 pytestmark = pytest.mark.gpu
 
@@ -37,8 +37,9 @@ def by_name(row, a, x, **options):
 
 @pytest.mark.parametrize("row", rows("sgemv", "cuda"))
 @pytest.mark.parametrize("name", HALVES)
-def test_each_row_has_the_bits_of_the_float32_matrix(row, name):
-    for (m, n), trans in product(SGEMV, (False, True)):
+@pytest.mark.parametrize("shapes", [SGEMV_FEW, SGEMV], ids=["few", "all"])
+def test_each_row_has_the_bits_of_the_float32_matrix(row, name, shapes):
+    for (m, n), trans in product(shapes, (False, True)):
         a, x = halves(name, m, n), np.random.default_rng(n).standard_normal(n, F32)
         for order in ("C", "F") if m * n < 20_000 else ("C",):
             stored = np.asarray(a.T if trans else a, order=order)
