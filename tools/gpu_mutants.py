@@ -34,7 +34,7 @@ OF_NO_ROW = {
     "mirrored": "symmetric", "fallback": "test_accurate and not shapes", "copy_triangle": "ssyrk",
     "sgemm_accurate": "accurate or fp16x2 or bf16x6", "split_k": "splits or tall_skinny or slice_k or accurate", "": "",
 }  # fmt: skip
-FIRST = ("_golden.py", "_sgemm.py", "_sgemv.py", "_accurate.py", "_on_device.py")  # of the tests
+FIRST = ("_golden.py", "_full_tiles.py", "_device_operands.py", "_sgemm.py", "_accurate.py", "_on_device.py")
 HUGE = "test_huge.py"  # of numbers in 32 bits
 
 
@@ -95,7 +95,7 @@ class Tests:
         found = [path.relative_to(root).as_posix() for path in (root / "tests").rglob("test_*.py")]
         folders = "tests/(kernels|symmetric|reproducible|plans/test_plans_device)"
         wanted = [path for path in found if re.match(folders, path) and re.search(only, path)]
-        self.files = sorted(wanted, key=lambda path: (not path.endswith(FIRST), path))
+        self.files = sorted(wanted, key=lambda path: ([not path.endswith(first) for first in FIRST], path))
         self.failing, self.lock = dict[str, bool](), Lock()  # without a fault
         self.memory = Lock()  # for half of the device's
 
