@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fastlinalg/fastlinalg.h"
+#include "runtime/per_thread.h"
 
 namespace fl {
 
@@ -11,6 +12,7 @@ fl_status fail_by_exception() noexcept;  // in a handler
 
 template <class Body>
 fl_status guarded(Body&& body) noexcept {
+  if (!has_thread_block()) return FL_OUT_OF_MEMORY;  // nor for an exception that says so
   try {
     body();
     return FL_OK;

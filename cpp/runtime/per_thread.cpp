@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <exception>
 #include <utility>
 
 namespace fl {
@@ -10,7 +11,18 @@ namespace {
 void delete_block(void* block) {
   auto* const places = static_cast<ThreadBlock*>(block);
   for (OwnedByThread*& owned : *places) delete std::exchange(owned, nullptr);
-  delete places;
+  std::free(places);
+}
+
+// The C++ runtime's own part of a thread, without which nothing can be thrown there: the C library asks for it at the
+// first exception, and ends the process where there is no memory. So it is asked for here, where a larger block has just
+// been given back.
+bool exceptions_have_memory() noexcept {
+  void* volatile room = std::malloc(8192);  // volatile: neither is left out
+  if (!room) return false;
+  std::free(room);
+  [[maybe_unused]] const volatile int asked = std::uncaught_exceptions();
+  return true;
 }
 
 }  // namespace
@@ -29,9 +41,9 @@ std::size_t next_place() noexcept {
 }
 
 ThreadBlock* new_thread_block() noexcept {
-  auto* const block = new (std::nothrow) ThreadBlock{};
-  if (!block || pthread_setspecific(thread_key.value, block) == 0) return block;
-  delete block;
+  auto* const block = static_cast<ThreadBlock*>(std::calloc(1, sizeof(ThreadBlock)));  // new would throw within
+  if (!block || (exceptions_have_memory() && pthread_setspecific(thread_key.value, block) == 0)) return block;
+  std::free(block);
   return nullptr;
 }
 

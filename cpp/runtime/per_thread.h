@@ -2,7 +2,8 @@
 //
 // Objects that are thread_local lie, in a library that is loaded while the process runs, in memory that the C library
 // asks for when a thread first touches one of them: all at once, CUDA's runtime's 8 KiB among them. Where there is none
-// it ends the process. A key of the thread's needs no memory, and a call goes on without what its block would hold.
+// it ends the process. A key of the thread's needs no memory, and a call goes on without what its block would hold. A
+// block comes with the memory that an exception needs of its thread: without one nothing may be thrown there.
 #pragma once
 
 #include <pthread.h>
@@ -31,6 +32,8 @@ extern FL_EXPORT const ThreadKey thread_key;
 
 FL_EXPORT std::size_t next_place() noexcept;         // in the blocks, for another type
 FL_EXPORT ThreadBlock* new_thread_block() noexcept;  // null: no memory
+
+inline bool has_thread_block() noexcept { return pthread_getspecific(thread_key.value) || new_thread_block(); }
 
 // This thread's T, made at first use; null if there is no memory for it. Each type T is there once.
 template <class T>

@@ -1,9 +1,10 @@
 // Calls of the C interface in which the n-th request for memory or a thread fails, for every n, from the state of a
 // fresh process and a fresh thread: each is a forked child's. What the library asks for goes through the definitions
 // here, because those of a program come before those of its libraries; so does what the C library asks for on behalf of
-// a thread. The library is loaded while the program runs, as Python loads it: what is thread_local in it has no memory
-// yet then.
+// a thread. The library is loaded while the program runs, as Python loads it, and the C++ runtime with it, which this
+// program does without: what is thread_local in either has no memory yet then.
 #include <dlfcn.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -14,9 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <new>
-#include <string>
-#include <vector>
+#include <initializer_list>
 
 #include "fastlinalg/fastlinalg.h"
 
@@ -36,33 +35,40 @@ template <class Function>
 Function* real(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
-void* take(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
-  return refused() ? nullptr : std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
+// A small request right behind a large block that was given back is granted, as malloc() does.
+thread_local size_t given_back = 0;
+bool refused(size_t bytes) {
+  const size_t there = given_back;
+  given_back = 0;
+  return (there < 4096 || bytes > 256) && refused();
 }
 
 constexpr int64_t m = 150, n = 130, k = 170;
-std::vector<float> a(m* k, 1), b(k* n, 1), c(m* n), square(m* m, 1);
+float a[m * k], b[k * n], c[m * n], square[m * m];
 
-bool all_are(const std::vector<float>& x, int64_t count, float value) {
+void fill(float* x, int64_t count, float value) {
+  for (int64_t i = 0; i < count; ++i) x[i] = value;
+}
+bool all_are(const float* x, int64_t count, float value) {
   for (int64_t i = 0; i < count; ++i)
-    if (x[size_t(i)] != value) return false;
+    if (x[i] != value) return false;
   return true;
 }
 
 // Whether the result is right, if the call says that it is there.
 bool call(fl_op op, const fl_options& options, fl_status& status) {
-  std::fill(c.begin(), c.end(), 0.0f);
+  fill(c, m * n, 0);
   switch (op) {
     case FL_SGEMM:
-      status = fl_sgemm(0, 0, m, n, k, 1, a.data(), k, b.data(), n, 0, c.data(), n, &options);
+      status = fl_sgemm(0, 0, m, n, k, 1, a, k, b, n, 0, c, n, &options);
       return status != FL_OK || all_are(c, m * n, k);
     case FL_SGEMV:
-      status = fl_sgemv(1, k, m, 1, a.data(), m, b.data(), 1, 0, c.data(), 1, &options);
+      status = fl_sgemv(1, k, m, 1, a, m, b, 1, 0, c, 1, &options);
       return status != FL_OK || all_are(c, m, k);
     case FL_TRANSPOSE:
-      status = fl_transpose(n, k, b.data(), k, a.data(), n, &options);
+      status = fl_transpose(n, k, b, k, a, n, &options);
       if (status != FL_OK || !all_are(a, n * k, 1)) return status != FL_OK;
-      status = fl_transpose(m, m, square.data(), m, square.data(), m, &options);
+      status = fl_transpose(m, m, square, m, square, m, &options);
       return all_are(square, m * m, 1);
   }
   return false;
@@ -75,9 +81,8 @@ int fault(const char* which, bool right, fl_status status) {
 }
 
 // 0: memory ran out, or the result was right without it; 1: nothing was left to fail; 2: a fault.
-int child(fl_op op, const fl_options& options, int threads, long nth) {
+int child(fl_op op, const fl_options& options, long nth) {
   fl_status status = FL_OK;
-  fl_set_num_threads(threads);
   failing = nth;
   bool right = call(op, options, status);
   failing = -1;
@@ -90,16 +95,16 @@ int child(fl_op op, const fl_options& options, int threads, long nth) {
 struct InThread {
   fl_op op;
   const fl_options& options;
-  int threads;
   long nth;
   int answer;
 };
 int child_in_thread(fl_op op, const fl_options& options, int threads, long nth) {
-  InThread call{op, options, threads, nth, 2};
+  InThread call{op, options, nth, 2};
   pthread_t thread;
+  fl_set_num_threads(threads);
   const auto body = [](void* arg) -> void* {
     auto& in = *static_cast<InThread*>(arg);
-    in.answer = child(in.op, in.options, in.threads, in.nth);
+    in.answer = child(in.op, in.options, in.nth);
     return nullptr;
   };
   return pthread_create(&thread, nullptr, body, &call) || pthread_join(thread, nullptr) ? 2 : call.answer;
@@ -125,23 +130,20 @@ int run(fl_op op, const fl_options& options, const char* name) {
 
 }  // namespace
 
-void* operator new(std::size_t bytes) {
-  if (void* p = take(bytes)) return p;
-  throw std::bad_alloc();
-}
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return take(bytes); }
-void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  return take(bytes, std::size_t(alignment));
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-
 extern "C" void* __libc_malloc(size_t);
 extern "C" void* __libc_calloc(size_t, size_t);
-extern "C" void* malloc(size_t bytes) noexcept { return refused() ? nullptr : __libc_malloc(bytes); }
+extern "C" void* __libc_memalign(size_t, size_t);
+extern "C" void __libc_free(void*);
+extern "C" void* malloc(size_t bytes) noexcept { return refused(bytes) ? nullptr : __libc_malloc(bytes); }
 extern "C" void* calloc(size_t count, size_t bytes) noexcept {
-  return refused() ? nullptr : __libc_calloc(count, bytes);
+  return refused(count * bytes) ? nullptr : __libc_calloc(count, bytes);
+}
+extern "C" void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
+  return refused(bytes) ? nullptr : __libc_memalign(alignment, bytes);
+}
+extern "C" void free(void* block) noexcept {
+  given_back = block ? malloc_usable_size(block) : 0;
+  __libc_free(block);
 }
 extern "C" void* mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
   static auto* const original = real<void*(void*, size_t, int, int, int, off_t)>("mmap");
@@ -153,6 +155,7 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* how, void
 }
 
 int main(int, char** argv) {
+  fill(a, m * k, 1), fill(b, k * n, 1), fill(square, m * m, 1);
   if (!dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL)) return std::puts(dlerror()), 1;
   int faults = 0;
   for (const bool all : {false, true}) {
