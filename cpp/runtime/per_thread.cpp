@@ -15,8 +15,8 @@ void delete_block(void* block) {
 }
 
 // The C++ runtime's own part of a thread, without which nothing can be thrown there: the C library asks for it at the
-// first exception, and ends the process where there is no memory. So it is asked for here, where a larger block has just
-// been given back.
+// first exception, and ends the process where there is no memory. So it is asked for here, just after a larger block
+// has been given back.
 bool exceptions_have_memory() noexcept {
   void* volatile room = std::malloc(8192);  // volatile: neither is left out
   if (!room) return false;
