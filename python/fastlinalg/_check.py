@@ -13,15 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 UNIT = 2.0**-24  # the rounding error of one float32 operation, relative
+UNIT64 = 2.0**-53
+CHAIN = 256  # FMAs of a CPU kernel, whose sum is then added to the result
 SMALLEST = 2.0**-149  # the smallest float32 above zero
 
 Array = NDArray[Any]
 Options = dict[str, Any]
 
 
-def gamma(operations: int) -> float:
-    """The classic bound on the relative error of so many float32 operations in a row."""
-    return operations * UNIT / (1 - operations * UNIT)
+def gamma(operations: int, unit: float = UNIT) -> float:
+    """The classic bound on the relative error of so many operations in a row, of float32 or of another unit."""
+    return operations * unit / (1 - operations * unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,27 +50,29 @@ def _product(a: Array, b: Array) -> Array:
 def expected_product(a: Array, b: Array, c: Array | None = None, *, alpha: float = 1.0, beta: float = 0.0) -> Expected:
     """``alpha * a @ b + beta * c`` in float64, with the componentwise bound of float32.
 
-    The bound is ``gamma(k) |alpha| |a| |b|``, one more operation in gamma for each of alpha and beta that
-    rounds, the rounding of ``beta * c``, and what gradual underflow may lose. As in the BLAS, `a` and `b` are
-    not read if alpha is 0 and `c` is not read if beta is 0. Leading dimensions broadcast.
+    The bound is one that every order of summation meets (Higham, "Accuracy and Stability of Numerical Algorithms",
+    3.5): ``gamma(k) |alpha| |a| |b|``, one more operation in gamma for each of alpha and beta that rounds, the
+    roundings of ``beta * c``, what gradual underflow may lose, and the errors of float64. It is never relative to
+    the result, which cancellation may make as small as it likes. As in the BLAS, `a` and `b` are not read if alpha
+    is 0 and `c` is not read if beta is 0. Leading dimensions broadcast.
     """
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     alpha, beta = float(np.float32(alpha)), float(np.float32(beta))
     if alpha == 0.0:
-        a, b = a[..., :0], b[..., :0, :]
+        a, b = a[..., :0], b[..., :0, :] if b.ndim > 1 else b[:0]
     k = a.shape[-1]
     with np.errstate(invalid="ignore", over="ignore"):
         value = alpha * _product(a, b)
         roundings = k + (abs(alpha) != 1.0) + (beta != 0.0)
-        bound = gamma(roundings) * abs(alpha) * _product(abs(a), abs(b))
+        bound = (gamma(roundings) + gamma(k + 3, UNIT64)) * abs(alpha) * _product(abs(a), abs(b))
         if k:
-            bound += (roundings * max(1.0, abs(alpha)) + 1) * SMALLEST
+            bound += (roundings * max(1.0, abs(alpha)) + 2) * SMALLEST
         if beta != 0.0:
             if c is None:
                 raise ValueError("beta != 0 needs c")
             addend = beta * np.asarray(c, np.float64)
-            rounded = 0 if k == 0 and beta == 1.0 else 2
-            value = value + addend if k else addend
+            rounded = 0 if k == 0 and beta == 1.0 else 2 + k // CHAIN
+            value = value + addend if k else np.broadcast_to(addend, value.shape)
             bound = bound + gamma(rounded) * abs(addend) + (SMALLEST if rounded else 0.0)
     return Expected(value, bound)
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import fastlinalg as fl
-from support.accuracy import UNIT, assert_product
+from fastlinalg._check import UNIT
+from support.accuracy import assert_product
 from support.device import on_device
 from support.hard_products import TILED, data
 from support.rows import rows

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastlinalg as fl
-from support.accuracy import UNIT
+from fastlinalg._check import UNIT
 from support.device import on_device
 from support.rows import rows
 from support.source_tree import ROOT

@@ -1,41 +1,16 @@
-"""What a right answer is: a float64 oracle with a componentwise bound, and bitwise comparison where float32 is exact.
-
-The bound is one that every order of summation meets (Higham, "Accuracy and Stability of Numerical Algorithms", 3.5),
-``|C - R| <= gamma_r (|alpha| |A| |B|) + gamma_s |beta C0| + tiny``, element by element, with ``r`` the roundings
-on the way of a product into the result, and ``s`` those of the addend: the CPU adds the sum of each 256 k to it. It is
-never relative to R, which cancellation may make as small as it likes.
-"""
+"""What a right answer is: the bound of `fastlinalg selftest`, and bitwise comparison where float32 is exact."""
 
 from __future__ import annotations
 
 import numpy as np
 
-UNIT = 2.0**-24  # half the distance from 1 to the next float32
-UNIT64 = 2.0**-53
-CHAIN = 256  # of FMAs
-SMALLEST = 2.0**-149  # the spacing of subnormal numbers: what an operation may lose to underflow
-
-
-def gamma(roundings: int, unit: float = UNIT) -> float:
-    return roundings * unit / (1 - roundings * unit)
+from fastlinalg._check import SMALLEST, expected_product
 
 
 def oracle(a, b, c0=None, alpha=1.0, beta=0.0):
     """Return ``alpha * a @ b + beta * c0`` in float64 and the componentwise bound of a float32 result."""
-    a64, b64 = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    alpha, beta = float(np.float32(alpha)), float(np.float32(beta))
-    k = a64.shape[-1]
-    want = np.asarray(a64 @ b64)
-    size = np.asarray(np.abs(a64) @ np.abs(b64))
-    roundings = k + (alpha != 1.0) + (beta != 0.0)
-    # The oracle's own error is part of the bound: it matters only where gamma itself is tiny.
-    bound = (gamma(roundings) + gamma(k + 3, UNIT64)) * abs(alpha) * size
-    want = alpha * want
-    if beta != 0.0:
-        addend = np.asarray(c0, np.float64) * beta
-        want = want + addend
-        bound = bound + (gamma(2 + k // CHAIN) + gamma(3, UNIT64)) * np.abs(addend)
-    return want, bound + (k * max(1.0, abs(alpha)) + 2) * SMALLEST
+    expected = expected_product(a, b, c0, alpha=alpha, beta=beta)
+    return expected.value, expected.bound
 
 
 def in_float32(got, want, context) -> np.ndarray:
