@@ -1,5 +1,5 @@
-// Steps 10 and 11 of the ladder: tiles go from global to shared memory by asynchronous copies (cp.async), several steps
-// of k ahead of the arithmetic.
+// Steps 10, 11 and 16 of the ladder: tiles go from global to shared memory by asynchronous copies (cp.async), several
+// steps of k ahead of the arithmetic.
 //
 // A copy does not pass through registers, and the thread that issues it goes on at once. Copies are counted in groups,
 // one for each step: `wait_copies<N>` waits until all but the latest N groups of this thread have arrived, and the
@@ -56,6 +56,25 @@ struct AsyncCopies {
     math.store(p, block, c_by16);
   }
 };
+
+// So many stages, and blocks on a multiprocessor.
+template <class T, int STAGES, int BLOCKS>
+__global__ void __launch_bounds__(T::THREADS, BLOCKS)
+    sgemm_async_copies_kernel(const __grid_constant__ SgemmArgs p, TileGrid grid, Operand a, Operand b, bool c_by16) {
+#if __CUDA_ARCH__ >= 800
+  AsyncCopies<T, STAGES>::block(p, grid, a, b, c_by16);
+#else
+  not_for_this_target();
+#endif
+}
+
+template <class T, int STAGES, int BLOCKS>
+void launch_async_copies(const SgemmArgs& p, const Context& ctx) {
+  const TileGrid grid(p.m, p.n, p.batch, T::BM, T::BN);
+  launch_kernel<sgemm_async_copies_kernel<T, STAGES, BLOCKS>>(
+      {grid.blocks(), T::THREADS, AsyncCopies<T, STAGES>::SHARED_BYTES}, ctx, p, grid, operand(p.a, p.a.cs, p.a.rs),
+      operand(p.b, p.b.rs, p.b.cs), aligned16(p.c));
+}
 
 }  // namespace
 }  // namespace fl

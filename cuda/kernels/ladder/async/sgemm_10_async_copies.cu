@@ -6,26 +6,7 @@
 #include "cuda/kernels/ladder/async/async_copies.cuh"
 
 namespace fl {
-namespace {
 
-using Tiles8x8 = WarpTiles<8, 8>;
-using Copies8x8 = AsyncCopies<Tiles8x8, 4>;
-
-__global__ void __launch_bounds__(Tiles8x8::THREADS, 2)
-    sgemm_async_copies_kernel(const __grid_constant__ SgemmArgs p, TileGrid grid, Operand a, Operand b, bool c_by16) {
-#if __CUDA_ARCH__ >= 800
-  Copies8x8::block(p, grid, a, b, c_by16);
-#else
-  not_for_this_target();
-#endif
-}
-
-}  // namespace
-
-void sgemm_async_copies(const SgemmArgs& p, const Context& ctx) {
-  const TileGrid grid(p.m, p.n, p.batch, Tiles8x8::BM, Tiles8x8::BN);
-  launch_kernel<sgemm_async_copies_kernel>({grid.blocks(), Tiles8x8::THREADS, Copies8x8::SHARED_BYTES}, ctx, p, grid,
-                                           operand(p.a, p.a.cs, p.a.rs), operand(p.b, p.b.rs, p.b.cs), aligned16(p.c));
-}
+void sgemm_async_copies(const SgemmArgs& p, const Context& ctx) { launch_async_copies<WarpTiles<8, 8>, 4, 2>(p, ctx); }
 
 }  // namespace fl

@@ -64,28 +64,9 @@ struct SlicedTiles {
   }
 };
 
-template <int GROUPS>
-__global__ void __launch_bounds__(SlicedTiles<GROUPS>::THREADS, 2)
-    sgemm_slice_k_kernel(const __grid_constant__ SgemmArgs p, TileGrid grid, Operand a, Operand b, bool c_by16) {
-#if __CUDA_ARCH__ >= 800
-  AsyncCopies<SlicedTiles<GROUPS>, 3>::block(p, grid, a, b, c_by16);
-#else
-  not_for_this_target();
-#endif
-}
-
-template <int GROUPS>
-void slice_k(const SgemmArgs& p, const Context& ctx) {
-  using T = SlicedTiles<GROUPS>;
-  const TileGrid grid(p.m, p.n, p.batch, T::BM, T::BN);
-  launch_kernel<sgemm_slice_k_kernel<GROUPS>>({grid.blocks(), T::THREADS, AsyncCopies<T, 3>::SHARED_BYTES}, ctx, p,
-                                              grid, operand(p.a, p.a.cs, p.a.rs), operand(p.b, p.b.rs, p.b.cs),
-                                              aligned16(p.c));
-}
-
 }  // namespace
 
-void sgemm_tiles_64x64(const SgemmArgs& p, const Context& ctx) { slice_k<1>(p, ctx); }
-void sgemm_slice_k(const SgemmArgs& p, const Context& ctx) { slice_k<4>(p, ctx); }
+void sgemm_tiles_64x64(const SgemmArgs& p, const Context& ctx) { launch_async_copies<SlicedTiles<1>, 3, 2>(p, ctx); }
+void sgemm_slice_k(const SgemmArgs& p, const Context& ctx) { launch_async_copies<SlicedTiles<4>, 3, 2>(p, ctx); }
 
 }  // namespace fl
