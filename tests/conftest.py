@@ -50,6 +50,8 @@ def pytest_cmdline_main(config):
         option.numprocesses = "logical"
     if option.numprocesses and option.dist == "no":
         option.dist, option.loadscopereorder = "loadgroup", False
+    if option.numprocesses:  # processes whose NumPy has a thread for each core wait for one another most of the time
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_configure(config):

@@ -74,10 +74,12 @@ def test_large_matrices_times_vectors(name, shape):
 @pytest.mark.parametrize("name", HALVES)
 def test_matrices_that_begin_anywhere_times_vectors(name):
     """The float32 matrix begins at the start of an allocation, as one that has just been converted does."""
-    for shape, shift, order in product(((300, 2047), (200, 4096), (4096, 200)), (0, 1, 4, 8, 15), LAYOUTS):
+    for shape, order in product(((300, 2047), (200, 4096), (4096, 200)), LAYOUTS):
         a, x = LAYOUTS[order](halves(name, *shape)), Placed(np.random.default_rng(1).standard_normal(shape[1], F32))
-        got = fl.sgemv(Placed(a, shift), x, dtype=F32)
-        assert_same_bits(values(got), values(fl.sgemv(Placed(as_float32(a)), x)), f"{shape} {shift} {order}")
+        want = values(fl.sgemv(Placed(as_float32(a)), x))
+        for shift in (0, 1, 4, 8, 15):
+            got = fl.sgemv(Placed(a, shift), x, dtype=F32)
+            assert_same_bits(values(got), want, f"{shape} {shift} {order}")
 
 
 @pytest.mark.parametrize("name", HALVES)

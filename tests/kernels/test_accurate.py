@@ -53,7 +53,8 @@ def check_transposed(row, a, b, trans_a, trans_b, context):
     left, right = np.ascontiguousarray(a.T) if trans_a else a, np.ascontiguousarray(b.T) if trans_b else b
     got = sgemm(left, right)
     assert_product(got, a, b, context=f"{context} {trans_a}, {trans_b}")
-    assert_same_bits(sgemm(left, right), got, f"{context}: a second run")
+    if not is_model(row):
+        assert_same_bits(sgemm(left, right), got, f"{context}: a second run")
 
 
 LARGE = (2048, 2052, 4096)  # from here on three terms are the fallback of two

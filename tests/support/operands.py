@@ -43,7 +43,7 @@ def numbers(name: str, *shape: int, seed: int = 0) -> np.ndarray:
 def halves(name: str, *shape: int, seed: int = 0) -> np.ndarray:
     """Subnormal numbers among them, and what float16 is too small for."""
     x = np.random.default_rng([seed, *shape]).standard_normal(shape)
-    x *= 2.0 ** (np.arange(x.size) % 23 - 20).reshape(shape)
+    x = np.ldexp(x, (np.arange(x.size) % 23 - 20).reshape(shape))
     return x.astype(dtype_of(name))
 
 

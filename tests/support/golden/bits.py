@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -75,12 +76,21 @@ MATVECS = tuple(
 )
 
 
-def numbers(seed: int, *shape: int) -> np.ndarray:
+LONGEST = 5 * 2**20  # more elements than any operand has
+
+
+@functools.cache
+def stream(seed: int) -> np.ndarray:
     """float32 of both signs with exponents from -4 to 3, from raw bits: the same with every version of NumPy."""
-    raw = np.random.PCG64(seed).random_raw(int(np.prod(shape))).astype(np.uint64)
+    raw = np.random.PCG64(seed).random_raw(LONGEST)
     exponent = np.uint64(123) + (raw >> np.uint64(40)) % np.uint64(8)
     bits = (raw & np.uint64(0x807FFFFF)) | exponent << np.uint64(23)
-    return bits.astype(np.uint32).view(np.float32).reshape(shape)
+    return bits.astype(np.uint32).view(np.float32)
+
+
+def numbers(seed: int, *shape: int) -> np.ndarray:
+    """The first of them."""
+    return stream(seed)[: math.prod(shape)].reshape(shape)
 
 
 def product_operands(case: Product) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
