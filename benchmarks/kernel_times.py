@@ -4,11 +4,13 @@ python benchmarks/kernel_times.py --out benchmarks/results/costs/h200-kernels.js
 python benchmarks/kernel_times.py --ops transpose --shapes 20 --out few.json
 FASTLINALG_COMPUTE_CAPABILITY=8.0 python benchmarks/kernel_times.py --ops sgemm --out h200-as-8.0-kernels.json
 python benchmarks/kernel_times.py --random --near 1.6 --shapes 400 --out h200-kernels-random.json
+python benchmarks/kernel_times.py --against cublas --shapes 400 --seed 3 --out h200-random.json
 
 Operands are normal numbers in device memory; a time is the median of replays of a CUDA graph. Left out are kernels that
 cannot take the operands, those whose estimate is far from the best one's, and most shapes for the kernels of the
 ladder. A run with the defaults takes about four minutes and ends after ``--seconds`` whatever is left. ``--random``
-takes strict products of the sizes that ``fastlinalg bench sgemm --random`` draws.
+takes strict products of the sizes that ``fastlinalg bench sgemm --random`` draws. ``--against`` times, on those sizes,
+what dispatch takes, ``accurate`` and ``strict``, and such a library, and prints the slowest shapes.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,8 @@ import numpy as np
 
 import fastlinalg as fl
 from fastlinalg import _core
-from fastlinalg.bench import machine, problems, records
+from fastlinalg.bench import machine, peers, problems, records
+from fastlinalg.bench.peer import DeviceOperand
 from fastlinalg.bench.problems import FOUNDING_K, FOUNDING_SIZES
 
 SEED = 14
@@ -37,6 +40,7 @@ FAR, FAR_EVERY = 5.0, 3  # estimates so many times the best one: measured on eve
 TOO_FAR = 20.0  # and never
 CLOSE = 2.5  # strict kernels in a product that need not be strict
 BLOCK_US, MOST_LAUNCHES, REPLAYS = 1500.0, 40, 3
+SAVED_EVERY = 50  # shapes
 MOST_OPERAND, MOST_RESULT = 2**27, 2**28  # floats
 MOST_FLOPS, MOST_STREAMED = 5e10, 2**27  # of random shapes
 
@@ -217,12 +221,13 @@ class Memory:
             for start in range(0, floats, block.size):
                 buffer.upload(block[: floats - start], offset=4 * start)
 
-    def addresses(self, shape: Shape) -> list[int]:
-        return [buffer.ptr + 4 * offset for buffer, offset in zip(self._buffers, shape.offset, strict=True)]
+    def operands(self, shape: Shape) -> list[DeviceOperand]:
+        each = zip(self._buffers, shape.offset, shape.leading(), shape.stored(), strict=True)
+        return [DeviceOperand(*operand) for operand in each]
 
 
-def call(shape: Shape, kernel: str, memory: Memory):
-    a, b, c = memory.addresses(shape)
+def call(shape: Shape, kernel: str | None, memory: Memory):
+    a, b, c = (operand.ptr for operand in memory.operands(shape))
     lda, ldb, ldc = shape.leading()
     m, n, k, batch = shape.m, shape.n, shape.k, shape.batch
     strides = [rows * ld for (rows, _), ld in zip(shape.stored(), (lda, ldb, ldc), strict=True)]
@@ -239,15 +244,36 @@ def call(shape: Shape, kernel: str, memory: Memory):
     return lambda stream: _core.device_transpose(kernel, *arguments, stream=stream)
 
 
-def time_us(shape: Shape, kernel: str, estimate_us: float, memory: Memory) -> float:
+def time_us(work: Any, estimate_us: float) -> float:
     launches = max(1, min(MOST_LAUNCHES, int(BLOCK_US / estimate_us)))
-    return statistics.median(_core.time_in_graph(call(shape, kernel, memory), launches, REPLAYS))
+    return statistics.median(_core.time_in_graph(work, launches, REPLAYS))
+
+
+def beside(shape: Shape, against: list[Any], memory: Memory) -> dict[str, float]:
+    """What dispatch takes in either precision, and the libraries."""
+    works = {name: call(replace(shape, precision=name), None, memory) for name in ("accurate", "strict")}
+    problem = problems.Problem("sgemm", shape.m, shape.n, shape.k, trans_a=shape.trans_a, trans_b=shape.trans_b)
+    for peer in against:
+        works |= peer.device_calls(problem, *memory.operands(shape))
+    estimate_us = 3 + 2 * shape.m * shape.n * shape.k / 4e7
+    return {name: round(time_us(work, estimate_us), 3) for name, work in works.items()}
+
+
+def slowest(measured: list[dict], peer: str) -> str:
+    """Ratios to a library: their mean, and the shapes with the least."""
+    lines = []
+    for ours in ("accurate", "strict"):
+        ratios = {f"{r['m']}x{r['n']}x{r['k']}:{'NT'[r['trans_a']]}{'NT'[r['trans_b']]}": r["us"][peer] / r["us"][ours]
+                  for r in measured}  # fmt: skip
+        worst = ", ".join(f"{name} {ratios[name]:.2f}" for name in sorted(ratios, key=ratios.__getitem__)[:12])
+        lines.append(f"{ours} / {peer}: geometric mean {statistics.geometric_mean(ratios.values()):.3f}; {worst}")
+    return "\n".join(lines)
 
 
 def todo(args: argparse.Namespace) -> Iterator[tuple[int, Shape]]:
     """All shapes, the operations by turns, so that a run that ends early has some of each."""
     ops, count, seed = args.ops, args.shapes, args.seed
-    if args.random:
+    if args.random or args.against:
         yield from enumerate(random_products(count, seed))
         return
     lists = [shapes(op, count, seed) for op in ops]
@@ -259,27 +285,37 @@ def todo(args: argparse.Namespace) -> Iterator[tuple[int, Shape]]:
                     yield number, Shape(**(asdict(each[number]) | {"precision": "accurate"}))
 
 
-def measure(args: argparse.Namespace) -> list[dict]:
-    rows = {op: {row.name: row for row in fl.kernels(op)} for op in OPS}
+def times_of(
+    args: argparse.Namespace, shape: Shape, number: int, memory: Memory, against: list[Any]
+) -> dict[str, float]:
+    if against:
+        return beside(shape, against, memory)
+    rows, times = {row.name: row for row in fl.kernels(shape.op)}, {}
+    for kernel, estimate in wanted(shape, number, rows, args.near).items():
+        try:
+            times[kernel] = round(time_us(call(shape, kernel, memory), estimate), 3)
+        except ValueError:  # the estimates were of aligned operands
+            continue
+    return times
+
+
+def measure(args: argparse.Namespace) -> None:
     calls = list(todo(args))
-    memory = Memory([shape for _, shape in calls])
-    begin, measured, timings = time.monotonic(), [], 0
+    memory, against = Memory([shape for _, shape in calls]), peers.load(args.against, "cuda", None)
+    begin, measured = time.monotonic(), []
     for done, (number, shape) in enumerate(calls):
         if time.monotonic() - begin > args.seconds:
             print(f"\n{args.seconds:g} s are over after {done} of {len(calls)} calls", file=sys.stderr)
             break
-        times = {}
-        for kernel, estimate in wanted(shape, number, rows[shape.op], args.near).items():
-            try:
-                times[kernel] = round(time_us(shape, kernel, estimate, memory), 3)
-            except ValueError:  # the estimates were of aligned operands
-                continue
-        timings += len(times)
-        measured.append(asdict(shape) | {"us": times})
+        measured.append(asdict(shape) | {"us": times_of(args, shape, number, memory, against)})
+        if done % SAVED_EVERY == 0:
+            write(args.out, measured)
         if sys.stderr.isatty():
-            print(f"\r{done + 1} of {len(calls)}, {timings} times", end="", file=sys.stderr, flush=True)
-    print(f"\n{timings} times in {time.monotonic() - begin:.0f} s", file=sys.stderr)
-    return measured
+            print(f"\r{done + 1} of {len(calls)}", end="", file=sys.stderr, flush=True)
+    write(args.out, measured)
+    print(f"\n{sum(len(m['us']) for m in measured)} times in {time.monotonic() - begin:.0f} s", file=sys.stderr)
+    for peer in against:
+        print(slowest(measured, peer.name))
 
 
 def write(path: Path, measured: list[dict]) -> None:
@@ -297,11 +333,12 @@ def main() -> int | str:
     parser.add_argument("--seconds", type=float, default=240.0, help="end after so long (default: 240)")
     parser.add_argument("--seed", type=int, default=SEED, help=f"of the random shapes (default: {SEED})")
     parser.add_argument("--random", action="store_true", help="strict products as the benchmark's random ones")
+    parser.add_argument("--against", nargs="+", default=[], help="libraries beside dispatch, on random shapes")
     parser.add_argument("--near", type=float, default=TOO_FAR, help="kernels whose estimate is so many times the best")
     args = parser.parse_args()
     if not fl.devices():
         return f"kernel_times needs a CUDA device: {fl.info()['cuda']['message']}"
-    write(args.out, measure(args))
+    measure(args)
     return 0
 
 
