@@ -32,7 +32,9 @@ bool answers_later(const Chosen<SgemmArgs>& chosen, const CallOptions& options) 
 
 void log_answer(const Chosen<SgemmArgs>& chosen, int device, const CallOptions& options, const unsigned* statuses) {
   const Kernel<SgemmArgs>& kernel = *chosen.kernel;
-  const bool bf16x6_fallback = kernel.traits.bf16x6_behind && has_bf16x6_fallback(chosen.args);
+  const bool bf16x6_fallback =
+      kernel.traits.bf16x6_behind &&
+      (kernel.traits.wgmma ? falls_back_to_three_terms(chosen.args) : has_bf16x6_fallback(chosen.args));
   (*options.log)("cuda:" + std::to_string(device) + " " + kernel.name + ", computed by " +
                  accurate_answer(kernel.traits.terms, bf16x6_fallback, chosen.args, statuses));
 }

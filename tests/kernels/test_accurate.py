@@ -207,7 +207,7 @@ FALL_BACKS = [
     ("nan", "fp16x2", 2051, "plain float32 because of NaN or infinite numbers"),
     ("kernel_matrix", "fp16x2", 2063, "three bf16 terms because of the range of the operands"),
     ("tall", "fp16x2", 2064, "plain float32 because of the range of the operands"),
-    # Too small for bf16x6 as a fallback:
+    # Too small for launches of bf16x6, and k too long for three terms in that of two:
     ("graded", "fp16x2", 200, "plain float32 because of the range of the operands"),
     ("normal", "fp16x2_mma", 2058, "two fp16 terms"),
     ("graded", "fp16x2_mma", 2056, "three bf16 terms because of the range of the operands"),
@@ -271,14 +271,23 @@ def test_every_tile(row, shape, pad):
 @gpu_row
 @pytest.mark.parametrize("shape", TILED[:-1], ids=lambda shape: "x".join(map(str, shape)))
 @pytest.mark.parametrize("trans", list(product((False, True), repeat=2)), ids=str)
-def test_what_stands_by_for_every_tile(row, shape, trans):
-    """Data that terms cannot hold, in products whose float32 fallback runs in the same launch."""
+@pytest.mark.parametrize("kind", ["many_octaves", "twelve_decades"])
+def test_what_stands_by_for_every_tile(row, kind, shape, trans):
+    """Data that no terms can hold, and data that three can."""
     m, n, k = shape
-    a, b = data("many_octaves", m, n, k)
+    a, b = data(kind, m, n, k)
     left, right = np.ascontiguousarray(a.T) if trans[0] else a, np.ascontiguousarray(b.T) if trans[1] else b
     got = fl.sgemm(*on_device(left, right), trans_a=trans[0], trans_b=trans[1], kernel=row.name).numpy()
     rows = np.arange(0, m, 17)
     assert_product(got[rows], a[rows], b, context=f"{row.name} {shape}")
+
+
+@gpu
+@pytest.mark.parametrize("shape", [(m + 3, n, k) for m, n, k in TILED[:-1]], ids=str)  # logged once
+def test_three_terms_are_in_the_launch_that_rejects_two(shape, caplog):
+    caplog.set_level(logging.DEBUG, "fastlinalg")
+    fl.sgemm(*on_device(*data("twelve_decades", *shape)), kernel="fp16x2")
+    assert "computed by three bf16 terms because of the range of the operands" in caplog.text
 
 
 @gpu

@@ -50,7 +50,7 @@ BUILT_ON = {
     "cuda/kernels/ladder/async": ("cuda/kernels/sgemm_strict",),
     f"{ACCURATE}/split": (ACCURATE,),
     f"{ACCURATE}/fallback": (ACCURATE,),
-    f"{ACCURATE}/wgmma": (ACCURATE, f"{ACCURATE}/fallback"),
+    f"{ACCURATE}/wgmma": (ACCURATE, f"{ACCURATE}/fallback", f"{ACCURATE}/split"),
     f"{ACCURATE}/mma": (ACCURATE, f"{ACCURATE}/fallback"),
 }
 MOST_FILES_OF_A_FOLDER = 25

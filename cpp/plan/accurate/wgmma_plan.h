@@ -7,6 +7,7 @@
 
 #include <iterator>
 
+#include "plan/accurate/range_bound.h"
 #include "plan/accurate/split_k.h"
 #include "plan/accurate/wgmma_tiles.h"
 
@@ -85,6 +86,12 @@ constexpr bool computes_triangle(const SgemmArgs& p) {
   const WgmmaTileChoice whole = choose_wgmma_tile(p.m, p.n, p.k, PLAN_MULTIPROCESSORS);
   return whole.tile().k_parts() == 1 &&
          choose_triangle_tile(p.n, p.k, PLAN_MULTIPROCESSORS).rounds_area <= 0.95 * whole.rounds_area;
+}
+
+// Whether three bf16 terms are tried where two fp16 terms are rejected: from 2^34 multiply-adds on in launches of their
+// own. cuBLAS cuts longer sums where tiles are few, and has the smaller error then.
+constexpr bool falls_back_to_three_terms(const SgemmArgs& p) {
+  return has_bf16x6_fallback(p) || (terms_fit(p.k) && p.k <= 2048 && wgmma_split_k(p.m, p.n, p.k).count == 1);
 }
 
 }  // namespace fl

@@ -135,6 +135,8 @@ inline constexpr WgmmaTile bf16x6_128x128{
 inline constexpr WgmmaTile bf16x6_128x64{.terms = Terms::bf16x6, .BM = 128, .BN = 64, .stages = 2};
 inline constexpr WgmmaTile bf16x6_single_64x128{
     .terms = Terms::bf16x6, .BM = 64, .BN = 128, .k_groups = 2, .stages = 2, .single = true};
+// Behind two terms in the same launch, by FALLBACK_THREADS.
+inline constexpr WgmmaTile bf16x6_behind{.terms = Terms::bf16x6, .BM = 64, .BN = 128, .stages = 2, .single = true};
 
 // Of split-K, where the sums of a single tile go to the workspace.
 inline constexpr WgmmaTile fp16x2_split_k{.BM = 128, .BN = 128, .stages = 3, .single = true, .rate = 0.95};

@@ -28,7 +28,7 @@ std::size_t fp16x2_workspace(const SgemmArgs& p) {
   const AccurateSplitK split_k = wgmma_split_k(p.m, p.n, p.k);
   // Which tile a device takes depends on its number of multiprocessors.
   const std::size_t own = AccuratePlan(p, Terms::fp16x2, p.n <= LARGEST_N_OF_96 ? 96 : TERM_BLOCK, split_k).bytes;
-  const std::size_t fallback = has_bf16x6_fallback(p) ? bf16x6_workspace(p) : 0;
+  const std::size_t fallback = falls_back_to_three_terms(p) ? bf16x6_workspace(p) : 0;
   return own > fallback ? own : fallback;
 }
 

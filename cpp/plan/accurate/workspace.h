@@ -1,5 +1,6 @@
-// The workspace of an accurate product: statuses, records of segments, the terms of A and B, sums of split-K. What
-// fp16x2 rejects goes to bf16x6 in the same place; only the statuses, one for each, outlive that.
+// The workspace of an accurate product: statuses, range words of two terms, records of segments, the terms of A and B,
+// sums of split-K. What fp16x2 rejects goes to bf16x6 in the same place; only the statuses, one for each, outlive that,
+// and the range words, which some blocks may still read while others split into three terms.
 #pragma once
 
 #include "plan/accurate/range_bound.h"
@@ -10,14 +11,15 @@ namespace fl {
 struct AccuratePlan {
   int64_t k_blocks;
   SplitLayout a, b;
-  std::size_t segments_begin, a_begin, b_begin, sums_begin, bytes;
+  std::size_t words_begin, segments_begin, a_begin, b_begin, sums_begin, bytes;
 
   constexpr AccuratePlan(const SgemmArgs& p, Terms kind, int64_t columns_of_a_panel = TERM_BLOCK,
                          const AccurateSplitK& split_k = {})
       : k_blocks(ceil_div(p.k, TERM_BLOCK)),
         a(p.m, p.k, kind),
         b(p.n, p.k, kind, columns_of_a_panel),
-        segments_begin(256),
+        words_begin(256),
+        segments_begin(words_begin + (a.groups + b.groups + 63) / 64 * 256),
         a_begin(segments_begin + (p.k > RangeBound::ONE_PIECE ? SEGMENT_RECORD_BYTES : 0)),
         b_begin(a_begin + a.bytes),
         sums_begin(b_begin + b.bytes),

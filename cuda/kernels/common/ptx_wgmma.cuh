@@ -9,6 +9,8 @@
 namespace fl::ptx {
 
 // ---------------------------------------------------------------- bulk copies, global to shared (sm_90)
+// Between plain accesses to any memory and bulk copies.
+__device__ __forceinline__ void bulk_copy_fence() { asm volatile("fence.proxy.async;" ::: "memory"); }
 // No .release.cluster: with it every arrival becomes a full memory barrier, and the copies need none.
 __device__ __forceinline__ void barrier_arrive_in(uint32_t block, uint32_t barrier) {  // mbarrier.arrive in a cluster
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(address_in(block, barrier)) : "memory");

@@ -80,7 +80,12 @@ struct ProductOperands {
         b(view(p.n, p.k, kind, plan.b, ctx, plan.b_begin, ctx.prepacked ? &ctx.prepacked->b : nullptr)),
         statuses(static_cast<unsigned*>(ctx.workspace)),
         records(reinterpret_cast<SegmentRecord*>(static_cast<char*>(ctx.workspace) + plan.segments_begin)),
-        sums(reinterpret_cast<float*>(static_cast<char*>(ctx.workspace) + plan.sums_begin)) {}
+        sums(reinterpret_cast<float*>(static_cast<char*>(ctx.workspace) + plan.sums_begin)) {
+    if (kind != Terms::fp16x2) return;
+    auto* const words = reinterpret_cast<unsigned*>(static_cast<char*>(ctx.workspace) + plan.words_begin);
+    if (!ctx.prepacked || !ctx.prepacked->a.memory) a.words = words;
+    if (!ctx.prepacked || !ctx.prepacked->b.memory) b.words = words + a.groups;
+  }
 
  private:
   static SplitView view(int64_t lines, int64_t k, Terms kind, const SplitLayout& own, const Context& ctx,

@@ -153,15 +153,15 @@ struct Fallback {
 };
 
 // By the first FALLBACK_THREADS of each block.
+template <bool TA, bool TB>
 __device__ __forceinline__ void fall_back(const Fallback& plan, char* memory) {
-  FallbackTiles& shared = *reinterpret_cast<FallbackTiles*>(memory);
-  const auto all_tiles = [&](auto TA, auto TB) {
-    for (unsigned tile = blockIdx.x; tile < plan.grid.total; tile += gridDim.x)
-      fallback_tile<TA, TB>(plan.args, block_tile<FALLBACK_BM, FALLBACK_BM>(plan.args, plan.grid, tile), plan.by16,
-                            shared);
-  };
-  if (plan.ta) plan.tb ? all_tiles(std::true_type{}, std::true_type{}) : all_tiles(std::true_type{}, std::false_type{});
-  else plan.tb ? all_tiles(std::false_type{}, std::true_type{}) : all_tiles(std::false_type{}, std::false_type{});
+  for (unsigned tile = blockIdx.x; tile < plan.grid.total; tile += gridDim.x)
+    fallback_tile<TA, TB>(plan.args, block_tile<FALLBACK_BM, FALLBACK_BM>(plan.args, plan.grid, tile), plan.by16,
+                          *reinterpret_cast<FallbackTiles*>(memory));
+}
+__device__ __forceinline__ void fall_back(const Fallback& plan, char* memory) {
+  if (plan.ta) plan.tb ? fall_back<true, true>(plan, memory) : fall_back<true, false>(plan, memory);
+  else plan.tb ? fall_back<false, true>(plan, memory) : fall_back<false, false>(plan, memory);
 }
 
 }  // namespace fl

@@ -23,25 +23,32 @@ inline SplitOperand missing_lines(const SplitView& to, const float* data, int64_
           to.exponents + to.missing.begin};
 }
 
+inline SplitPlan split_plan(const AccurateProduct& product) {
+  const SgemmArgs& p = product.p;
+  const ProductOperands& at = product.at;
+  const int64_t a_groups = at.a.missing_groups(), b_groups = at.b.missing_groups();
+  return {missing_lines(at.a, p.a.data, p.a.rs, ld(p.a), p.a.cs == 1, p.stored[0]),
+          missing_lines(at.b, p.b.data, p.b.cs, ld(p.b), p.b.cs != 1, p.stored[1]),
+          p.k,
+          at.k_blocks,
+          static_cast<unsigned>(a_groups),
+          static_cast<unsigned>(a_groups + b_groups),
+          static_cast<unsigned>(at.b_panel / SPLIT_LINES),
+          product.bound.small,
+          product.bound.large,
+          double(p.m) * double(p.n) <= 0x1p20,
+          product.previous,
+          at.statuses + 32};
+}
+
 // One launch for what is not prepacked. As a fallback it is of few blocks, which have little to do if not needed.
 template <class S>
 void launch_split(const AccurateProduct& product) {
   const SgemmArgs& p = product.p;
   const ProductOperands& at = product.at;
   const Context& ctx = product.ctx;
-  const int64_t a_groups = at.a.missing_groups(), b_groups = at.b.missing_groups();
-  if (a_groups + b_groups == 0) return;
-  const SplitPlan split{missing_lines(at.a, p.a.data, p.a.rs, ld(p.a), p.a.cs == 1, p.stored[0]),
-                        missing_lines(at.b, p.b.data, p.b.cs, ld(p.b), p.b.cs != 1, p.stored[1]),
-                        p.k,
-                        at.k_blocks,
-                        static_cast<unsigned>(a_groups),
-                        static_cast<unsigned>(a_groups + b_groups),
-                        static_cast<unsigned>(at.b_panel / SPLIT_LINES),
-                        product.bound.small,
-                        product.bound.large,
-                        double(p.m) * double(p.n) <= 0x1p20,
-                        product.previous};
+  const SplitPlan split = split_plan(product);
+  if (split.groups == 0) return;
   const unsigned few = 2 * static_cast<unsigned>(ctx.sm_count);
   const unsigned blocks = product.previous && split.groups > few ? few : split.groups;
   const auto launch_all = [&](auto unswizzled, auto halves) {

@@ -15,6 +15,7 @@ struct SplitPlan {
   float small, large;         // thresholds on scaled numbers
   bool early;                 // whether the product's blocks may start as soon as there is room, or by the end
   const unsigned* previous;   // the status of the terms that were tried before these, if any
+  unsigned* taken;            // groups that blocks have taken, and finished, where they share out a pass in a product
 };
 
 struct SplitShared {

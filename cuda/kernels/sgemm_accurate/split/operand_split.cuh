@@ -87,6 +87,24 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
                Lines::exponent(scaled_by, guessed), flags | (shared.low ? low : 0));
 }
 
+// For kernels of something else: the operand is read twice.
+template <class Lines>
+__device__ __forceinline__ void split_in_little_code(const SplitPlan& plan, const SplitOperand& x,
+                                                     SplitShared& shared) {
+  Lines lines(plan, x, shared);
+  const int pieces = static_cast<int>(ceil_div(plan.k, Lines::PIECE));
+  for (int piece = 0; piece < pieces; ++piece) {
+    lines.read(lines.v, piece);
+    lines.measure();
+  }
+  lines.gather_largest(shared.largest[1]);
+  lines.template write_again<false>(0, pieces);
+  const unsigned flags = lines.count(), line = threadIdx.x % SPLIT_LINES;
+  if (threadIdx.x >= 32) return;
+  report_lines(plan, x, lines.group(), shared.largest[1][line], shared.large_count[line],
+               Lines::exponent(shared.largest[1][line], false), flags);
+}
+
 // LONG: k > 1024. There a thread has registers for the piece that comes next.
 template <class S, bool LONG, class Shape, int RESIDENT, bool UNSWIZZLED, bool HALVES>
 __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
@@ -96,6 +114,7 @@ __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
   ptx::touch(plan);
   pdl_wait();
   if (!split_wanted(plan)) return;
+  if (S::COUNT == 2 && ptx::block_index() == 0 && threadIdx.x < 2) plan.taken[threadIdx.x] = 0;  // for three terms
   for (unsigned block = blockIdx.x; block < plan.groups; block = shared.block_of_warp() + gridDim.x) {
     clear(shared, block);
     by_operand<S, Shape, UNSWIZZLED, HALVES>(plan, block, [&](auto type, const SplitOperand& x, unsigned low) {

@@ -30,15 +30,17 @@ int resident_clusters(const LaunchedKernel& kernel, int sm_count) {
 }
 
 template <class T, class Epilogue>
-void launch_tiles(const PersistentPlan& plan, const CUtensorMap& map, const Context& ctx) {
+void launch_tiles(PersistentPlan plan, const CUtensorMap& map, const AccurateProduct& product) {
   constexpr auto kernel = persistent_product_kernel<T, Epilogue>;
   bool for_sm90 = false;  // before it is asked how many clusters run at a time
   if (prepare_kernel(launched<kernel>(), for_sm90, T::SHARED_BYTES) != cudaSuccess) return;
   const int64_t rows = plan.product.tile_rows,
                 tiles = T::TRIANGLE ? rows * (rows + 1) / 2 : rows * plan.product.tile_cols;
-  const int64_t clusters = resident_clusters<T>(launched<kernel>(), ctx.sm_count);
+  const int64_t clusters = resident_clusters<T>(launched<kernel>(), product.ctx.sm_count);
   const auto blocks = static_cast<unsigned>((tiles < clusters ? tiles : clusters) * T::CLUSTER_N);
-  launch_kernel<kernel>({blocks, T::THREADS, T::SHARED_BYTES, T::CLUSTER_N}, ctx, plan, map);
+  const auto three = three_terms_behind<T, Epilogue>(product);
+  plan.goes_on = plan.fallback.wanted || three.wanted;
+  launch_kernel<kernel>({blocks, T::THREADS, T::SHARED_BYTES, T::CLUSTER_N}, product.ctx, plan, map, three);
 }
 
 template <class T>
@@ -46,7 +48,7 @@ PersistentPlan persistent_plan(const AccurateProduct& product) {
   const SgemmArgs& p = product.p;
   return {ProductPlan(product, ceil_div(p.m, T::BM), ceil_div(p.n, T::BN * T::CLUSTER_N),
                       p.n >= 8192 && product.at.k_blocks <= 32 ? 11 : 8),
-          Fallback(p, product.last && T::FALLS_BACK)};
+          false, Fallback(p, product.last && T::FALLS_BACK)};
 }
 
 // With operands of 16 bits, whose second terms are zero: without products by zero, and with fewer kinds of stores, as
@@ -57,8 +59,8 @@ void launch_leaving_out(const AccurateProduct& product) {
   const PersistentPlan plan = persistent_plan<T>(product);
   CUtensorMap map{};
   if (product.p.beta == 0.0f && c_tensor_map(map, product.p))
-    launch_tiles<T, StagedEpilogue<Store::tma>>(plan, map, product.ctx);
-  else launch_tiles<T, StagedEpilogue<Store::direct>>(plan, map, product.ctx);
+    launch_tiles<T, StagedEpilogue<Store::tma>>(plan, map, product);
+  else launch_tiles<T, StagedEpilogue<Store::direct>>(plan, map, product);
 }
 
 // Returns whether the float32 fallback is in the same kernel.
@@ -75,11 +77,11 @@ bool launch_persistent(const AccurateProduct& product) {
   const PersistentPlan plan = persistent_plan<T>(product);
   CUtensorMap map{};
   if (!c_tensor_map(map, p) || (p.beta != 0.0f && !plan.product.out.addend.by16))
-    launch_tiles<T, StagedEpilogue<Store::direct>>(plan, map, product.ctx);
+    launch_tiles<T, StagedEpilogue<Store::direct>>(plan, map, product);
   else if (p.beta != 0.0f && p.addend.data && p.addend.rs == 0)
-    launch_tiles<T, StagedEpilogue<Store::tma_row>>(plan, map, product.ctx);
-  else if (p.beta != 0.0f) launch_tiles<T, StagedEpilogue<Store::tma_blend>>(plan, map, product.ctx);
-  else launch_tiles<T, StagedEpilogue<Store::tma>>(plan, map, product.ctx);
+    launch_tiles<T, StagedEpilogue<Store::tma_row>>(plan, map, product);
+  else if (p.beta != 0.0f) launch_tiles<T, StagedEpilogue<Store::tma_blend>>(plan, map, product);
+  else launch_tiles<T, StagedEpilogue<Store::tma>>(plan, map, product);
   return plan.fallback.wanted;
 }
 

@@ -17,13 +17,14 @@
 #pragma once
 
 #include "cuda/kernels/sgemm_accurate/fallback/fallback_tile.cuh"
-#include "cuda/kernels/sgemm_accurate/wgmma/pipeline.cuh"
+#include "cuda/kernels/sgemm_accurate/wgmma/three_terms.cuh"
 
 namespace fl {
 
 struct PersistentPlan {
   ProductPlan product;
-  Fallback fallback;  // if the terms are rejected
+  bool goes_on;  // if the terms are rejected: to three terms, or the float32 fallback
+  Fallback fallback;
 };
 
 template <class T>
@@ -78,7 +79,7 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
   float acc[W][ACC] = {}, sum[ACC];
   const StageOperands<T> operands(stages, group);
   Epilogue epilogue{plan.out, map, staging + warp * 2 * BOX_BYTES, (status & STATUS_WIDE) != 0};
-  const TruncationCompensation<typename T::S> compensation(status);
+  const typename T::Compensation compensation(status);
   auto first_row = [&](const TileCorner<int>& corner) { return corner.row * T::BM + group * W * 64 + warp % 4 * 16; };
   auto store = [&](int w, int from, int to, const TileCorner<int>& corner) __attribute__((always_inline)) {
     epilogue.store(acc[w], from, to, first_row(corner) + w * 64, corner.col * BN, w < W - 1);
@@ -130,14 +131,17 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
 
 template <class T, class Epilogue>
 __global__ void __launch_bounds__(T::THREADS, 1)
-    persistent_product_kernel(const __grid_constant__ PersistentPlan both, const __grid_constant__ CUtensorMap map) {
+    persistent_product_kernel(const __grid_constant__ PersistentPlan both, const __grid_constant__ CUtensorMap map,
+                              const __grid_constant__ ThreeTermsBehind<T, Epilogue> three) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ char memory[];
   __shared__ RangeShared range;
   const ProductPlan& plan = both.product;
   const Stages stages = begin_stages<T>(memory, range, 4 * T::M_GROUPS * T::CLUSTER_N);
   const int rank = blockIdx.x % T::CLUSTER_N;
-  const bool falls_back = T::FALLS_BACK && both.fallback.wanted;
+  constexpr bool THREE_TERMS = has_three_terms<T, Epilogue>;
+  const bool falls_back = T::FALLS_BACK && both.fallback.wanted,
+             goes_on = (T::FALLS_BACK || THREE_TERMS) && both.goes_on;
   // Only where a kernel of this call follows: blocks of the next would take room before all of these have theirs.
   if (!falls_back) pdl_launch_next();
   ptx::touch(plan);
@@ -154,22 +158,32 @@ __global__ void __launch_bounds__(T::THREADS, 1)
   } else if (threadIdx.x < 128) {
     ptx::registers_down<T::PRODUCER_REGISTERS>();
     if (threadIdx.x == 0) produce_tiles<T>(plan, stages, rank, range);
-    if (falls_back) ptx::named_barrier<6, 128>();  // for racecheck alone, as in single_tile_product.cuh
+    if (goes_on) ptx::named_barrier<6, 128>();  // for racecheck alone, as in single_tile_product.cuh
   } else {
     ptx::registers_up<T::CONSUMER_REGISTERS>();
     const unsigned status = check_range<T>(plan, stages, range, T::STAGES);
     if (!(status & STATUS_REJECTED))
       multiply_tiles<T, Epilogue>(plan, &map, stages, stages.tiles + T::PIPELINE_BYTES, rank, status);
-    else if (falls_back) ptx::registers_down<T::PRODUCER_REGISTERS>();
+    else if (goes_on) ptx::registers_down<T::PRODUCER_REGISTERS>();
   }
   // No block leaves while another may still copy into it or arrive at its barriers.
   if constexpr (T::CLUSTER_N > 1) ptx::cluster_meet();
-  if constexpr (T::FALLS_BACK) {
-    if (!falls_back) return;
+  if constexpr (T::FALLS_BACK || THREE_TERMS) {
+    if (!goes_on) return;
     __syncthreads();
     if (!(range.status & STATUS_REJECTED) || threadIdx.x >= FALLBACK_THREADS) return;
     ptx::registers_up<T::FALLBACK_REGISTERS>();
-    fall_back(both.fallback, memory);
+    if constexpr (THREE_TERMS) {
+      static_assert(T::SHARED_BYTES >= Wgmma<bf16x6_behind>::SHARED_BYTES);
+      const auto split_one = [](const SplitPlan& split, unsigned group, SplitShared& shared) {
+        by_operand<Bf16Terms, LongSplit, false, false>(split, group, [&](auto type, const SplitOperand& x, unsigned) {
+          split_in_little_code<typename decltype(type)::type>(split, x, shared);
+        });
+      };
+      if (three_terms(three, memory, range, split_one)) return;
+    }
+    if constexpr (T::FALLS_BACK)
+      if (falls_back) fall_back(both.fallback, memory);
   }
 #else
   not_for_this_target();

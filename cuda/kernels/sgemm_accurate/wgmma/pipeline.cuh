@@ -11,11 +11,31 @@
 
 namespace fl {
 
+// What a block of 64 k is multiplied by when it is added. The tensor cores truncate: sums of positive products of two
+// fp16 terms lose 3 to 3.7 u on average. Two of these are compensated for, and four in every other block, since no
+// float gives three; where both operands have low terms: otherwise the products have fewer bits, and may be exact.
+// Of data that two terms cannot hold few products make up most of a sum: there it is two in every block.
+template <int UNITS>
+struct TruncationCompensation {
+  unsigned bits, other;  // of 1 + 2u, or of 1; what makes 1 + 4u of it and back
+  __device__ __forceinline__ explicit TruncationCompensation(unsigned status)
+      : bits(UNITS > 0 && status & STATUS_COMPENSATE ? 0x3f800001u : 0x3f800000u),
+        other(UNITS == 3 && bits & 1 ? 3 : 0) {}
+  __device__ __forceinline__ float of(int step) const {
+    return __uint_as_float(bits + (UNITS == 3 ? bits & step & 1 : 0));
+  }
+  // Or from step to step, where the number of the step would cost the loop its unrolling.
+  __device__ __forceinline__ float now() const { return __uint_as_float(bits); }
+  __device__ __forceinline__ void next() { bits ^= other; }
+};
+
 // A tile as a kernel sees it.
 template <WgmmaTile TILE>
 struct Wgmma {
   static_assert(TILE.sound());
   using S = TermsOf<TILE.terms>;
+  static constexpr bool BEHIND = TILE == bf16x6_behind;  // two terms, in the same launch
+  using Compensation = TruncationCompensation<TILE.terms == Terms::fp16x2 ? 3 : BEHIND ? 2 : 0>;
   static constexpr bool UNSWIZZLED = TILE.unswizzled(), TRIANGLE = TILE.triangle, PING_PONG = TILE.ping_pong();
   static constexpr int BM = TILE.BM, BN = TILE.BN, STAGES = TILE.stages;
   static constexpr int LEFT_OUT = TILE.left_out;
@@ -181,7 +201,11 @@ __device__ __forceinline__ unsigned check_range(const ProductPlan& plan, const S
   unsigned status = status_of(plan.check, range);
   if (T::TRIANGLE && range.flags & RANGE_LOW_A) status |= STATUS_COMPENSATE;  // A's words are B's as well
   if (threadIdx.x == 128) {
-    if (blockIdx.x == 0) *plan.check.status = status;
+    if (blockIdx.x == 0) {
+      plan.check.status[0] = status;
+      // Three terms in this launch say later what they have found.
+      if (T::S::KIND == Terms::fp16x2) plan.check.status[1] = status & STATUS_REJECTED ? STATUS_REJECTED : STATUS_DONE;
+    }
     range.status = status;
     ptx::barrier_arrive(stages.checked);
     if (status & STATUS_REJECTED)
@@ -189,20 +213,5 @@ __device__ __forceinline__ unsigned check_range(const ProductPlan& plan, const S
   }
   return status;
 }
-
-// What a block of 64 k is multiplied by when it is added. The tensor cores truncate: sums of positive products of two
-// fp16 terms lose 3 to 3.7 u on average. Two of these are compensated for, and four in every other block, since no
-// float gives three; where both operands have low terms: otherwise the products have fewer bits, and may be exact.
-template <class S>
-struct TruncationCompensation {
-  unsigned bits, other;  // of 1 + 2u, or of 1; what makes 1 + 4u of it and back
-  __device__ __forceinline__ explicit TruncationCompensation(unsigned status)
-      : bits(S::KIND == Terms::fp16x2 && status & STATUS_COMPENSATE ? 0x3f800001u : 0x3f800000u),
-        other(bits & 1 ? 3 : 0) {}
-  __device__ __forceinline__ float of(int step) const { return __uint_as_float(bits + (bits & step & 1)); }
-  // Or from step to step, where the number of the step would cost the loop its unrolling.
-  __device__ __forceinline__ float now() const { return __uint_as_float(bits); }
-  __device__ __forceinline__ void next() { bits ^= other; }
-};
 
 }  // namespace fl

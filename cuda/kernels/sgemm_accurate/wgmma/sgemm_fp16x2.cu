@@ -76,7 +76,7 @@ void multiply_one(const SgemmArgs& p, const Context& ctx) {
   const auto launch = launches_triangle(p, ctx) ? launch_one_triangle : launch_all_of_c;
   const bool with_fallback = launch(p, bound, statuses, inside, ctx);
   if (bf16x6) launch_bf16x6(p, statuses, statuses + 1, ctx);  // in the workspace: prepacked operands stay
-  else if (!with_fallback) launch_float32_fallback(p, statuses, ctx);
+  else if (!with_fallback) launch_float32_fallback(p, statuses + 1, ctx);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The kernels of single tiles, of which fp16x2 and bf16x6 choose, and of split-K.
 #include "cuda/kernels/sgemm_accurate/wgmma/products.cuh"
+#include "cuda/kernels/sgemm_accurate/wgmma/single_tile_product.cuh"
 #include "cuda/kernels/sgemm_accurate/wgmma/split_k_product.cuh"
 
 namespace fl {

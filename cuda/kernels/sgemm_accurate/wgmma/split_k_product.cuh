@@ -3,7 +3,7 @@
 // tiles of 128x128 for all multiprocessors.
 #pragma once
 
-#include "cuda/kernels/sgemm_accurate/wgmma/single_tile_product.cuh"
+#include "cuda/kernels/sgemm_accurate/wgmma/tile_part.cuh"
 
 namespace fl {
 
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(T::THREADS, 1) split_k_kernel(const __grid_con
   const unsigned status = check_range<T>(plan.product, stages, range, min(work.count, T::STAGES));
   if (status & STATUS_REJECTED) return;
   float acc[T::BN / 2] = {};
-  multiply_part<T>(plan.product, acc, stages, work, TruncationCompensation<typename T::S>(status));
+  multiply_part<T>(plan.product, acc, stages, work, typename T::Compensation(status));
   const TileCorner<int> corner = rasterize<T>(plan.product, tile, 0);
   float* const to = plan.to.sums + part * plan.to.part_stride;
 #pragma unroll

@@ -22,6 +22,7 @@ template <Store STORE>
 struct StagedEpilogue {
   static constexpr bool TMA = STORE != Store::direct;
   static constexpr bool USES_STAGES = STORE == Store::tma || STORE == Store::tma_row;  // for a block's last rows
+  static constexpr bool THREE_TERMS = STORE == Store::tma || STORE == Store::direct;
   const AccurateEpilogue& out;
   const CUtensorMap* map;
   uint32_t boxes;

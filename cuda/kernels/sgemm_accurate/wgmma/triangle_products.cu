@@ -19,7 +19,7 @@ bool launch_triangle(const SgemmArgs& p, const RangeBound& bound, const unsigned
   CUtensorMap map{};
   plan.product.out.by_boxes = allows_tma_store(p) && tensor_map(map, p.c.data, p.m, p.n, p.c.rs, MIRRORED_BOX,
                                                                 MIRRORED_BOX, CU_TENSOR_MAP_SWIZZLE_64B);
-  launch_tiles<T, MirroredEpilogue>(plan, map, ctx);
+  launch_tiles<T, MirroredEpilogue>(plan, map, product);
   return plan.fallback.wanted;
 }
 

@@ -1,0 +1,99 @@
+// Three bf16 terms in the launch that has rejected two: FALLBACK_THREADS of each block share out the split pass, wait
+// for one another, and multiply. Launches of their own would take 1 to 2 us of every call.
+#pragma once
+
+#include "cuda/kernels/sgemm_accurate/split/launch.cuh"
+#include "cuda/kernels/sgemm_accurate/wgmma/tile_part.cuh"
+#include "plan/accurate/wgmma_plan.h"
+
+namespace fl {
+
+struct ThreeTermsPlan {
+  bool wanted;
+  SingleProduct product;
+  SplitPlan split;
+};
+struct NothingBehind {
+  static constexpr bool wanted = false;
+};
+
+// A block that takes a group finishes it before it waits, so none waits for a block that has not begun.
+template <class SplitOne>
+__device__ __forceinline__ void share_out_split(const SplitPlan& plan, SplitShared& shared, SplitOne&& split_one) {
+  __shared__ unsigned next;
+  for (;;) {
+    if (threadIdx.x == 0) next = atomicAdd(&plan.taken[0], 1);
+    __syncthreads();
+    const unsigned group = next;
+    if (group >= plan.groups) break;
+    clear(shared, group);
+    split_one(plan, group, shared);
+    ptx::bulk_copy_fence();
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) atomicAdd(&plan.taken[1], 1);
+  }
+  if (threadIdx.x == 0)
+    while (ptx::load_acquire(&plan.taken[1]) < plan.groups) __nanosleep(100);
+  __syncthreads();
+  ptx::bulk_copy_fence();
+}
+
+// Returns whether three terms have computed the product: not where two had no NaN but three are out of range too.
+template <class SplitOne>
+__device__ __forceinline__ bool three_terms(const ThreeTermsPlan& plan, char* memory, RangeShared& range,
+                                            SplitOne&& split_one) {
+  using T = Wgmma<bf16x6_behind>;
+  static_assert(T::THREADS == FALLBACK_THREADS && LongSplit::THREADS == FALLBACK_THREADS);
+  if (!plan.wanted || !out_of_range(range.status)) return false;
+  const unsigned compensate = range.status & STATUS_COMPENSATE;
+  share_out_split(plan.split, *reinterpret_cast<SplitShared*>(memory), split_one);
+  const ProductPlan& product = plan.product.product;
+  if (threadIdx.x == 0) range = {};
+  __syncthreads();
+  reduce_range_words<0, T::THREADS>(product.check, range);
+  __syncthreads();
+  const unsigned status = status_of(product.check, range);
+  if (blockIdx.x == 0 && threadIdx.x == 0) *product.check.status = status;
+  if (status & STATUS_REJECTED) return false;
+  const WarpgroupWork<T> work(product.k_blocks, 0, 1);
+  for (int tile = blockIdx.x; tile < product.tile_rows * product.tile_cols; tile += gridDim.x) {
+    __syncthreads();
+    const Stages stages = begin_stages<T>(memory, range, 4);
+    __syncthreads();
+    if (threadIdx.x == 0) produce_part<T>(product, tile, stages, work, range);
+    if (threadIdx.x == 128) ptx::barrier_arrive(stages.checked);
+    if (threadIdx.x >= 128) multiply_single<T>(plan.product, tile, stages, 0, work, status | compensate);
+  }
+  return true;
+}
+
+inline ThreeTermsPlan three_terms_plan(const AccurateProduct& two) {
+  using T = Wgmma<bf16x6_behind>;
+  const SgemmArgs& p = two.p;
+  Context own = two.ctx;
+  own.prepacked = nullptr;  // they are of two terms
+  const ProductOperands at(p, AccuratePlan(p, Terms::bf16x6), Terms::bf16x6, own);
+  const RangeBound bound(Terms::bf16x6, p.k);
+  const AccurateProduct three{p, at, bound, nullptr, two.status + 1, true, own};
+  // The split pass of two terms, if there is one, sets the counts to zero.
+  const bool wanted =
+      two.last && falls_back_to_three_terms(p) && two.at.a.missing_groups() + two.at.b.missing_groups() > 0;
+  return {wanted,
+          {ProductPlan(three, ceil_div(p.m, T::BM), ceil_div(p.n, T::BN), 8), aligned<4>(p.c.data, p.c.rs)},
+          split_plan(three)};
+}
+
+// In kernels of two terms, but those of triangles, of operands of 16 bits, and with stores that few calls take: the
+// code is large.
+template <class T, class Stores>
+constexpr bool has_three_terms = T::S::KIND == Terms::fp16x2 && !T::TRIANGLE && T::LEFT_OUT == 0 && Stores::THREE_TERMS;
+template <class T, class Stores>
+using ThreeTermsBehind = std::conditional_t<has_three_terms<T, Stores>, ThreeTermsPlan, NothingBehind>;
+template <class T, class Stores>
+ThreeTermsBehind<T, Stores> three_terms_behind(const AccurateProduct& product) {
+  if constexpr (has_three_terms<T, Stores>) return three_terms_plan(product);
+  else return {};
+}
+
+}  // namespace fl

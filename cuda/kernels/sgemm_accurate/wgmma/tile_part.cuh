@@ -1,0 +1,237 @@
+// What a warpgroup does with its part of the k of one tile: producer, products, exchange with other parts, and the
+// direct store. For products of single tiles, of split-K, and of three terms behind two.
+#pragma once
+
+#include "cuda/kernels/sgemm_accurate/wgmma/pipeline.cuh"
+
+namespace fl {
+
+struct SingleProduct {
+  ProductPlan product;
+  bool c_by16;  // rows of C start at multiples of 16 bytes
+};
+
+// The blocks of 64 k that a block of threads takes, and which warpgroup this is.
+template <class T>
+struct WarpgroupWork {
+  int rank, from, count, m_group, k_group, part;
+  __device__ __forceinline__ explicit WarpgroupWork(int k_blocks, int rank = blockIdx.x % T::CLUSTER_K,
+                                                    int ranks = T::CLUSTER_K)
+      : rank(rank) {
+    from = k_blocks * rank / ranks;
+    count = k_blocks * (rank + 1) / ranks - from;
+    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0) - 1;
+    m_group = T::M_GROUPS == 1 ? 0 : group % T::M_GROUPS, k_group = T::K_GROUPS == 1 ? 0 : group / T::M_GROUPS;
+    part = rank * T::K_GROUPS + k_group;
+  }
+};
+
+// Four sums next to each other in a row of C. Vector i of a thread: band i / 4 of 32 columns, the upper or lower eight
+// of its warp's 16 rows, the left or right half of the band. See SplitThreadMap.
+template <class T>
+struct RowVector {
+  int row, col;
+  __device__ __forceinline__ RowVector(const TileCorner<int>& corner, const WarpgroupWork<T>& work, int i) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+    row = corner.row * T::BM + work.m_group * 64 + warp * 16 + lane / 4 + i / 2 % 2 * 8;
+    col = corner.col * T::BN + i / 4 * 32 + i % 2 * 16 + lane % 4 * 4;
+  }
+  static __device__ __forceinline__ float4 of(const float (&acc)[T::BN / 2], int i) {
+    const int at = i / 4 * 16 + i / 2 % 2 * 2 + i % 2 * 8;
+    return {acc[at], acc[at + 1], acc[at + 4], acc[at + 5]};
+  }
+};
+
+// The direct store of the sums that a thread's part stores. The scales are read before the product; many of them would
+// not fit the registers beside the sums (spills of 170 bytes at 64x128), and are only brought near.
+template <class T>
+struct DirectEpilogue {
+  const SingleProduct& plan;
+  const WarpgroupWork<T>& work;
+  TileCorner<int> corner;
+  struct Scale {
+    int down;
+    int4 across;
+  };
+  static constexpr bool LOADED = T::VECTORS <= 4, THREE_TERMS = true;
+  Scale loaded[LOADED ? T::VECTORS : 1];
+
+  __device__ __forceinline__ DirectEpilogue(const SingleProduct& plan, const WarpgroupWork<T>& work, int tile)
+      : plan(plan), work(work), corner(rasterize<T>(plan.product, tile, 0)) {
+#pragma unroll
+    for (int i = 0; i < T::VECTORS; ++i) {
+      const RowVector<T> at(corner, work, work.part * T::VECTORS + i);
+      if constexpr (LOADED) {
+        loaded[i] = scale(at);
+      } else {
+        ptx::prefetch_l1(plan.product.out.a_exponents + at.row);
+        ptx::prefetch_l1(plan.product.out.b_exponents + at.col);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void write(const float4 (&sums)[T::VECTORS], bool wide) const {
+    const AccurateEpilogue& out = plan.product.out;
+    const bool full = (corner.row + 1) * T::BM <= out.m && (corner.col + 1) * T::BN <= out.n;
+    // Nearly all tiles run the few instructions of the first branch alone: it is new code for every block.
+    if (full && plan.c_by16 && !wide && out.beta == 0.0f) write_full(sums);
+    else write_any(sums, wide);
+  }
+
+ private:
+  __device__ __forceinline__ Scale scale(const RowVector<T>& at) const {
+    const int* const down = plan.product.out.a_exponents + at.row;
+    const auto* const across = reinterpret_cast<const int4*>(plan.product.out.b_exponents + at.col);
+    if constexpr (T::BEHIND) return {*down, *across};  // written by this launch
+    else return {__ldg(down), __ldg(across)};
+  }
+
+  __device__ __forceinline__ void write_full(const float4 (&sums)[T::VECTORS]) const {
+    const AccurateEpilogue& out = plan.product.out;
+#pragma unroll
+    for (int i = 0; i < T::VECTORS; ++i) {
+      const RowVector<T> at(corner, work, work.part * T::VECTORS + i);
+      const Scale e = LOADED ? loaded[LOADED ? i : 0] : scale(at);
+      auto result = [&](float sum, int across) { return sum * power_of_two(-e.down - across) * out.alpha; };
+      *reinterpret_cast<float4*>(out.c + at.row * out.ldc + at.col) = {
+          result(sums[i].x, e.across.x), result(sums[i].y, e.across.y), result(sums[i].z, e.across.z),
+          result(sums[i].w, e.across.w)};
+    }
+  }
+
+  __device__ __forceinline__ void write_any(const float4 (&sums)[T::VECTORS], bool wide) const {
+    const AccurateEpilogue& out = plan.product.out;
+    auto result = [&](float sum, int e, float old) {
+      const float x = (wide ? scale_wide(sum, -e) : sum * power_of_two(-e)) * out.alpha;
+      return out.beta == 0.0f ? x : fmaf(out.beta, old, x);
+    };
+#pragma unroll
+    for (int i = 0; i < T::VECTORS; ++i) {
+      const RowVector<T> at(corner, work, work.part * T::VECTORS + i);
+      const Scale e = LOADED ? loaded[LOADED ? i : 0] : scale(at);
+      if (at.row >= out.m) continue;
+      const int exist = out.n - at.col;
+      const float4 old = out.beta == 0.0f ? float4{} : out.addend.four(at.row, at.col, exist);
+      const float4 x{result(sums[i].x, e.down + e.across.x, old.x), result(sums[i].y, e.down + e.across.y, old.y),
+                     result(sums[i].z, e.down + e.across.z, old.z), result(sums[i].w, e.down + e.across.w, old.w)};
+      write_vector(out.c + at.row * out.ldc + at.col, x, plan.c_by16, exist);
+    }
+  }
+};
+
+template <class T>
+__device__ __forceinline__ void produce_part(const ProductPlan& plan, int tile, const Stages& stages,
+                                             const WarpgroupWork<T>& work, const RangeShared& range) {
+  TileProducer<T> source(plan, tile, 0, work.from);
+  StageState<T> at;
+  for (int i = 0; i < work.count; ++i, at.next()) {
+    if (i == T::STAGES) {
+      ptx::barrier_wait(stages.checked, 0);
+      if (range.status & STATUS_REJECTED) return;
+    }
+    source.fill(stages, 0, at);
+  }
+}
+
+template <class T>
+__device__ __forceinline__ void multiply_part(const ProductPlan& plan, float (&acc)[T::BN / 2], const Stages& stages,
+                                              const WarpgroupWork<T>& work, typename T::Compensation compensation) {
+  // The stages of this warpgroup: those of the whole block would be a number of its own for each warp, and the compiler
+  // would move every address from there to where the products want it.
+  const Stages own{stages.tiles + work.k_group * T::STAGE_BYTES, stages.full + 8 * work.k_group,
+                   stages.empty + 8 * work.k_group, 0};
+  const StageOperands<T> operands(own, work.m_group);
+  float sum[T::BN / 2];
+  StageState<T> at;
+  if (T::PING_PONG && work.k_group == 1) ptx::named_barrier_arrive(2, 256);
+  for (int i = 0; i < work.count - work.k_group; i += T::K_GROUPS) {
+    ptx::barrier_wait(own.full + 8 * at.stage, at.parity);
+    if (T::PING_PONG) ptx::named_barrier_sync(2 + work.k_group, 256);
+    ptx::wgmma_fence();
+    operands.multiply(plan, sum, at.stage, 0);
+    ptx::wgmma_commit();
+    if (T::PING_PONG) ptx::named_barrier_arrive(3 - work.k_group, 256);
+    ptx::wgmma_wait_all();
+    ptx::written(sum);
+    if (threadIdx.x % 32 == 0) ptx::barrier_arrive(own.empty + 8 * at.stage);
+#pragma unroll
+    for (int j = 0; j < T::BN / 2; ++j) acc[j] = fmaf(sum[j], compensation.now(), acc[j]);
+    compensation.next();
+#pragma unroll
+    for (int j = 0; j < T::K_GROUPS; ++j) at.next();
+  }
+}
+
+// Of the two parts of a block the one that keeps the upper half of the sums is known when the kernel runs. Selections:
+// with branches the compiler puts all sums into memory and finds them there by an index.
+template <class T>
+__device__ __forceinline__ void exchange_halves(float4 (&mine)[T::VECTORS], const float (&acc)[T::BN / 2],
+                                                uint32_t received, const WarpgroupWork<T>& work) {
+  const bool upper = work.part == 1;
+  auto pick = [](bool second, const float4& x, const float4& y) {
+    return float4{second ? y.x : x.x, second ? y.y : x.y, second ? y.z : x.z, second ? y.w : x.w};
+  };
+  uint32_t to = received + (upper ? 0 : T::K_GROUPS - 1) * T::PART_BYTES + threadIdx.x % T::PART_THREADS * 16;
+#pragma unroll
+  for (int i = 0; i < T::VECTORS; ++i, to += T::PART_THREADS * 16) {
+    const float4 low = RowVector<T>::of(acc, i), high = RowVector<T>::of(acc, T::VECTORS + i);
+    mine[i] = pick(upper, low, high);
+    ptx::store4(to, pick(upper, high, low));
+  }
+}
+
+// Keeps the sums that this part stores in `mine` and sends the rest to the parts that store them. Every block has
+// begun.
+template <class T>
+__device__ __forceinline__ void exchange_parts(float4 (&mine)[T::VECTORS], const float (&acc)[T::BN / 2],
+                                               uint32_t received, const WarpgroupWork<T>& work) {
+  const unsigned thread = threadIdx.x % T::PART_THREADS;
+#pragma unroll
+  for (int owner = 0; owner < T::PARTS; ++owner) {
+    if (owner == work.part) {
+#pragma unroll
+      for (int i = 0; i < T::VECTORS; ++i) mine[i] = RowVector<T>::of(acc, owner * T::VECTORS + i);
+      continue;
+    }
+    const int sender = (work.part - owner + T::PARTS) % T::PARTS - 1 + owner % T::K_GROUPS * (T::PARTS - 1);
+    uint32_t to = received + sender * T::PART_BYTES + thread * 16;
+    if constexpr (T::CLUSTER_K > 1) to = ptx::address_in(owner / T::K_GROUPS, to);
+#pragma unroll
+    for (int i = 0; i < T::VECTORS; ++i) {
+      const float4 x = RowVector<T>::of(acc, owner * T::VECTORS + i);
+      if constexpr (T::CLUSTER_K > 1) ptx::store4_cluster(to + i * T::PART_THREADS * 16, x);
+      else ptx::store4(to + i * T::PART_THREADS * 16, x);
+    }
+  }
+}
+
+template <class T>
+__device__ __forceinline__ void add_parts(float4 (&mine)[T::VECTORS], uint32_t received, const WarpgroupWork<T>& work) {
+  const uint32_t from = received + work.k_group * (T::PARTS - 1) * T::PART_BYTES + threadIdx.x % T::PART_THREADS * 16;
+#pragma unroll
+  for (int sender = 0; sender < T::PARTS - 1; ++sender)
+#pragma unroll
+    for (int i = 0; i < T::VECTORS; ++i) {
+      const float4 x = ptx::load4(from + sender * T::PART_BYTES + i * T::PART_THREADS * 16);
+      mine[i].x += x.x, mine[i].y += x.y, mine[i].z += x.z, mine[i].w += x.w;
+    }
+}
+
+template <class T>
+__device__ __forceinline__ void multiply_single(const SingleProduct& plan, int tile, const Stages& stages,
+                                                uint32_t received, const WarpgroupWork<T>& work, unsigned status) {
+  const DirectEpilogue<T> epilogue(plan, work, tile);
+  float acc[T::BN / 2] = {};
+  multiply_part<T>(plan.product, acc, stages, work, typename T::Compensation(status));
+  float4 mine[T::VECTORS];
+  if constexpr (T::PARTS == 2 && T::CLUSTER_K == 1) exchange_halves<T>(mine, acc, received, work);
+  else exchange_parts<T>(mine, acc, received, work);
+  if constexpr (T::PARTS > 1) {
+    if constexpr (T::CLUSTER_K > 1) ptx::cluster_meet();
+    else ptx::named_barrier_sync(7, T::CONSUMER_THREADS);
+    add_parts<T>(mine, received, work);
+  }
+  epilogue.write(mine, status & STATUS_WIDE);
+}
+
+}  // namespace fl
