@@ -3,7 +3,8 @@
 //
 // A product takes its unit for 16 cycles and its result is there after 52: four sums are under way. From one product of
 // terms to the next only one operand changes, so of 24 tiles of A and B 14 are loaded, between the products that use
-// what is there. Small products come first and hi * hi last, so a sum takes their errors on early.
+// what is there. Small products come first and hi * hi last, so a sum takes their errors on early. Loads from L2 would
+// keep the unit waiting, so with each tile that of the next step is fetched to L1.
 #pragma once
 
 #include <stdint.h>
@@ -41,11 +42,18 @@ class TermTile {
 
   template <int half>
   inline __attribute__((always_inline)) void load_a(Term term) {
-    if (half == 0 || LowRows) tiles_.template load<4 + half>(a_ + (2 * term + half) * tile_bytes, line);
+    if (half == 0 || LowRows) load<4 + half>(a_ + (2 * term + half) * tile_bytes, true);
   }
+  // `last` of this step: the first terms are loaded twice.
   template <int half>
-  inline __attribute__((always_inline)) void load_b(Term term) {
-    if (half == 0 || RightColumns) tiles_.template load<6 + half>(b_ + (2 * term + half) * tile_bytes, line);
+  inline __attribute__((always_inline)) void load_b(Term term, bool last = true) {
+    if (half == 0 || RightColumns) load<6 + half>(b_ + (2 * term + half) * tile_bytes, last);
+  }
+  template <int tile>
+  inline __attribute__((always_inline)) void load(const char* from, bool last) {
+    tiles_.template load<tile>(from, line);
+    if (!last) return;
+    for (int i = 0; i < tile_bytes / line; ++i) __builtin_prefetch(from + 6 * tile_bytes + i * line, 0, 3);
   }
   template <int row, int column>
   inline __attribute__((always_inline)) void multiply() {
@@ -78,7 +86,7 @@ class TermTile {
     const auto two = [&](int place) __attribute__((always_inline)) {
       if (place < 2) three(place);
     };
-    load_a<0>(lo), load_b<0>(hi), load_b<1>(hi), load_a<1>(lo);
+    load_a<0>(lo), load_b<0>(hi, false), load_b<1>(hi, false), load_a<1>(lo);
     next_a(mid, three);
     next_b(mid, three);
     next_a(hi, two);
