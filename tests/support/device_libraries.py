@@ -14,7 +14,7 @@ import fastlinalg as fl
 
 F32 = np.float32
 # Of the plans in the tests:
-WITH_WORKSPACE = 1024  # accurate products of this size split their operands into a workspace
+WITH_WORKSPACE = 640  # accurate products of this size split their operands into a workspace
 ENOUGH = 8  # executions: the first are launches, a later one records a graph, the last start it
 
 
