@@ -143,7 +143,7 @@ std::string closest_names(std::string_view name, std::size_t most) {
     if (available(row.needs)) found.emplace_back(edit_distance(name, row.name), row.name);
   std::stable_sort(found.begin(), found.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
   found.resize(std::min(most, found.size()));
-  return joined(found, ", ", [](const auto& row) { return "'" + std::string(row.second) + "'"; });
+  return joined(found, ", ", [](const auto& row) { return std::string("'").append(row.second) + "'"; });
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ inline bool is_vector_product(const SgemmArgs& p, const CallOptions& options) {
 }
 // Its addend has to be in C.
 inline SgemvArgs as_gemv(const SgemmArgs& p) {
-  SgemvArgs v{.m = p.m, .n = p.k, .batch = p.batch, .alpha = p.alpha, .beta = p.beta, .a = p.a, .stored = p.stored};
-  v.x = {p.b.data, p.b.rs, p.b.bs}, v.y = {p.c.data, p.c.rs, p.c.bs};
+  SgemvArgs v{.m = p.m, .n = p.k, .batch = p.batch, .alpha = p.alpha, .beta = p.beta, .a = p.a, .x = {}, .y = {}};
+  v.x = {p.b.data, p.b.rs, p.b.bs}, v.y = {p.c.data, p.c.rs, p.c.bs}, v.stored = p.stored;
   if (p.n == 1) return v;
   v.m = p.n, v.a = {p.b.data, p.b.cs, p.b.rs, p.b.bs};
   v.x = {p.a.data, p.a.cs, p.a.bs}, v.y = {p.c.data, p.c.cs, p.c.bs};

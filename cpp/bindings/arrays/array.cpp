@@ -149,8 +149,9 @@ void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, 
     case Numbers::objects:
       throw InvalidType(refused + ", which holds Python objects; use " + argument + cast + " if each is a number");
     case Numbers::none: throw InvalidType(refused + ", which does not hold numbers");
-    case Numbers::real: throw InvalidType(refused + "; nothing is cast silently, use " + argument + cast + consent);
+    case Numbers::real: break;
   }
+  throw InvalidType(refused + "; nothing is cast silently, use " + argument + cast + consent);
 }
 
 void not_an_array(nb::handle object, const char* name) {
