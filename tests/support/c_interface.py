@@ -65,32 +65,13 @@ class FirstKernelInfo(Struct):
     _fields_ = fields("fl_kernel_info")[:7]
 
 
-class KernelInfo(Struct):
-    _fields_ = fields("fl_kernel_info")
+def struct(name: str) -> type[Struct]:
+    return type(name, (Struct,), {"_fields_": fields(name)})
 
 
-class Explanation(Struct):
-    _fields_ = fields("fl_explanation")
-
-
-class Info(Struct):
-    _fields_ = fields("fl_info")
-
-
-class DeviceInfo(Struct):
-    _fields_ = fields("fl_device_info")
-
-
-class SgemmProblem(Struct):
-    _fields_ = fields("fl_sgemm_problem")
-
-
-class PlanInfo(Struct):
-    _fields_ = fields("fl_plan_info")
-
-
-class MemoryInfo(Struct):
-    _fields_ = fields("fl_memory_info")
+KernelInfo, Explanation, Info = map(struct, ("fl_kernel_info", "fl_explanation", "fl_info"))
+DeviceInfo, SgemmProblem = map(struct, ("fl_device_info", "fl_sgemm_problem"))
+PlanInfo, MemoryInfo = map(struct, ("fl_plan_info", "fl_memory_info"))
 
 
 def load():
