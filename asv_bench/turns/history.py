@@ -55,6 +55,9 @@ def write_benchmarks(build: Build, results: Path) -> Benchmarks:
     benchmarks = Benchmarks(conf, found)
     results.mkdir(parents=True, exist_ok=True)
     benchmarks.save()
+    listing = results / "benchmarks.json"
+    rows = (f"{json.dumps(name)}: {json.dumps(row)}" for name, row in json.loads(listing.read_text()).items())
+    listing.write_text("{\n" + ",\n".join(rows) + "\n}\n")  # a line for each
     return benchmarks
 
 
