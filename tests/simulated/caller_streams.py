@@ -101,19 +101,20 @@ def test_strided_operands_are_packed_in_order(device, rng):
 
 
 def test_chains_of_lists_over_streams(device, rng):
-    """The streams of a list begin where its call's stream is, and that goes on when all of them are done."""
+    """The streams of a list begin where its call's stream is, and that goes on when all of them are done.
+    A long list is launched in parts."""
     streams = [None, 0, 1, 2, *(device.simulated_stream() for _ in range(3))]
     for turn in range(12):
-        first, step = [normal(rng, 24 + i, 24) for i in range(9)], normal(rng, 24, 24) / 5
+        first, step = [normal(rng, 24 + i, 24) for i in range(64)], normal(rng, 24, 24) / 5
         here, there, y = [put(x) for x in first], [put(np.zeros_like(x)) for x in first], put(step)
-        plans = [fl.GroupedMatmul(x, [y] * 9, out=z) for x, z in ((here, there), (there, here))] * 6
+        plans = [fl.GroupedMatmul(x, [y] * 64, out=z) for x, z in ((here, there), (there, here))] * 6
         want = [x.astype(np.float64) for x in first]
         for step_of in range(6):
             stream = streams[rng.integers(len(streams))]
             if turn % 2:
                 plans[step_of].execute(stream=stream)
             else:
-                fl.grouped_matmul(here, [y] * 9, out=there, stream=stream)
+                fl.grouped_matmul(here, [y] * 64, out=there, stream=stream)
                 here, there = there, here
             want = [x @ step for x in want]
         for got, exact in zip(reversed(here), reversed(want), strict=True):  # the shortest were launched last

@@ -178,14 +178,14 @@ def plans():
 
 
 def lists():
-    """In workspaces on several streams, and in a graph of them."""
+    """In workspaces on several streams, in parts, and in a graph of them."""
     a, b = [numbers(n, 200) for n in (200, 90, 20)], numbers(200, 150, seed=1)
     products, every_second = [v @ b for v in a], b[::2, ::2] @ b[::2, ::2].T
 
     def call():
         x, y = [put(v) for v in a], put(b)
-        got = fl.grouped_matmul([*x, EverySecond(y)], [y, y, y, put(np.ascontiguousarray(b[::2, ::2].T))])
-        yield from zip((z.numpy() for z in got), (*products, every_second), strict=True)
+        got = fl.grouped_matmul([*x * 21, EverySecond(y)], [*[y] * 63, put(np.ascontiguousarray(b[::2, ::2].T))])
+        yield from zip((z.numpy() for z in got), (*products * 21, every_second), strict=True)
         out = [put(np.zeros((len(v), 150), F32)) for v in a]
         with fl.GroupedMatmul(x, [y] * 3, out=out) as plan:
             for _ in range(5):

@@ -116,22 +116,12 @@ Array new_result(const Shape& shape, CallLocation& location) {
 }
 
 // ---------------------------------------------------------------- of lists
-struct ListResults::Shared {
-  dl::ManagedTensorVersioned* const memory;
-  explicit Shared(dl::ManagedTensorVersioned* memory) : memory(memory) {}
-  Shared(const Shared&) = delete;
-  Shared& operator=(const Shared&) = delete;
-  ~Shared() {
-    if (memory->deleter) memory->deleter(memory);
-  }
-};
-
 struct ListResults::Part {
   dl::ManagedTensorVersioned tensor;
-  std::shared_ptr<Shared> shared;
+  SharedTensor shared;
   Shape sizes, strides;
 
-  Part(std::shared_ptr<Shared> from, float* data, const Array& as, dl::Device device)
+  Part(SharedTensor from, float* data, const Array& as, dl::Device device)
       : tensor{dl::version, this, [](auto* done) { delete static_cast<Part*>(done->context); }, 0, {}},
         shared(std::move(from)) {
     for (int i = 0; i < as.ndim(); ++i) sizes.push_back(as.shape(i)), strides.push_back(as.stride(i));
@@ -164,9 +154,11 @@ Array ListResults::make(const Shape& shape, CallLocation& location) {
   if (elements == 0 || (!shared_ && elements == expected_)) return new_result(shape, location);
   if (used_ + elements > room_) {
     used_ = 0, room_ = std::max(std::min(expected_, most_shared), elements);
-    shared_ = std::make_shared<Shared>(allocate({int64_t(room_)}, location));
+    shared_ = {allocate({int64_t(room_)}, location), [](auto* done) {
+                 if (done->deleter) done->deleter(done);
+               }};
   }
-  float* const data = data_of(shared_->memory->tensor) + used_;
+  float* const data = data_of(shared_->tensor) + used_;
   used_ += elements, expected_ -= elements;
   auto part = std::make_unique<Part>(shared_, data, Array(data, shape), device_of(location));
   return as_result(&part.release()->tensor, shape, location);

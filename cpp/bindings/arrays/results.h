@@ -20,9 +20,9 @@ class ListResults {
   Array make(const Shape& shape, CallLocation& location);
 
  private:
-  struct Shared;
+  using SharedTensor = std::shared_ptr<dl::ManagedTensorVersioned>;
   struct Part;
-  std::shared_ptr<Shared> shared_;
+  SharedTensor shared_;
   std::size_t used_ = 0, room_ = 0, expected_ = 0;  // elements
 };
 
