@@ -84,9 +84,9 @@ def lists(kind: str, count: int, device: str) -> Cases:
         torch.set_float32_matmul_precision("highest")
         put, options = (lambda x: torch.from_numpy(x).cuda()), {}
     multiply, sizes = torch.mm if device == "cuda" else np.matmul, LISTS[kind](rng, count)
+    numbers = rng.standard_normal(sizes.max() ** 2, np.float32)  # the same ones in all of them
     a, b, out = (
-        [put(rng.standard_normal((int(s[i]), int(s[j])), np.float32)) for s in sizes]
-        for i, j in ((0, 2), (2, 1), (0, 1))
+        [put(numbers[: s[i] * s[j]].reshape(s[i], s[j]).copy()) for s in sizes] for i, j in ((0, 2), (2, 1), (0, 1))
     )
     products = list(zip(a, b, out, strict=True))
     calls: dict[str, Call] = {multiply.__name__: lambda: [multiply(x, y, out=z) for x, y, z in products]}
