@@ -42,8 +42,9 @@ def _product(a: Array, b: Array) -> Array:
         plain: Array = np.matmul(a, b)
         return plain
     # A BLAS may multiply its zero padding by Inf, or skip a zero; plain loops do what IEEE 754 says.
+    i, j = "i" if a.ndim > 1 else "", "j" if b.ndim > 1 else ""
     with np.errstate(invalid="ignore"):
-        product: Array = np.einsum("...ik,...kj->...ij", a, b, optimize=False)
+        product: Array = np.einsum(f"...{i}k,...k{j}->...{i}{j}", a, b, optimize=False)
     return product
 
 
