@@ -197,14 +197,30 @@ def test_rows_and_x_begin_anywhere(kernel, shape):
 
 
 # ---------------------------------------------------------------- transpose
+def numbered(turn, *shape):
+    """Other values each turn: what shared memory still holds of the call before is wrong."""
+    return np.arange(turn, turn + np.prod(shape), dtype=np.uint32).view(np.float32).reshape(shape)
+
+
+@pytest.mark.parametrize("row", rows("transpose", "cuda", names=("narrow",)))
+def test_transpose_placements_of_long_rows(row):
+    """Whose pieces begin on sectors, one beside the other, the first and the last within the rows."""
+    for turn, (width, placement) in enumerate(product((2, 3, 8, 13), ("tight", "odd", "shifted", "odd_shifted"))):
+        m = 2**20 // width + 5
+        a = place(numbered(turn, 1, m, width), placement)
+        b = place(np.full((1, width, m), np.nan, np.float32), placement)
+        _core.device_transpose(row.name, m, width, a.ptr, a.ld, b.ptr, b.ld)
+        assert_same_bits(b.download(placement), a.view(a.host).swapaxes(-1, -2), f"{width} {placement}")
+
+
 @pytest.mark.parametrize("row", rows("transpose", "cuda"))
 def test_transpose_placements(row):
     ran = 0
     sizes = ((1, 1), (3, 5), (4, 4), (8, 12), (33, 31), (64, 64), (65, 130), (2, 257), (257, 2), (128, 36),
              (200, 3), (3, 200), (131, 5), (5, 131))  # fmt: skip
-    for (m, n), placement, batch in product(sizes, PLACEMENTS, (1, 3)):
-        values = np.arange(1, batch * m * n + 1, dtype=np.uint32).view(np.float32).reshape(batch, m, n)
-        a = place(values, placement)
+    for turn, ((m, n), placement, batch) in enumerate(product(sizes, PLACEMENTS, (1, 3))):
+        a = place(numbered(turn, batch, m, n), placement)
+        values = np.array(a.view(a.host))
         b = place(np.full((batch, n, m), np.nan, np.float32), placement)
         call = functools.partial(_core.device_transpose, row.name, m, n, a.ptr, a.ld, b.ptr, b.ld, batch, a.bs, b.bs)
         context = f"{(m, n)} {placement} batch {batch}"
@@ -268,15 +284,16 @@ def test_a_kernel_waits_for_the_one_that_writes_its_operand(row):
     written = put(first), put(second)
     long, busy = (put(np.ones((2048, 2048), np.float32)) for _ in range(2))
     starts_next = next((k.name for k in fl.kernels("sgemm") if k.name == "strict_128x256" and k.available), None)
-    call, want = {
-        "sgemm": (lambda: fl.sgemm(a, right, kernel=row.name), lambda a: a @ b),
-        "sgemv": (lambda: fl.sgemv(a, x, kernel=row.name), lambda a: a @ b[0]),
-        "transpose": (lambda: fl.transpose(a, kernel=row.name), lambda a: a.T),
-    }[row.op]
+    calls = {
+        "sgemm": [(lambda: fl.sgemm(a, right, kernel=row.name), lambda a: a @ b)],
+        "sgemv": [(lambda: fl.sgemv(a, x, kernel=row.name), lambda a: a @ b[0]),
+                  (lambda: fl.sgemv(a, x, trans=True, kernel=row.name), lambda a: a.T @ b[0])],
+        "transpose": [(lambda: fl.transpose(a, kernel=row.name), lambda a: a.T)],
+    }[row.op]  # fmt: skip
     got = []
-    for turn in range(6):
+    for turn, (call, want) in product(range(6), calls):
         fl.sgemm(long, long, out=busy)
         fl.sgemm(written[turn % 2], same, kernel=starts_next, out=a)
-        got.append(call())
-    for turn, result in enumerate(got):
-        assert_same_bits(result.numpy(), want((first, second)[turn % 2]), f"turn {turn}")
+        got.append((call(), want((first, second)[turn % 2])))
+    for turn, (result, wanted) in enumerate(got):
+        assert_same_bits(result.numpy(), wanted, f"turn {turn}")
