@@ -28,7 +28,7 @@ FOLDERS = ("cpp", "cuda")
 ROW = re.compile(r" T fl::(sgemm|sgemv|transpose)_(\w+)\(fl::")
 TESTS = {"sgemv": "sgemv|golden|plans_device|device_op", "transpose": "transpose|golden|device_op",
          "sgemm": "(?!sgemv|transpose|plans_device)", "": ""}  # fmt: skip
-OF_ALL_ROWS = {"sgemv": ["in_the_cache"]}
+OF_ALL_ROWS = {"sgemv": ["in_the_cache"], "sgemm": ["have_alone"]}
 
 OF_NO_ROW = {
     "mirrored": "symmetric", "fallback": "bf16x6 or accurate_long", "copy_triangle": "ssyrk",
@@ -94,7 +94,7 @@ class Tests:
     def __init__(self, root: Path, environment: dict[str, str], seconds: float, only: str):
         self.root, self.environment, self.seconds = root, environment, seconds
         found = [path.relative_to(root).as_posix() for path in (root / "tests").rglob("test_*.py")]
-        folders = "tests/(kernels|symmetric|reproducible|plans/test_plans_device)"
+        folders = "tests/(kernels|symmetric|reproducible|plans/test_plans_device|api/test_grouped)"
         wanted = [path for path in found if re.match(folders, path) and re.search(only, path)]
         self.files = sorted(wanted, key=lambda path: ([not path.endswith(first) for first in FIRST], path))
         self.failing, self.lock = dict[str, bool](), Lock()  # without a fault

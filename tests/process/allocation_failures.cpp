@@ -35,12 +35,12 @@ template <class Function>
 Function* real(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
-// A small request right behind a large block that was given back is granted, as malloc() does.
+// A request right behind a large block that was given back is granted, as malloc() does.
 thread_local size_t given_back = 0;
 bool refused(size_t bytes) {
   const size_t there = given_back;
   given_back = 0;
-  return (there < 4096 || bytes > 256) && refused();
+  return (there < 32768 || bytes > 16384) && refused();
 }
 
 constexpr int64_t m = 150, n = 130, k = 170;
