@@ -7,6 +7,8 @@ cost         what a call on device arrays costs on the host: by `out=`, through 
 small-lists, log-lists, uniform-lists, large-lists
              so many products of random sizes (`LISTS`): fl.grouped_matmul and its plan beside loops, of NumPy's matmul
              or PyTorch's mm first; on a GPU until all results are there, and until they are queued
+nearest      which of 60000 vectors of 784 numbers is nearest to each of so many, on the CPU: NumPy's products and ours
+linear       a layer of 1024 to 4096 for so many rows: PyTorch's linear and ours on tensors of the CPU
 
 Microseconds are medians, ratios to the first contender medians over rounds. Matrices of normal numbers, square ones but
 in lists, results in arrays that are there before. Threads that call at once and several GPUs are in `fastlinalg bench
@@ -103,9 +105,34 @@ def lists(kind: str, count: int, device: str) -> Cases:
             yield f"{name}, queued", call
 
 
+def nearest(n: int, _: str) -> Cases:
+    rng = np.random.default_rng(n)
+    base, x = rng.random((60000, 784), np.float32), rng.random((n, 784), np.float32)
+    halves, out = np.square(base).sum(axis=1) / 2, np.empty((n, len(base)), np.float32)
+    plan = fl.Matmul(x, base.T, out=out, constant="b", device="cpu")
+    calls: dict[str, Call] = {"np.matmul": lambda: np.matmul(x, base.T, out=out), "plan, kept": plan.execute}
+    for precision in ("accurate", "strict"):
+        of: Any = {"device": "cpu", "precision": precision}
+        calls[f"fl.matmul, {precision}"] = lambda of=of: fl.matmul(x, base.T, out, **of)
+    for name, product in calls.items():
+        yield name, lambda product=product: (product(), np.subtract(out, halves, out=out).argmax(axis=1))
+        yield f"{name}, alone", product
+
+
+def linear(n: int, _: str) -> Cases:
+    torch, ours = importlib.import_module("torch"), importlib.import_module("fastlinalg.torch")
+    x, weight, bias = torch.randn(n, 1024), torch.randn(4096, 1024), torch.randn(4096)
+    for name, call in (("torch", torch.nn.functional.linear), ("fastlinalg.torch", ours.linear)):
+        yield name, torch.no_grad()(functools.partial(call, x, weight, bias))
+    strict = functools.partial(ours.linear, x, weight, bias, precision="strict")
+    yield "fastlinalg.torch, strict", torch.no_grad()(strict)
+
+
 WHAT: dict[str, tuple[Callable[[int, str], Cases], str]] = {
     "conversion": (conversion, "512,1024,2048,4096"),
     "cost": (cost, "32"),
+    "nearest": (nearest, "256"),
+    "linear": (linear, "64,512,4096"),
     **{f"{kind}-lists": (functools.partial(lists, kind), "8,64,512") for kind in LISTS},
 }
 
