@@ -8,7 +8,7 @@ small-lists, log-lists, uniform-lists, large-lists
              so many products of random sizes (`LISTS`): fl.grouped_matmul and its plan beside loops, of NumPy's matmul
              or PyTorch's mm first; on a GPU until all results are there, and until they are queued
 nearest      which of 60000 vectors of 784 numbers is nearest to each of so many, on the CPU: NumPy's products and ours
-linear       a layer of 1024 to 4096 for so many rows: PyTorch's linear and ours on tensors of the CPU
+linear       a layer of 1024 to 4096 for so many rows: PyTorch's and ours, on the CPU with FASTLINALG_DEVICE=cpu
 
 Microseconds are medians, ratios to the first contender medians over rounds. Matrices of normal numbers, square ones but
 in lists, results in arrays that are there before. Threads that call at once and several GPUs are in `fastlinalg bench
