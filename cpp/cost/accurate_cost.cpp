@@ -12,13 +12,10 @@
 namespace fl {
 
 constexpr const char* accurate_text = "the precision 'accurate'";
-// Of multiplications. Below, and where the k of a tile is cut into parts, float32 copies and the kernel for those are
-// as fast (an H200).
-constexpr double SMALLEST_IN_16_BITS = 0x1p30;
+// Of multiplications. Below, strict kernels may be faster, copies included.
+constexpr double SMALLEST_IN_16_BITS = 0x1p27;
 static bool faster_in_16_bits(const SgemmArgs& p) {
-  if (double(p.m) * double(p.n) * double(p.k) < SMALLEST_IN_16_BITS || !terms_fit(p.k)) return false;
-  return wgmma_split_k(p.m, p.n, p.k).count > 1 ||
-         choose_wgmma_tile(p.m, p.n, p.k, PLAN_MULTIPROCESSORS).tile().k_parts() == 1;
+  return double(p.m) * double(p.n) * double(p.k) >= SMALLEST_IN_16_BITS && terms_fit(p.k);
 }
 
 const char* accurate_only(const SgemmArgs& p) {

@@ -135,6 +135,14 @@ class LastChoices {
   std::array<CallCache<CallKey<Args>, const Kernel<Args>*, 8>, 128> sets_;
 };
 
+// Null if this thread has not chosen for such a call lately.
+template <class Args>
+const Kernel<Args>* last_choice(const Args& args, Device device) {
+  auto* const last = per_thread<LastChoices<Args>>();
+  const auto* const known = last ? last->of(args).find(CallKey<Args>(args, device, num_threads())) : nullptr;
+  return known ? *known : nullptr;
+}
+
 // Names of rows that run here, those that are fewest edits away from `name` first; at most `most`.
 template <class Args>
 std::string closest_names(std::string_view name, std::size_t most) {
@@ -179,6 +187,7 @@ const Kernel<Args>& choose(const Args& args, Device device, std::string_view nam
 
 template <class Args>
 bool serves(const Args& args, Device device, std::string_view name) {
+  if (name.empty() && last_choice(args, device)) return true;
   for (const auto& row : kernels<Args>())
     if ((name.empty() || name == row.name) && usable(row.needs, device) && !refuses(row, args)) return true;
   return false;

@@ -29,7 +29,8 @@ constexpr double wgmma_product_us(const WgmmaTileChoice& choice, int64_t k) {
 
 // The fastest tile by estimate, of those whose k is in `k_parts`, or of all for 0. A block has one single tile, so
 // these are for products with no more tiles than multiprocessors, unless all tiles with such parts are single.
-constexpr WgmmaTileChoice fastest_wgmma_tile(int64_t m, int64_t n, int64_t k, int64_t multiprocessors, int k_parts) {
+constexpr WgmmaTileChoice fastest_wgmma_tile(int64_t m, int64_t n, int64_t k, int64_t multiprocessors, int k_parts,
+                                             bool in_16_bits = false) {
   WgmmaTileChoice best{};
   double least = 0;
   for (int i = 0; i < int(std::size(fp16x2_tiles)); ++i) {
@@ -37,7 +38,8 @@ constexpr WgmmaTileChoice fastest_wgmma_tile(int64_t m, int64_t n, int64_t k, in
     if (k_parts != 0 && t.k_parts() != k_parts) continue;
     const int64_t rounds = ceil_div(ceil_div(m, t.BM) * ceil_div(n, t.BN) * t.cluster_k, multiprocessors);
     if ((t.single && rounds > 1 && k_parts < 2) || (t.unswizzled() && n > LARGEST_N_OF_96)) continue;
-    const WgmmaTileChoice choice{i, double(rounds) * t.BM * t.BN / (t.cluster_k * t.rate), t.ends};
+    const double rate = in_16_bits ? t.rate_in_16_bits : t.rate;
+    const WgmmaTileChoice choice{i, double(rounds) * t.BM * t.BN / (t.cluster_k * rate), t.ends};
     const double time = wgmma_product_us(choice, k);
     if (best.index < 0 || time < least) least = time, best = choice;
   }

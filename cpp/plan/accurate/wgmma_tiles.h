@@ -33,6 +33,7 @@ struct WgmmaTile {
   // Frozen, as they decide bits: operations of a multiprocessor, as a part of PLAN_OPERATIONS_PER_US, and microseconds
   // for the first tile's way in and the last one's way out.
   double rate = 1, ends = 0;
+  double rate_in_16_bits = rate;  // the same with products left out, where tiles wait for L2. Decides no bits
 
   constexpr bool operator==(const WgmmaTile&) const = default;
   constexpr WgmmaTile triangle_tile() const {
@@ -42,7 +43,7 @@ struct WgmmaTile {
   }
   constexpr WgmmaTile leaving_out(int products) const {
     WgmmaTile tile = *this;
-    tile.left_out = products, tile.falls_back = false;
+    tile.left_out = products;
     return tile;
   }
 
@@ -112,18 +113,24 @@ struct WgmmaTile {
 // clang-format off
 // Those of fp16x2 that a plan chooses from.
 inline constexpr WgmmaTile fp16x2_256x128{
-    .BM = 256, .BN = 128, .waves = 2, .stages = 2, .cluster_n = 2, .has_triangle = true, .rate = 1, .ends = 7.5};
-inline constexpr WgmmaTile fp16x2_192x128{.BM = 192, .BN = 128, .stages = 2, .rate = 0.95, .ends = 4};
-inline constexpr WgmmaTile fp16x2_192x96{.BM = 192, .BN = 96, .stages = 2, .falls_back = true, .rate = 0.92, .ends = 4};
+    .BM = 256, .BN = 128, .waves = 2, .stages = 2, .cluster_n = 2, .has_triangle = true, .rate = 1, .ends = 7.5,
+    .rate_in_16_bits = 0.96};
+inline constexpr WgmmaTile fp16x2_192x128{
+    .BM = 192, .BN = 128, .stages = 2, .rate = 0.95, .ends = 4, .rate_in_16_bits = 0.85};
+inline constexpr WgmmaTile fp16x2_192x96{
+    .BM = 192, .BN = 96, .stages = 2, .falls_back = true, .rate = 0.92, .ends = 4, .rate_in_16_bits = 0.85};
 inline constexpr WgmmaTile fp16x2_128x128{
     .BM = 128, .BN = 128, .stages = 3, .falls_back = true, .has_triangle = true, .rate = 0.95, .ends = 4};
-inline constexpr WgmmaTile fp16x2_128x64{.BM = 128, .BN = 64, .stages = 4, .rate = 0.9, .ends = 3.3};
+inline constexpr WgmmaTile fp16x2_128x64{
+    .BM = 128, .BN = 64, .stages = 4, .rate = 0.9, .ends = 3.3, .rate_in_16_bits = 0.7};
 inline constexpr WgmmaTile fp16x2_single_128x64{
-    .BM = 128, .BN = 64, .stages = 4, .single = true, .rate = 0.9, .ends = 2.7};
+    .BM = 128, .BN = 64, .stages = 4, .single = true, .rate = 0.9, .ends = 2.7, .rate_in_16_bits = 0.68};
 inline constexpr WgmmaTile fp16x2_single_64x96{
-    .BM = 64, .BN = 96, .k_groups = 2, .stages = 4, .single = true, .rate = 0.82, .ends = 2.8};
+    .BM = 64, .BN = 96, .k_groups = 2, .stages = 4, .single = true, .rate = 0.82, .ends = 2.8,
+    .rate_in_16_bits = 0.7};
 inline constexpr WgmmaTile fp16x2_single_64x64{
-    .BM = 64, .BN = 64, .k_groups = 2, .stages = 4, .single = true, .rate = 0.8, .ends = 2.5};
+    .BM = 64, .BN = 64, .k_groups = 2, .stages = 4, .single = true, .rate = 0.8, .ends = 2.5,
+    .rate_in_16_bits = 0.6};
 inline constexpr WgmmaTile fp16x2_single_64x64c2{
     .BM = 64, .BN = 64, .k_groups = 2, .stages = 4, .cluster_k = 2, .single = true, .rate = 0.75, .ends = 3};
 inline constexpr WgmmaTile fp16x2_tiles[] = {

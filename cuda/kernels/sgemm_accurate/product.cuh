@@ -104,6 +104,8 @@ struct AccurateProduct {
   unsigned* status;
   bool last;  // these terms have no other fallback than float32
   const Context& ctx;
+  // Of how many operands in 16 bits second terms, which are zero, are left out.
+  int left_out = 0;
 
   RangeCheck range_check() const {
     return {at.a.words, at.b.words, int(at.a.groups),   int(at.a.groups + at.b.groups), unsigned(p.k), bound.both_large,

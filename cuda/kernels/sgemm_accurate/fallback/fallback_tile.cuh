@@ -153,15 +153,17 @@ struct Fallback {
 };
 
 // By the first FALLBACK_THREADS of each block.
-template <bool TA, bool TB>
+template <bool TA, bool TB, bool HALVES = false>
 __device__ __forceinline__ void fall_back(const Fallback& plan, char* memory) {
   for (unsigned tile = blockIdx.x; tile < plan.grid.total; tile += gridDim.x)
-    fallback_tile<TA, TB>(plan.args, block_tile<FALLBACK_BM, FALLBACK_BM>(plan.args, plan.grid, tile), plan.by16,
-                          *reinterpret_cast<FallbackTiles*>(memory));
+    fallback_tile<TA, TB, SharedSums, HALVES>(plan.args,
+                                              block_tile<FALLBACK_BM, FALLBACK_BM>(plan.args, plan.grid, tile),
+                                              plan.by16, *reinterpret_cast<FallbackTiles*>(memory));
 }
+template <bool HALVES = false>
 __device__ __forceinline__ void fall_back(const Fallback& plan, char* memory) {
-  if (plan.ta) plan.tb ? fall_back<true, true>(plan, memory) : fall_back<true, false>(plan, memory);
-  else plan.tb ? fall_back<false, true>(plan, memory) : fall_back<false, false>(plan, memory);
+  if (plan.ta) plan.tb ? fall_back<true, true, HALVES>(plan, memory) : fall_back<true, false, HALVES>(plan, memory);
+  else plan.tb ? fall_back<false, true, HALVES>(plan, memory) : fall_back<false, false, HALVES>(plan, memory);
 }
 
 }  // namespace fl

@@ -8,7 +8,7 @@ namespace fl {
 
 // What of an operand is not prepacked.
 inline SplitOperand missing_lines(const SplitView& to, const float* data, int64_t line_stride, int64_t ld,
-                                  bool k_contiguous, const Stored& stored) {
+                                  bool k_contiguous, const Stored& stored, bool one_term) {
   const float* from = data + to.missing.begin * line_stride;
   if (stored.in_16_bits()) from = reinterpret_cast<const float*>(place_of<Half>(stored, from));
   return {from,
@@ -18,6 +18,7 @@ inline SplitOperand missing_lines(const SplitView& to, const float* data, int64_
           aligned<4>(from, ld),
           stored.in_16_bits(),
           stored.element == Element::bfloat16,
+          one_term && stored.in_16_bits(),
           to.words + to.missing.begin / SPLIT_LINES,
           to.terms + std::size_t(to.missing.begin / TERM_BLOCK) * to.panel_bytes,
           to.exponents + to.missing.begin};
@@ -26,9 +27,12 @@ inline SplitOperand missing_lines(const SplitView& to, const float* data, int64_
 inline SplitPlan split_plan(const AccurateProduct& product) {
   const SgemmArgs& p = product.p;
   const ProductOperands& at = product.at;
+  // Prepacked operands serve products that read all terms too.
+  const PrepackedOperands* const kept = product.ctx.prepacked;
+  const bool one_term = product.left_out > 0 && !(kept && (kept->a.memory || kept->b.memory));
   const int64_t a_groups = at.a.missing_groups(), b_groups = at.b.missing_groups();
-  return {missing_lines(at.a, p.a.data, p.a.rs, ld(p.a), p.a.cs == 1, p.stored[0]),
-          missing_lines(at.b, p.b.data, p.b.cs, ld(p.b), p.b.cs != 1, p.stored[1]),
+  return {missing_lines(at.a, p.a.data, p.a.rs, ld(p.a), p.a.cs == 1, p.stored[0], one_term),
+          missing_lines(at.b, p.b.data, p.b.cs, ld(p.b), p.b.cs != 1, p.stored[1], one_term),
           p.k,
           at.k_blocks,
           static_cast<unsigned>(a_groups),
@@ -69,10 +73,13 @@ void launch_split(const AccurateProduct& product) {
     launch_kernel<operand_split_kernel<S, false, ShortSplit, 2, UNSWIZZLED, HALVES>>({blocks, ShortSplit::THREADS}, ctx,
                                                                                      split);
   };
+  const auto launch_stored = [&](auto unswizzled) {
+    if (any_in_16_bits(p.stored)) launch_all(unswizzled, std::true_type{});
+    else launch_all(unswizzled, std::false_type{});
+  };
   if constexpr (S::COUNT == 2)
-    if (at.b_panel != TERM_BLOCK) return launch_all(std::true_type{}, std::false_type{});
-  if (any_in_16_bits(p.stored)) launch_all(std::false_type{}, std::true_type{});
-  else launch_all(std::false_type{}, std::false_type{});
+    if (at.b_panel != TERM_BLOCK) return launch_stored(std::true_type{});
+  launch_stored(std::false_type{});
 }
 
 }  // namespace fl

@@ -88,6 +88,11 @@ struct LineSplitter {
     return at;
   }
 
+  __device__ __forceinline__ bool written(int term) const {
+    if constexpr (std::is_same_v<Number, float>) return true;
+    else return term == 0 || !x.one_term;
+  }
+
   // Which 16 lines of the operand these are. Asked for where it is needed, and not kept in a register meanwhile.
   __device__ __forceinline__ unsigned group() const { return shared.block_of_warp() - (IS_B ? plan.a_groups : 0); }
 
@@ -180,7 +185,8 @@ struct LineSplitter {
                                        : at.offset_of_pair(g * 4 + i, quarter));
           if (k < k_left)
 #pragma unroll
-            for (int s = 0; s < S::COUNT; ++s) *reinterpret_cast<typename S::Pair*>(to + s * term_bytes) = cut[s][i];
+            for (int s = 0; s < S::COUNT; ++s)
+              if (written(s)) *reinterpret_cast<typename S::Pair*>(to + s * term_bytes) = cut[s][i];
         }
       } else {
         char* const to = to_piece + at.k(g) / TERM_BLOCK * block_bytes +
@@ -188,7 +194,7 @@ struct LineSplitter {
         if (at.k(g) < k_left)
 #pragma unroll
           for (int s = 0; s < S::COUNT; ++s)
-            *reinterpret_cast<uint4*>(to + s * term_bytes) = *reinterpret_cast<const uint4*>(cut[s]);
+            if (written(s)) *reinterpret_cast<uint4*>(to + s * term_bytes) = *reinterpret_cast<const uint4*>(cut[s]);
       }
       __syncwarp();  // otherwise the compiler keeps what it has cut of all chunks, and stores it at the end
     }

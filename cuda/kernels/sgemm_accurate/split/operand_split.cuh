@@ -54,7 +54,7 @@ __device__ __forceinline__ void by_operand(const SplitPlan& plan, unsigned group
   } else {
     if constexpr (HALVES)
       if (group >= plan.a_groups ? plan.b.in_16_bits : plan.a.in_16_bits)
-        return by_any_operand<S, SplitHalf, Shape, UNSWIZZLED>(plan, group, split);
+        return by_any_operand<S, Half, Shape, UNSWIZZLED>(plan, group, split);
     by_any_operand<S, float, Shape, UNSWIZZLED>(plan, group, split);
   }
 }

@@ -9,8 +9,7 @@
 
 #include <cstring>
 
-#include "core/stored.h"
-#include "cuda/kernels/common/ptx.cuh"
+#include "cuda/kernels/common/halves.cuh"
 #include "cuda/kernels/sgemm_accurate/terms.cuh"
 #include "plan/accurate/range_bound.h"
 
@@ -22,6 +21,7 @@ struct SplitOperand {
   int64_t ld, lines;
   bool k_contiguous, by16;
   bool in_16_bits, bfloat;
+  bool one_term;    // the others are zero and not read
   unsigned* words;  // of the range check, one for each 16 lines
   char* terms;
   int* exponents;  // line i was multiplied by 2^exponents[i]
@@ -82,15 +82,7 @@ struct SplitThreadMap {
   }
 };
 
-// Numbers of 16 bits, of which the operand says what they are.
-struct SplitHalf {
-  uint16_t bits;
-};
-__device__ __forceinline__ float to_float(SplitHalf x, bool bfloat) {
-  return bfloat ? to_float(Bfloat{x.bits}) : __half2float(__ushort_as_half(x.bits));
-}
-
-// V neighbours.
+// V neighbours. Of 16 bits, whatever they hold, as Half.
 template <int V>
 __device__ __forceinline__ void read_run(float (&run)[V], const float* from) {
   if constexpr (V == 4) {
@@ -104,7 +96,7 @@ __device__ __forceinline__ void read_run(float (&run)[V], const float* from) {
   }
 }
 template <int V>
-__device__ __forceinline__ void read_run(SplitHalf (&run)[V], const SplitHalf* from) {
+__device__ __forceinline__ void read_run(Half (&run)[V], const Half* from) {
   using Word = std::conditional_t<V == 4, uint2, std::conditional_t<V == 2, unsigned, uint16_t>>;
   const Word word = __ldg(reinterpret_cast<const Word*>(from));
   std::memcpy(run, &word, sizeof run);
@@ -116,7 +108,7 @@ __device__ __forceinline__ void read_run(float (&run)[V], const float* from, int
   for (int i = 0; i < V; ++i) run[i] = i < exist ? __ldg(from + i) : 0.0f;
 }
 template <int V>
-__device__ __forceinline__ void read_run(SplitHalf (&run)[V], const SplitHalf* from, int exist) {
+__device__ __forceinline__ void read_run(Half (&run)[V], const Half* from, int exist) {
 #pragma unroll
   for (int i = 0; i < V; ++i) run[i].bits = i < exist ? __ldg(&from[i].bits) : 0;
 }
@@ -148,7 +140,7 @@ __device__ __forceinline__ void read_piece(float (&v)[Shape::CHUNKS][8], const S
 #pragma unroll
     for (int i = 0; i < V; ++i)
       if constexpr (std::is_same_v<Number, float>) to[i] = got[i];
-      else to[i] = to_float(got[i], x.bfloat);
+      else to[i] = x.bfloat ? to_float(Bfloat{got[i].bits}) : widen2(got[i].bits, Half()).x;
   };
   if constexpr (At::PAIRS) {
 #pragma unroll

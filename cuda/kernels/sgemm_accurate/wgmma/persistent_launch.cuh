@@ -51,37 +51,23 @@ PersistentPlan persistent_plan(const AccurateProduct& product) {
           false, Fallback(p, product.last && T::FALLS_BACK)};
 }
 
-// With operands of 16 bits, whose second terms are zero: without products by zero, and with fewer kinds of stores, as
-// the others' are worth less than the code.
-template <WgmmaTile TILE>
-void launch_leaving_out(const AccurateProduct& product) {
-  using T = Wgmma<TILE>;
-  const PersistentPlan plan = persistent_plan<T>(product);
-  CUtensorMap map{};
-  if (product.p.beta == 0.0f && c_tensor_map(map, product.p))
-    launch_tiles<T, StagedEpilogue<Store::tma>>(plan, map, product);
-  else launch_tiles<T, StagedEpilogue<Store::direct>>(plan, map, product);
-}
-
-// Returns whether the float32 fallback is in the same kernel.
+// Returns whether the float32 fallback is in the same kernel. Where products are left out there are fewer kinds of
+// stores: the others are worth less than their code.
 template <WgmmaTile TILE>
 bool launch_persistent(const AccurateProduct& product) {
-  if constexpr (TILE.terms == Terms::fp16x2 && !TILE.unswizzled()) {
-    const int zeros = product.p.stored[0].in_16_bits() + product.p.stored[1].in_16_bits();
-    if (zeros == 1) launch_leaving_out<TILE.leaving_out(1)>(product);
-    if (zeros == 2) launch_leaving_out<TILE.leaving_out(2)>(product);
-    if (zeros > 0) return false;
-  }
   using T = Wgmma<TILE>;
+  constexpr bool ALL_STORES = TILE.left_out == 0;
   const SgemmArgs& p = product.p;
   const PersistentPlan plan = persistent_plan<T>(product);
+  const bool adds = p.beta != 0.0f;
   CUtensorMap map{};
-  if (!c_tensor_map(map, p) || (p.beta != 0.0f && !plan.product.out.addend.by16))
+  if (!c_tensor_map(map, p) || (adds && (!ALL_STORES || !plan.product.out.addend.by16)))
     launch_tiles<T, StagedEpilogue<Store::direct>>(plan, map, product);
-  else if (p.beta != 0.0f && p.addend.data && p.addend.rs == 0)
-    launch_tiles<T, StagedEpilogue<Store::tma_row>>(plan, map, product);
-  else if (p.beta != 0.0f) launch_tiles<T, StagedEpilogue<Store::tma_blend>>(plan, map, product);
-  else launch_tiles<T, StagedEpilogue<Store::tma>>(plan, map, product);
+  else if (!adds) launch_tiles<T, StagedEpilogue<Store::tma>>(plan, map, product);
+  else if constexpr (ALL_STORES) {
+    if (p.addend.data && p.addend.rs == 0) launch_tiles<T, StagedEpilogue<Store::tma_row>>(plan, map, product);
+    else launch_tiles<T, StagedEpilogue<Store::tma_blend>>(plan, map, product);
+  }
   return plan.fallback.wanted;
 }
 

@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(T::THREADS, 1)
       if (three_terms(three, memory, range, split_one)) return;
     }
     if constexpr (T::FALLS_BACK)
-      if (falls_back) fall_back(both.fallback, memory);
+      if (falls_back) fall_back<(T::LEFT_OUT > 0)>(both.fallback, memory);
   }
 #else
   not_for_this_target();

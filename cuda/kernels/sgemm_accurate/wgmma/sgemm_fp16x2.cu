@@ -16,27 +16,11 @@
 namespace fl {
 namespace {
 
-// For operands of 16 bits: of persistent blocks, which leave products by zero out (persistent_launch.cuh), the fastest
-// by estimate. All of them have the same sums. With two products 128x64 waits for L2: 11.8 ms for 7.2 at 8192.
-int tile_in_16_bits(const SgemmArgs& p, int sm_count) {
-  int best = -1;
-  double least = 0;
-  for (int i = 0; i < int(std::size(fp16x2_tiles)); ++i) {
-    const WgmmaTile& t = fp16x2_tiles[i];
-    if (t.single || t.unswizzled()) continue;
-    const int64_t rounds = ceil_div(ceil_div(p.m, t.BM) * ceil_div(p.n, t.BN), sm_count);
-    const double rate = t.BN < 128 ? 0.75 * t.rate : t.rate;
-    const double us = wgmma_product_us({i, double(rounds) * t.BM * t.BN / rate, t.ends}, p.k);
-    if (best < 0 || us < least) least = us, best = i;
-  }
-  return best;
-}
-
 // A prepacked B that products of other sizes can share has panels of 64 columns: then tiles of such columns take the
 // place of those with 96, with the same bits.
 int tile_for(const SgemmArgs& p, const Context& ctx) {
-  if (any_in_16_bits(p.stored)) return tile_in_16_bits(p, ctx.sm_count);
-  const WgmmaTileChoice choice = choose_wgmma_tile(p.m, p.n, p.k, ctx.sm_count);
+  WgmmaTileChoice choice = choose_wgmma_tile(p.m, p.n, p.k, ctx.sm_count);
+  if (any_in_16_bits(p.stored)) choice = fastest_wgmma_tile(p.m, p.n, p.k, ctx.sm_count, choice.tile().k_parts(), true);
   const bool shared = ctx.prepacked->b.memory && ctx.prepacked->b.shared;
   if (!shared || choice.tile().b_panel() == TERM_BLOCK) return choice.index;
   const WgmmaTile& other = choice.tile().single ? fp16x2_single_64x64 : fp16x2_192x128;
@@ -52,17 +36,25 @@ bool launch_one_triangle(const SgemmArgs& p, const RangeBound& bound, unsigned* 
   });
 }
 
+template <WgmmaTile TILE>
+bool launch_whole(const AccurateProduct& product) {
+  if constexpr (TILE.single) return launch_single<TILE>(product);
+  else return launch_persistent<TILE>(product);
+}
+
 bool launch_all_of_c(const SgemmArgs& p, const RangeBound& bound, unsigned* status, bool last, const Context& ctx) {
   const AccurateSplitK split_k = wgmma_split_k(p.m, p.n, p.k);
   const int index = split_k.count > 1 ? -1 : tile_for(p, ctx);
   const int64_t b_panel = index < 0 ? TERM_BLOCK : fp16x2_tiles[index].b_panel();
   const ProductOperands at(p, AccuratePlan(p, Terms::fp16x2, b_panel, split_k), Terms::fp16x2, ctx);
-  const AccurateProduct product{p, at, bound, nullptr, status, last, ctx};
+  AccurateProduct product{p, at, bound, nullptr, status, last, ctx};
+  if (split_k.count == 1) product.left_out = p.stored[0].in_16_bits() + p.stored[1].in_16_bits();
   launch_split<Fp16Terms>(product);
   if (split_k.count == 1)
     return launch_tile<fp16x2_tiles>(index, [&]<WgmmaTile TILE>() {
-      if constexpr (TILE.single) return launch_single<TILE>(product);
-      else return launch_persistent<TILE>(product);
+      if (product.left_out == 1) return launch_whole<TILE.leaving_out(1)>(product);
+      if (product.left_out == 2) return launch_whole<TILE.leaving_out(2)>(product);
+      return launch_whole<TILE>(product);
     });
   launch_split_k<fp16x2_split_k>(product, split_k);
   return last;
@@ -72,8 +64,11 @@ void multiply_one(const SgemmArgs& p, const Context& ctx) {
   const RangeBound bound(Terms::fp16x2, p.k);
   auto* const statuses = static_cast<unsigned*>(ctx.workspace);
   const bool bf16x6 = has_bf16x6_fallback(p);
-  const bool inside = !bf16x6 && !any_in_16_bits(p.stored);
-  const auto launch = launches_triangle(p, ctx) ? launch_one_triangle : launch_all_of_c;
+  const bool triangle = launches_triangle(p, ctx);
+  // The fallbacks of triangles and of split-K read float32.
+  const bool reads_16_bits = !triangle && wgmma_split_k(p.m, p.n, p.k).count == 1;
+  const bool inside = !bf16x6 && (reads_16_bits || !any_in_16_bits(p.stored));
+  const auto launch = triangle ? launch_one_triangle : launch_all_of_c;
   const bool with_fallback = launch(p, bound, statuses, inside, ctx);
   if (bf16x6) launch_bf16x6(p, statuses, statuses + 1, ctx);  // in the workspace: prepacked operands stay
   else if (!with_fallback) launch_float32_fallback(p, statuses + 1, ctx);

@@ -21,7 +21,8 @@ struct SinglePlan {
   Fallback fallback;  // if the terms are rejected
 };
 
-// A kernel for each order of the operands: the less code one has, the less it waits for instructions.
+// A kernel for each order of the operands: the less code one has, the less it waits for instructions. Of operands in 16
+// bits one for all.
 template <class T, bool TA, bool TB>
 __global__ void __launch_bounds__(T::THREADS, 1)
     single_tile_kernel(const __grid_constant__ SinglePlan plan,
@@ -64,7 +65,8 @@ __global__ void __launch_bounds__(T::THREADS, 1)
     };
     if (three_terms(three, memory, range, split_one)) return;
   }
-  fall_back<TA, TB>(plan.fallback, memory);
+  if constexpr (T::LEFT_OUT > 0) fall_back<true>(plan.fallback, memory);
+  else fall_back<TA, TB>(plan.fallback, memory);
 #else
   not_for_this_target();
 #endif
@@ -80,10 +82,12 @@ bool launch_single(const AccurateProduct& product) {
       Fallback(p, product.last)};
   const auto blocks = static_cast<unsigned>(plan.own.product.tile_rows * plan.own.product.tile_cols * T::CLUSTER_K);
   const int shared = std::max(T::SHARED_BYTES, Wgmma<bf16x6_behind>::SHARED_BYTES);
-  by_order(p, [&](auto TA, auto TB) {
+  const auto launch = [&](auto TA, auto TB) {
     launch_kernel<single_tile_kernel<T, TA, TB>>({blocks, T::THREADS, shared, T::CLUSTER_K}, product.ctx, plan,
                                                  three_terms_behind<T, DirectEpilogue<T>>(product));
-  });
+  };
+  if constexpr (T::LEFT_OUT > 0) launch(std::false_type{}, std::false_type{});
+  else by_order(p, launch);
   return product.last;
 }
 
