@@ -179,7 +179,9 @@ def test_what_is_kept_makes_room_for_calls(rng):
     for _ in range(2):
         product(named, x, y), product(named, x, z)
     split = named.nbytes // 2
-    workspace = 2 * split + 2**19  # of both operands, and records
+    with fl.Matmul(x, y) as plan:
+        assert plan.kernel == "fp16x2"
+        workspace = plan.workspace_bytes
     for room in (workspace, workspace + split // 2, workspace + split, workspace + 2 * split):
         fl.cuda.set_memory_limit(used + 4 * n * n + room)
         try:
