@@ -10,6 +10,5 @@ constexpr int term_count(Terms terms) { return terms == Terms::none ? 0 : terms 
 
 // Products by mma.sync: which terms, and how many k an instruction takes where that is not 16.
 enum class MmaProduct { fp16x2, bf16x6, fp16x2_k8 };
-constexpr Terms terms_of(MmaProduct product) { return product == MmaProduct::bf16x6 ? Terms::bf16x6 : Terms::fp16x2; }
 
 }  // namespace fl
