@@ -154,6 +154,10 @@ void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, 
   throw InvalidType(refused + "; nothing is cast silently, use " + argument + cast + consent);
 }
 
+void refuse_misaligned(const char* name, int64_t bytes) {
+  throw InvalidValue(std::string(name) + " is not aligned to " + std::to_string(bytes) + " bytes; pass a copy");
+}
+
 void not_an_array(nb::handle object, const char* name) {
   const std::string wanted = std::string(name) + " must be a float32 array";
   if (object.is_none()) throw InvalidType(wanted + ", got None");

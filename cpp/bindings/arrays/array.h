@@ -160,6 +160,7 @@ bool is_numpy_bool(nb::handle object);
 // Masked arrays and subclasses of ndarray with an __array_ufunc__ of their own: units, say.
 void refuse_own_meaning(nb::handle object, const char* name);
 [[noreturn]] void not_an_array(nb::handle object, const char* name);
+[[noreturn]] void refuse_misaligned(const char* name, int64_t bytes);
 bool holds_reals(nb::handle object, const std::string& dtype);  // `dtype` where the object itself does not say
 [[noreturn]] void wrong_dtype(nb::handle object, const char* name, const std::string& dtype, const std::string& cast,
                               const CallLocation* location);

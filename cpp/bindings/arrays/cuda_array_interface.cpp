@@ -41,8 +41,7 @@ Shape element_strides(nb::handle strides, const Shape& shape, int64_t element, c
   Shape list = integers(strides, name, "strides");
   if (list.size() != shape.size()) malformed(name, "has as many strides as dimensions only in 'shape'");
   for (size_t i = 0; i < list.size(); ++i) {
-    if (list[i] % element != 0 && shape[i] > 1)
-      throw InvalidValue(std::string(name) + " is not aligned to " + std::to_string(element) + " bytes; pass a copy");
+    if (list[i] % element != 0 && shape[i] > 1) refuse_misaligned(name, element);
     list[i] /= element;
   }
   return list;

@@ -30,10 +30,6 @@ std::string to_string(dl::DataType type) {
   return type.lanes == 1 ? text : text + " x " + std::to_string(type.lanes);
 }
 
-[[noreturn]] void refuse_misaligned(const char* name, std::size_t size) {
-  throw InvalidValue(std::string(name) + " is not aligned to " + std::to_string(size) + " bytes; pass a copy");
-}
-
 const char* cast_of(const Library& library) {
   return library.kind == Library::torch ? ".to(torch.float32)" : ".astype('float32')";
 }
@@ -190,7 +186,7 @@ void Array::set(const dl::Tensor& tensor, const char* name) {
   if (too_large || reach > std::numeric_limits<int64_t>::max() / int64_t(sizeof(float)))
     throw InvalidValue(std::string(name) + " would be larger than the address space");
   const std::size_t size = size_of(stored_.element);
-  if (reinterpret_cast<uintptr_t>(data_) % size != 0) refuse_misaligned(name, size);
+  if (reinterpret_cast<uintptr_t>(data_) % size != 0) refuse_misaligned(name, int64_t(size));
 }
 
 void Array::acquire_foreign(nb::handle object, const char* name, Access access, CallLocation& location) {
@@ -248,7 +244,7 @@ void Array::acquire_cupy(nb::handle object, const char* name, Access access, Cal
   for (Py_ssize_t i = 0; i < std::min<Py_ssize_t>(ndim, max_dims); ++i) {
     sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(shape.ptr(), i));
     const int64_t bytes = PyLong_AsLongLong(PyTuple_GetItem(strides.ptr(), i));
-    if (bytes % element != 0 && sizes[i] > 1) refuse_misaligned(name, std::size_t(element));
+    if (bytes % element != 0 && sizes[i] > 1) refuse_misaligned(name, element);
     steps[i] = bytes / element;
   }
   void* const data = PyLong_AsVoidPtr(attribute(memory, names().ptr).ptr());
