@@ -16,6 +16,7 @@ what dispatch takes, ``accurate`` and ``strict``, and such a library, and prints
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import statistics
 import sys
@@ -285,13 +286,18 @@ def todo(args: argparse.Namespace) -> Iterator[tuple[int, Shape]]:
                     yield number, Shape(**(asdict(each[number]) | {"precision": "accurate"}))
 
 
+@functools.cache
+def rows_of(op: str) -> dict[str, Any]:
+    return {row.name: row for row in fl.kernels(op)}
+
+
 def times_of(
     args: argparse.Namespace, shape: Shape, number: int, memory: Memory, against: list[Any]
 ) -> dict[str, float]:
     if against:
         return beside(shape, against, memory)
-    rows, times = {row.name: row for row in fl.kernels(shape.op)}, {}
-    for kernel, estimate in wanted(shape, number, rows, args.near).items():
+    times = {}
+    for kernel, estimate in wanted(shape, number, rows_of(shape.op), args.near).items():
         try:
             times[kernel] = round(time_us(call(shape, kernel, memory), estimate), 3)
         except ValueError:  # the estimates were of aligned operands
