@@ -125,7 +125,7 @@ class Case:
         if operand is None:
             return None
         with np.errstate(over="ignore"):
-            return np.array(operand if isinstance(operand, np.ndarray) else operand.array).astype(F32)
+            return np.array(unguarded(operand)).astype(F32)
 
     def known_bits(self, result) -> np.ndarray:
         """A transpose that converts nothing keeps which NaN an element is; nothing else does."""
@@ -134,11 +134,15 @@ class Case:
 
     def is_one_part(self) -> bool:
         """What is converted in device memory has at most one dimension of problems (docs/guide/memory.md)."""
-        return all(self.values(name).ndim <= (2 if name in "xy" else 3) for name in self.operands)
+        return all(unguarded(x).ndim <= (2 if name in "xy" else 3) for name, x in self.operands.items())
 
     def __str__(self) -> str:
         where = "arrays in device memory" if self.on_device else f"device={self.device!r}"
         return f"{self.operation} {', '.join(self.said)}, out {self.out}, {self.options}, {where}"
+
+
+def unguarded(operand) -> np.ndarray:
+    return operand if isinstance(operand, np.ndarray) else operand.array
 
 
 def draw_operand(draws, case: Case, name: str, shape, kind: str, aligned: bool) -> None:
@@ -328,7 +332,7 @@ def run(case: Case) -> np.ndarray:
     places = dict(case.operands) | ({"out": fresh} if fresh else {})
     if case.on_device:
         places = {name: OnDevice(x, case.shift) for name, x in places.items()}
-    arrays = {name: x if isinstance(x, np.ndarray) else x.array for name, x in places.items()}
+    arrays = {name: unguarded(x) for name, x in places.items()}
     out = arrays.pop("out", None) if fresh or case.out is None else arrays[case.out]
     got = call(case, arrays, out)
     assert out is None or got is out, f"{case}: another object than out is returned"
