@@ -133,6 +133,7 @@ def _products(a, b, options, to=lambda x: x):
         "symmetric": fl.matmul(square, square.T, **options),
         "batches": fl.matmul(both, b, **options),
         "a stack of matrices that interleave": fl.matmul(interleaved, x, **options),
+        "a plan of one": fl.Matmul(interleaved, x, **options).execute(),
         "no terms": fl.sgemm(a, b, np.zeros(1, np.float32), alpha=0.0, beta=-1.0, **options),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -169,6 +170,61 @@ def test_plans_read_them_at_each_execution(name):
             for shift in (1, 4, 0):
                 plan.reset_operands(Placed(a, shift), Placed(b[:, ::-1][:, ::-1], shift))
                 assert_same_bits(values(plan.execute()), want, f"shift {shift}")
+
+
+def stacks(name):
+    """In each order, of odd sizes: the matrices of a float32 one begin on few boundaries."""
+    a, b = halves(name, 2, 3, 33, 75), halves(name, 2, 3, 75, 29, seed=1)
+    return {
+        "C": (a, b),
+        "F": (np.asfortranarray(a), b),
+        "one by one": (a.swapaxes(0, 1).copy().swapaxes(0, 1), b),
+        "between rows": (a, b.transpose(1, 2, 0, 3).copy().transpose(2, 0, 1, 3)),
+        "one for all": (a, b[:1, :1]),
+        "backwards": (a[:, ::-1], b),
+        "one row": (halves(name, 2, 3, 1, 2475), halves(name, 2, 3, 2475, 8)),
+        "one column": (halves(name, 2, 3, 8, 2475), halves(name, 2, 3, 2475, 1)),
+    }
+
+
+def result_in_parts(first, second, *shape):
+    """Its two dimensions of problems are not evenly spaced."""
+    memory = fl.DeviceArray.from_numpy(np.zeros((first, second + 1, *shape), F32))
+    return Announced(memory, shape=(first, second, *shape), strides=memory.numpy().strides), memory
+
+
+def planned(a, b, out, **options):
+    with fl.Matmul(a, b, out=out, **options) as plan:
+        for _ in range(3):
+            plan.execute()
+        plan.reset_operands(b=b)
+        return plan.execute()
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_stacks_have_the_bits_of_converted_ones_in_any_result(name):
+    calls = {
+        "matmul": fl.matmul,
+        "plan": planned,
+        "constant operand": partial(planned, constant="b"),
+        "list": lambda a, b, out, **options: fl.grouped_matmul([a, a], [b, b], out=[None, out], **options),
+        "triangle": lambda a, b, out, **options: fl.ssyrk(a, uplo="L", out=out, **options),
+    }
+    for (order, (a, b)), precision in product(stacks(name).items(), ("strict", "reproducible")):
+        for what, call in calls.items():
+            shape = a.shape[-2], a.shape[-2] if what == "triangle" else b.shape[-1]
+            assert_same_bits(*of_both(call, a, b, shape, precision=precision), f"{what} {order} {precision}")
+    a, b = halves(name, 2, 3, 33, 75), halves(name, 2, 3, 75, seed=1)
+    for kernel in (None, "long_rows"):
+        assert_same_bits(*of_both(fl.sgemv, a, b, (33,), kernel=kernel), f"sgemv {kernel}")
+
+
+def of_both(call, a, b, shape, **options):
+    """Results of the operands as they are and converted, in parts."""
+    for x, y, dtype in ((a, b, F32), (as_float32(a), as_float32(b), None)):
+        out, memory = result_in_parts(2, 3, *shape)
+        call(Placed(x), Placed(y), out=out, dtype=dtype, **options)
+        yield memory.numpy()
 
 
 def test_the_interface_tells_of_float16():

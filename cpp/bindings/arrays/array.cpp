@@ -274,6 +274,16 @@ Array& Array::operator=(Array&& other) noexcept {
   return *this;
 }
 
+Array Array::view() const {
+  Array same;
+  same.numpy_ = numpy_, same.stored_ = stored_, same.library_ = library_, same.device_ = device_;
+  same.object_ = object_, same.owner_ = owner_;
+  same.data_ = data_, same.misaligned_ = misaligned_;
+  same.set_ndim(ndim_);
+  std::copy_n(shape_.data(), ndim_, same.shape_.data()), std::copy_n(strides_.data(), ndim_, same.strides_.data());
+  return same;
+}
+
 void Array::join(const char* name, CallLocation& location) const {
   if (device_ < 0) location.add_host(name, object_, library_);
   else location.add_device(name, object_, library_, device_);

@@ -76,6 +76,8 @@ class Array {
 
   void convert();  // replaces what is stored in host memory as another type by a float32 copy; the rest stays as it is
 
+  Array view() const;  // the same elements, of the same object
+
   // `memory`, of so many elements, as an array of this shape, in the order of this one and without gaps.
   int64_t different_elements() const;
   Array densely(Array&& memory) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -32,11 +33,12 @@ inline bool interleaved(const Array& x) {
   return least[0] < least[1];
 }
 
-// In device memory: stacks that are not one batch, or interleave, as a call copies only its part, in the part's order.
+// In device memory: stacks that with this result are not one batch, or interleave. A copy of a part would begin at
+// another alignment, or be in the part's order.
 template <class Args>
-bool convert_stacks(Problem<Args> problem, std::array<Array*, 2> inputs, CallLocation& location) {
+bool convert_stacks(Problem<Args> problem, const Array& result, std::array<Array*, 2> inputs, CallLocation& location) {
   int runs = 0;
-  problem.for_each_run(Array(static_cast<float*>(nullptr), problem.shape), [&](const Args&) { ++runs; });
+  problem.for_each_run(result, [&](const Args&) { ++runs; });
   bool any = false;
   for (Array* const x : inputs)
     if (x && x->stored().converted() && (runs > 1 || interleaved(*x))) *x = float32_copy(*x, location), any = true;
@@ -46,15 +48,15 @@ bool convert_stacks(Problem<Args> problem, std::array<Array*, 2> inputs, CallLoc
 // Has operands of other types converted: on a GPU by the call, on their way there too, where `options` then say that it
 // goes, while they are read if its kernel can, else now. False if none is by now; true if `problem` is to be made anew.
 template <class Args>
-bool convert(const Problem<Args>& problem, std::array<Array*, 2> inputs, Options& options, CallLocation& location) {
+bool convert(const Problem<Args>& problem, const Array& result, std::array<Array*, 2> inputs, Options& options,
+             CallLocation& location) {
   const auto& stored = problem.args.stored;
   if (!stored[0].converted() && !stored[1].converted()) return false;
-  if (location.on_device()) return convert_stacks(problem, inputs, location);
+  if (location.on_device()) return convert_stacks(problem, result, inputs, location);
   Device device{Device::cpu, 0};
   Problem<Args> copy = problem;
   copy.args.stored = {};
-  copy.for_each_run(Array(static_cast<float*>(nullptr), problem.shape),
-                    [&](const Args& args) { device = device_of(args, options); });
+  copy.for_each_run(result, [&](const Args& args) { device = device_of(args, options); });
   if (device.kind == Device::cuda) {
     options.call.device = device;
     return false;
@@ -74,9 +76,8 @@ float beta_of(const Args& args) {
 }
 
 template <class Args>
-nb::object compute(Problem<Args> problem, const Addend& addend, nb::handle out,
-                   std::initializer_list<const Array*> inputs, Options& options, CallLocation& location) {
-  Target target(problem.function, out, problem.shape, inputs, location);
+nb::object compute(Problem<Args> problem, const Addend& addend, Target& target, Options& options,
+                   CallLocation& location) {
   const float beta = beta_of(problem.args);
   const Array c = checked_addend(problem.function, addend, beta, problem.shape, location);
   if (beta != 0.0f) take_addend(problem, c, target, location);
@@ -89,11 +90,13 @@ nb::object compute(Problem<Args> problem, const Addend& addend, nb::handle out,
 template <class With>
 nb::object compute_converted(With with_problem, const Addend& addend, nb::handle out, std::array<Array*, 2> inputs,
                              Options& options, CallLocation& location) {
-  const auto compute_it = [&](auto problem) {
-    return compute(std::move(problem), addend, out, {inputs[0], inputs[1]}, options, location);
-  };
+  std::optional<Target> target;
+  const auto compute_it = [&](auto problem) { return compute(std::move(problem), addend, *target, options, location); };
   nb::object result = with_problem([&](auto problem) {
-    return convert(problem, inputs, options, location) ? nb::object() : compute_it(std::move(problem));
+    target.emplace(problem.function, out, problem.shape, std::initializer_list<const Array*>{inputs[0], inputs[1]},
+                   location);
+    const bool converted = convert(problem, target->array(), inputs, options, location);
+    return converted ? nb::object() : compute_it(std::move(problem));
   });
   return result.is_valid() ? result : with_problem(compute_it);
 }

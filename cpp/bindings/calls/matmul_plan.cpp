@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "bindings/arrays/gil.h"
+#include "bindings/calls/compute.h"
 #include "core/errors.h"
 
 namespace fl::py {
@@ -85,7 +86,7 @@ MatmulPlan::MatmulPlan(nb::handle a, nb::handle b, nb::handle c, nb::handle out,
   if (location.on_device())
     options_.call.device = {Device::cuda, location.device()}, options_.call.device_memory = true;
   const UsedTarget used(target_);
-  bind(target_in(location).array());
+  bind(target_in(location).array(), location);
 }
 
 MatmulPlan::Layout MatmulPlan::layout_of(const Array& x) {
@@ -165,10 +166,17 @@ void MatmulPlan::forget_unfinished() {
 
 // Points the plans to the operands and to this result. There are none yet, or they are for another layout of the
 // result: then they are made.
-void MatmulPlan::bind(const Array& result) {
+void MatmulPlan::bind(const Array& result, CallLocation& location) {
   if (state_ == unplanned || !has_layout(result, result_layout_)) plans_ = {};
   state_ = unplanned;  // should anything fail
-  with_problem(a_, b_, [&]<class Args>(Problem<Args> problem) {
+  converted_.clear();
+  Array a = a_.view(), b = b_.view();
+  bool converted = false;
+  with_problem(a_, b_, [&](const auto& problem) {
+    Options options = options_;
+    converted = convert(problem, result, {&a, &b}, options, location);
+  });
+  with_problem(a, b, [&]<class Args>(Problem<Args> problem) {
     if (!std::holds_alternative<Plans<Args>>(plans_)) plans_.emplace<Plans<Args>>();
     auto& plans = std::get<Plans<Args>>(plans_);
     size_t i = 0;
@@ -178,6 +186,7 @@ void MatmulPlan::bind(const Array& result) {
       ++i;
     });
   });
+  if (converted) converted_.push_back(std::move(a)), converted_.push_back(std::move(b));
   result_layout_ = layout_of(result);
   a_data_ = a_.data(), b_data_ = b_.data(), result_data_ = result.data();
   state_ = planned;
@@ -193,9 +202,9 @@ void MatmulPlan::move_result(const Array& result) {
   result_data_ = result.data();
 }
 
-void MatmulPlan::point_to(const Array& result) {
-  const bool bound = state_ == planned && a_.data() == a_data_ && b_.data() == b_data_;
-  if (!bound || !has_layout(result, result_layout_)) bind(result);
+void MatmulPlan::point_to(const Array& result, CallLocation& location) {
+  const bool bound = state_ == planned && converted_.empty() && a_.data() == a_data_ && b_.data() == b_data_;
+  if (!bound || !has_layout(result, result_layout_)) bind(result, location);
   else if (result.data() != result_data_) move_result(result);
 }
 
@@ -206,12 +215,12 @@ void MatmulPlan::plan() {
   CallLocation location(device_name_, options_.call.stream, other_types_);
   join(location);
   const UsedTarget used(target_);
-  bind(target_in(location).array());
+  bind(target_in(location).array(), location);
 }
 
 nb::object MatmulPlan::run_into(Target& target, CallLocation& location) {
   if (beta_ != 0.0f) target.preload(checked_addend(function, {c_, "c"}, beta_, shape_, location));
-  point_to(target.array());
+  point_to(target.array(), location);
   for_each_plan([&](auto& plan) { call(plan, location.stream()); });
   return target.finish();
 }
@@ -251,7 +260,7 @@ void MatmulPlan::reset_operands(nb::handle a_in, nb::handle b_in, nb::handle c_i
   if (!c_in.is_none()) c_ = nb::borrow(c_in);
   out_ = out;
   target_.reset();
-  if (state_ == planned) bind(target->array());
+  if (state_ == planned) bind(target->array(), location);
   if (renewed) for_each_plan([](auto& plan) { plan.renew_constant(); });
 }
 
@@ -261,6 +270,7 @@ void MatmulPlan::free() {
   plans_ = {};
   target_.reset();
   a_ = Array(), b_ = Array();
+  converted_.clear();
   c_.reset(), out_.reset(), stream_.reset();
 }
 

@@ -72,14 +72,15 @@ class MatmulPlan {
   nb::object kernel_of_first();
   nb::object device_of_first();
   void forget_unfinished();
-  void bind(const Array& result);
+  void bind(const Array& result, CallLocation& location);
   void move_result(const Array& result);
-  void point_to(const Array& result);
+  void point_to(const Array& result, CallLocation& location);
   nb::object run_into(Target& target, CallLocation& location);
 
   enum { unplanned, planned, freed } state_ = unplanned;
   PlanMutex mutex_;
   Array a_, b_;
+  std::vector<Array> converted_;  // both, if a call would convert one before its kernels run: so does each execution
   nb::object c_, out_, kernel_name_, stream_;
   float alpha_, beta_;
   bool trans_a_, trans_b_;

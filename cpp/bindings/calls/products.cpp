@@ -24,9 +24,8 @@ void refuse_axes(const char* function, nb::handle out) {
 }
 
 // Of a product with its own transpose. What the target has in the other triangle stays, in a new one it is zero.
-nb::object compute_triangle(Problem<SgemmArgs> problem, Triangle part, nb::handle addend, nb::handle out,
-                            const Array& a, Options& options, CallLocation& location) {
-  Target target(problem.function, out, problem.shape, {&a}, location);
+nb::object compute_triangle(Problem<SgemmArgs> problem, Triangle part, nb::handle addend, Target& target,
+                            Options& options, CallLocation& location) {
   const float beta = problem.args.beta;
   const Array c = checked_addend(problem.function, {addend, "c"}, beta, problem.shape, location);
   const bool adds_another = beta != 0.0f && !target.is(c);
@@ -89,13 +88,14 @@ nb::object ssyrk(nb::handle a_in, nb::handle c, nb::handle alpha, nb::handle bet
     return compute_converted([&](auto visit) { return visit(make()); }, {c, "c"}, out, Inputs{&a, &a}, options,
                              location);
   Problem<SgemmArgs> problem = make();
-  bool converted = convert(problem, Inputs{&a, &a}, options, location);
+  Target target(function, out, problem.shape, {&a}, location);
+  bool converted = convert(problem, target.array(), Inputs{&a, &a}, options, location);
   if (!converted && problem.args.a.cs != 1 && !location.on_device() && options.call.device.kind != Device::cuda) {
     a.convert();  // the last row of a triangle may be summed by itself, in an order that the stride decides
     converted = true;
   }
   if (converted) problem = make();
-  return compute_triangle(std::move(problem), *part, c, out, a, options, location);
+  return compute_triangle(std::move(problem), *part, c, target, options, location);
 }
 
 nb::object sgemv(nb::handle a_in, nb::handle x_in, nb::handle y, nb::handle alpha, nb::handle beta, nb::handle trans,
@@ -121,7 +121,8 @@ nb::object transpose(nb::handle a_in, nb::handle out, nb::handle kernel, nb::han
   Array a(a_in, "a", Array::read, location);
   require_dims(function, "a", a, 2);
   Problem<TransposeArgs> problem = transpose_problem(function, a);
-  if (convert(problem, Inputs{&a, nullptr}, options, location)) problem = transpose_problem(function, a);
+  const Array any_result(static_cast<float*>(nullptr), problem.shape);  // elements are moved alike in any parts
+  if (convert(problem, any_result, Inputs{&a, nullptr}, options, location)) problem = transpose_problem(function, a);
   set_location(options.call, location);
   const bool may_replace = !out.is_none() && !problem.args.stored[0].converted();
   const bool in_place = may_replace && onto_itself(problem.args, options);

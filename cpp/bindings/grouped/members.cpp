@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "bindings/calls/compute.h"
 #include "core/errors.h"
 
 namespace fl::py {
@@ -59,6 +60,14 @@ bool are_blocks_apart(const Array& x, const Array& y) {
   return behind > (x.shape(minor) - 1) * step && behind + (y.shape(minor) - 1) * step < ld;
 }
 
+// In device memory, as in a product alone; else all is float32 by now.
+template <class Args>
+bool convert_member(const Problem<Args>& problem, GroupMember& member, CallLocation& location) {
+  const auto& stored = problem.args.stored;
+  if (!stored[0].converted() && !stored[1].converted()) return false;
+  return convert_stacks(problem, member.target->array(), {&member.a, &member.b}, location);
+}
+
 // Intervals of memory that are asked whether any of them has a byte of another one.
 class Ranges {
  public:
@@ -96,8 +105,9 @@ GroupMembers::GroupMembers(const char* function, nb::handle a, nb::handle b, nb:
 }
 
 void GroupMembers::read(Precision precision, CallLocation& location) {
+  precision_ = precision;
   members_.reserve(size_of(a_));  // where they stay
-  for (std::size_t i = 0; i < size_of(a_); ++i) read(members_.emplace_back(), i, precision, location);
+  for (std::size_t i = 0; i < size_of(a_); ++i) read(members_.emplace_back(), i, location);
   std::vector<double> steps;
   for (const GroupMember& member : members_)
     steps.push_back(std::visit([](const auto& p) { return step_count(p.args); }, *member.problem));
@@ -112,16 +122,20 @@ void GroupMembers::read(Precision precision, CallLocation& location) {
   keep_operands();
 }
 
-void GroupMembers::read(GroupMember& member, std::size_t i, Precision precision, CallLocation& location) {
+void GroupMembers::read(GroupMember& member, std::size_t i, CallLocation& location) {
   member.a_name = place("a", i), member.b_name = place("b", i);
   member.a = Array(item(a_, i), member.a_name.c_str(), Array::read, location);
   member.b = Array(item(b_, i), member.b_name.c_str(), Array::read, location);
-  const std::string call = function_ + ", member " + std::to_string(i);
-  require_dims(call.c_str(), "a", member.a, 1);
-  require_dims(call.c_str(), "b", member.b, 1);
   if (!location.on_device())
     for (Array* const operand : {&member.a, &member.b}) operand->convert();
-  with_product_problem({.function = call.c_str(), .precision = precision}, member.a, member.b, [&](auto problem) {
+  set_problem(member);
+}
+
+void GroupMembers::set_problem(GroupMember& member) const {
+  const std::string call = function_ + ", member " + std::to_string(&member - members_.data());
+  require_dims(call.c_str(), "a", member.a, 1);
+  require_dims(call.c_str(), "b", member.b, 1);
+  with_product_problem({.function = call.c_str(), .precision = precision_}, member.a, member.b, [&](auto problem) {
     problem.function = nullptr;  // `call` has been told
     member.problem.emplace(std::move(problem));
   });
@@ -169,6 +183,8 @@ std::vector<Product> GroupMembers::products(std::size_t first, std::size_t count
   for (const std::size_t i : std::span(longest_first_).subspan(first, count)) {
     GroupMember& member = members_[i];
     if (!member.target) set_target(member, location);
+    if (std::visit([&](const auto& problem) { return convert_member(problem, member, location); }, *member.problem))
+      set_problem(member);
     std::visit(
         [&](auto problem) {  // a copy, as it can do that once
           problem.for_each_run(member.target->array(), [&](const auto& args) { all.push_back(args); });

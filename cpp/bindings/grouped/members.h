@@ -45,13 +45,15 @@ class GroupMembers {
   void join(CallLocation& location);
 
  private:
-  void read(GroupMember& member, std::size_t i, Precision precision, CallLocation& location);
+  void read(GroupMember& member, std::size_t i, CallLocation& location);
+  void set_problem(GroupMember& member) const;
   void set_target(GroupMember& member, CallLocation& location);
   void keep_operands();
   void require_results_apart() const;
   void require_apart(const GroupMember& x, const GroupMember& y) const;
 
   std::string function_;
+  Precision precision_ = Precision::accurate;
   nb::object a_, b_, out_;  // tuples; `out_` may be None
   std::vector<GroupMember> members_;
   std::vector<std::size_t> longest_first_;
