@@ -9,6 +9,7 @@
 
 namespace fl {
 namespace {
+namespace step_1 {
 
 constexpr int BM = 32, BN = 32, THREADS = BM * BN;
 
@@ -25,9 +26,11 @@ __global__ void __launch_bounds__(THREADS) sgemm_naive_kernel(SgemmArgs p, TileG
   store(p, tile.batch, i, j, acc);
 }
 
+}  // namespace step_1
 }  // namespace
 
 void sgemm_naive(const SgemmArgs& p, const Context& ctx) {
+  using namespace step_1;
   const TileGrid grid(p.m, p.n, p.batch, BM, BN);
   sgemm_naive_kernel<<<grid.blocks(), dim3(BM, BN), 0, stream(ctx)>>>(p, grid);
 }

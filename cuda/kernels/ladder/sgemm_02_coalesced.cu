@@ -13,6 +13,7 @@
 
 namespace fl {
 namespace {
+namespace step_2 {
 
 constexpr int BM = 32, BN = 32, THREADS = BM * BN;
 
@@ -29,9 +30,11 @@ __global__ void __launch_bounds__(THREADS) sgemm_coalesced_kernel(SgemmArgs p, T
   store(p, tile.batch, i, j, acc);
 }
 
+}  // namespace step_2
 }  // namespace
 
 void sgemm_coalesced(const SgemmArgs& p, const Context& ctx) {
+  using namespace step_2;
   const TileGrid grid(p.m, p.n, p.batch, BM, BN);
   sgemm_coalesced_kernel<<<grid.blocks(), dim3(BN, BM), 0, stream(ctx)>>>(p, grid);
 }

@@ -12,6 +12,7 @@
 
 namespace fl {
 namespace {
+namespace step_3 {
 
 constexpr int BM = 32, BN = 32, BK = 32, THREADS = BM * BN;
 
@@ -49,9 +50,11 @@ __global__ void __launch_bounds__(THREADS, 2) sgemm_smem_kernel(SgemmArgs p, Til
   }
 }
 
+}  // namespace step_3
 }  // namespace
 
 void sgemm_smem(const SgemmArgs& p, const Context& ctx) {
+  using namespace step_3;
   const TileGrid grid(p.m, p.n, p.batch, BM, BN);
   by_order(p,
            [&](auto TA, auto TB) { sgemm_smem_kernel<TA, TB><<<grid.blocks(), THREADS, 0, stream(ctx)>>>(p, grid); });

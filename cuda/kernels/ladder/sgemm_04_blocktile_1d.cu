@@ -12,6 +12,7 @@
 
 namespace fl {
 namespace {
+namespace step_4 {
 
 constexpr int BM = 32, BN = 128, BK = 32, TN = 4, THREADS = BM * BN / TN;
 
@@ -51,9 +52,11 @@ __global__ void __launch_bounds__(THREADS, 2) sgemm_blocktile_1d_kernel(SgemmArg
     if (thread_row < block.rows && thread_col + j < block.cols) epilogue(p).store(&c[j], acc[j]);
 }
 
+}  // namespace step_4
 }  // namespace
 
 void sgemm_blocktile_1d(const SgemmArgs& p, const Context& ctx) {
+  using namespace step_4;
   const TileGrid grid(p.m, p.n, p.batch, BM, BN);
   by_order(p, [&](auto TA, auto TB) {
     sgemm_blocktile_1d_kernel<TA, TB><<<grid.blocks(), THREADS, 0, stream(ctx)>>>(p, grid);

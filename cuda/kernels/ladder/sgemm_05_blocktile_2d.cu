@@ -12,6 +12,7 @@
 
 namespace fl {
 namespace {
+namespace step_5 {
 
 constexpr int BM = 128, BN = 128, BK = 32, TM = 4, TN = 4, THREADS = BM * BN / (TM * TN);
 
@@ -55,9 +56,11 @@ __global__ void __launch_bounds__(THREADS, 1) sgemm_blocktile_2d_kernel(SgemmArg
   }
 }
 
+}  // namespace step_5
 }  // namespace
 
 void sgemm_blocktile_2d(const SgemmArgs& p, const Context& ctx) {
+  using namespace step_5;
   const TileGrid grid(p.m, p.n, p.batch, BM, BN);
   by_order(p, [&](auto TA, auto TB) {
     sgemm_blocktile_2d_kernel<TA, TB><<<grid.blocks(), THREADS, 0, stream(ctx)>>>(p, grid);

@@ -11,6 +11,7 @@
 
 namespace fl {
 namespace {
+namespace step_6 {
 
 constexpr int BM = 128, BN = 128, BK = 32, TM = 4, TN = 4, THREADS = BM * BN / (TM * TN);
 
@@ -57,9 +58,11 @@ __global__ void __launch_bounds__(THREADS, 1) sgemm_vectorized_kernel(SgemmArgs 
       epilogue(p).store4(block.c + (thread_row + i) * p.c.rs + thread_col, acc[i], block.cols - thread_col);
 }
 
+}  // namespace step_6
 }  // namespace
 
 void sgemm_vectorized(const SgemmArgs& p, const Context& ctx) {
+  using namespace step_6;
   const TileGrid grid(p.m, p.n, p.batch, BM, BN);
   by_order(p, [&](auto TA, auto TB) {
     sgemm_vectorized_kernel<TA, TB><<<grid.blocks(), THREADS, 0, stream(ctx)>>>(p, grid);

@@ -12,6 +12,7 @@
 
 namespace fl {
 namespace {
+namespace step_7 {
 
 constexpr int BM = 128, BN = 128, BK = 8, TM = 8, TN = 8, THREADS = BM * BN / (TM * TN);
 
@@ -63,9 +64,11 @@ __global__ void __launch_bounds__(THREADS, code_for<120> ? 1 : 2)
                            block.cols - thread_col - j);
 }
 
+}  // namespace step_7
 }  // namespace
 
 void sgemm_blocktile_8x8(const SgemmArgs& p, const Context& ctx) {
+  using namespace step_7;
   const TileGrid grid(p.m, p.n, p.batch, BM, BN);
   by_order(p, [&](auto TA, auto TB) {
     sgemm_blocktile_8x8_kernel<TA, TB><<<grid.blocks(), THREADS, 0, stream(ctx)>>>(p, grid);

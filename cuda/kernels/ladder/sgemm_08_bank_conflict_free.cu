@@ -15,6 +15,7 @@
 
 namespace fl {
 namespace {
+namespace step_8 {
 
 constexpr int BM = 128, BN = 128, BK = 8, TM = 8, TN = 8, THREADS = BM * BN / (TM * TN);
 
@@ -64,9 +65,11 @@ __global__ void __launch_bounds__(THREADS, 2) sgemm_bank_conflict_free_kernel(Sg
   }
 }
 
+}  // namespace step_8
 }  // namespace
 
 void sgemm_bank_conflict_free(const SgemmArgs& p, const Context& ctx) {
+  using namespace step_8;
   const TileGrid grid(p.m, p.n, p.batch, BM, BN);
   by_order(p, [&](auto TA, auto TB) {
     sgemm_bank_conflict_free_kernel<TA, TB><<<grid.blocks(), THREADS, 0, stream(ctx)>>>(p, grid);

@@ -14,6 +14,7 @@
 
 namespace fl {
 namespace {
+namespace step_9 {
 
 constexpr int BM = 128, BN = 128, BK = 8, TM = 8, TN = 8, THREADS = BM * BN / (TM * TN);
 
@@ -75,9 +76,11 @@ __global__ void __launch_bounds__(THREADS, code_for<120> ? 1 : 2)
   }
 }
 
+}  // namespace step_9
 }  // namespace
 
 void sgemm_double_buffered(const SgemmArgs& p, const Context& ctx) {
+  using namespace step_9;
   const TileGrid grid(p.m, p.n, p.batch, BM, BN);
   by_order(p, [&](auto TA, auto TB) {
     sgemm_double_buffered_kernel<TA, TB><<<grid.blocks(), THREADS, 0, stream(ctx)>>>(p, grid);

@@ -10,12 +10,12 @@
 namespace fl {
 namespace {
 
-constexpr int T = 2;
+constexpr int SIDE = 2;
 
 template <int BX, int BY>
 __global__ void __launch_bounds__(BX* BY) transpose_vec2_kernel(TransposeArgs p, TileGrid grid) {
-  const Patch patch = thread_patch<T>(p, grid);
-  if (patch.rows < T || patch.cols < T) return transpose_edge<T>(patch, p.a.rs, p.b.rs);
+  const Patch patch = thread_patch<SIDE>(p, grid);
+  if (patch.rows < SIDE || patch.cols < SIDE) return transpose_edge<SIDE>(patch, p.a.rs, p.b.rs);
   const float2 upper = __ldg(reinterpret_cast<const float2*>(patch.a));
   const float2 lower = __ldg(reinterpret_cast<const float2*>(patch.a + p.a.rs));
   write(patch.b, make_float2(upper.x, lower.x));
@@ -23,14 +23,14 @@ __global__ void __launch_bounds__(BX* BY) transpose_vec2_kernel(TransposeArgs p,
 }
 
 template <int BX, int BY>
-void launch(const TransposeArgs& p, const Context& ctx) {
-  const TileGrid grid(p.m, p.n, p.batch, T * BY, T * BX);
+void launch_vec2(const TransposeArgs& p, const Context& ctx) {
+  const TileGrid grid(p.m, p.n, p.batch, SIDE * BY, SIDE * BX);
   transpose_vec2_kernel<BX, BY><<<grid.blocks(), dim3(BX, BY), 0, stream(ctx)>>>(p, grid);
 }
 
 }  // namespace
 
-void transpose_vec2(const TransposeArgs& p, const Context& ctx) { launch<8, 8>(p, ctx); }
-void transpose_vec2_16x16(const TransposeArgs& p, const Context& ctx) { launch<16, 16>(p, ctx); }
+void transpose_vec2(const TransposeArgs& p, const Context& ctx) { launch_vec2<8, 8>(p, ctx); }
+void transpose_vec2_16x16(const TransposeArgs& p, const Context& ctx) { launch_vec2<16, 16>(p, ctx); }
 
 }  // namespace fl

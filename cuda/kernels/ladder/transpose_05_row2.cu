@@ -11,12 +11,12 @@
 namespace fl {
 namespace {
 
-constexpr int ROWS = 8, PAIRS = 4, WARPS = 4;  // threads of a warp down and across, warps across
-constexpr int BLOCK_THREADS = ROWS * PAIRS * WARPS;
+constexpr int LANE_ROWS = 8, PAIRS = 4, WARPS = 4;  // threads of a warp down and across, warps across
+constexpr int BLOCK_THREADS = LANE_ROWS * PAIRS * WARPS;
 
 __global__ void __launch_bounds__(BLOCK_THREADS) transpose_row2_kernel(TransposeArgs p, TileGrid grid) {
   const Tile tile = grid.tile(blockIdx.x);
-  const int64_t i = tile.row * ROWS + threadIdx.y;
+  const int64_t i = tile.row * LANE_ROWS + threadIdx.y;
   const int64_t j = ((tile.col * WARPS + threadIdx.z) * PAIRS + threadIdx.x) * 2;
   if (i >= p.m || j >= p.n) return;
 
@@ -32,8 +32,8 @@ __global__ void __launch_bounds__(BLOCK_THREADS) transpose_row2_kernel(Transpose
 }  // namespace
 
 void transpose_row2(const TransposeArgs& p, const Context& ctx) {
-  const TileGrid grid(p.m, p.n, p.batch, ROWS, PAIRS * WARPS * 2);
-  transpose_row2_kernel<<<grid.blocks(), dim3(PAIRS, ROWS, WARPS), 0, stream(ctx)>>>(p, grid);
+  const TileGrid grid(p.m, p.n, p.batch, LANE_ROWS, PAIRS * WARPS * 2);
+  transpose_row2_kernel<<<grid.blocks(), dim3(PAIRS, LANE_ROWS, WARPS), 0, stream(ctx)>>>(p, grid);
 }
 
 }  // namespace fl

@@ -85,18 +85,18 @@ struct Chain {
 };
 
 // ---------------------------------------------------------------- a thread to a chain
-constexpr int THREADS = 128, AT_A_TIME = 16;
+constexpr int CHAIN_THREADS = 128, CHAIN_AT_A_TIME = 16;
 
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(CHAIN_THREADS)
     chains_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ ChainPlan plan) {
-  const int64_t number = int64_t{blockIdx.x} * THREADS + threadIdx.x;
+  const int64_t number = int64_t{blockIdx.x} * CHAIN_THREADS + threadIdx.x;
   if (number >= plan.chains) return;
   const Chain at(p, number);
   pdl_wait();
   pdl_launch_next();
   at.store_partial(
       p, plan,
-      chain_of_fmas<AT_A_TIME>(at.segment.x(p, plan), p.a.cs, at.b(p, plan), p.b.rs, 0, at.segment.length(plan)));
+      chain_of_fmas<CHAIN_AT_A_TIME>(at.segment.x(p, plan), p.a.cs, at.b(p, plan), p.b.rs, 0, at.segment.length(plan)));
 }
 
 // ---------------------------------------------------------------- a warp to 32 chains, by way of shared memory
@@ -287,8 +287,8 @@ void launch_staged(const SgemmArgs& p, const ChainPlan& plan, const Context& ctx
 
 void launch_chains(const SgemmArgs& p, const ChainPlan& plan, const Context& ctx) {
   if (p.k == 0 || !ctx.device->has(feature_cp_async))
-    return launch_kernel<chains_kernel>({static_cast<unsigned>(ceil_div(plan.chains, int64_t{THREADS})), THREADS}, ctx,
-                                        p, plan);
+    return launch_kernel<chains_kernel>(
+        {static_cast<unsigned>(ceil_div(plan.chains, int64_t{CHAIN_THREADS})), CHAIN_THREADS}, ctx, p, plan);
   plan.copies.along_k ? launch_staged<true>(p, plan, ctx) : launch_staged<false>(p, plan, ctx);
 }
 

@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(T::THREADS)
 }
 
 template <class T>
-void launch(const SgemmArgs& p, const Context& ctx) {
+void launch_short_k(const SgemmArgs& p, const Context& ctx) {
   const ShortKPlan plan{operand(p.a, p.a.cs, p.a.rs), operand(p.b, p.b.rs, p.b.cs),
                         TileGrid(p.m, p.n, p.batch, T::BM, T::BN)};
   if (ctx.device->has(feature_cp_async))
@@ -201,10 +201,10 @@ void launch(const SgemmArgs& p, const Context& ctx) {
 
 void sgemm_strict_short_k(const SgemmArgs& p, const Context& ctx) {
   const ShortKTile& tile = short_k_tile(p);
-  if (&tile == &short_k_large) return launch<ShortK<short_k_large>>(p, ctx);
-  if (&tile == &short_k_square) return launch<ShortK<short_k_square>>(p, ctx);
-  if (&tile == &short_k_few) return launch<ShortK<short_k_few>>(p, ctx);
-  launch<ShortK<short_k_small>>(p, ctx);
+  if (&tile == &short_k_large) return launch_short_k<ShortK<short_k_large>>(p, ctx);
+  if (&tile == &short_k_square) return launch_short_k<ShortK<short_k_square>>(p, ctx);
+  if (&tile == &short_k_few) return launch_short_k<ShortK<short_k_few>>(p, ctx);
+  launch_short_k<ShortK<short_k_small>>(p, ctx);
 }
 
 }  // namespace fl

@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(T::THREADS, 1)
 }
 
 template <class T>
-void launch(const SgemmArgs& p, const Context& ctx) {
+void launch_warp_tiles(const SgemmArgs& p, const Context& ctx) {
   const WarpTilePlan plan{operand(p.a, p.a.rs, p.a.cs), operand(p.b, p.b.rs, p.b.cs),
                           TileGrid(p.m, p.n, p.batch, T::BM, T::BN)};
   const bool async = ctx.device->has(feature_cp_async);
@@ -170,7 +170,8 @@ void launch(const SgemmArgs& p, const Context& ctx) {
 
 template <WarpTile TILE>
 void strict_warp_tiles(const SgemmArgs& p, const Context& ctx) {
-  aligned16(p.c) ? launch<TileOfAWarp<TILE, true>>(p, ctx) : launch<TileOfAWarp<TILE, false>>(p, ctx);
+  aligned16(p.c) ? launch_warp_tiles<TileOfAWarp<TILE, true>>(p, ctx)
+                 : launch_warp_tiles<TileOfAWarp<TILE, false>>(p, ctx);
 }
 
 }  // namespace
