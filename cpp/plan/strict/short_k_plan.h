@@ -9,12 +9,11 @@
 namespace fl {
 
 // Where there are enough for all multiprocessors a square one, or a wider one where storing C is all there is to do;
-// else smaller ones, with more stages where there are so few that four to a multiprocessor hold them all.
+// else smaller ones with more stages, so few that four to a multiprocessor hold them all.
 inline const ShortKTile& short_k_tile(const SgemmArgs& p) {
   const bool fills = tiles_of(p, short_k_large) >= PLAN_MULTIPROCESSORS;
   if (fills && p.k <= 16 && p.n >= 128) return short_k_large;
-  if (fills || tiles_of(p, short_k_square) >= 256) return short_k_square;
-  return tiles_of(p, short_k_few) <= short_k_few.blocks * PLAN_MULTIPROCESSORS ? short_k_few : short_k_small;
+  return fills || tiles_of(p, short_k_square) >= 256 ? short_k_square : short_k_few;
 }
 
 }  // namespace fl

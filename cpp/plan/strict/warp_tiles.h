@@ -49,7 +49,7 @@ inline constexpr WarpTile reproducible_16x16w = reproducible_16x16k4;
 constexpr int sums_bytes(const WarpTile& tile) { return tile.warps * padded_bytes(tile.BM, tile.BN); }
 
 // ---------------------------------------------------------------- short k (sgemm_strict_short_k.cu)
-// A warp owns TM rows of a tile; its lanes stand side by side along n. One kernel with four tiles.
+// A warp owns TM rows of a tile; its lanes stand side by side along n. One kernel with three tiles.
 struct ShortKTile {
   int BM, BN;
   int TM = 8;
@@ -72,8 +72,7 @@ struct ShortKTile {
 
 inline constexpr ShortKTile short_k_large{.BM = 64, .BN = 128, .stages = 2, .blocks = 4};
 inline constexpr ShortKTile short_k_square{.BM = 64, .BN = 64, .TM = 16, .stages = 2, .blocks = 5};
-inline constexpr ShortKTile short_k_small{.BM = 32, .BN = 64, .stages = 2, .blocks = 8};
-inline constexpr ShortKTile short_k_few{.BM = 32, .BN = 64, .stages = 4, .blocks = 4};  // of the small tiles
+inline constexpr ShortKTile short_k_few{.BM = 32, .BN = 64, .stages = 4, .blocks = 4};
 
 // The tiles that are kernels, by the file that compiles them.
 // clang-format off

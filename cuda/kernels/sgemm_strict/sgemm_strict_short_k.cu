@@ -2,8 +2,7 @@
 // floats to a store, whatever its alignment.
 //
 //   tile      threads   thread tile   stages  blocks on a multiprocessor
-//   32 x 64     128        8 x 2        4               4               where there are so few tiles
-//   32 x 64     128        8 x 2        2               8               where there are more
+//   32 x 64     128        8 x 2        4               4               where there are few tiles
 //   64 x 64     128       16 x 2        2               5               where these fill the device
 //   64 x 128    256        8 x 4        2               4               and k is 16 at most and rows of C are long
 //
@@ -203,8 +202,7 @@ void sgemm_strict_short_k(const SgemmArgs& p, const Context& ctx) {
   const ShortKTile& tile = short_k_tile(p);
   if (&tile == &short_k_large) return launch_short_k<ShortK<short_k_large>>(p, ctx);
   if (&tile == &short_k_square) return launch_short_k<ShortK<short_k_square>>(p, ctx);
-  if (&tile == &short_k_few) return launch_short_k<ShortK<short_k_few>>(p, ctx);
-  launch_short_k<ShortK<short_k_small>>(p, ctx);
+  launch_short_k<ShortK<short_k_few>>(p, ctx);
 }
 
 }  // namespace fl
