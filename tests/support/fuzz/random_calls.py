@@ -187,9 +187,9 @@ def draw_out(draws, case: Case, shape, aligned: bool) -> None:
         case.out = (tuple(shape), draws.one_of([x for x in layouts if not (aligned and x.startswith("unaligned"))]))
 
 
-def draw_case(draws, device: str, halves: bool = False) -> Case:
-    """`halves`: with operands in 16 bits wherever they are taken."""
-    operation = draws.one_of(OPERATIONS)
+def draw_case(draws, device: str, halves: bool = False, kernel: str | None = None) -> Case:
+    """`halves`: with operands in 16 bits wherever they are taken; `kernel`: products by this one alone."""
+    operation = draws.one_of(("sgemm", "plan") if kernel else OPERATIONS)
     on_device = device == "cuda" and draws.one_of((True, False))
     case = Case(operation, device, on_device, threads=(1, draws.one_of((1, 2, 3, 8))))
     aligned = on_device or operation == "plan"
@@ -205,6 +205,9 @@ def draw_case(draws, device: str, halves: bool = False) -> Case:
         rows = [row.name for row in fl.kernels("sgemm" if operation == "ssyrk" else operation)
                 if row.available and row.device == device and row.strict]  # fmt: skip
         case.options["kernel"] = draws.one_of(rows)
+        case.options.pop("precision", None)
+    if kernel:
+        case.options["kernel"] = kernel
         case.options.pop("precision", None)
     return case
 
@@ -358,7 +361,8 @@ def kept_view(guarded, parent) -> np.ndarray:
 
 
 def bits_depend_on_threads(case: Case) -> bool:
-    return case.device != "cuda" and case.options.get("precision", "accurate") == "accurate" and has_amx()
+    of_precision = "kernel" not in case.options and case.options.get("precision", "accurate") == "accurate"
+    return case.device != "cuda" and of_precision and has_amx()
 
 
 @cache
@@ -395,11 +399,11 @@ def converted_first(case: Case) -> Case:
     return replace(case, operands=operands, shift=0)
 
 
-def check(draws, device: str = "cpu", halves: bool = False) -> str:
+def check(draws, device: str = "cpu", halves: bool = False, kernel: str | None = None) -> str:
     """Draw a call, run it twice and check it; returns what was called."""
-    if not halves and draws.between(0, 15) == 0:
+    if not halves and not kernel and draws.between(0, 15) == 0:
         return check_list(draws, device)
-    case = draw_case(draws, device, halves)
+    case = draw_case(draws, device, halves, kernel)
     before = np.float32(0)
     if case.options.get("uplo") and case.out:
         before = case.values(case.out) if isinstance(case.out, str) else F32(np.nan)
