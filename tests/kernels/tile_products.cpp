@@ -18,8 +18,8 @@ namespace {
 
 using namespace fl;
 
-enum Kind { any_bits, ordinary, small, large, special, cancelling, kinds };
-constexpr const char* names[] = {"any bits", "ordinary", "small", "large", "special", "cancelling"};
+enum Kind { any_bits, ordinary, small, large, special, cancelling, powers, kinds };
+constexpr const char* names[] = {"any bits", "ordinary", "small", "large", "special", "cancelling", "powers"};
 
 struct Operands {
   alignas(64) uint16_t a[16][32], b[16][32];
@@ -38,6 +38,7 @@ uint16_t number(Kind kind, uint64_t r) {
     case large: return within(0x7f, 186, 5);
     case special: return r % 16 ? 0x3f80 : specials[(r >> 20) % 20];
     case cancelling: return within(3, 62, 3);
+    case powers: return uint16_t((r & 0x8000u) | (r % 3 ? 50 + r % 3 : 64) << 7);  // sums just below 2^-126
     default: return uint16_t(r);
   }
 }

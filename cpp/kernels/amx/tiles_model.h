@@ -2,7 +2,7 @@
 //
 // TDPBF16PS, of row i of A and column j of B: the products at even places are one chain of fused multiply-adds from 0,
 // those at odd places another; the sum of both is added to C. Everything is rounded to nearest, subnormal numbers are
-// zeros as operands and as results, and MXCSR has no say.
+// zeros as operands and as results, where a result is rounded to 24 bits first, and MXCSR has no say.
 #pragma once
 
 #include <stdint.h>
@@ -72,6 +72,13 @@ class ModelTiles {
     const U bits = (U)x;
     x = (V)((bits & infinite) == 0 ? bits & sign : bits);
   }
+  // x * y + z, rounded once; zero where it would be less than normal if exponents had no end.
+  static float fused(float x, float y, float z) {
+    constexpr float least = 0x1p-126f, up = 0x1p64f;
+    const float sum = __builtin_fmaf(x, y, z);
+    if (__builtin_fabsf(sum) != least) return sum;
+    return __builtin_fabsf(__builtin_fmaf(up * x, y, up * z)) < up * least ? 0 * sum : sum;
+  }
   // acc + x * y. The product of two bf16 numbers has 16 bits: exact, unless it is out of float32's range.
   static void add_product(V& acc, const V& x, const V& y) {
     const V product = x * y;
@@ -79,7 +86,7 @@ class ModelTiles {
     const U in_range = ((magnitude >= least_normal) & (magnitude < infinite)) | zero;
     if (in_range[0] & in_range[1] & in_range[2] & in_range[3]) acc += product;
     else
-      for (int l = 0; l < lanes; ++l) acc[l] = __builtin_fmaf(x[l], y[l], acc[l]);
+      for (int l = 0; l < lanes; ++l) acc[l] = fused(x[l], y[l], acc[l]);
     flush(acc);
   }
   // Of moderate numbers products are exact, and sums are multiples of 2^-114: nothing is flushed.
