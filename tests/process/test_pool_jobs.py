@@ -5,39 +5,23 @@ pool_jobs.cpp includes the pool's source and plays the moments in order.
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from support.cpp_program import build, changed, run
-from support.requirements import mostly_exhaustive
+from support.cpp_program import SEEDED, build, common_folder, number, run, with_faults
 from support.source_tree import ROOT
 
 HERE = Path(__file__).parent
 POOL = ROOT / "cpp" / "runtime" / "thread_pool.cpp"
 
 
-def verdict(folder: Path, others: Path, *first: str) -> subprocess.CompletedProcess[str]:
-    includes = (*first, f"-I{ROOT / 'cpp'}")
-    program = build(folder / "jobs", POOL, "-pthread", *includes, HERE / "pool_jobs.cpp", others, seconds=200)
-    return run(program, 100)
-
-
-def test_jobs(around_the_pool, tmp_path):
-    done = verdict(tmp_path, around_the_pool)
-    assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
-
-
 MAY_ENTER = "inside(seen) < std::min(most, Job::most(seen))"
+LOOKED = "state_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)"
 FAULTS = {
     "one too many": (MAY_ENTER, MAY_ENTER.replace("<", "<="), "a second helper enters"),
     "the job's limit": (MAY_ENTER, "inside(seen) < most", "where one may be"),
-    "a stale look": (
-        "state_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)",
-        "(state_.fetch_add(1), true)",
-        "that has looked too early",
-    ),
+    "a stale look": (LOOKED, "(state_.fetch_add(1), true)", "that has looked too early"),
     "closed all the same": (
         "state_.fetch_and(~opened, std::memory_order_acq_rel);",
         "",
@@ -50,15 +34,30 @@ FAULTS = {
         "return;",
         "a helper goes on with a call that has ended",
     ),
-    "done calls": (" || !jobs_[i].has_tasks()", "", "a job without tasks is entered"),
+    "done calls": ("!jobs_[i].has_tasks()", "false", "a job without tasks is entered"),
 }
+FAULTS = {name: (POOL.name, *fault) for name, fault in FAULTS.items()}
 
 
-@pytest.mark.parametrize("fault", mostly_exhaustive(FAULTS))
-def test_a_fault_is_noticed(fault, around_the_pool, tmp_path):
-    right, wrong, complaint = FAULTS[fault]
-    folder = tmp_path / "runtime"
-    folder.mkdir()
-    (folder / POOL.name).write_text(changed(POOL.name, POOL.read_text(), right, wrong))
-    done = verdict(tmp_path, around_the_pool, f"-I{tmp_path}")
-    assert done.returncode == 1 and complaint in done.stdout, done.stdout + done.stderr
+@pytest.fixture(scope="module")
+def program(tmp_path_factory, around_the_pool) -> Path:
+    """pool_jobs.cpp with all faults."""
+    with common_folder(tmp_path_factory, "pool_jobs") as folder:
+        made = folder / "jobs"
+        if made.exists():
+            return made
+        (folder / "runtime").mkdir(exist_ok=True)
+        (folder / "runtime" / POOL.name).write_text(with_faults(POOL.name, POOL.read_text(), FAULTS))
+        options = ("-pthread", *SEEDED, f"-I{folder}", f"-I{ROOT / 'cpp'}", HERE / "pool_jobs.cpp", around_the_pool)
+        return build(made, POOL, *options, seconds=200)
+
+
+def test_jobs(program):
+    done = run(program, 100)
+    assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_noticed(fault, program):
+    done = run(program, 100, fault=number(fault, FAULTS))
+    assert done.returncode == 1 and FAULTS[fault][-1] in done.stdout, done.stdout + done.stderr

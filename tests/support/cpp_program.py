@@ -15,12 +15,40 @@ import pytest
 
 from support.patience import patient
 from support.requirements import missing
+from support.source_tree import TESTS
 
 
 def changed(source: str, text: str, right: str, wrong: str) -> str:
     """`text`, that of `source`, with `wrong` for `right`, which has to stand there once."""
     assert text.count(right) == 1, f"{source} has changed: {right}"
     return text.replace(right, wrong)
+
+
+# Of the compiler, for sources that with_faults has changed.
+SEEDED = ("-include", str(TESTS / "support" / "seeded_fault.h"))
+
+
+def with_faults(source: str, text: str, faults: dict[str, tuple[str, ...]]) -> str:
+    """`text`, that of `source`, with all of `faults` that are its own: a name, and the source, what is right there and
+    what is wrong, a statement or a whole expression, or both in one with SEEDED. A run has one of them or none."""
+    places: dict[str, str] = {}
+    for number, (where, right, wrong, *_) in enumerate(faults.values(), 1):
+        if where == source:
+            before, condition = places.get(right, right), f"seeded({number})"
+            if "SEEDED" in wrong:
+                assert before == right, f"{source}: another fault has this place: {right}"
+                places[right] = wrong.replace("SEEDED", condition)
+            elif right.endswith(";"):
+                places[right] = f"{{ if ({condition}) {{ {wrong} }} else {{ {before} }} }}"
+            else:
+                places[right] = f"({condition} ? ({wrong}) : ({before}))"
+    for right, both in places.items():
+        text = changed(source, text, right, both)
+    return text
+
+
+def number(fault: str, faults: dict[str, tuple[str, ...]]) -> int:
+    return list(faults).index(fault) + 1
 
 
 @contextmanager
@@ -61,5 +89,9 @@ def loaded_library() -> Path:
         return next(Path(line.split(maxsplit=5)[5].strip()) for line in lines if "/libfastlinalg.so" in line)
 
 
-def run(program: Path, seconds: float, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=patient(seconds), check=False)
+def run(program: Path, seconds: float, *arguments: str, fault: int = 0) -> subprocess.CompletedProcess[str]:
+    """With the fault of this number, of those that the program was built with."""
+    environment = os.environ | {"SEEDED_FAULT": str(fault)}
+    return subprocess.run(
+        [program, *arguments], env=environment, capture_output=True, text=True, timeout=patient(seconds), check=False
+    )

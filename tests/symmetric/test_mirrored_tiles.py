@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cpp_program import build, changed, run
-from support.requirements import mostly_exhaustive
+from support.cpp_program import SEEDED, build, common_folder, number, run, with_faults
 from support.source_tree import ROOT
 
 HERE = Path(__file__).parent
@@ -76,43 +75,13 @@ template <int, int> void named_barrier();
 """
 
 
-def verdict(folder: Path, name: str = "", right: str = "", wrong: str = ""):
-    """Compiles and runs mirrored_tiles.cpp, with `wrong` for `right` in the header `name`."""
-    for header in (TILES, EPILOGUE, STRICT, PLAN, *OTHERS):
-        source = Path("cpp" if header == PLAN else KERNELS) / header
-        place = folder / (header if header == PLAN else source)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        text = (ROOT / source).read_text()
-        if header == name:
-            text = changed(name, text, right, wrong)
-        place.write_text(text)
-    (folder / "stand_ins.h").write_text(STAND_INS)
-    for empty in (
-        "cuda_runtime.h",
-        f"{KERNELS}/sgemm_accurate/epilogue.cuh",
-        f"{KERNELS}/common/ptx_shared.cuh",
-        f"{KERNELS}/common/inner_loop.cuh",
-        f"{KERNELS}/common/ptx_wgmma.cuh",
-    ):
-        (folder / empty).write_text("")
-    program = folder / "mirrored_tiles"
-    includes = (f"-I{folder}", f"-I{ROOT / 'cpp'}")
-    build(program, ROOT / "cuda", "-O1", "-w", *includes, HERE / "mirrored_tiles.cpp", seconds=60)
-    return run(program, 60)
-
-
-def test_one_triangle_makes_the_whole_result(tmp_path):
-    done = verdict(tmp_path)
-    assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
-
-
 FAULTS = {
-    "a tile on the diagonal missing": (TILES, "beside - row * (row + 1) / 2}", "beside - row * row / 2}"),
+    "a tile on the diagonal missing": (TILES, "beside - row * (row + 1) / 2", "beside - row * row / 2"),
     "a root that is not corrected": (TILES, "while (row * (row + 1) / 2 > n) --row;", ""),
     "mirrored beside its place": (
         EPILOGUE,
         "store_box(map, row0, col0, mirror())",
-        "store_box(map, row0 + 1, col0, mirror())",
+        "store_box(map, row0 + SEEDED, col0, mirror())",
     ),
     "above the diagonal too": (EPILOGUE, "row < out.m && col <= row", "row < out.m"),
     "columns that do not exist": (EPILOGUE, "across < out.m && down < across", "down < across"),
@@ -121,14 +90,44 @@ FAULTS = {
     "boxes that are still under way": (EPILOGUE, "wait_for_boxes<2>();", "wait_for_boxes<4>();"),
     "boxes that TMA does not see": (EPILOGUE, "ptx::async_proxy_fence();", ""),
     "a lane's part of a box lost": (EPILOGUE, "(line ^ 32) + half * 512", "line + half * 512"),
-    "a strict tile missing": (TILES, "in_row % (square + 1)};", "in_row % (square + 1) / 2 * 2};"),
-    "a tile of the last square missing": (PLAN, "+ rest * (squares + 1);", "+ rest * squares;"),
-    "strict tiles mirrored in other fours": (STRICT, "place.col + j / 4 * T::LANE_COLS * 4 + j % 4;", "place.col + j;"),
+    "a strict tile missing": (TILES, "in_row % (square + 1)", "in_row % (square + 1) / 2 * 2"),
+    "a tile of the last square missing": (PLAN, "rest * (squares + 1)", "rest * squares"),
+    "strict tiles mirrored in other fours": (STRICT, "place.col + j / 4 * T::LANE_COLS * 4 + j % 4", "place.col + j"),
     "on the diagonal too": (STRICT, "return tile.row * T::BM / T::BN == tile.col;", "return tile.row == tile.col;"),
 }
 
 
-@pytest.mark.parametrize("fault", mostly_exhaustive(FAULTS))
-def test_a_fault_is_noticed(fault, tmp_path):
-    done = verdict(tmp_path, *FAULTS[fault])
+@pytest.fixture(scope="module")
+def program(tmp_path_factory) -> Path:
+    """mirrored_tiles.cpp with all faults."""
+    with common_folder(tmp_path_factory, "mirrored_tiles") as folder:
+        made = folder / "mirrored_tiles"
+        if made.exists():
+            return made
+        for header in (TILES, EPILOGUE, STRICT, PLAN, *OTHERS):
+            source = Path("cpp" if header == PLAN else KERNELS) / header
+            place = folder / (header if header == PLAN else source)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(with_faults(header, (ROOT / source).read_text(), FAULTS))
+        (folder / "stand_ins.h").write_text(STAND_INS)
+        for empty in (
+            "cuda_runtime.h",
+            f"{KERNELS}/sgemm_accurate/epilogue.cuh",
+            f"{KERNELS}/common/ptx_shared.cuh",
+            f"{KERNELS}/common/inner_loop.cuh",
+            f"{KERNELS}/common/ptx_wgmma.cuh",
+        ):
+            (folder / empty).write_text("")
+        options = ("-O1", "-w", *SEEDED, f"-I{folder}", f"-I{ROOT / 'cpp'}", HERE / "mirrored_tiles.cpp")
+        return build(made, ROOT / "cuda", *options, seconds=60)
+
+
+def test_one_triangle_makes_the_whole_result(program):
+    done = run(program, 60)
+    assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_noticed(fault, program):
+    done = run(program, 60, fault=number(fault, FAULTS))
     assert done.returncode != 0, done.stdout + done.stderr

@@ -13,10 +13,9 @@ import pytest
 
 import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits, bits
-from support.cpp_program import build, changed, run
+from support.cpp_program import SEEDED, build, common_folder, number, run, with_faults
 from support.layouts import BROADCAST_LAYOUTS, MATRIX_LAYOUTS, matrix_input, result
 from support.operands import normal
-from support.requirements import mostly_exhaustive
 from support.rows import SLOW, rows
 from support.source_tree import ROOT
 
@@ -187,44 +186,44 @@ def test_short_calls_follow_their_operands(rng):
 
 
 # ---------------------------------------------------------------- what is computed
-def verdict(folder: Path, *first: Path):
-    """Compiles and runs symmetric_products.cpp, with sources of `first` in place of the library's."""
-    here = first[0] if first else SOURCES
-    sources = (here / "plan/triangle_cut.cpp", here / "plan/cpu_blocking.cpp", SOURCES / "core/element.cpp")
-    includes = (f"-I{place}" for place in (*first, SOURCES, *(place / "kernels" for place in (*first, SOURCES))))
-    options = ("-O0", "-pthread", *includes, HERE / "symmetric_products.cpp", *sources)
-    program = build(folder / "symmetric_products", SOURCES / "kernels", *options, seconds=200)
-    return run(program, 100)
-
-
-def test_half_of_the_products_are_computed(tmp_path):
-    done = verdict(tmp_path)
-    assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
-
-
-PRODUCT, CUT = "kernels/triangle_product.h", "plan/triangle_cut.cpp"
+PACKED, PRODUCT, CUT = "kernels/packed_sgemm.h", "kernels/triangle_product.h", "plan/triangle_cut.cpp"
 SQUARE = "run_square(Block{i, m, j, smaller(n, i + m - j)}, k, b, packed);"
 ON_THE_DIAGONAL = "run_square(Block{i, m, i, m}, k, b + (i - j) * smaller(blocking.KC, this->p_.k - k), true);"
+LAST = "last = k + depth == this->p_.k;"
 FAULTS = {
-    "both triangles computed": ("kernels/packed_sgemm.h", "if (p.symmetric) return", "if (p.m < 0) return"),
-    "an edge tile lost": (PRODUCT, "c < block.n; c += NR", "c + NR <= block.n; c += NR"),
+    "both triangles computed": (PACKED, "if (p.symmetric) return", "if (SEEDED ? p.m < 0 : p.symmetric) return"),
+    "an edge tile lost": (PRODUCT, "c < block.n; c +=", "(SEEDED ? c + NR <= block.n : c < block.n); c +="),
     "mirrored into the computed triangle": (PRODUCT, "*at(q, r) = *at(r, q);", "*at(r, q) = *at(q, r);"),
-    "the square on the diagonal twice": (PRODUCT, SQUARE, f"{{ {SQUARE} if (i < j + n) {ON_THE_DIAGONAL} }}"),
-    "mirrored too early": (PRODUCT, "last = k + depth == this->p_.k;", "last = k == 0;"),
-    "columns of the last group lost": (CUT, ">= groups) return squares;", ">= groups) return squares - (groups > 1);"),
+    "the square on the diagonal twice": (PRODUCT, SQUARE, f"{SQUARE} if (i < j + n) {ON_THE_DIAGONAL}"),
+    "mirrored too early": (PRODUCT, LAST, "last = SEEDED ? k == 0 : k + depth == this->p_.k;"),
+    "columns of the last group lost": (CUT, "return squares;", "return squares - (groups > 1);"),
 }
 
 
-@pytest.mark.parametrize("fault", mostly_exhaustive(FAULTS))
-def test_a_fault_is_noticed(fault, tmp_path):
-    name, right, wrong = FAULTS[fault]
-    for folder in ("kernels", "plan"):
-        (tmp_path / folder).mkdir()
-        for source in (SOURCES / folder).iterdir():
-            if source.is_file():
-                text = source.read_text()
-                if f"{folder}/{source.name}" == name:
-                    text = changed(name, text, right, wrong)
-                (tmp_path / folder / source.name).write_text(text)
-    done = verdict(tmp_path, tmp_path)
+@pytest.fixture(scope="module")
+def program(tmp_path_factory) -> Path:
+    """symmetric_products.cpp with all faults."""
+    with common_folder(tmp_path_factory, "symmetric_products") as folder:
+        made = folder / "symmetric_products"
+        if made.exists():
+            return made
+        for part in ("kernels", "plan"):
+            (folder / part).mkdir(exist_ok=True)
+            for source in filter(Path.is_file, (SOURCES / part).iterdir()):
+                text = with_faults(f"{part}/{source.name}", source.read_text(), FAULTS)
+                (folder / part / source.name).write_text(text)
+        sources = (folder / CUT, SOURCES / "plan/cpu_blocking.cpp", SOURCES / "core/element.cpp")
+        includes = (f"-I{place}" for place in (folder, SOURCES, folder / "kernels", SOURCES / "kernels"))
+        options = ("-O0", "-pthread", *SEEDED, *includes, HERE / "symmetric_products.cpp", *sources)
+        return build(made, SOURCES / "kernels", *options, seconds=200)
+
+
+def test_half_of_the_products_are_computed(program):
+    done = run(program, 100)
+    assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_noticed(fault, program):
+    done = run(program, 100, fault=number(fault, FAULTS))
     assert done.returncode == 1 and done.stdout, done.stdout + done.stderr
