@@ -20,10 +20,18 @@ from support.source_tree import ROOT, TESTS
 
 FILES = {
     "calls": ("api/test_calls.py", "plans/test_plans.py"),
-    "more": ("api/test_properties.py", "kernels/test_exact.py", "process/test_threads.py"),
+    "more": (
+        "api/test_properties.py",
+        "kernels/test_exact.py",
+        *(f"process/test_threads.py::test_{name}" for name in (
+            "products_with_any_number_of_threads", "dispatched_results_do_not_depend_on_the_thread_count",
+            "calls_after_pauses", "the_setting_may_change_during_calls", "far_more_threads_than_a_call_can_use",
+        )),
+    ),
     "reproducible": ("reproducible/test_reproducible.py",),
-}
-BY_NAME = "each_kernel or share_the_work or page_says"  # of rows, which the instruction set does not change
+}  # fmt: skip
+# Of rows, or of what was recorded, which the instruction set does not change.
+BY_NAME = "each_kernel or sgemm- or sgemv- or transpose- or page_says or worth_comparing"
 # The first that each forbids.
 LEVELS = {"baseline": ("avx2_fma", "neon"), "avx2": ("avx512f",), "avx512": ("amx_bf16",)}
 
@@ -59,4 +67,4 @@ def test_suite_with_a_lower_instruction_set(level, files):
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     passed = re.search(r"(\d+) passed", done.stdout)
-    assert passed and int(passed[1]) > 9, "hardly any test ran:\n" + done.stdout[-2000:]
+    assert passed and int(passed[1]) > 5, "hardly any test ran:\n" + done.stdout[-2000:]
