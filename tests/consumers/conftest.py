@@ -71,11 +71,16 @@ def cmake(output_of):
     return build
 
 
+# Each file of the library by itself, as nobody's wheel compiles them, but without the time that -O3 takes; nanobind, of
+# which all extension modules need a copy, as one file.
 EMBEDDER = """
 cmake_minimum_required(VERSION 3.22)
 project(embedder LANGUAGES C CXX)
 add_subdirectory({root} fastlinalg)
+target_compile_options(fastlinalg PRIVATE -O1)
 add_subdirectory({root}/examples/embed_cmake embed_cmake)
+set(CMAKE_UNITY_BUILD ON)
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)
 add_subdirectory({root}/examples/python_extension python_extension)
 add_executable(consumer_c {root}/examples/embed_c/main.c)
 target_link_libraries(consumer_c PRIVATE fastlinalg::static)

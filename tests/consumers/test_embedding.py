@@ -98,7 +98,8 @@ def test_wheel_of_an_extension_module(output_of, tmp_path):
     shutil.copytree(EXAMPLES / "python_extension", source)
     site = tmp_path / "site"
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--no-index")
-    output_of(*pip, "--target", site, source)
+    as_one = "CMAKE_UNITY_BUILD=ON;CMAKE_UNITY_BUILD_BATCH_SIZE=0"
+    output_of(*pip, "--target", site, source, SKBUILD_CMAKE_DEFINE=as_one)
     assert "are right" in output_of(sys.executable, "-c", RUN_EXTENSION, PYTHONPATH=site, cwd=tmp_path)
 
     module = next((site / "row_distances").glob("_core*.so"))
@@ -197,7 +198,8 @@ assert module.squared_distances(a, a).tolist() == [[0, 2, 2], [2, 0, 2], [2, 2, 
 @pytest.mark.exhaustive
 def test_extension_modules_without_the_wheel(cmake, prefix, output_of, tmp_path):
     """One that was built with the library, and one against a prefix: neither needs the Python package."""
-    folder = cmake(EXAMPLES / "python_extension", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    options = ("-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0")
+    folder = cmake(EXAMPLES / "python_extension", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}", *options)
     cmake.install(folder, tmp_path / "installed")
     for root in (prefix, tmp_path / "installed"):
         output_of(sys.executable, "-c", LOAD_MODULE, next((root / "row_distances").glob("_core*.so")))
