@@ -218,7 +218,8 @@ namespace fl {
   void transpose_##name(const TransposeArgs& p, const Context& context) { launch(#name, p, context); }
 #include "table/kernels.def"
 
-#if SIMULATED_WITHOUT_AVX512  // the rows are not compiled, and nothing calls them
+#ifdef __x86_64__  // the rows that need more than AVX2 are not compiled, and no call chooses them
+const int fewer_instructions = setenv("FASTLINALG_CPU", "avx2", 0);
 #define FL_ROW_baseline(...)
 #define FL_ROW_avx2_fma(...)
 #define FL_ROW_avx512f(function, Args) \
