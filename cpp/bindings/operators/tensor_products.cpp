@@ -12,7 +12,7 @@
 namespace fl::py {
 namespace {
 
-constexpr const char* function = "product";
+constexpr const char* product_function = "product";
 
 struct Scalars {
   float alpha, beta;
@@ -22,7 +22,8 @@ bool multiplies_vector(int b_dims) { return b_dims == 1; }
 
 nb::object product(Array& a, Array& b, nb::handle c, nb::handle out, Scalars s, Options& options,
                    CallLocation& location) {
-  const ProductTerms terms{.function = function, .alpha = s.alpha, .beta = s.beta, .precision = options.precision};
+  const ProductTerms terms{
+      .function = product_function, .alpha = s.alpha, .beta = s.beta, .precision = options.precision};
   return compute_converted([&](auto visit) { return with_product_problem(terms, a, b, visit); },
                            {nb::borrow(c), "c", true}, out, {&a, &b}, options, location);
 }
@@ -108,11 +109,11 @@ bool pays(const Array& a, const Array& b, Scalars s, const Options& options, con
   CallOptions call = options.call;
   set_location(call, location);
   if (multiplies_vector(b.ndim())) {
-    SgemvArgs p = gemv_problem(function, a, b, s.alpha, s.beta, false).args;
+    SgemvArgs p = gemv_problem(product_function, a, b, s.alpha, s.beta, false).args;
     p.y = {nullptr, 1};
     return pays(p, call);
   }
-  SgemmArgs p = gemm_problem(function, a, b, s.alpha, s.beta, false, false, options.precision).args;
+  SgemmArgs p = gemm_problem(product_function, a, b, s.alpha, s.beta, false, false, options.precision).args;
   p.c = {nullptr, p.n, 1, p.m * p.n};
   if (a.ndim() == 3) p.batch = a.shape(0), p.a.bs = a.stride(0), p.b.bs = b.stride(0);
   return pays(p, call);
@@ -136,8 +137,9 @@ nb::object tensor_product(nb::handle a_in, nb::handle b_in, nb::handle c, nb::ha
   CallLocation location(CallLocation::Operator{});
   if (converts) location.set_other_types(OtherTypes::convert);
   Array a(a_in, "a", Array::read, location), b(b_in, "b", Array::read, location);
-  require_dims(function, "a", a, multiplies_vector(b.ndim()) ? 1 : 2);
-  return product(a, b, c, out, {to_float32(function, "alpha", alpha), to_float32(function, "beta", beta)}, options,
+  require_dims(product_function, "a", a, multiplies_vector(b.ndim()) ? 1 : 2);
+  return product(a, b, c, out,
+                 {to_float32(product_function, "alpha", alpha), to_float32(product_function, "beta", beta)}, options,
                  location);
 }
 

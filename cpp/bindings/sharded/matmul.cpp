@@ -19,12 +19,12 @@
 namespace fl::py {
 namespace {
 
-constexpr const char* function = "matmul";
+constexpr const char* sharded_function = "matmul";
 constexpr const char* meaning = "a list of arrays is the rows of one matrix, on CUDA devices";
 
 bool is_list(nb::handle x) { return PyList_Check(x.ptr()) || PyTuple_Check(x.ptr()); }
 
-[[noreturn]] void refuse(const std::string& what) { throw InvalidValue(std::string(function) + ": " + what); }
+[[noreturn]] void refuse(const std::string& what) { throw InvalidValue(std::string(sharded_function) + ": " + what); }
 
 // One array of a list, or an operand that is no list. Its location has the stream on which it is complete.
 struct Block {
@@ -180,7 +180,7 @@ nb::object sharded_matmul(nb::handle a_in, nb::handle b_in, nb::handle out, cons
   for (const Block& block : a) wholes.push_back(gather(b, block));
   std::deque<Target> targets;  // all of them, so that what is wrong with one is said before anything is computed
   for (std::size_t i = 0; i < a.size(); ++i)
-    targets.emplace_back(function, given[i], Shape{a[i].rows(), b[0].columns()},
+    targets.emplace_back(sharded_function, given[i], Shape{a[i].rows(), b[0].columns()},
                          std::initializer_list<const Array*>{&a[i].array, &wholes[i].array()}, a[i].location);
   if (!out.is_none()) {  // which may be memory of `b` that other devices are copying
     const GilReleased released;
@@ -191,7 +191,8 @@ nb::object sharded_matmul(nb::handle a_in, nb::handle b_in, nb::handle out, cons
   for (std::size_t i = 0; i < a.size(); ++i) {
     Options each = options;
     set_location(each.call, a[i].location);
-    auto problem = gemm_problem(function, a[i].array, wholes[i].array(), 1.0f, 0.0f, false, false, options.precision);
+    auto problem =
+        gemm_problem(sharded_function, a[i].array, wholes[i].array(), 1.0f, 0.0f, false, false, options.precision);
     problem.for_each_run(targets[i].array(), [&](const SgemmArgs& args) { call(args, each); });
     all.append(targets[i].finish());
     const GilReleased released;  // `b` may be overwritten when all have read it
@@ -207,8 +208,8 @@ nb::object sharded_matmul(nb::handle a_in, nb::handle b_in, nb::handle out, cons
 nb::object matmul_of_any(nb::handle a, nb::handle b, nb::handle out, nb::handle precision, nb::handle device,
                          nb::handle stream, nb::handle dtype) {
   if (!is_sharded(a) && !is_sharded(b)) return matmul(a, b, out, precision, device, stream, dtype);
-  const Options options = parse_options(function, nb::none(), precision, device, stream);
-  return sharded_matmul(a, b, out, options, parse_dtype(function, dtype));
+  const Options options = parse_options(sharded_function, nb::none(), precision, device, stream);
+  return sharded_matmul(a, b, out, options, parse_dtype(sharded_function, dtype));
 }
 
 }  // namespace fl::py
