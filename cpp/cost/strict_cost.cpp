@@ -153,9 +153,12 @@ double cost_us(const SgemmArgs& p, const MultistageTile& tile, const DeviceSpec&
   const int splits = split_k_plan(p, tile).splits;
   const double most = double(ceil_div(tiles_of(p, tile) * splits, int64_t{device.multiprocessors}));
   const double k = double(ceil_div(p.k, splits));
-  const double us = 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns)) + 1e-6 * cost.block_k_ps * k +
+  const bool async = device.has(feature_cp_async);
+  const double block_k_ps = (async ? 1.0 : cost.block_by_registers) * cost.block_k_ps,
+               k_ps = (async ? 1.0 : cost.by_registers) * cost.k_ps;
+  const double us = 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns)) + 1e-6 * block_k_ps * k +
                     1e-3 * cost.round_ns * std::ceil(most / tile.blocks) +
-                    most * (1e-3 * cost.tile_ns + 1e-6 * cost.k_ps * k * together_factor(p, copy)) +
+                    most * (1e-3 * cost.tile_ns + 1e-6 * k_ps * k * together_factor(p, copy)) +
                     1e-9 * cost.output_fs * written(p, splits, copy) +
                     (splits > 1 ? reduction_us(p, splits, device, copy) + copy.interleaved_reduction_us : 0.0);
   return us > copy.interleaved_long_us ? copy.interleaved_long * us : us;  // fitted to shorter products
@@ -182,11 +185,13 @@ double cost_us(const SgemmArgs& call, const MultistageTile& tile, const DeviceSp
   const double most = double(ceil_div(tiles_of(p, tile) * splits, int64_t{device.multiprocessors}));
   const int64_t range = splits > 1 ? split_k_rule(tile).range(p.k, splits) : p.k;
   const double k = double(range), rounds = std::ceil(most / tile.blocks);
-  const bool tail = range % tile.BK != 0;
-  const double k_ps = cost.k_ps + spread_copies_ps(p.a, p.a.cs != 1, p.m, tile.BM, cost) +
+  const bool async = device.has(feature_cp_async), tail = range % tile.BK != 0;
+  const double block_k_ps = (async ? 1.0 : cost.block_by_registers) * cost.block_k_ps;
+  const double k_ps = (async ? 1.0 : cost.by_registers) * cost.k_ps +
+                      spread_copies_ps(p.a, p.a.cs != 1, p.m, tile.BM, cost) +
                       spread_copies_ps(p.b, p.b.cs == 1, p.n, tile.BN, cost);
   return 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns) + rounds * cost.round_ns + tail * cost.tail_ns) +
-         1e-6 * cost.block_k_ps * k + 1e-9 * cost.output_fs * written(p, splits, copy) +
+         1e-6 * block_k_ps * k + 1e-9 * cost.output_fs * written(p, splits, copy) +
          (splits > 1 ? reduction_us(p, splits, device, copy) : 0.0) + most * (1e-3 * cost.tile_ns + 1e-6 * k_ps * k);
 }
 

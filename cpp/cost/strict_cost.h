@@ -26,8 +26,10 @@ double cost_us(const SgemmArgs& p, const ClusterSplitKTile& tile, const DeviceSp
 
 // What passes in any case: start_ns and block_k_ps for each k. What the multiprocessor with the most tiles spends on
 // each: tile_ns and k_ps, more where operands are not aligned or transposed; and on all that are there at a time:
-// round_ns. output_fs for each output.
-FL_COEFFICIENTS(TogetherCost, start_ns, tile_ns, block_k_ps, k_ps, round_ns, output_fs, no_pdl_ns);
+// round_ns. output_fs for each output. So many times block_k_ps and k_ps, here and below, where copies go through
+// registers.
+FL_COEFFICIENTS(TogetherCost, start_ns, tile_ns, block_k_ps, k_ps, round_ns, output_fs, block_by_registers,
+                by_registers, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const MultistageTile& tile, const DeviceSpec& device, const TogetherCost& cost);
 
 // The same for slices of steps, where block_k_ps passes for each wave of blocks, and all outputs cost the same. The
@@ -42,7 +44,7 @@ double cost_us(const SgemmArgs& p, const MultistageTile& tile, const DeviceSpec&
 // by by4_ps along a line of the operand, by transposed_ps across. tail_ns passes where the ranges of k are not whole
 // steps: their last copies are not spread.
 FL_COEFFICIENTS(SpreadCost, start_ns, tile_ns, block_k_ps, k_ps, by4_ps, transposed_ps, round_ns, tail_ns, output_fs,
-                no_pdl_ns);
+                block_by_registers, by_registers, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const MultistageTile& tile, const DeviceSpec& device, const SpreadCost& cost);
 
 // A tile takes warp_k_ps per element of k by itself and adds tile_ns and k_ps to what its multiprocessor has to do; so

@@ -41,6 +41,7 @@ BROKEN = {
     ("strict_48x48k8c2", "tile.BM = 44"): "the outputs of all lanes and warps",
     ("strict_48x48k8c2", "tile.k_groups = 2"): "have room there",
     ("strict_64x64i2", "tile.k_groups = 4"): "eight warps multiply",
+    ("strict_64x64m1", "tile.TM = 4"): "sums are stored in bands",
     ("strict_64x128k2p", "tile.stages = 2"): "fit in the place of the pipeline",
     ("strict_64x32s8", "tile.BN = 48"): "the outputs of all lanes and warps",
     ("strict_64x32s8", "tile.stages = 4"): "have room there",

@@ -9,7 +9,6 @@ namespace fl {
 // What a group takes of each step along k: every k_groups-th line, or a slice of neighbouring ones.
 enum class ShareOfK { lines, slices };
 // When a thread starts its copies of a step: together, before the FMAs, or each at a place of its own between them.
-// Where a device has no asynchronous copies, tiles in slices go through registers.
 enum class Copies { together, spread };
 
 struct MultistageTile {
@@ -20,6 +19,7 @@ struct MultistageTile {
   ShareOfK share = ShareOfK::lines;
   Copies copies = Copies::spread;
   bool one_buffer = false;  // of fragments
+  bool any_gpu = false;     // where a device has no asynchronous copies, operands go through registers
 
   constexpr bool slices() const { return share == ShareOfK::slices; }
   constexpr bool spread() const { return copies == Copies::spread; }
@@ -32,11 +32,11 @@ struct MultistageTile {
   constexpr int stage_bytes() const { return a_bytes() + padded_bytes(BK, BN); }
   constexpr int pipeline_bytes() const { return stages * stage_bytes(); }
   // The groups' sums take the place of the pipeline: so many rows of each thread at a time.
-  constexpr int sums_rows() const { return slices() ? 4 : TM; }
-  constexpr int sums_bytes() const { return padded_bytes(BM / TM * sums_rows(), BN); }  // of a group
+  constexpr int sums_rows(bool async = true) const { return slices() || !async ? 4 : TM; }
+  constexpr int sums_bytes(bool async = true) const { return padded_bytes(BM / TM * sums_rows(async), BN); }  // a group
   // By way of registers one stage is enough.
   constexpr int shared_bytes(bool async = true) const {
-    const int pipeline = async ? pipeline_bytes() : stage_bytes(), sums = k_groups * sums_bytes();
+    const int pipeline = async ? pipeline_bytes() : stage_bytes(), sums = k_groups * sums_bytes(async);
     return pipeline > sums ? pipeline : sums;
   }
   // For few columns; of a product with few rows such tiles compute the transposed one.
@@ -51,7 +51,8 @@ struct MultistageTile {
       throw "a step along k is whole lines of every group, and whole rounds of copies";
     if (threads() != 256 && (!spread() || threads() != 128)) throw "eight warps multiply";
     if (stages < 2) throw "every group and every producer has a stage";
-    const bool fits_75 = !slices() || shared_bytes(false) <= capability(75).shared_per_block;
+    if (any_gpu && BM != 8 * TM) throw "by way of registers sums are stored in bands of all columns";
+    const bool fits_75 = !any_gpu || shared_bytes(false) <= capability(75).shared_per_block;
     if (shared_bytes() > SMALLEST_BLOCK_SHARED || blocks * (shared_bytes() + SYSTEM_SHARED) > SM_SHARED || !fits_75)
       throw "the blocks meant for a multiprocessor have room there, and no more";
     return true;
@@ -64,39 +65,43 @@ struct MultistageTile {
 
 // clang-format off
 inline constexpr MultistageTile strict_64x16m4{
-    .BM = 64, .BN = 16, .BK = 32, .TM = 8, .TN = 4, .k_groups = 4, .stages = 3, .blocks = 4};
+    .BM = 64, .BN = 16, .BK = 32, .TM = 8, .TN = 4, .k_groups = 4, .stages = 3, .blocks = 4,
+    .any_gpu = true};
 inline constexpr MultistageTile strict_64x32m4{
-    .BM = 64, .BN = 32, .BK = 32, .TM = 8, .TN = 8, .k_groups = 4, .stages = 3, .blocks = 4, .one_buffer = true};
+    .BM = 64, .BN = 32, .BK = 32, .TM = 8, .TN = 8, .k_groups = 4, .stages = 3, .blocks = 4, .one_buffer = true,
+    .any_gpu = true};
 inline constexpr MultistageTile strict_64x48m4{
     .BM = 64, .BN = 48, .BK = 32, .TM = 8, .TN = 12, .k_groups = 4, .stages = 3, .blocks = 3, .one_buffer = true};
 inline constexpr MultistageTile strict_64x64m4{
-    .BM = 64, .BN = 64, .BK = 32, .TM = 8, .TN = 8, .k_groups = 4, .stages = 3, .blocks = 2, .one_buffer = true};
+    .BM = 64, .BN = 64, .BK = 32, .TM = 8, .TN = 8, .k_groups = 4, .stages = 3, .blocks = 2, .one_buffer = true,
+    .any_gpu = true};
 inline constexpr MultistageTile strict_96x64m2{
     .BM = 96, .BN = 64, .BK = 32, .TM = 12, .TN = 8, .k_groups = 2, .stages = 3, .blocks = 3, .one_buffer = true};
 inline constexpr MultistageTile strict_64x128m2{
     .BM = 64, .BN = 128, .BK = 16, .TM = 8, .TN = 8, .k_groups = 2, .stages = 4, .blocks = 2};
 inline constexpr MultistageTile strict_64x64m1{
-    .BM = 64, .BN = 64, .BK = 16, .TM = 8, .TN = 4, .k_groups = 1, .stages = 3, .blocks = 4, .one_buffer = true};
+    .BM = 64, .BN = 64, .BK = 16, .TM = 8, .TN = 4, .k_groups = 1, .stages = 3, .blocks = 4, .one_buffer = true,
+    .any_gpu = true};
 inline constexpr MultistageTile strict_64x128m1{
     .BM = 64, .BN = 128, .BK = 16, .TM = 8, .TN = 8, .k_groups = 1, .stages = 3, .blocks = 4, .one_buffer = true};
 
 inline constexpr MultistageTile strict_32x32i4{
     .BM = 32, .BN = 32, .BK = 32, .TM = 4, .TN = 4, .k_groups = 4, .stages = 3, .blocks = 3,
-    .copies = Copies::together};
+    .copies = Copies::together, .any_gpu = true};
 inline constexpr MultistageTile strict_32x64i4{
     .BM = 32, .BN = 64, .BK = 32, .TM = 4, .TN = 8, .k_groups = 4, .stages = 3, .blocks = 3,
-    .copies = Copies::together};
+    .copies = Copies::together, .any_gpu = true};
 inline constexpr MultistageTile strict_64x64i2{
     .BM = 64, .BN = 64, .BK = 32, .TM = 8, .TN = 4, .k_groups = 2, .stages = 3, .blocks = 3,
-    .copies = Copies::together};
+    .copies = Copies::together, .any_gpu = true};
 
 // Within the shared memory that all devices give a block.
 inline constexpr MultistageTile strict_32x32s8{
     .BM = 32, .BN = 32, .BK = 64, .TM = 4, .TN = 8, .k_groups = 8, .stages = 4, .blocks = 2,
-    .share = ShareOfK::slices, .copies = Copies::together};
+    .share = ShareOfK::slices, .copies = Copies::together, .any_gpu = true};
 inline constexpr MultistageTile strict_64x32s8{
     .BM = 64, .BN = 32, .BK = 64, .TM = 8, .TN = 8, .k_groups = 8, .stages = 3, .blocks = 2,
-    .share = ShareOfK::slices, .copies = Copies::together};
+    .share = ShareOfK::slices, .copies = Copies::together, .any_gpu = true};
 // clang-format on
 
 // The tiles that are kernels, by the file that compiles them.

@@ -3,6 +3,8 @@
 
 #include <climits>
 
+#include "cuda/kernels/common/async_code.cuh"
+
 namespace fl {
 namespace {
 
@@ -55,6 +57,20 @@ cudaError_t prepare_kernel(const LaunchedKernel& kernel, bool& for_sm90, int mos
 bool has_clusters(const LaunchedKernel& kernel, const Context& ctx) {
   bool for_sm90 = false;
   return ctx.device->has(feature_clusters) && prepare_kernel(kernel, for_sm90, 0) == cudaSuccess && for_sm90;
+}
+
+bool copies_async(const void* kernel, const Context& ctx) {
+  static constinit DeviceAnswers for_sm80;
+  bool yes = false;
+  return ctx.device->has(feature_cp_async) &&
+         answer(for_sm80, yes,
+                [&](bool& newer) {
+                  cudaFuncAttributes code{};
+                  const cudaError_t error = cudaFuncGetAttributes(&code, kernel);
+                  newer = code.ptxVersion >= 80;
+                  return error;
+                }) == cudaSuccess &&
+         yes;
 }
 
 int active_clusters(const LaunchedKernel& kernel, const LaunchShape& shape) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cuda/kernels/common/async_code.cuh"
 #include "cuda/kernels/common/grouped.cuh"
 #include "cuda/kernels/common/split_k.cuh"
 #include "cuda/kernels/sgemm_strict/multistage_math.cuh"
@@ -180,7 +181,8 @@ __device__ __forceinline__ void sum_and_store(const SgemmArgs& p, const Multista
       }
     __syncthreads();
     if (T::SPREAD && plan.c_by16) store_fours<T>(p, at, shared, t);
-    else if (T::K_GROUPS == 1 && p.beta == 0.0f) store_rows<T>(p, {p.alpha, 0.0f}, at, 0, shared, t);
+    else if (T::K_GROUPS == 1 && p.beta == 0.0f)
+      store_rows<T>(p, {p.alpha, 0.0f}, at, first * (T::BM / T::TM), shared, t);
     else store_rows<T>(p, epilogue(p), at, first * (T::BM / T::TM), shared, t);
   }
 }
@@ -249,9 +251,22 @@ template <class T, bool SPLIT_K, class Copies>
 void launch_multistage(const SgemmArgs& p, const MultistagePlan& plan, const Context& ctx) {
   const unsigned blocks = plan.grid.blocks() * plan.splits;
   LaunchShape shape{blocks, T::THREADS, T::SHARED_BYTES};
-  if constexpr (!T::SLICES) shape = with_room<T>(blocks, ctx);
+  if constexpr (!T::SLICES && T::ASYNC) shape = with_room<T>(blocks, ctx);
   launch_kernel<strict_multistage_kernel<T, SPLIT_K, Copies>>(shape, ctx, p, plan);
 }
+
+// Where there are no asynchronous copies: the same sums in the same order.
+template <MultistageTile TILE>
+struct ByRegisters {
+  using T = Multistage<TILE, false>;
+  using Copies = TogetherCopies<T>;
+  static bool wanted(const Context& ctx) {
+    return !copies_async(launched<strict_multistage_kernel<T, true, Copies>>().function, ctx);
+  }
+  static void launch(const SgemmArgs& p, const MultistagePlan& plan, const Context& ctx) {
+    launch_multistage<T, true, Copies>(p, plan, ctx);
+  }
+};
 
 // launch(problem, plan) starts the kernel.
 template <MultistageTile TILE, class Launch>

@@ -19,18 +19,21 @@ constexpr bool target_copies_async = true;
 
 template <MultistageTile TILE, bool ASYNCHRONOUS = true>
 struct Multistage {
-  static_assert(TILE.sound() && (ASYNCHRONOUS || TILE.slices()));
-  static constexpr bool SLICES = TILE.slices(), SPREAD = TILE.spread(), ONE_BUFFER = TILE.one_buffer;
-  static constexpr bool ASYNC = ASYNCHRONOUS && target_copies_async, RUNS_HERE = SLICES || ASYNC;
+  static_assert(TILE.sound() && (ASYNCHRONOUS || TILE.any_gpu));
+  static constexpr bool SLICES = TILE.slices(), SPREAD = TILE.spread() && ASYNCHRONOUS;
+  static constexpr bool ONE_BUFFER = TILE.one_buffer && ASYNCHRONOUS;
+  static constexpr bool ASYNC = ASYNCHRONOUS && target_copies_async, RUNS_HERE = ASYNC == ASYNCHRONOUS;
   static constexpr int BM = TILE.BM, BN = TILE.BN, BK = TILE.BK, TM = TILE.TM, TN = TILE.TN;
   static constexpr int K_GROUPS = TILE.k_groups, STAGES = TILE.stages, LINES = BK / K_GROUPS;  // of a step for a group
-  static constexpr int BLOCKS = !ASYNC                         ? 1                // registers hold what is under way
+  // Registers hold what is under way, and leave room for fewer blocks.
+  static constexpr int BY_REGISTERS = SLICES ? 1 : TM * TN < 64 || TILE.threads() == 256 ? 512 / TILE.threads() : 3;
+  static constexpr int BLOCKS = !ASYNC                         ? BY_REGISTERS
                                 : SPREAD && code_for<100, 120> ? TILE.blocks - 1  // more would spill
                                                                : TILE.blocks;
   static constexpr int WARPS_N = TILE.warps_n(), GROUP_THREADS = TILE.group_threads(), THREADS = TILE.threads();
   static constexpr int A_LD = padded_row(SLICES ? BK : BM), B_LD = padded_row(BN), A_BYTES = TILE.a_bytes();
   static constexpr int STAGE_BYTES = TILE.stage_bytes(), PIPELINE_BYTES = TILE.pipeline_bytes();
-  static constexpr int SUMS_ROWS = TILE.sums_rows(), SUMS_BYTES = TILE.sums_bytes(),
+  static constexpr int SUMS_ROWS = TILE.sums_rows(ASYNCHRONOUS), SUMS_BYTES = TILE.sums_bytes(ASYNCHRONOUS),
                        SHARED_BYTES = TILE.shared_bytes(ASYNCHRONOUS);
 
   template <int ROWS, int LENGTH, Tail TAIL>

@@ -1,5 +1,6 @@
-// Strict SGEMM for few tiles and for narrow ones, from compute capability 8.0 on: few warps to a block, several blocks
-// to a multiprocessor, and every copy of a step has a place of its own between the FMAs (multistage.cuh).
+// Strict SGEMM for few tiles and for narrow ones: few warps to a block, several blocks to a multiprocessor, and every
+// copy of a step has a place of its own between the FMAs (multistage.cuh). Four of the tiles run on 7.5 too, where the
+// copies of a step go through registers together.
 //
 //   row        tile       groups   thread tile   stages   shared memory   blocks on a multiprocessor
 //   64x16m4    64 x 16      4         8 x 4      3 of 32 k     33 KiB              4
@@ -117,6 +118,8 @@ template <MultistageTile TILE>
 void with_spread_copies(const SgemmArgs& call, const Context& ctx) {
   using T = Multistage<TILE>;
   strict_multistage<TILE>(call, ctx, [&](const SgemmArgs& p, MultistagePlan plan) {
+    if constexpr (TILE.any_gpu)
+      if (ByRegisters<TILE>::wanted(ctx)) return ByRegisters<TILE>::launch(p, plan, ctx);
     in_whole_fours(plan.a, p.m);
     in_whole_fours(plan.b, p.n);
     by_path(plan.a.path, [&]<CopyPath A_PATH> {
