@@ -190,7 +190,8 @@ double cost_us(const SgemmArgs& call, const MultistageTile& tile, const DeviceSp
   const double k_ps = (async ? 1.0 : cost.by_registers) * cost.k_ps +
                       spread_copies_ps(p.a, p.a.cs != 1, p.m, tile.BM, cost) +
                       spread_copies_ps(p.b, p.b.cs == 1, p.n, tile.BN, cost);
-  return 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns) + rounds * cost.round_ns + tail * cost.tail_ns) +
+  return 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns) + rounds * cost.round_ns +
+                 (async ? tail * cost.tail_ns : cost.by_registers_ns)) +
          1e-6 * block_k_ps * k + 1e-9 * cost.output_fs * written(p, splits, copy) +
          (splits > 1 ? reduction_us(p, splits, device, copy) : 0.0) + most * (1e-3 * cost.tile_ns + 1e-6 * k_ps * k);
 }
