@@ -70,6 +70,8 @@ NB_MODULE(_core, m) {
   if (PyModule_AddFunctions(m.ptr(), products) != 0) throw nb::python_error();
   m.def("tensor_product", fl::py::tensor_product, arg("a"), arg("b"), arg("c").none(), arg("out").none(), arg("alpha"),
         arg("beta"), arg("precision"), arg("converts") = false);
+  m.def("tensor_rows_product", fl::py::tensor_rows_product, arg("x"), arg("b"), arg("c").none(), arg("trans_b"),
+        arg("precision"), arg("converts"));
   m.def("tensor_product_if_faster", fl::py::tensor_product_if_faster, arg("a"), arg("b"), arg("c").none(),
         arg("out").none(), arg("alpha"), arg("beta"), arg("precision"), arg("anywhere"), arg("weights").none());
   m.def("tensor_products", fl::py::tensor_products, arg("a"), arg("b"), arg("precision"));

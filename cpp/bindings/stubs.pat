@@ -10,7 +10,7 @@ _core.__prefix__:
         name: str
 
 # The result is an array that only the public functions describe (python/fastlinalg/_api.py).
-^_core\.(matmul|grouped_matmul|sgemm|ssyrk|sgemv|transpose|tensor_product|tensor_products|tensor_product_if_faster)$:
+^_core\.(matmul|grouped_matmul|sgemm|ssyrk|sgemv|transpose|tensor_\w+)$:
     def \1(*args: Any) -> Any: ...
 
 ^_core\.MatmulPlan\.execute$:

@@ -285,6 +285,33 @@ def test_matmul_has_the_shapes_of_torch(normal, shapes):
     assert got.shape == want.shape and close(got, want, 5)
 
 
+def test_all_rows_are_one_product(normal):
+    x = normal(3, 4, 5)
+    layouts = {
+        "as they are": x,
+        "each second": x[:, ::2],
+        "not evenly spaced": x[:, 1:],
+        "exchanged": x.transpose(0, 1),
+        "columns": normal(5, 4).mT,
+        "backwards in k": normal(5, 3, 4).permute(1, 2, 0),
+        "repeated": x[:1].expand(6, 4, 5),
+        "repeated between": x[:, :1].expand(3, 6, 5),
+        "one": x[0, 0],
+        "one of one": x[:1, :1],
+        "none": x[:0],
+        "none of each": x[:, :0],
+        "no terms": x[..., :0],
+    }
+    for (name, given), out_of in itertools.product(layouts.items(), (6, 1, 0)):
+        weight, bias = normal(out_of, given.shape[-1]), normal(out_of)
+        for last in (None, bias):
+            want = torch.nn.functional.linear(given.double(), weight.double(), None if last is None else last.double())
+            got = flt.linear(given, weight, last)
+            assert got.shape == want.shape and got.is_contiguous() and close(got, want, 5), (name, out_of, last)
+        got = flt.matmul(given, weight.mT)
+        assert got.shape == (*given.shape[:-1], out_of) and torch.equal(got, flt.linear(given, weight)), (name, out_of)
+
+
 def test_what_is_refused(normal, device):
     a, b = normal(5, 7), normal(7, 3)
     for error, call, words in (

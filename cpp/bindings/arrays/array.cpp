@@ -284,6 +284,20 @@ Array Array::view() const {
   return same;
 }
 
+bool Array::join_rows() {
+  const int last = ndim_ - 1;
+  int64_t rows = 1, step = shape_[last];
+  for (int i = last; i-- > 0; rows *= shape_[i]) {
+    if (shape_[i] <= 1 || rows == 0) continue;
+    if (rows == 1) step = strides_[i];
+    else if (strides_[i] != step * rows) return false;
+  }
+  const int64_t columns = shape_[last], along = strides_[last];
+  set_ndim(2);
+  shape_[0] = rows, shape_[1] = columns, strides_[0] = step, strides_[1] = along;
+  return true;
+}
+
 void Array::join(const char* name, CallLocation& location) const {
   if (device_ < 0) location.add_host(name, object_, library_);
   else location.add_device(name, object_, library_, device_);

@@ -77,6 +77,7 @@ class Array {
   void convert();  // replaces what is stored in host memory as another type by a float32 copy; the rest stays as it is
 
   Array view() const;  // the same elements, of the same object
+  bool join_rows();    // makes it the matrix of all its rows; false if they are not evenly spaced
 
   // `memory`, of so many elements, as an array of this shape, in the order of this one and without gaps.
   int64_t different_elements() const;

@@ -26,6 +26,7 @@ class Target {
   // A new result that is there.
   Target(Array made, CallLocation& location) : location_(&location), fresh_(true), out_(std::move(made)) {}
   bool replaces() const { return replaces_; }
+  void join_rows() { out_.join_rows(); }  // of a new result, which the product writes as one matrix
   const Array& array() const { return staged_ ? temporary_ : out_; }
   const Array& given() const { return out_; }
   bool overlaps(const Array& x) const { return out_.overlaps(x); }

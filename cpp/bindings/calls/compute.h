@@ -87,14 +87,15 @@ nb::object compute(Problem<Args> problem, const Addend& addend, Target& target, 
 }
 
 // The same with operands of other types; with_problem(visit) calls visit() with the problem of `inputs`, which it sees.
+// `target`, if it is there already, is in place of `out`.
 template <class With>
 nb::object compute_converted(With with_problem, const Addend& addend, nb::handle out, std::array<Array*, 2> inputs,
-                             Options& options, CallLocation& location) {
-  std::optional<Target> target;
+                             Options& options, CallLocation& location, std::optional<Target> target = {}) {
   const auto compute_it = [&](auto problem) { return compute(std::move(problem), addend, *target, options, location); };
   nb::object result = with_problem([&](auto problem) {
-    target.emplace(problem.function, out, problem.shape, std::initializer_list<const Array*>{inputs[0], inputs[1]},
-                   location);
+    if (!target)
+      target.emplace(problem.function, out, problem.shape, std::initializer_list<const Array*>{inputs[0], inputs[1]},
+                     location);
     const bool converted = convert(problem, target->array(), inputs, options, location);
     return converted ? nb::object() : compute_it(std::move(problem));
   });

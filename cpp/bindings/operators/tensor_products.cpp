@@ -143,6 +143,30 @@ nb::object tensor_product(nb::handle a_in, nb::handle b_in, nb::handle c, nb::ha
                  location);
 }
 
+nb::object tensor_rows_product(nb::handle x_in, nb::handle b_in, nb::handle c, bool trans_b, std::string_view precision,
+                               bool converts) {
+  Options options;
+  options.precision = parse_precision(precision);
+  CallLocation location(CallLocation::Operator{});
+  if (converts) location.set_other_types(OtherTypes::convert);
+  Array x(x_in, "a", Array::read, location), b(b_in, "b", Array::read, location);
+  require_dims(function, "a", x, 1);
+  require_dims(function, "b", b, 2);
+  if (b.ndim() > 2) throw InvalidValue("b must have 2 dimensions");
+  Shape shape(x.shape().begin(), x.shape().end() - 1);
+  shape.push_back(b.shape(trans_b ? 0 : 1));
+  if (!x.join_rows()) {
+    x = Array(x_in.attr("contiguous")(), "a", Array::read, location);
+    x.join_rows();
+  }
+  const float beta = c.is_none() ? 0.0f : 1.0f;
+  const auto problem = [&] { return gemm_problem(function, x, b, 1.0f, beta, false, trans_b, options.precision); };
+  Target target(function, nb::none(), shape, {}, location);
+  target.join_rows();
+  return compute_converted([&](auto visit) { return visit(problem()); }, {c, "c"}, nb::none(), {&x, &b}, options,
+                           location, std::move(target));
+}
+
 nb::object tensor_product_if_faster(nb::handle a_in, nb::handle b_in, nb::handle c, nb::handle out, nb::handle alpha,
                                     nb::handle beta, std::string_view precision, bool anywhere, nb::handle weights) {
   Scalars scalars;

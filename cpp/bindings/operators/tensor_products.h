@@ -14,8 +14,13 @@ namespace nb = nanobind;
 nb::object tensor_product(nb::handle a, nb::handle b, nb::handle c, nb::handle out, nb::handle alpha, nb::handle beta,
                           std::string_view precision, bool converts);
 
-// The same if it is for fastlinalg: what torch's own operators would refuse or convert is not, nor what they would
-// compute faster. Otherwise a string that says why not, and nothing has happened. `anywhere`: on the CPU too, and
+// x @ b of a matrix b, or of its transpose, for all rows of `x` at once: the result has the other dimensions of `x`.
+// `c`, or None, is added to each.
+nb::object tensor_rows_product(nb::handle x, nb::handle b, nb::handle c, bool trans_b, std::string_view precision,
+                               bool converts);
+
+// tensor_product() if it is for fastlinalg: what torch's own operators would refuse or convert is not, nor what they
+// would compute faster. Otherwise a string that says why not, and nothing has happened. `anywhere`: on the CPU too, and
 // whatever the estimates say. `weights`: operands whose splits stay (weights.h), or None.
 nb::object tensor_product_if_faster(nb::handle a, nb::handle b, nb::handle c, nb::handle out, nb::handle alpha,
                                     nb::handle beta, std::string_view precision, bool anywhere, nb::handle weights);

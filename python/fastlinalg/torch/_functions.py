@@ -60,6 +60,8 @@ def matmul(a: Tensor, b: Tensor, *, precision: Precision = "accurate", dtype: to
     tensor([2., 2.])
     """
     try:
+        if _is_plain(a, b) and b.ndim == 2 and not _records_gradient(a, b) and dtype in (None, torch.float32):
+            return _core.tensor_rows_product(a, b, None, False, precision, dtype is not None)
         left, right = _agreed("matmul", dtype, a, b)
         return _matmul(left, right, precision)
     except Exception:
@@ -157,8 +159,7 @@ def _grouped(a: list[Tensor], b: list[Tensor], precision: Precision) -> list[Ten
         return [matmul(x, y, precision=precision) for x, y in zip(a, b, strict=True)]
     matrices = [i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x.ndim == y.ndim == 2]
     pairs = [a[i] for i in matrices], [b[i] for i in matrices]
-    with_gradient = torch.is_grad_enabled() and any(x.requires_grad for side in pairs for x in side)
-    if with_gradient:
+    if _records_gradient(*pairs[0], *pairs[1]):
         products = super(torch.autograd.Function, _Group).apply(precision, *pairs[0], *pairs[1])
     else:
         products = _core.tensor_products(*pairs, precision)
@@ -206,7 +207,10 @@ def linear(
     tensor([[4., 4.]])
     """
     try:
-        x, weight, *biases = _agreed("linear", dtype, x, weight, *([] if bias is None else [bias]))
+        given = (x, weight) if bias is None else (x, weight, bias)
+        if _is_plain(*given) and not _records_gradient(*given) and dtype in (None, torch.float32):
+            return _core.tensor_rows_product(x, weight, bias, True, precision, dtype is not None)
+        x, weight, *biases = _agreed("linear", dtype, *given)
         return _linear(x, weight, biases[0].float() if biases else None, precision)
     except Exception:
         refuse_linear("linear", x, weight, bias, dtype is not None)
@@ -225,19 +229,25 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, precision: Precision
 # ---------------------------------------------------------------- with gradients
 def _is_plain(*tensors: Tensor) -> bool:
     """Nobody but autograd looks on."""
-    return (
-        not torch.compiler.is_compiling()
-        and torch._C._len_torch_dispatch_stack() == 0
-        and not torch._C._are_functorch_transforms_active()
-        and all(type(x) in _PLAIN for x in tensors)
+    for x in tensors:
+        if type(x) not in _PLAIN:
+            return False
+    return not (
+        torch.compiler.is_compiling()
+        or torch._C._len_torch_dispatch_stack()
+        or torch._C._are_functorch_transforms_active()
     )
+
+
+def _records_gradient(*tensors: Tensor) -> bool:
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
 
 def _call(function: Any, *given: Any) -> Tensor:
     *tensors, precision = given
     if not _is_plain(*tensors):
         return function.apply(*given)
-    if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+    if _records_gradient(*tensors):
         return super(torch.autograd.Function, function).apply(*given)  # without what ``torch.func`` needs
     return function.forward(*tensors, precision)
 

@@ -47,9 +47,7 @@ def _addmm(
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, precision: str = "accurate") -> Tensor:
     try:
-        _require_dims("linear", 2, weight=weight)
-        product = _core.tensor_product(rows(x), weight.mT, bias, None, 1.0, 0.0 if bias is None else 1.0, precision)
-        return product.reshape(*x.shape[:-1], weight.shape[0])
+        return _core.tensor_rows_product(x, weight, bias, True, precision, False)
     except Exception:
         refuse_linear("fastlinalg::linear", x, weight, bias)
         raise
