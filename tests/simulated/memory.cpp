@@ -71,7 +71,7 @@ void watch(char* data, std::size_t bytes) {
   watched_bytes += bytes;
   for (; watched_bytes > most_watched || watched.size() > 1000; watched.pop_front()) {
     const Freed& oldest = watched.front();
-    if (!std::all_of(oldest.data, oldest.data + oldest.bytes, [](char byte) { return byte == char(poison); }))
+    if (!each_byte_is(poison, oldest.data, oldest.bytes))
       wrong("memory of the pool was written after it had been freed");
     watched_bytes -= oldest.bytes;
     std::free(oldest.data);

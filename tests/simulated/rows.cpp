@@ -199,8 +199,7 @@ void launch(const char* name, const Args& p, const Context& context) {
   simulated::enqueue(stream, [=, &gpu] {
     check_operands(p);
     simulated::check_device_access(workspace, bytes, "the workspace of a kernel");
-    if (bytes && std::any_of(static_cast<unsigned char*>(workspace), static_cast<unsigned char*>(workspace) + bytes,
-                             [](unsigned char byte) { return byte != 0xAB; }))
+    if (!simulated::each_byte_is(0xAB, workspace, bytes))
       simulated::wrong("two kernels use the same workspace at the same time");
     answer(gpu, p, prepacked);
     if (bytes) std::memset(workspace, 0xCD, bytes);
