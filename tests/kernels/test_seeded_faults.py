@@ -5,6 +5,8 @@ How to seed faults into the kernels themselves: tests/README.md.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -94,6 +96,20 @@ def test_the_right_answer_passes(rng):
     assert_product(right(a, b, c, -1.5, 0.75), a, b, c, -1.5, 0.75)
     assert_product(right(a, b, c, 1.0, 0.0), a, b)
     assert_product(((a.astype(np.float64) @ b) * -1.5 + c * 0.75).astype(F32), a, b, c, -1.5, 0.75)
+
+
+def test_the_oracle_is_exact_and_its_bound_what_the_roundings_make(rng):
+    """By rational numbers, and a first-order count: of k products and sums, of alpha and beta, and of beta * c."""
+    a, b, c = operands(rng)
+    value, bound = oracle(a, b, c, -1.5, 0.75)
+    k = len(b)
+    for i, j in ((0, 0), (16, 9), (32, 33)):
+        products = [Fraction(float(x)) * Fraction(float(y)) for x, y in zip(a[i], b[:, j], strict=True)]
+        size, addend = Fraction(3, 2) * sum(map(abs, products)), Fraction(3, 4) * Fraction(float(c[i, j]))
+        exact = Fraction(-3, 2) * sum(products) + addend
+        assert abs(Fraction(float(value[i, j])) - exact) < size / 2**45
+        least = ((k + 2) * size + 2 * abs(addend)) / 2**24
+        assert least <= Fraction(float(bound[i, j])) < least * Fraction(1001, 1000)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
