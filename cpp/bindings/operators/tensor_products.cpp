@@ -150,8 +150,8 @@ nb::object tensor_rows_product(nb::handle x_in, nb::handle b_in, nb::handle c, b
   CallLocation location(CallLocation::Operator{});
   if (converts) location.set_other_types(OtherTypes::convert);
   Array x(x_in, "a", Array::read, location), b(b_in, "b", Array::read, location);
-  require_dims(function, "a", x, 1);
-  require_dims(function, "b", b, 2);
+  require_dims(product_function, "a", x, 1);
+  require_dims(product_function, "b", b, 2);
   if (b.ndim() > 2) throw InvalidValue("b must have 2 dimensions");
   Shape shape(x.shape().begin(), x.shape().end() - 1);
   shape.push_back(b.shape(trans_b ? 0 : 1));
@@ -160,8 +160,10 @@ nb::object tensor_rows_product(nb::handle x_in, nb::handle b_in, nb::handle c, b
     x.join_rows();
   }
   const float beta = c.is_none() ? 0.0f : 1.0f;
-  const auto problem = [&] { return gemm_problem(function, x, b, 1.0f, beta, false, trans_b, options.precision); };
-  Target target(function, nb::none(), shape, {}, location);
+  const auto problem = [&] {
+    return gemm_problem(product_function, x, b, 1.0f, beta, false, trans_b, options.precision);
+  };
+  Target target(product_function, nb::none(), shape, {}, location);
   target.join_rows();
   return compute_converted([&](auto visit) { return visit(problem()); }, {c, "c"}, nb::none(), {&x, &b}, options,
                            location, std::move(target));
