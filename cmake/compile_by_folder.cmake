@@ -8,6 +8,8 @@ function(fl_compile_by_folder target)
     cmake_path(GET file PARENT_PATH group)
     if(file MATCHES "^cpp/kernels/|/sgemm_accurate/|_(spread|large|before_hopper|slabs)\\.cu$")
       continue()  # flags of their own; or large, so that other cores would wait for one; or it would be other code
+    elseif(file MATCHES "^cuda/(runtime|kernels/common)/.*\\.cu$")
+      set(group "cuda_common")
     elseif(file MATCHES "^cpp/(run|dispatch)/")
       set(group "calls")
     elseif(file MATCHES "^cpp/bindings/((grouped|operators|sharded)/|[^/]+$)")
