@@ -9,7 +9,7 @@ A, B, C = range(3)
 
 def covered(blocks, rows, cols):
     """How often each element of one problem is in the blocks."""
-    count = np.zeros((rows, cols), np.int32)
+    count = np.zeros((rows, cols), np.uint8)
     for _, _, row, height, col, width in blocks:
         assert row >= 0 and col >= 0 and row + height <= rows and col + width <= cols
         count[row : row + height, col : col + width] += 1
