@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cpp_program import build, common_folder, run
+from support.cpp_program import build, built_once, run
 from support.source_tree import ROOT
 
 TILES = ROOT / "cpp" / "plan" / "strict" / "pipelined_tiles.h"
@@ -22,11 +22,8 @@ HERE = Path(__file__).parent
 def program(tmp_path_factory):
     names = re.findall(r"inline constexpr PipelinedTile (\w+)", TILES.read_text())
     tiles = "-DPIPELINED_TILES=" + ",".join(f"fl::{name}" for name in names)
-    with common_folder(tmp_path_factory, "rounds") as folder:
-        made = folder / "rounds"
-        if not made.exists():
-            build(made, TILES, "-O1", tiles, "-I", ROOT / "cpp", HERE / "pipeline_rounds.cpp", seconds=60)
-        return made
+    options = ("-O1", tiles, "-I", ROOT / "cpp", HERE / "pipeline_rounds.cpp")
+    return built_once(tmp_path_factory, "rounds", lambda _, program: build(program, TILES, *options, seconds=60))
 
 
 def verdicts(program: Path, *fault: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cpp_program import SEEDED, build, common_folder, number, run, with_faults
+from support.cpp_program import SEEDED, assert_noticed, assert_right, build, built_once, with_faults
 from support.source_tree import ROOT
 
 HERE = Path(__file__).parent
@@ -42,22 +42,20 @@ FAULTS = {name: (POOL.name, *fault) for name, fault in FAULTS.items()}
 @pytest.fixture(scope="module")
 def program(tmp_path_factory, around_the_pool) -> Path:
     """pool_jobs.cpp with all faults."""
-    with common_folder(tmp_path_factory, "pool_jobs") as folder:
-        made = folder / "jobs"
-        if made.exists():
-            return made
+
+    def make(folder: Path, program: Path) -> Path:
         (folder / "runtime").mkdir(exist_ok=True)
         (folder / "runtime" / POOL.name).write_text(with_faults(POOL.name, POOL.read_text(), FAULTS))
         options = ("-pthread", *SEEDED, f"-I{folder}", f"-I{ROOT / 'cpp'}", HERE / "pool_jobs.cpp", around_the_pool)
-        return build(made, POOL, *options, seconds=200)
+        return build(program, POOL, *options, seconds=200)
+
+    return built_once(tmp_path_factory, "pool_jobs", make)
 
 
 def test_jobs(program):
-    done = run(program, 100)
-    assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
+    assert_right(program, 100)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_noticed(fault, program):
-    done = run(program, 100, fault=number(fault, FAULTS))
-    assert done.returncode == 1 and FAULTS[fault][-1] in done.stdout, done.stdout + done.stderr
+    assert_noticed(program, 100, fault, FAULTS)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cpp_program import SEEDED, build, number, run, with_faults
+from support.cpp_program import SEEDED, assert_noticed, assert_right, build, with_faults
 from support.source_tree import ROOT
 
 pytestmark = pytest.mark.xdist_group("machine")  # threads that are short of processors meet other races
@@ -61,14 +61,9 @@ def program(tmp_path_factory, around_the_pool) -> Path:
 
 
 def test_shared_workers(program):
-    done = run(program, 200)
-    assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
+    assert_right(program, 200)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_noticed(fault, program):
-    for _ in range(MOST_RUNS):
-        done = run(program, 200, fault=number(fault, FAULTS))
-        if done.returncode != 0:
-            break
-    assert done.returncode != 0 and FAULTS[fault][-1] in done.stdout, done.stdout + done.stderr
+    assert_noticed(program, 200, fault, FAULTS, MOST_RUNS)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cpp_program import SEEDED, build, changed, common_folder, number, run, with_faults
+from support.cpp_program import SEEDED, assert_noticed, assert_right, build, built_once, changed, with_faults
 from support.requirements import mostly_exhaustive
 from support.source_tree import ROOT
 
@@ -99,10 +99,8 @@ FAULTS = {
 @pytest.fixture(scope="module")
 def program(tmp_path_factory) -> Path:
     """vector_kernels.cpp with all faults."""
-    with common_folder(tmp_path_factory, "vector_kernels") as folder:
-        made = folder / "vector_kernels"
-        if made.exists():
-            return made
+
+    def make(folder: Path, program: Path) -> Path:
         for source in SOURCES:
             text = (ROOT / source).read_text().replace("extern __shared__", "extern")
             if source == PLAN:
@@ -114,16 +112,16 @@ def program(tmp_path_factory) -> Path:
         for empty in ("cuda_runtime.h", "cuda/kernels/common/launch.cuh", "cuda/kernels/common/ptx.cuh"):
             (folder / empty).write_text("")
         options = ("-O1", "-w", "-ffp-contract=off", *SEEDED, f"-I{folder}", f"-I{ROOT / 'cpp'}")
-        return build(made, ROOT / "cuda", *options, HERE / "vector_kernels.cpp", seconds=120)
+        return build(program, ROOT / "cuda", *options, HERE / "vector_kernels.cpp", seconds=120)
+
+    return built_once(tmp_path_factory, "vector_kernels", make)
 
 
 @pytest.mark.parametrize("options", mostly_exhaustive(["", "all"]))
 def test_one_row_and_one_column_in_order(program, options):
-    done = run(program, 120, *options.split())
-    assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
+    assert_right(program, 120, *options.split())
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_noticed(fault, program):
-    done = run(program, 120, fault=number(fault, FAULTS))
-    assert done.returncode != 0, done.stdout + done.stderr
+    assert_noticed(program, 120, fault, FAULTS)

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,13 +24,15 @@ def changed(source: str, text: str, right: str, wrong: str) -> str:
     return text.replace(right, wrong)
 
 
+# A name, and the source, what is right there, what is wrong, and what the program then says if that matters.
+Faults = dict[str, tuple[str, ...]]
 # Of the compiler, for sources that with_faults has changed.
 SEEDED = ("-include", str(TESTS / "support" / "seeded_fault.h"))
 
 
-def with_faults(source: str, text: str, faults: dict[str, tuple[str, ...]]) -> str:
-    """`text`, that of `source`, with all of `faults` that are its own: a name, and the source, what is right there and
-    what is wrong, a statement or a whole expression, or both in one with SEEDED. A run has one of them or none."""
+def with_faults(source: str, text: str, faults: Faults) -> str:
+    """`text`, that of `source`, with all of `faults` that are its own, of which a run has one or none. What is wrong is
+    a statement or a whole expression as what is right is, or both in one with SEEDED."""
     places: dict[str, str] = {}
     for number, (where, right, wrong, *_) in enumerate(faults.values(), 1):
         if where == source:
@@ -47,10 +49,6 @@ def with_faults(source: str, text: str, faults: dict[str, tuple[str, ...]]) -> s
     return text
 
 
-def number(fault: str, faults: dict[str, tuple[str, ...]]) -> int:
-    return list(faults).index(fault) + 1
-
-
 @contextmanager
 def common_folder(factory: pytest.TempPathFactory, name: str) -> Iterator[Path]:
     """A folder for all processes of a run (pytest-xdist), by one at a time: the second finds what the first built."""
@@ -62,6 +60,13 @@ def common_folder(factory: pytest.TempPathFactory, name: str) -> Iterator[Path]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         folder.mkdir(exist_ok=True)
         yield folder
+
+
+def built_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path, Path], Path]) -> Path:
+    """A program in such a folder: by `make`, from the folder and its own path, if it is not there."""
+    with common_folder(factory, name) as folder:
+        program = folder / name
+        return program if program.exists() else make(folder, program)
 
 
 def build(program: Path, needed: Path, *arguments: str | Path, seconds: float) -> Path:
@@ -95,3 +100,19 @@ def run(program: Path, seconds: float, *arguments: str, fault: int = 0) -> subpr
     return subprocess.run(
         [program, *arguments], env=environment, capture_output=True, text=True, timeout=patient(seconds), check=False
     )
+
+
+def assert_right(program: Path, seconds: float, *arguments: str) -> None:
+    done = run(program, seconds, *arguments)
+    assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
+
+
+def assert_noticed(
+    program: Path, seconds: float, fault: str, faults: dict[str, tuple[str, ...]], runs: int = 1
+) -> None:
+    """By one of so many runs."""
+    for _ in range(runs):
+        done = run(program, seconds, fault=list(faults).index(fault) + 1)
+        if done.returncode != 0:
+            break
+    assert done.returncode != 0 and "".join(faults[fault][3:]) in done.stdout, done.stdout + done.stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cpp_program import SEEDED, build, common_folder, number, run, with_faults
+from support.cpp_program import SEEDED, assert_noticed, assert_right, build, built_once, with_faults
 from support.source_tree import ROOT
 
 HERE = Path(__file__).parent
@@ -100,10 +100,8 @@ FAULTS = {
 @pytest.fixture(scope="module")
 def program(tmp_path_factory) -> Path:
     """mirrored_tiles.cpp with all faults."""
-    with common_folder(tmp_path_factory, "mirrored_tiles") as folder:
-        made = folder / "mirrored_tiles"
-        if made.exists():
-            return made
+
+    def make(folder: Path, program: Path) -> Path:
         for header in (TILES, EPILOGUE, STRICT, PLAN, *OTHERS):
             source = Path("cpp" if header == PLAN else KERNELS) / header
             place = folder / (header if header == PLAN else source)
@@ -119,15 +117,15 @@ def program(tmp_path_factory) -> Path:
         ):
             (folder / empty).write_text("")
         options = ("-O1", "-w", *SEEDED, f"-I{folder}", f"-I{ROOT / 'cpp'}", HERE / "mirrored_tiles.cpp")
-        return build(made, ROOT / "cuda", *options, seconds=60)
+        return build(program, ROOT / "cuda", *options, seconds=60)
+
+    return built_once(tmp_path_factory, "mirrored_tiles", make)
 
 
 def test_one_triangle_makes_the_whole_result(program):
-    done = run(program, 60)
-    assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
+    assert_right(program, 60)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_noticed(fault, program):
-    done = run(program, 60, fault=number(fault, FAULTS))
-    assert done.returncode != 0, done.stdout + done.stderr
+    assert_noticed(program, 60, fault, FAULTS)

@@ -13,7 +13,7 @@ import pytest
 
 import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits, bits
-from support.cpp_program import SEEDED, build, common_folder, number, run, with_faults
+from support.cpp_program import SEEDED, assert_noticed, assert_right, build, built_once, with_faults
 from support.layouts import BROADCAST_LAYOUTS, MATRIX_LAYOUTS, matrix_input, result
 from support.operands import normal
 from support.rows import SLOW, rows
@@ -203,10 +203,8 @@ FAULTS = {
 @pytest.fixture(scope="module")
 def program(tmp_path_factory) -> Path:
     """symmetric_products.cpp with all faults."""
-    with common_folder(tmp_path_factory, "symmetric_products") as folder:
-        made = folder / "symmetric_products"
-        if made.exists():
-            return made
+
+    def make(folder: Path, program: Path) -> Path:
         for part in ("kernels", "plan"):
             (folder / part).mkdir(exist_ok=True)
             for source in filter(Path.is_file, (SOURCES / part).iterdir()):
@@ -215,15 +213,15 @@ def program(tmp_path_factory) -> Path:
         sources = (folder / CUT, SOURCES / "plan/cpu_blocking.cpp", SOURCES / "core/element.cpp")
         includes = (f"-I{place}" for place in (folder, SOURCES, folder / "kernels", SOURCES / "kernels"))
         options = ("-O0", "-pthread", *SEEDED, *includes, HERE / "symmetric_products.cpp", *sources)
-        return build(made, SOURCES / "kernels", *options, seconds=200)
+        return build(program, SOURCES / "kernels", *options, seconds=200)
+
+    return built_once(tmp_path_factory, "symmetric_products", make)
 
 
 def test_half_of_the_products_are_computed(program):
-    done = run(program, 100)
-    assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
+    assert_right(program, 100)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_noticed(fault, program):
-    done = run(program, 100, fault=number(fault, FAULTS))
-    assert done.returncode == 1 and done.stdout, done.stdout + done.stderr
+    assert_noticed(program, 100, fault, FAULTS)
