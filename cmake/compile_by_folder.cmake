@@ -21,6 +21,12 @@ function(fl_compile_by_folder target)
     set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${group}")
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # They begin in the order of the list. The longest in the end would leave a core idle.
+  get_target_property(sources ${target} SOURCES)
+  set(longest ${sources})
+  list(FILTER longest INCLUDE REGEX "/sgemm_strict_spread\\.cu$")
+  list(FILTER sources EXCLUDE REGEX "/sgemm_strict_spread\\.cu$")
+  set_target_properties(${target} PROPERTIES SOURCES "${longest};${sources}")
 endfunction()
 
 # nanobind's own files are made for being one compilation.
