@@ -117,9 +117,10 @@ PackLayout pack_layout(const SgemmArgs& p, const CpuBlocking& blocking, const Cu
 PackLayout term_layout(const SgemmArgs& p, const Cut& cut) {
   const int64_t slices = ceil_div(p.k, term_blocking.KC);
   const int64_t floats = term_strip_floats(ceil_div(ceil_div(p.k, term_step), slices));
-  const int64_t strips = ceil_div(std::min(term_blocking.MC, p.m), term_step);
-  const int64_t columns = std::min(term_blocking.NC, cut.columns);
-  const int64_t kept = p.m > term_rows_once ? ceil_div(columns, term_step) * std::min(slices, term_slices) : 0;
+  const int64_t stay = term_rows_stay(p) ? p.m : cut.columns, pass = term_rows_stay(p) ? cut.columns : p.m;
+  const int64_t strips = ceil_div(std::min(term_blocking.MC, std::max(stay, pass)), term_step);
+  const int64_t panels = ceil_div(std::min(term_blocking.NC, pass), term_step);
+  const int64_t kept = stay > term_lines_once ? panels * std::min(slices, term_slices) : 0;
   return pack_layout(cut.shared ? cut.groups * p.batch : 0, small_panel_floats + strips * floats,
                      std::max<int64_t>(2, kept) * floats);
 }

@@ -24,12 +24,13 @@ constexpr CpuBlocking avx512_blocking{14, 32, 84, 1024, 2048};
 // Cortex-A72. 2 MiB of B: an L3 of 32 MiB has so much for each of 16 cores.
 constexpr CpuBlocking neon_blocking{8, 12, 96, 512, 1020};
 
-// Products of three bf16 terms (kernels/amx/): MC x KC of A in L2 beside a panel of B and the C at hand.
+// Products of three bf16 terms (kernels/amx/): MC lines of the operand that stays by KC in L2, beside a panel of the
+// other one and the C at hand.
 constexpr CpuBlocking term_blocking{32, 32, 256, 512, 1024, 80};
 constexpr int64_t term_step = 32;         // lines of a strip, and k of a tile
 constexpr int64_t term_header = 16;       // floats in front of a strip
-constexpr int64_t term_rows_once = 512;   // up to so many, terms of B are packed for each block of rows
-constexpr int64_t term_slices = 2;        // of more, so many slices of k are kept, NC columns at a time
+constexpr int64_t term_lines_once = 512;  // up to so many that stay, the other operand is packed for each block
+constexpr int64_t term_slices = 2;        // of more, so many slices of k are kept, NC lines at a time
 constexpr int64_t least_term_depth = 32;  // below, the bound has no room for three terms (docs/accuracy.md)
 constexpr int64_t term_strip_floats(int64_t steps) { return term_header + steps * 6 * 256; }
 // Of so many lines and all of k: slice by slice, strip by strip.
@@ -80,6 +81,9 @@ PackLayout pack_layout(const SgemmArgs& p, const CpuBlocking& blocking, const Cu
 PackLayout pack_layout(int64_t counters, int64_t a_floats, int64_t b_floats);
 // Of terms: before those of A there is room for a panel of the unpacked SGEMM.
 PackLayout term_layout(const SgemmArgs& p, const Cut& cut);
+// Whether rows stay, where no operand is kept from call to call: where they are one block, so that both operands are
+// packed once. Else columns: rows of A that pass by are fetched ahead by the processor.
+constexpr bool term_rows_stay(const SgemmArgs& p) { return p.m <= term_blocking.MC && p.m <= p.n; }
 
 // Floats of packed B that a thread keeps at most: 32 MiB in all threads are within reach of an L3 cache.
 int64_t most_kept(int threads);

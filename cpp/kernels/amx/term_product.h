@@ -1,8 +1,9 @@
 // The product of three bf16 terms: how one thread walks a block of C, and which tiles of C are left to float32.
 //
-// Rows come in blocks whose terms, for a slice of k, lie in L2 while panels of B pass by. A panel is packed for each
-// block of rows: written where it stays in L2, it costs less than terms of all of B, which go to L3 and come back. For
-// many blocks these are kept, some slices and columns at a time. What is needed next is packed between the products.
+// Lines of one operand, rows or columns, come in blocks whose terms, for a slice of k, lie in L2 while panels of the
+// other one pass by. A panel is packed for each block: written where it stays in L2, it costs less than terms of all of
+// its operand, which go to L3 and come back. For many blocks these are kept, some slices and lines at a time. What is
+// needed next is packed between the products.
 // Where a slice of k ends depends on k alone, and strips and panels begin at multiples of 32: so do the sums and what
 // is left to float32, whatever the threads.
 #pragma once
@@ -62,18 +63,19 @@ class TermProduct {
         buffers_(buffers),
         waiting_(waiting),
         slices_{ceil_div(p.k, term_step), ceil_div(p.k, blocking.KC)},
-        limits_(p.k) {
-    if (!buffers.prepacked) return;
-    kept_a_ = kept(buffers.prepacked->a), kept_b_ = kept(buffers.prepacked->b);
-  }
+        limits_(p.k),
+        kept_a_(buffers.prepacked ? kept(buffers.prepacked->a) : nullptr),
+        kept_b_(buffers.prepacked ? kept(buffers.prepacked->b) : nullptr),
+        rows_stay_(kept_b_ || (!kept_a_ && term_rows_stay(p))) {}
   ~TermProduct() { tiles_.release(); }
 
-  void run(const Block& block) {
-    const bool keeps = !kept_b_ && block.m > term_rows_once;
-    const int64_t slices = keeps ? term_slices : slices_.parts, columns = keeps ? blocking.NC : block.n;
+  void run(const Block& of_c) {
+    const Block block = turned(of_c);
+    const bool keeps = !kept_passing() && block.m > term_lines_once;
+    const int64_t slices = keeps ? term_slices : slices_.parts, lines = keeps ? blocking.NC : block.n;
     for (int64_t s = 0; s < slices_.parts; s += slices)
-      for (int64_t j = 0; j < block.n; j += columns)
-        run_slices({block.i, block.m, block.j + j, smaller(columns, block.n - j)}, s,
+      for (int64_t j = 0; j < block.n; j += lines)
+        run_slices({block.i, block.m, block.j + j, smaller(lines, block.n - j)}, s,
                    smaller(slices_.parts, s + slices), keeps);
   }
   void run_keeping(const Block& block, bool) { run(block); }
@@ -90,7 +92,13 @@ class TermProduct {
   int64_t k_of(int64_t slice) const { return slices_.begin(slice) * term_step; }
   int64_t depth(int64_t slice) const { return smaller(p_.k, k_of(slice + 1)) - k_of(slice); }
 
-  // A slice of k of a block of rows. `place`: of its first panel among those that are packed.
+  // From rows and columns to lines that stay and lines that pass by, and back.
+  Block turned(const Block& block) const { return rows_stay_ ? block : Block{block.j, block.n, block.i, block.m}; }
+  // Terms that are kept, or null.
+  float* kept_staying() const { return rows_stay_ ? kept_a_ : kept_b_; }
+  float* kept_passing() const { return rows_stay_ ? kept_b_ : kept_a_; }
+
+  // A slice of k of a block of lines that stay. `place`: of its first panel among those that are packed.
   struct Part {
     Block block;
     int64_t slice, place = 0;
@@ -114,35 +122,40 @@ class TermProduct {
     }
   }
   void run_part(const Part& part, const Part& next) {
-    const int64_t each = term_strip_floats(slices_.size(part.slice)), a_each = kept_a_ ? each : pitch_;
-    const float* const a = kept_a_ ? kept_strip(kept_a_, p_.m, part.slice, part.block.i / strip) : strip_at(0);
-    const float* const b = kept_b_ ? kept_strip(kept_b_, p_.n, part.slice, part.block.j / strip) : nullptr;
+    const Block all = turned({0, p_.m, 0, p_.n});
+    const int64_t steps = slices_.size(part.slice), kept_pitch = term_strip_floats(steps);
+    const float* const kept_strips = kept_strip(kept_staying(), all.m, part.slice, part.block.i / strip);
+    const float* const kept_panels = kept_strip(kept_passing(), all.n, part.slice, part.block.j / strip);
+    const int64_t share = packs_panels(part) ? 0 : ceil_div(6 * 256, part.strips() * line) * line;
     begun_ = ahead_, ahead_ = {0, 0};
-    if (!kept_a_ && begun_.strips == 0) begin_strip(part, begun_.strips++);
-    if (packs_b(part) && begun_.panels == 0) begin_panel(part, begun_.panels++);
+    if (!kept_staying() && begun_.strips == 0) begin_strip(part, begun_.strips++);
+    if (packs_panels(part) && begun_.panels == 0) begin_panel(part, begun_.panels++);
     for (int64_t j = 0; j < part.panels(); ++j) {
-      const float* const panel = kept_b_ ? b + j * each : panel_at(part, j);
+      const float* const panel = kept_panels ? kept_panels + j * kept_pitch : panel_at(part, j);
+      const float* const next_panel = panel + (kept_panels ? kept_pitch : pitch_);
       for (int64_t i = 0; i < part.strips(); ++i) {
         if (urgent_ || i == 0) packer_.finish();
         pack_beside(part, next, i, j);
         const int64_t m = smaller(strip, part.block.m - i * strip), n = smaller(strip, part.block.n - j * strip);
-        run_tile({part.block.i + i * strip, m, part.block.j + j * strip, n}, part, a + i * a_each, panel);
+        const float* const stays = kept_strips ? kept_strips + i * kept_pitch : strip_at(i);
+        run_tile(turned({part.block.i + i * strip, m, part.block.j + j * strip, n}), part.slice,
+                 rows_stay_ ? stays : panel, rows_stay_ ? panel : stays, next_panel + i * steps * share, share);
       }
     }
     packer_.finish();
   }
-  // Begins to pack what is needed next while a tile is multiplied: beside the first panel the next strip of A, then the
-  // next panel, and beside the last panel what the next part begins with, in the place of strips that are done.
+  // Begins to pack what is needed next while a tile is multiplied: beside the first panel the next strip, then the next
+  // panel, and beside the last panel what the next part begins with, in the place of strips that are done.
   void pack_beside(const Part& part, const Part& next, int64_t i, int64_t j) {
     const bool last = j > 0 && j + 1 == part.panels();
     urgent_ = part.strips() == 1;
-    if (!kept_a_ && j == 0 && i + 1 >= begun_.strips && i + 1 < part.strips()) {
+    if (!kept_staying() && j == 0 && i + 1 >= begun_.strips && i + 1 < part.strips()) {
       begin_strip(part, i + 1), urgent_ = true;
-    } else if (packs_b(part) && j + 1 == begun_.panels && j + 1 < part.panels()) {
+    } else if (packs_panels(part) && j + 1 == begun_.panels && j + 1 < part.panels()) {
       begin_panel(part, begun_.panels++);
-    } else if (packs_b(next) && last && i == 0 && next.strips() > 0) {
+    } else if (packs_panels(next) && last && i == 0 && next.strips() > 0) {
       begin_panel(next, ahead_.panels++), urgent_ = true;
-    } else if (!kept_a_ && last && i > 0 && i <= next.strips()) {
+    } else if (!kept_staying() && last && i > 0 && i <= next.strips()) {
       begin_strip(next, ahead_.strips++), urgent_ = true;
     }
   }
@@ -152,14 +165,17 @@ class TermProduct {
     const int64_t place = part.place + index;
     return buffers_.b + (keeps_ ? place : place % 2) * pitch_;
   }
-  bool packs_b(const Part& part) const { return !kept_b_ && !part.packed; }
+  bool packs_panels(const Part& part) const { return !kept_passing() && !part.packed; }
   void begin_strip(const Part& part, int64_t index) {
     packer_.finish();
-    begin_rows(strip_at(index), part.slice, part.block.i + index * strip);
+    begin_lines(rows_stay_, strip_at(index), part.slice, part.block.i + index * strip);
   }
   void begin_panel(const Part& part, int64_t index) {
     packer_.finish();
-    begin_columns(panel_at(part, index), part.slice, part.block.j + index * strip);
+    begin_lines(!rows_stay_, panel_at(part, index), part.slice, part.block.j + index * strip);
+  }
+  void begin_lines(bool rows, float* to, int64_t slice, int64_t i) {
+    rows ? begin_rows(to, slice, i) : begin_columns(to, slice, i);
   }
   void begin_rows(float* to, int64_t slice, int64_t i) {
     const float* const a = p_.a.data + batch_ * p_.a.bs + i * p_.a.rs + k_of(slice) * p_.a.cs;
@@ -175,26 +191,23 @@ class TermProduct {
     return operand.memory ? reinterpret_cast<float*>(operand.memory + std::size_t(batch_) * operand.apart) : nullptr;
   }
   float* kept_strip(float* kept, int64_t lines, int64_t slice, int64_t index) const {
+    if (!kept) return nullptr;
     const int64_t strips = ceil_div(lines, strip), steps = slices_.begin(slice);
     return kept + strips * (slice * term_header + term_strip_floats(steps) - term_header) +
            index * term_strip_floats(slices_.size(slice));
   }
 
-  void run_tile(const Block& tile, const Part& part, const float* a, const float* b) {
-    const int64_t steps = slices_.size(part.slice);
-    if (!limits_.fit(a, b)) return run_in_float32(tile, part.slice);
+  void run_tile(const Block& tile, int64_t slice, const float* a, const float* b, const float* ahead, int64_t share) {
+    const int64_t steps = slices_.size(slice);
+    if (!limits_.fit(a, b)) return run_in_float32(tile, slice);
     float* const c = c_ + tile.i * p_.c.rs + tile.j * p_.c.cs;
-    const bool first = part.slice == 0, straight = first && p_.alpha == 1.0f && p_.beta == 0.0f && p_.c.cs == 1;
+    const bool first = slice == 0, straight = first && p_.alpha == 1.0f && p_.beta == 0.0f && p_.c.cs == 1;
     // A few lines with each step: more at once would keep tiles waiting.
     const float* row = c;
     const float* const end = p_.c.cs == 1 ? c + tile.m * p_.c.rs : c;
-    const int64_t rows = ceil_div(tile.m, steps), share = ceil_div(6 * 256, part.strips() * line) * line;
-    const float* ahead =
-        b + (kept_b_ ? term_strip_floats(steps) : pitch_) + (tile.i - part.block.i) / strip * steps * share;
-    const bool fetches = !packs_b(part);
+    const int64_t rows = ceil_div(tile.m, steps);
     const auto fetch = [&]() __attribute__((always_inline)) {
       for (int64_t i = 0; i < rows && row != end; ++i, row += p_.c.rs) prefetch_row<strip>(row);
-      if (!fetches) return;
       for (int64_t x = 0; x < share; x += line) __builtin_prefetch(ahead + x, 0, 2);
       ahead += share;
     };
@@ -266,7 +279,8 @@ class TermProduct {
   const Waiting waiting_;
   const Split slices_;  // of k, in steps
   const TermLimits limits_;
-  float *kept_a_ = nullptr, *kept_b_ = nullptr;
+  float *const kept_a_, *const kept_b_;
+  const bool rows_stay_;
   Tiles tiles_;
   TermPacker<S> packer_;
   const int64_t pitch_ = term_strip_floats(ceil_div(slices_.total, slices_.parts));  // of strips that are packed here
