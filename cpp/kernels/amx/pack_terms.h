@@ -54,6 +54,7 @@ class TermPairs {
       __builtin_prefetch(x_ + ahead_, 0, 2);
       __builtin_prefetch(x_ + other_ + ahead_, 0, 2);
     }
+    for (int term = 0; term < 3; ++term) __builtin_prefetch(to_ + ahead_to_ + term * 2 * tile, 1, 3);
     for (int64_t l = 0; l < half; l += S::W) put(to_ + l, (U)S::load(x_ + l), (U)S::load(x_ + other_ + l));
     x_ += dx_, to_ += dto_;
     if (--row_ == 0) turn();
@@ -108,11 +109,12 @@ class TermPairs {
     pair[0] = pair[1], pair[1] = first;
   }
 
-  // From x to y, and to what is fetched; from x, and where its terms go, to the next ones; after so many of them one of
-  // two jumps by turns.
+  // From x to y, and to what is fetched of both; from where its terms go to what is fetched there, as stores that wait
+  // for L1 would keep tiles waiting; from x, and where its terms go, to the next ones; after so many of them one of two
+  // jumps by turns.
   const float* x_ = nullptr;
   float* to_ = nullptr;
-  int64_t other_ = 0, ahead_ = 0, dx_ = 0, dto_ = 0, row_ = 1, rows_ = 1, jump_[2] = {}, jump_to_[2] = {};
+  int64_t other_ = 0, ahead_ = 0, ahead_to_ = 0, dx_ = 0, dto_ = 0, row_ = 1, rows_ = 1, jump_[2] = {}, jump_to_[2] = {};
   U most_, least_;
 };
 
@@ -160,15 +162,16 @@ class TermPacker {
     pairs_.x_ = x, pairs_.to_ = to + term_header;
     if (along_k) {
       left_ = lines * steps;
-      pairs_.other_ = half, pairs_.ahead_ = 0, pairs_.dx_ = term_step, pairs_.dto_ = step_floats, pairs_.rows_ = steps;
+      pairs_.other_ = half, pairs_.ahead_ = 0, pairs_.ahead_to_ = half, pairs_.dx_ = term_step,
+      pairs_.dto_ = step_floats, pairs_.rows_ = steps;
       for (int t = 0; t < 2; ++t) {
         pairs_.jump_[t] = line - steps * term_step;
         pairs_.jump_to_[t] = half - steps * step_floats;
       }
     } else {
       left_ = term_step * steps;
-      pairs_.other_ = half * pitch, pairs_.ahead_ = 2 * term_step * pitch, pairs_.dx_ = pitch, pairs_.dto_ = half,
-      pairs_.rows_ = half;
+      pairs_.other_ = half * pitch, pairs_.ahead_ = 2 * term_step * pitch, pairs_.ahead_to_ = 4 * half,
+      pairs_.dx_ = pitch, pairs_.dto_ = half, pairs_.rows_ = half;
       pairs_.jump_[0] = half - half * pitch, pairs_.jump_[1] = half * pitch - half;
       pairs_.jump_to_[0] = 0, pairs_.jump_to_[1] = step_floats - 2 * half * half;
     }
