@@ -114,7 +114,8 @@ class TermPairs {
   // jumps by turns.
   const float* x_ = nullptr;
   float* to_ = nullptr;
-  int64_t other_ = 0, ahead_ = 0, ahead_to_ = 0, dx_ = 0, dto_ = 0, row_ = 1, rows_ = 1, jump_[2] = {}, jump_to_[2] = {};
+  int64_t other_ = 0, ahead_ = 0, ahead_to_ = 0, dx_ = 0, dto_ = 0;
+  int64_t row_ = 1, rows_ = 1, jump_[2] = {}, jump_to_[2] = {};
   U most_, least_;
 };
 
