@@ -75,8 +75,8 @@ class TermProduct {
     const int64_t slices = keeps ? term_slices : slices_.parts, lines = keeps ? blocking.NC : block.n;
     for (int64_t s = 0; s < slices_.parts; s += slices)
       for (int64_t j = 0; j < block.n; j += lines)
-        run_slices({block.i, block.m, block.j + j, smaller(lines, block.n - j)}, s,
-                   smaller(slices_.parts, s + slices), keeps);
+        run_slices({block.i, block.m, block.j + j, smaller(lines, block.n - j)}, s, smaller(slices_.parts, s + slices),
+                   keeps);
   }
   void run_keeping(const Block& block, bool) { run(block); }
 
