@@ -6,7 +6,7 @@
 namespace fl {
 namespace {
 
-void multiply_one(const SgemmArgs& p, const Context& ctx) {
+void multiply_k8(const SgemmArgs& p, const Context& ctx) {
   const ProductOperands at(p, AccuratePlan(p, Terms::fp16x2), Terms::fp16x2, ctx);
   const RangeBound bound(Terms::fp16x2, p.k, MMA_K8_ERROR, fp16x2_mma_k8_tiles[0].BK);
   const AccurateProduct product{p, at, bound, nullptr, at.statuses, true, ctx};
@@ -17,6 +17,6 @@ void multiply_one(const SgemmArgs& p, const Context& ctx) {
 
 }  // namespace
 
-void sgemm_fp16x2_mma_k8(const SgemmArgs& p, const Context& ctx) { multiply_by_terms(p, ctx, multiply_one); }
+void sgemm_fp16x2_mma_k8(const SgemmArgs& p, const Context& ctx) { multiply_by_terms(p, ctx, multiply_k8); }
 
 }  // namespace fl
