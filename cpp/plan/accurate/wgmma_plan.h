@@ -92,8 +92,10 @@ constexpr bool computes_triangle(const SgemmArgs& p) {
 
 // Whether three bf16 terms are tried where two fp16 terms are rejected: from 2^34 multiply-adds on in launches of their
 // own. cuBLAS cuts longer sums where tiles are few, and has the smaller error then.
+constexpr int64_t LARGEST_K_BEHIND = 2048;
 constexpr bool falls_back_to_three_terms(const SgemmArgs& p) {
-  return has_bf16x6_fallback(p) || (terms_fit(p.k) && p.k <= 2048 && wgmma_split_k(p.m, p.n, p.k).count == 1);
+  return has_bf16x6_fallback(p) ||
+         (terms_fit(p.k) && p.k <= LARGEST_K_BEHIND && wgmma_split_k(p.m, p.n, p.k).count == 1);
 }
 
 }  // namespace fl

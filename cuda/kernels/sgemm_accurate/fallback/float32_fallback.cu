@@ -8,21 +8,19 @@ namespace fl {
 namespace {
 
 // Persistent: thousands of blocks that only look at the status take 10 us.
-template <bool TA, bool TB, class Sums, bool HALVES>
+template <class Sums, bool HALVES>
 __global__ void __launch_bounds__(FALLBACK_THREADS, Sums::RESIDENT)
-    float32_fallback_kernel(const __grid_constant__ SgemmArgs p, TileGrid grid, const unsigned* status, bool by16) {
+    float32_fallback_kernel(const __grid_constant__ SgemmArgs p, TileGrid grid, const unsigned* status) {
   extern __shared__ char fallback_memory[];
   pdl_wait();
   if (status && !(*status & STATUS_REJECTED)) return;
   for (unsigned tile = blockIdx.x; tile < grid.total; tile += gridDim.x)
-    fallback_tile<TA, TB, Sums, HALVES>(p, block_tile<FALLBACK_BM, FALLBACK_BM>(p, grid, tile), by16,
-                                        *reinterpret_cast<FallbackTiles*>(fallback_memory));
+    fallback_tile<Sums, HALVES>(p, block_tile<FALLBACK_BM, FALLBACK_BM>(p, grid, tile),
+                                *reinterpret_cast<FallbackTiles*>(fallback_memory));
 }
 
-template <bool TA, bool TB>
 __global__ void __launch_bounds__(FALLBACK_THREADS, SharedSums::RESIDENT)
-    split_k_fallback_kernel(const __grid_constant__ SgemmArgs p, TileGrid grid, const unsigned* status, bool by16,
-                            SplitKSums to) {
+    split_k_fallback_kernel(const __grid_constant__ SgemmArgs p, TileGrid grid, const unsigned* status, SplitKSums to) {
   extern __shared__ char fallback_memory[];
   pdl_wait();
   if (!(*status & STATUS_REJECTED)) return;
@@ -34,8 +32,8 @@ __global__ void __launch_bounds__(FALLBACK_THREADS, SharedSums::RESIDENT)
     one.a.data += from * p.a.cs, one.b.data += from * p.b.rs;
     one.c.data = to.sums + part * to.part_stride, one.c.rs = to.ld;
     one.alpha = 1.0f, one.beta = 0.0f;
-    fallback_tile<TA, TB>(one, block_tile<FALLBACK_BM, FALLBACK_BM>(one, grid, unit % grid.total), by16,
-                          *reinterpret_cast<FallbackTiles*>(fallback_memory));
+    fallback_tile(one, block_tile<FALLBACK_BM, FALLBACK_BM>(one, grid, unit % grid.total),
+                  *reinterpret_cast<FallbackTiles*>(fallback_memory));
   }
 }
 
@@ -43,28 +41,22 @@ __global__ void __launch_bounds__(FALLBACK_THREADS, SharedSums::RESIDENT)
 
 void launch_float32_fallback(const SgemmArgs& p, const unsigned* status, const Context& ctx) {
   const TileGrid grid(p.m, p.n, p.batch, FALLBACK_BM, FALLBACK_BM);
-  const bool halves = any_in_16_bits(p.stored), by16 = !halves && aligned16(p.a) && aligned16(p.b);
   const auto launch = [&]<class Sums, bool HALVES>(std::type_identity<Sums>, std::bool_constant<HALVES>) {
     const unsigned full = Sums::RESIDENT * static_cast<unsigned>(ctx.sm_count),
                    blocks = grid.blocks() < full ? grid.blocks() : full;
-    by_order(p, [&](auto TA, auto TB) {
-      const LaunchShape shape{blocks, FALLBACK_THREADS, int(sizeof(FallbackTiles)) + Sums::BYTES};
-      launch_kernel<float32_fallback_kernel<TA, TB, Sums, HALVES>>(shape, ctx, p, grid, status, by16);
-    });
+    const LaunchShape shape{blocks, FALLBACK_THREADS, int(sizeof(FallbackTiles)) + Sums::BYTES};
+    launch_kernel<float32_fallback_kernel<Sums, HALVES>>(shape, ctx, p, grid, status);
   };
-  if (halves) launch(std::type_identity<RegisterSums>{}, std::true_type{});
+  if (any_in_16_bits(p.stored)) launch(std::type_identity<RegisterSums>{}, std::true_type{});
   else if (ctx.device->shared_per_block >= FALLBACK_SHARED) launch(std::type_identity<SharedSums>{}, std::false_type{});
   else launch(std::type_identity<RegisterSums>{}, std::false_type{});
 }
 
 void launch_split_k_fallback(const SgemmArgs& p, const unsigned* status, const SplitKSums& to, const Context& ctx) {
   const TileGrid grid(p.m, p.n, 1, FALLBACK_BM, FALLBACK_BM);
-  const bool by16 = aligned<4>(p.a.data, ld(p.a)) && aligned<4>(p.b.data, ld(p.b));
   const unsigned full = 2 * static_cast<unsigned>(ctx.sm_count), units = grid.blocks() * unsigned(to.parts);
-  by_order(p, [&](auto TA, auto TB) {
-    launch_kernel<split_k_fallback_kernel<TA, TB>>({units < full ? units : full, FALLBACK_THREADS, FALLBACK_SHARED},
-                                                   ctx, p, grid, status, by16, to);
-  });
+  launch_kernel<split_k_fallback_kernel>({units < full ? units : full, FALLBACK_THREADS, FALLBACK_SHARED}, ctx, p, grid,
+                                         status, to);
 }
 
 }  // namespace fl

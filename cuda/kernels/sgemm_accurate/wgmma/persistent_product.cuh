@@ -175,12 +175,7 @@ __global__ void __launch_bounds__(T::THREADS, 1)
     ptx::registers_up<T::FALLBACK_REGISTERS>();
     if constexpr (THREE_TERMS) {
       static_assert(T::SHARED_BYTES >= Wgmma<bf16x6_behind>::SHARED_BYTES);
-      const auto split_one = [](const SplitPlan& split, unsigned group, SplitShared& shared) {
-        by_operand<Bf16Terms, LongSplit, false, false>(split, group, [&](auto type, const SplitOperand& x, unsigned) {
-          split_in_little_code<typename decltype(type)::type>(split, x, shared);
-        });
-      };
-      if (three_terms(three, memory, range, split_one)) return;
+      if (three_terms(three, memory, range)) return;
     }
     if constexpr (T::FALLS_BACK)
       if (falls_back) fall_back<(T::LEFT_OUT > 0)>(both.fallback, memory);

@@ -21,9 +21,7 @@ struct SinglePlan {
   Fallback fallback;  // if the terms are rejected
 };
 
-// A kernel for each order of the operands: the less code one has, the less it waits for instructions. Of operands in 16
-// bits one for all.
-template <class T, bool TA, bool TB>
+template <class T>
 __global__ void __launch_bounds__(T::THREADS, 1)
     single_tile_kernel(const __grid_constant__ SinglePlan plan,
                        const __grid_constant__ ThreeTermsBehind<T, DirectEpilogue<T>> three) {
@@ -57,16 +55,9 @@ __global__ void __launch_bounds__(T::THREADS, 1)
   // For racecheck alone, which counts the barriers that each warp has passed, whoever else was there: the warps that
   // check the range would be one ahead, and the fallback full of races between them and the others (docs/accuracy.md).
   if (threadIdx.x < 128) ptx::named_barrier<6, 128>();
-  if constexpr (has_three_terms<T, DirectEpilogue<T>>) {
-    const auto split_one = [](const SplitPlan& split, unsigned group, SplitShared& shared) {
-      if (group < split.a_groups)
-        split_in_little_code<LineSplitter<Bf16Terms, float, LongSplit, false, !TA, false>>(split, split.a, shared);
-      else split_in_little_code<LineSplitter<Bf16Terms, float, LongSplit, true, TB, false>>(split, split.b, shared);
-    };
-    if (three_terms(three, memory, range, split_one)) return;
-  }
-  if constexpr (T::LEFT_OUT > 0) fall_back<true>(plan.fallback, memory);
-  else fall_back<TA, TB>(plan.fallback, memory);
+  if constexpr (has_three_terms<T, DirectEpilogue<T>>)
+    if (three_terms(three, memory, range)) return;
+  fall_back<(T::LEFT_OUT > 0)>(plan.fallback, memory);
 #else
   not_for_this_target();
 #endif
@@ -82,12 +73,8 @@ bool launch_single(const AccurateProduct& product) {
       Fallback(p, product.last)};
   const auto blocks = static_cast<unsigned>(plan.own.product.tile_rows * plan.own.product.tile_cols * T::CLUSTER_K);
   const int shared = std::max(T::SHARED_BYTES, Wgmma<bf16x6_behind>::SHARED_BYTES);
-  const auto launch = [&](auto TA, auto TB) {
-    launch_kernel<single_tile_kernel<T, TA, TB>>({blocks, T::THREADS, shared, T::CLUSTER_K}, product.ctx, plan,
-                                                 three_terms_behind<T, DirectEpilogue<T>>(product));
-  };
-  if constexpr (T::LEFT_OUT > 0) launch(std::false_type{}, std::false_type{});
-  else by_order(p, launch);
+  launch_kernel<single_tile_kernel<T>>({blocks, T::THREADS, shared, T::CLUSTER_K}, product.ctx, plan,
+                                       three_terms_behind<T, DirectEpilogue<T>>(product));
   return product.last;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda/kernels/sgemm_accurate/split/launch.cuh"
+#include "cuda/kernels/sgemm_accurate/split/tile_splitter.cuh"
 #include "cuda/kernels/sgemm_accurate/wgmma/tile_part.cuh"
 #include "plan/accurate/wgmma_plan.h"
 
@@ -16,18 +17,17 @@ struct ThreeTermsPlan {
 struct NothingBehind {
   static constexpr bool wanted = false;
 };
+using BehindTile = SplitTile<LARGEST_K_BEHIND>;
 
 // A block that takes a group finishes it before it waits, so none waits for a block that has not begun.
-template <class SplitOne>
-__device__ __forceinline__ void share_out_split(const SplitPlan& plan, SplitShared& shared, SplitOne&& split_one) {
+__device__ __forceinline__ void share_out_split(const SplitPlan& plan, BehindTile& tile) {
   __shared__ unsigned next;
   for (;;) {
     if (threadIdx.x == 0) next = atomicAdd(&plan.taken[0], 1);
     __syncthreads();
     const unsigned group = next;
     if (group >= plan.groups) break;
-    clear(shared, group);
-    split_one(plan, group, shared);
+    split_by_tile<Bf16Terms, LARGEST_K_BEHIND, false, true>(plan, group, tile);
     ptx::bulk_copy_fence();
     __threadfence();
     __syncthreads();
@@ -40,14 +40,13 @@ __device__ __forceinline__ void share_out_split(const SplitPlan& plan, SplitShar
 }
 
 // Returns whether three terms have computed the product: not where two had no NaN but three are out of range too.
-template <class SplitOne>
-__device__ __forceinline__ bool three_terms(const ThreeTermsPlan& plan, char* memory, RangeShared& range,
-                                            SplitOne&& split_one) {
+__device__ __forceinline__ bool three_terms(const ThreeTermsPlan& plan, char* memory, RangeShared& range) {
   using T = Wgmma<bf16x6_behind>;
   static_assert(T::THREADS == FALLBACK_THREADS && LongSplit::THREADS == FALLBACK_THREADS);
+  static_assert(sizeof(BehindTile) <= T::SHARED_BYTES);
   if (!plan.wanted || !out_of_range(range.status)) return false;
   const unsigned compensate = range.status & STATUS_COMPENSATE;
-  share_out_split(plan.split, *reinterpret_cast<SplitShared*>(memory), split_one);
+  share_out_split(plan.split, *reinterpret_cast<BehindTile*>(memory));
   const ProductPlan& product = plan.product.product;
   if (threadIdx.x == 0) range = {};
   __syncthreads();
@@ -77,8 +76,8 @@ inline ThreeTermsPlan three_terms_plan(const AccurateProduct& two) {
   const RangeBound bound(Terms::bf16x6, p.k);
   const AccurateProduct three{p, at, bound, nullptr, two.status + 1, true, own};
   // The split pass of two terms, if there is one, sets the counts to zero.
-  const bool wanted =
-      two.last && falls_back_to_three_terms(p) && two.at.a.missing_groups() + two.at.b.missing_groups() > 0;
+  const bool wanted = two.last && falls_back_to_three_terms(p) && p.k <= LARGEST_K_BEHIND &&
+                      two.at.a.missing_groups() + two.at.b.missing_groups() > 0;
   return {wanted,
           {ProductPlan(three, ceil_div(p.m, T::BM), ceil_div(p.n, T::BN), 8), aligned<4>(p.c.data, p.c.rs)},
           split_plan(three)};

@@ -75,7 +75,7 @@ struct DirectEpilogue {
     const bool full = (corner.row + 1) * T::BM <= out.m && (corner.col + 1) * T::BN <= out.n;
     // Nearly all tiles run the few instructions of the first branch alone: it is new code for every block.
     if (full && plan.c_by16 && !wide && out.beta == 0.0f) write_full(sums);
-    else write_any(sums, wide);
+    else write_any(sums, wide || T::BEHIND);
   }
 
  private:
