@@ -60,8 +60,8 @@ void launch_split(const AccurateProduct& product) {
     if (const int segments = split_segments(split.groups, p.k); segments > 1) {
       const SplitSegments cut{split, unsigned(segments), at.records, at.records + SEGMENT_BLOCKS};
       const LaunchShape all{split.groups * cut.segments, LongSplit::THREADS};
-      launch_kernel<split_segments_kernel<S, LongSplit, 2, UNSWIZZLED, HALVES>>(all, ctx, cut);
-      return launch_kernel<finish_segments_kernel<S, LongSplit, 2, UNSWIZZLED, HALVES>>(all, ctx, cut);
+      launch_kernel<split_segments_kernel<S, UNSWIZZLED, HALVES>>(all, ctx, cut);
+      return launch_kernel<finish_segments_kernel<S>>(all, ctx, cut);
     }
     if (p.k > RangeBound::ONE_PIECE)
       return launch_kernel<operand_split_kernel<S, true, LongSplit, 2, UNSWIZZLED, HALVES>>(
@@ -74,8 +74,9 @@ void launch_split(const AccurateProduct& product) {
                                                                                      split);
   };
   const auto launch_stored = [&](auto unswizzled) {
-    if (any_in_16_bits(p.stored)) launch_all(unswizzled, std::true_type{});
-    else launch_all(unswizzled, std::false_type{});
+    if (!any_in_16_bits(p.stored)) launch_all(unswizzled, std::false_type{});
+    else if constexpr (S::COUNT == 2) launch_all(unswizzled, std::true_type{});
+    else launch_kernel<split_by_tile_kernel<S>>({blocks, LongSplit::THREADS}, ctx, split);
   };
   if constexpr (S::COUNT == 2)
     if (at.b_panel != TERM_BLOCK) return launch_stored(std::true_type{});

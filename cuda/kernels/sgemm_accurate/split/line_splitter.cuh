@@ -62,11 +62,19 @@ __device__ __forceinline__ void report_lines(const SplitPlan& plan, const SplitO
   if (lane == 0) x.words[group] = flags | min(not_large, RANGE_COUNT);
 }
 
-// UNSWIZZLED: panels of B of another width than 64 columns.
-template <class S, class Number, class Shape, bool IS_B, bool K_CONTIGUOUS, bool UNSWIZZLED>
+// Whether a line whose guessed exponent is e has left the range.
+constexpr int GUESS_HEADROOM = 4;
+template <class S>
+__device__ __forceinline__ bool guess_failed(unsigned largest, int e) {
+  const int exact = exponent_for(largest, S::TOP);
+  return largest != 0 && (exact < e || exact > e + GUESS_HEADROOM);
+}
+
+// UNSWIZZLED: panels of B of another width than 64 columns. HALVES: the operand may be in 16 bits.
+template <class S, bool HALVES, class Shape, bool IS_B, bool K_CONTIGUOUS, bool UNSWIZZLED>
 struct LineSplitter {
   using Map = SplitThreadMap<Shape, IS_B, K_CONTIGUOUS, UNSWIZZLED>;
-  static constexpr int CHUNKS = Shape::CHUNKS, PIECE = Shape::PIECE, LINES = Map::LINES, HEADROOM = 4;
+  static constexpr int CHUNKS = Shape::CHUNKS, PIECE = Shape::PIECE, LINES = Map::LINES;
   static constexpr int COUNTS = IS_B ? LINES / 2 : LINES;
   using Numbers = float[CHUNKS][8];
 
@@ -88,10 +96,7 @@ struct LineSplitter {
     return at;
   }
 
-  __device__ __forceinline__ bool written(int term) const {
-    if constexpr (std::is_same_v<Number, float>) return true;
-    else return term == 0 || !x.one_term;
-  }
+  __device__ __forceinline__ bool written(int term) const { return !HALVES || term == 0 || !x.one_term; }
 
   // Which 16 lines of the operand these are. Asked for where it is needed, and not kept in a register meanwhile.
   __device__ __forceinline__ unsigned group() const { return shared.block_of_warp() - (IS_B ? plan.a_groups : 0); }
@@ -99,9 +104,14 @@ struct LineSplitter {
   __device__ __forceinline__ void read(Numbers& to, int piece) const {
     const int64_t from = int64_t{piece} * PIECE, line0 = int64_t{group()} * SPLIT_LINES;
     const Map at = map();
-    if (x.by16 && line0 + SPLIT_LINES <= x.lines && from + PIECE <= plan.k)
-      read_piece<true, Number>(to, x, at, line0, from, plan.k);
-    else read_piece<false, Number>(to, x, at, line0, from, plan.k);
+    const bool full = x.by16 && line0 + SPLIT_LINES <= x.lines && from + PIECE <= plan.k;
+    if constexpr (HALVES)
+      if (x.in_16_bits) {
+        if (full) return read_piece<true, Half>(to, x, at, line0, from, plan.k);
+        return read_piece<false, Half>(to, x, at, line0, from, plan.k);
+      }
+    if (full) read_piece<true, float>(to, x, at, line0, from, plan.k);
+    else read_piece<false, float>(to, x, at, line0, from, plan.k);
   }
 
   __device__ __forceinline__ void take(const Numbers& next) {
@@ -200,49 +210,29 @@ struct LineSplitter {
     }
   }
 
-  // Pieces `piece` to `end` - 1, three or more, by the scale that the first piece of the lines suggests. The maxima end
-  // up in shared.largest[1], those of the first piece in shared.largest[0].
-  __device__ __forceinline__ void write_by_guess(int piece, int end) {
+  // Pieces `from` to `end` - 1, by the scales that the first piece of the lines suggests, or else by those of the true
+  // maxima. These end up in shared.largest[1], those of the first piece in shared.largest[0].
+  __device__ __forceinline__ void write_pieces(int from, int end, bool guess) {
     Numbers next;
-    read(v, 0);
-    read(next, max(piece, 1));
-    measure();
-    gather_largest(shared.largest[0]);
-    take_scales(shared.largest[0], HEADROOM);
-    if (piece > 0) {
+    read(next, 0);
+    for (unsigned& count : large_count) count = 0;
+    for (int piece = 0; piece < end;) {
       take(next);
-      if (piece + 1 < end) read(next, piece + 1);
+      const int following = max(piece + 1, from);
+      if (following < end) read(next, following);
       measure();
-    }
-    for (;;) {
-      write(piece);
-      if (++piece == end) break;
-      take(next);
-      if (piece + 1 < end) read(next, piece + 1);
-      measure();
+      if (piece == 0) {
+        if (guess) gather_largest(shared.largest[0]);
+        take_scales(shared.largest[guess ? 0 : 1], guess ? GUESS_HEADROOM : 0);
+      }
+      if (piece >= from) write(piece);
+      piece = following;
     }
     gather_largest(shared.largest[1]);
   }
 
   static __device__ __forceinline__ int exponent(unsigned largest, bool guessed) {
-    return exponent_for(largest, S::TOP) - (guessed ? HEADROOM : 0);
-  }
-  // Whether a line whose guessed exponent is e has left the range.
-  static __device__ __forceinline__ bool left_range(unsigned largest, int e) {
-    const int exact = exponent_for(largest, S::TOP);
-    return largest != 0 && (exact < e || exact > e + HEADROOM);
-  }
-
-  // Again, by the scales of the true maxima in shared.largest[1].
-  template <bool MEASURE>
-  __device__ __forceinline__ void write_again(int from, int end) {
-    take_scales(shared.largest[1], 0);
-    for (unsigned& count : large_count) count = 0;
-    for (int piece = from; piece < end; ++piece) {
-      read(v, piece);
-      if (MEASURE) measure();
-      write(piece);
-    }
+    return exponent_for(largest, S::TOP) - (guessed ? GUESS_HEADROOM : 0);
   }
 
   // Adds to shared.large_count and shared.low, returns RANGE_SMALL if there are small numbers, to all threads. LAST:

@@ -18,7 +18,7 @@
 
 #include <type_traits>
 
-#include "cuda/kernels/sgemm_accurate/split/line_splitter.cuh"
+#include "cuda/kernels/sgemm_accurate/split/tile_splitter.cuh"
 
 namespace fl {
 
@@ -30,36 +30,27 @@ constexpr bool FOR_WGMMA = true;
 constexpr bool FOR_WGMMA = false;
 #endif
 
-// Calls split(type of LineSplitter, operand, flag of its low terms).
-template <class S, class Number, class Shape, bool UNSWIZZLED, class Split>
-__device__ __forceinline__ void by_any_operand(const SplitPlan& plan, unsigned group, Split&& split) {
-  const bool is_b = group >= plan.a_groups;
-  const SplitOperand& x = is_b ? plan.b : plan.a;
-  if (!is_b) {
-    if (x.k_contiguous)
-      split(std::type_identity<LineSplitter<S, Number, Shape, false, true, false>>{}, plan.a, RANGE_LOW_A);
-    else split(std::type_identity<LineSplitter<S, Number, Shape, false, false, false>>{}, plan.a, RANGE_LOW_A);
-  } else {
-    if (x.k_contiguous)
-      split(std::type_identity<LineSplitter<S, Number, Shape, true, true, UNSWIZZLED>>{}, plan.b, RANGE_LOW_B);
-    else split(std::type_identity<LineSplitter<S, Number, Shape, true, false, UNSWIZZLED>>{}, plan.b, RANGE_LOW_B);
-  }
-}
-
-// HALVES: there are operands of 16 bits.
+// Calls split(type of LineSplitter, operand, flag of its low terms). HALVES: there are operands of 16 bits.
 template <class S, class Shape, bool UNSWIZZLED, bool HALVES, class Split>
 __device__ __forceinline__ void by_operand(const SplitPlan& plan, unsigned group, Split&& split) {
   if constexpr ((UNSWIZZLED || HALVES) && !FOR_WGMMA) {
     not_for_this_target();
   } else {
-    if constexpr (HALVES)
-      if (group >= plan.a_groups ? plan.b.in_16_bits : plan.a.in_16_bits)
-        return by_any_operand<S, Half, Shape, UNSWIZZLED>(plan, group, split);
-    by_any_operand<S, float, Shape, UNSWIZZLED>(plan, group, split);
+    const bool is_b = group >= plan.a_groups;
+    const SplitOperand& x = is_b ? plan.b : plan.a;
+    if (!is_b) {
+      if (x.k_contiguous)
+        split(std::type_identity<LineSplitter<S, HALVES, Shape, false, true, false>>{}, plan.a, RANGE_LOW_A);
+      else split(std::type_identity<LineSplitter<S, HALVES, Shape, false, false, false>>{}, plan.a, RANGE_LOW_A);
+    } else {
+      if (x.k_contiguous)
+        split(std::type_identity<LineSplitter<S, HALVES, Shape, true, true, UNSWIZZLED>>{}, plan.b, RANGE_LOW_B);
+      else split(std::type_identity<LineSplitter<S, HALVES, Shape, true, false, UNSWIZZLED>>{}, plan.b, RANGE_LOW_B);
+    }
   }
 }
 
-template <class Lines, bool LONG>
+template <class S, class Lines, bool LONG>
 __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOperand& x, unsigned low,
                                             SplitShared& shared) {
   Lines lines(plan, x, shared);
@@ -72,12 +63,14 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
     lines.write(0);
   } else {
     const int pieces = static_cast<int>(ceil_div(plan.k, Lines::PIECE));
-    lines.write_by_guess(0, pieces);
-    bool left = false;
-    if (threadIdx.x < SPLIT_LINES)
-      left = Lines::left_range(shared.largest[1][threadIdx.x], lines.exponent(shared.largest[0][threadIdx.x], true));
-    guessed = !__syncthreads_or(left);
-    if (!guessed) lines.template write_again<false>(0, pieces);
+    for (guessed = true;; guessed = false) {
+      lines.write_pieces(0, pieces, guessed);
+      if (!guessed) break;
+      bool left = false;
+      if (threadIdx.x < SPLIT_LINES)
+        left = guess_failed<S>(shared.largest[1][threadIdx.x], lines.exponent(shared.largest[0][threadIdx.x], true));
+      if (!__syncthreads_or(left)) break;
+    }
   }
 
   const unsigned flags = lines.template count<true>();
@@ -85,24 +78,6 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
   const unsigned line = threadIdx.x % SPLIT_LINES, scaled_by = shared.largest[LONG && !guessed ? 1 : 0][line];
   report_lines(plan, x, lines.group(), shared.largest[LONG ? 1 : 0][line], shared.large_count[line],
                Lines::exponent(scaled_by, guessed), flags | (shared.low ? low : 0));
-}
-
-// For kernels of something else: the operand is read twice.
-template <class Lines>
-__device__ __forceinline__ void split_in_little_code(const SplitPlan& plan, const SplitOperand& x,
-                                                     SplitShared& shared) {
-  Lines lines(plan, x, shared);
-  const int pieces = static_cast<int>(ceil_div(plan.k, Lines::PIECE));
-  for (int piece = 0; piece < pieces; ++piece) {
-    lines.read(lines.v, piece);
-    lines.measure();
-  }
-  lines.gather_largest(shared.largest[1]);
-  lines.template write_again<false>(0, pieces);
-  const unsigned flags = lines.count(), line = threadIdx.x % SPLIT_LINES;
-  if (threadIdx.x >= 32) return;
-  report_lines(plan, x, lines.group(), shared.largest[1][line], shared.large_count[line],
-               Lines::exponent(shared.largest[1][line], false), flags);
 }
 
 // LONG: k > 1024. There a thread has registers for the piece that comes next.
@@ -118,8 +93,23 @@ __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
   for (unsigned block = blockIdx.x; block < plan.groups; block = shared.block_of_warp() + gridDim.x) {
     clear(shared, block);
     by_operand<S, Shape, UNSWIZZLED, HALVES>(plan, block, [&](auto type, const SplitOperand& x, unsigned low) {
-      split_group<typename decltype(type)::type, LONG>(plan, x, low, shared);
+      split_group<S, typename decltype(type)::type, LONG>(plan, x, low, shared);
     });
+  }
+}
+
+// Of operands in 16 bits, where few calls come.
+template <class S>
+__global__ void __launch_bounds__(LongSplit::THREADS, 2) split_by_tile_kernel(const __grid_constant__ SplitPlan plan) {
+  if constexpr (!FOR_WGMMA) {
+    not_for_this_target();
+  } else {
+    __shared__ SplitTile<SPLIT_PIECE> tile;
+    ptx::touch(plan);
+    pdl_wait();
+    if (!split_wanted(plan)) return;
+    for (unsigned number = blockIdx.x; number < plan.groups; number += gridDim.x)
+      split_by_tile<S, SPLIT_PIECE, true, false>(plan, number, tile);
   }
 }
 

@@ -37,7 +37,7 @@ __device__ __forceinline__ void split_segment(const SplitSegments& plan, const S
                                               SplitShared& shared) {
   const SegmentPieces pieces(plan, Lines::PIECE);
   Lines lines(plan.split, x, shared);
-  lines.write_by_guess(pieces.from, pieces.end);
+  lines.write_pieces(pieces.from, pieces.end, true);
   const unsigned flags = lines.count();
   if (threadIdx.x >= SPLIT_LINES) return;
   const unsigned group = shared.block_of_warp(), segment = segment_of_block(plan);
@@ -52,22 +52,16 @@ __device__ __forceinline__ void split_segment(const SplitSegments& plan, const S
   if (threadIdx.x == 0) plan.totals[group].flags = plan.totals[group].arrived = 0;
 }
 
-// Calls work(type of LineSplitter, operand, flag of its low terms).
-template <class S, class Shape, bool UNSWIZZLED, bool HALVES, class Work>
-__device__ __forceinline__ void on_segment(const SplitSegments& plan, SplitShared& shared, Work&& work) {
+template <class S, bool UNSWIZZLED, bool HALVES>
+__global__ void __launch_bounds__(LongSplit::THREADS, 2)
+    split_segments_kernel(const __grid_constant__ SplitSegments plan) {
+  __shared__ SplitShared shared;
   ptx::touch(plan);
   pdl_wait();
   if (!split_wanted(plan.split)) return;
   const unsigned group = blockIdx.x % plan.split.groups;
   clear(shared, group);
-  by_operand<S, Shape, UNSWIZZLED, HALVES>(plan.split, group, work);
-}
-
-template <class S, class Shape, int RESIDENT, bool UNSWIZZLED, bool HALVES>
-__global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
-    split_segments_kernel(const __grid_constant__ SplitSegments plan) {
-  __shared__ SplitShared shared;
-  on_segment<S, Shape, UNSWIZZLED, HALVES>(plan, shared, [&](auto type, const SplitOperand& x, unsigned low) {
+  by_operand<S, LongSplit, UNSWIZZLED, HALVES>(plan.split, group, [&](auto type, const SplitOperand& x, unsigned low) {
     split_segment<typename decltype(type)::type>(plan, x, low, shared);
   });
 }
@@ -87,51 +81,51 @@ __device__ __forceinline__ unsigned read_records(const SplitSegments& plan, unsi
   return shared.low;
 }
 
-template <class Lines>
-__device__ __forceinline__ void finish_segment(const SplitSegments& plan, const SplitOperand& x, unsigned low,
-                                               SplitShared& shared) {
-  Lines lines(plan.split, x, shared);
-  const unsigned found = read_records(plan, shared.block_of_warp(), shared), line = threadIdx.x % SPLIT_LINES;
-  const int64_t line0 = int64_t{lines.group()} * SPLIT_LINES;
+// One for all orders and types: what it writes again is rare.
+template <class S>
+__global__ void __launch_bounds__(LongSplit::THREADS, 2)
+    finish_segments_kernel(const __grid_constant__ SplitSegments plan) {
+  using Tile = SplitTile<SPLIT_PIECE>;
+  __shared__ Tile tile;
+  if (plan.split.early) pdl_launch_next();
+  ptx::touch(plan);
+  pdl_wait();
+  if (!split_wanted(plan.split)) return;
+  const unsigned number = blockIdx.x % plan.split.groups, line = threadIdx.x % SPLIT_LINES;
+  const TileSplitter<S, SPLIT_PIECE, FOR_WGMMA> lines(plan.split, tile, number);
+  const SplitOperand& x = lines.x;
+  SplitShared& shared = tile.lines;
+  clear(shared, number);
+  const unsigned found = read_records(plan, number, shared);
+  const int64_t line0 = int64_t{lines.group} * SPLIT_LINES;
   int e = 0;
   bool left = false;
   if (threadIdx.x < 32 && line0 + line < x.lines) {
     e = x.exponents[line0 + line];
-    left = Lines::left_range(shared.largest[1][line], e);
+    left = guess_failed<S>(shared.largest[1][line], e);
   }
   if (!__syncthreads_or(left)) {
     if (segment_of_block(plan) == 0 && threadIdx.x < 32)
-      report_lines(plan.split, x, lines.group(), shared.largest[1][line], shared.large_count[line], e, found);
+      report_lines(plan.split, x, lines.group, shared.largest[1][line], shared.large_count[line], e, found);
     return;
   }
 
   if (threadIdx.x < SPLIT_LINES) shared.large_count[threadIdx.x] = 0;
   if (threadIdx.x == 0) shared.low = 0;
-  __syncthreads();
-  const SegmentPieces pieces(plan, Lines::PIECE);
-  lines.template write_again<true>(pieces.from, pieces.end);
-  const unsigned flags = lines.count();
+  const SegmentPieces pieces(plan, SPLIT_PIECE);
+  lines.write_all(pieces.from * SPLIT_PIECE, pieces.end * SPLIT_PIECE);
   if (threadIdx.x >= 32) return;
-  SegmentRecord& total = plan.totals[shared.block_of_warp()];
+  const unsigned flags = lines.flags();
+  SegmentRecord& total = plan.totals[number];
   if (threadIdx.x < SPLIT_LINES) atomicAdd(&total.large_count[line], shared.large_count[line]);
-  if (threadIdx.x == 0) atomicOr(&total.flags, flags | (shared.low ? low : 0));
+  if (threadIdx.x == 0) atomicOr(&total.flags, flags);
   __threadfence();
   __syncwarp();
   const unsigned arrived = threadIdx.x == 0 ? atomicAdd(&total.arrived, 1) : 0;
   if (__shfl_sync(0xffffffffu, arrived, 0) + 1 != plan.segments) return;
   __threadfence();
-  report_lines(plan.split, x, lines.group(), shared.largest[1][line], __ldcg(&total.large_count[line]),
-               Lines::exponent(shared.largest[1][line], false), __ldcg(&total.flags));
-}
-
-template <class S, class Shape, int RESIDENT, bool UNSWIZZLED, bool HALVES>
-__global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
-    finish_segments_kernel(const __grid_constant__ SplitSegments plan) {
-  __shared__ SplitShared shared;
-  if (plan.split.early) pdl_launch_next();
-  on_segment<S, Shape, UNSWIZZLED, HALVES>(plan, shared, [&](auto type, const SplitOperand& x, unsigned low) {
-    finish_segment<typename decltype(type)::type>(plan, x, low, shared);
-  });
+  report_lines(plan.split, x, lines.group, shared.largest[1][line], __ldcg(&total.large_count[line]),
+               exponent_for(shared.largest[1][line], S::TOP), __ldcg(&total.flags));
 }
 
 }  // namespace fl
