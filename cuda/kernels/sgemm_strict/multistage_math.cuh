@@ -38,7 +38,7 @@ struct Multistage {
 
   template <int ROWS, int LENGTH, Tail TAIL>
   using Copy = std::conditional_t<ASYNC, TileCopy<ROWS, LENGTH, THREADS, TAIL, SLICES ? 1 : 4>,
-                                  RegisterCopy<ROWS, LENGTH, THREADS>>;
+                                  RegisterCopy<ROWS, LENGTH, THREADS, !SLICES>>;
   using CopyA = std::conditional_t<SLICES, Copy<BM, BK, Tail::of_columns>, Copy<BK, BM, Tail::none>>;
   using CopyB = Copy<BK, BN, SLICES ? Tail::of_lines : Tail::none>;
 

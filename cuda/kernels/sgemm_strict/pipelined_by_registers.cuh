@@ -17,8 +17,11 @@ __device__ __forceinline__ void produce_by_registers(const SgemmArgs& p, const P
     const Steps steps = unit.steps;
     const Tile tile = tile_of<T>(plan, unit.tile);
     const int64_t row = tile.row * T::BM, col = tile.col * T::BN, k = int64_t{steps.first} * T::BK;
-    RegisterCopy<T::BK, T::BM, T::PRODUCER_THREADS> a(plan.a, first_of(plan.a, tile.batch, k, row), minus_zeros, t);
-    RegisterCopy<T::BK, T::BN, T::PRODUCER_THREADS> b(plan.b, first_of(plan.b, tile.batch, k, col), plus_zeros, t);
+    constexpr bool MANY_STEPS = !T::IN_BLOCKS;
+    RegisterCopy<T::BK, T::BM, T::PRODUCER_THREADS, MANY_STEPS> a(plan.a, first_of(plan.a, tile.batch, k, row),
+                                                                  minus_zeros, t);
+    RegisterCopy<T::BK, T::BN, T::PRODUCER_THREADS, MANY_STEPS> b(plan.b, first_of(plan.b, tile.batch, k, col),
+                                                                  plus_zeros, t);
     a.length = static_cast<int>(min(p.m - row, int64_t{T::BM}));
     b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
     pdl_wait();
