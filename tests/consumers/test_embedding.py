@@ -156,6 +156,8 @@ def test_fetched_sources_are_optimised_whatever_the_build_type(cmake, tmp_path, 
     cmake.configure(EXAMPLES / "embed_cmake", tmp_path / "build", *options, search)
     flags = {True: set(), False: set()}
     for entry in json.loads((tmp_path / "build" / "compile_commands.json").read_text()):
+        if entry["file"].endswith("/cpp/kernels/portable/tiles.cpp"):  # a model, with -O1 whatever the build type
+            continue
         found = [word for word in entry["command"].split() if word.startswith("-O")]
         flags[EXAMPLES in Path(entry["file"]).parents].add(" ".join(found))
     own = {"": "", "MinSizeRel": "-Os", "RelWithDebInfo": "-O2"}[build_type]
