@@ -301,6 +301,7 @@ def test_all_rows_are_one_product(normal):
         "none": x[:0],
         "none of each": x[:, :0],
         "no terms": x[..., :0],
+        "no terms, not evenly spaced": x[:, 1:, :0],
     }
     for (name, given), out_of in itertools.product(layouts.items(), (6, 1, 0)):
         weight, bias = normal(out_of, given.shape[-1]), normal(out_of)

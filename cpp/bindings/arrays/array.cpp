@@ -288,7 +288,7 @@ bool Array::join_rows() {
   const int last = ndim_ - 1;
   int64_t rows = 1, step = shape_[last];
   for (int i = last; i-- > 0; rows *= shape_[i]) {
-    if (shape_[i] <= 1 || rows == 0) continue;
+    if (shape_[i] <= 1 || rows == 0 || shape_[last] == 0) continue;  // no elements lie anywhere
     if (rows == 1) step = strides_[i];
     else if (strides_[i] != step * rows) return false;
   }
