@@ -285,6 +285,13 @@ def test_matmul_has_the_shapes_of_torch(normal, shapes):
     assert got.shape == want.shape and close(got, want, 5)
 
 
+def test_no_elements_in_16_bits():
+    """Which have no address; those of `b`, once for each product, have a stride of 0 as what is repeated has."""
+    a = torch.empty_strided((0, 2, 2), (1, 0, 0), dtype=torch.float16)  # interleaved, so both are converted
+    b = torch.zeros(1, 2, 1, dtype=torch.float16)
+    assert flt.matmul(a, b, dtype=torch.float32).shape == (0, 2, 1)
+
+
 def test_all_rows_are_one_product(normal):
     x = normal(3, 4, 5)
     layouts = {

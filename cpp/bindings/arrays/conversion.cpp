@@ -85,7 +85,7 @@ void Array::acquire_converted(nb::handle object, const char* name, const std::st
 std::vector<int> Array::farthest_first() const {
   std::vector<int> order;
   for (int i = 0; i < ndim_; ++i)
-    if (shape_[i] != 1 && strides_[i] != 0) order.push_back(i);
+    if (shape_[i] == 0 || (shape_[i] != 1 && strides_[i] != 0)) order.push_back(i);
   std::stable_sort(order.begin(), order.end(),
                    [&](int i, int j) { return std::abs(strides_[i]) > std::abs(strides_[j]); });
   return order;
