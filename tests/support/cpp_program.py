@@ -107,9 +107,7 @@ def assert_right(program: Path, seconds: float, *arguments: str) -> None:
     assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
 
 
-def assert_noticed(
-    program: Path, seconds: float, fault: str, faults: dict[str, tuple[str, ...]], runs: int = 1
-) -> None:
+def assert_noticed(program: Path, seconds: float, fault: str, faults: Faults, runs: int = 1) -> None:
     """By one of so many runs."""
     for _ in range(runs):
         done = run(program, seconds, fault=list(faults).index(fault) + 1)
