@@ -176,14 +176,7 @@ struct LineSplitter {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         if (i > 0 && LINES == 8) scales = scales_of_pair(at, g, i);
-        float2 rest{v[g][2 * i] * scales.x, v[g][2 * i + 1] * scales.y};
-#pragma unroll
-        for (int s = 0; s < S::COUNT; ++s) {
-          cut[s][i] = S::pair(rest.x, rest.y);
-          const float2 rounded = S::floats(cut[s][i]);
-          rest.x -= rounded.x, rest.y -= rounded.y;
-        }
-        if constexpr (S::COUNT == 2) low |= *reinterpret_cast<const unsigned*>(&cut[1][i]);
+        cut_pair<S>({v[g][2 * i] * scales.x, v[g][2 * i + 1] * scales.y}, cut, i, low);
         large_count[IS_B ? i % COUNTS : Map::index(g, 0)] += __hge2_mask(__habs2(cut[0][i]), large) & 0x00010001u;
       }
       if constexpr (Map::PAIRS) {

@@ -123,14 +123,7 @@ struct TileSplitter {
       alignas(16) typename S::Pair cut[S::COUNT][4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        float2 rest{number[i * next_pair] * scales[i].x, number[i * next_pair + next] * scales[i].y};
-#pragma unroll
-        for (int s = 0; s < S::COUNT; ++s) {
-          cut[s][i] = S::pair(rest.x, rest.y);
-          const float2 rounded = S::floats(cut[s][i]);
-          rest.x -= rounded.x, rest.y -= rounded.y;
-        }
-        if constexpr (S::COUNT == 2) low |= *reinterpret_cast<const unsigned*>(&cut[1][i]);
+        cut_pair<S>({number[i * next_pair] * scales[i].x, number[i * next_pair + next] * scales[i].y}, cut, i, low);
         counts[i] += __hge2_mask(__habs2(cut[0][i]), large) & 0x00010001u;
       }
 #pragma unroll
