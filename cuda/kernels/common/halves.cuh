@@ -19,6 +19,10 @@ __device__ __forceinline__ float2 widen2(uint32_t two, Bfloat) {
 __device__ __forceinline__ float2 widen2(uint32_t two, Half) {
   return __half22float2(*reinterpret_cast<const __half2*>(&two));
 }
+// A number of a type that is known when the kernel runs.
+__device__ __forceinline__ float widened(uint16_t bits, bool bfloat) {
+  return bfloat ? to_float(Bfloat{bits}) : widen2(bits, Half()).x;
+}
 
 // Read once, as ptx::load4_once.
 __device__ __forceinline__ uint2 load8_bytes_once(const void* from) {  // ld.global.nc.L1::no_allocate.v2.u32

@@ -92,10 +92,7 @@ struct FallbackLoader {
     if (HALVES && stored.element != Element::float32) {
       const Half* const first = place_of<Half>(stored, from);
       const bool bfloat = stored.element == Element::bfloat16;
-      take(ks, lines, outside, [&](int i) {
-        const Half bits = first[i * next_line];
-        return bfloat ? to_float(Bfloat{bits.bits}) : widen2(bits.bits, Half()).x;
-      });
+      take(ks, lines, outside, [&](int i) { return widened(first[i * next_line].bits, bfloat); });
     } else {
       take(ks, lines, outside, [&](int i) { return from[i * next_line]; });
     }

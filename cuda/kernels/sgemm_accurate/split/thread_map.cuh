@@ -140,7 +140,7 @@ __device__ __forceinline__ void read_piece(float (&v)[Shape::CHUNKS][8], const S
 #pragma unroll
     for (int i = 0; i < V; ++i)
       if constexpr (std::is_same_v<Number, float>) to[i] = got[i];
-      else to[i] = x.bfloat ? to_float(Bfloat{got[i].bits}) : widen2(got[i].bits, Half()).x;
+      else to[i] = widened(got[i].bits, x.bfloat);
   };
   if constexpr (At::PAIRS) {
 #pragma unroll

@@ -46,7 +46,7 @@ struct TileSplitter {
     if constexpr (HALVES)
       if (x.in_16_bits) {
         const uint16_t bits = __ldg(static_cast<const uint16_t*>(x.data) + at);
-        return x.bfloat ? to_float(Bfloat{bits}) : widen2(bits, Half()).x;
+        return widened(bits, x.bfloat);
       }
     return __ldg(static_cast<const float*>(x.data) + at);
   }
