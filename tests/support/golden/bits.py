@@ -139,15 +139,23 @@ def is_quick(kernel, case: Product) -> bool:
 
 
 def bits_of(kernel) -> dict[str, dict[str, str]]:
-    """table -> call -> hash. Where a sum may be cut for accuracy the bits of the two precisions differ."""
+    """table -> call -> hash. Accurate ones where they are not the strict ones: where a sum may be cut for accuracy."""
     if kernel.op == "sgemv":
         return {"sgemv": {str(case): matvec_bits(kernel, case) for case in MATVECS}}
-    return {
+    bits = {
         f"sgemm {precision}": {
             str(case): product_bits(kernel, case, precision) for case in PRODUCTS if is_quick(kernel, case)
         }
         for precision in (("strict", "accurate") if kernel.strict else ("accurate",))
     }
+    if bits.get("sgemm strict") == bits["sgemm accurate"]:
+        del bits["sgemm accurate"]
+    return bits
+
+
+def stored_bits(kernel, tables: dict[str, Table]) -> dict[str, dict[str, str]]:
+    own = {table: rows.get(kernel.name) for table, rows in tables.items() if table.split()[0] == kernel.op}
+    return {table: values for table, values in own.items() if values}
 
 
 def kernels(device: str) -> list:
@@ -170,6 +178,8 @@ def new_bits(device: str, old: dict[str, Table], names: Sequence[str]) -> dict[s
     }
     for kernel in kernels(device):
         if kernel.available and (not names or kernel.name in names):
+            for table in stored_bits(kernel, found):
+                del found[table][kernel.name]
             for table, values in bits_of(kernel).items():
-                found.setdefault(table, {})[kernel.name] = values
+                found[table][kernel.name] = values
     return found
