@@ -48,12 +48,6 @@ def test_with_threads_each_turn_begins_with_a_rest_and_the_order_turns_round(log
     assert all(len(t.samples) == 15 and t.per_round == 3 for t in timings.values())
 
 
-def test_pauses_come_before_every_timed_call(log):
-    timings = alternating({"a": lambda: log.append("a")}, Plan(3, 1e6, pause_us=40e3))
-    assert log[2:] == ["a", "rest 0.04", "a"] * 3
-    assert timings["a"].method == "single calls after 40 ms"
-
-
 def test_ratios_are_medians_over_rounds():
     ours = Timing([1, 1, 9, 2, 2, 2, 4, 4, 4], "", per_round=3)
     theirs = Timing([3, 3, 3, 2, 2, 2], "", per_round=3)  # took part in two rounds

@@ -38,8 +38,8 @@ JSON files (``--json``) hold one object::
         ratios        {peer: how many times as fast as the peer}; "copy" is among them for transpose
         error         null, or {"ok": within the float32 bound, "max_units": max |C-R| / (|A||B|) in units of
                       2**-24, "rel_f": relative Frobenius norm}, against float64 over sampled rows
-        method        "cuda graph", "loop" (events around plain launches), or by the host's clock "alternating blocks",
-                      "single calls after N ms" (``--pause``) or "wall clock" (one call)
+        method        "cuda graph", "loop" (events around plain launches), or by the host's clock "alternating blocks"
+                      or "wall clock" (one call)
         clocks        {"sm_mhz", "watts", "celsius"} of a GPU, medians while this was timed, or null. Both sides of a
                       ratio by turns, each after a rest as long as the turn before it (0.25 s at most); turns whose
                       clocks were apart by more than 3 % were repeated, twice at most

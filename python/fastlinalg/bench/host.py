@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +30,6 @@ SHORT_US = 5e3  # calls shorter than this are warmed up and timed more often
 WARM_S, MORE_SAMPLES = 0.02, 4
 # Of the contenders: a process, its GPU and its link are slow at first, which must not count for one of them alone.
 TURNS = 2
-CALLERS_US = 5e4  # a sample of several callers: its end, when not all are at work, has to be short against it
 FORCED_SIZE = 1024  # up to here the GPU is measured too where device="auto" would stay on the CPU
 
 Product = Callable[[Array, Array, "Array | None"], Any]
@@ -41,21 +37,18 @@ Product = Callable[[Array, Array, "Array | None"], Any]
 
 @dataclass(frozen=True)
 class Mode:
-    """Where the result goes, whether the machine idles before each call, and how many threads call at once.
+    """Where the result goes, and whether the machine idles before each call.
 
     "fresh": new memory, as all earlier results are alive. "reused": the last result has just been dropped, so its
-    memory may come back. "out": memory of the caller's, written before. The time of
-    one of several callers' calls is that of all of them, divided by their number.
+    memory may come back. "out": memory of the caller's, written before.
     """
 
     result: str
     pause_s: float
-    callers: int = 1
 
     @property
     def label(self) -> str:
-        callers = f" by {self.callers}" if self.callers > 1 else ""
-        return f"{self.result}{' paused' if self.pause_s else ''}{callers}"
+        return f"{self.result}{' paused' if self.pause_s else ''}"
 
 
 MODES = tuple(Mode(result, pause) for pause in (0.0, PAUSE_S) for result in ("fresh", "reused", "out"))
@@ -86,7 +79,6 @@ class HostRow(Row):
             "layout": self.problem.layout,
             "result": self.mode.result,
             "pause_ms": self.mode.pause_s * 1e3,
-            "callers": self.mode.callers,
             "link_us": self.link_us,
             "link_share": self.link_share,
         }
@@ -103,13 +95,7 @@ class HostSettings:
     plan: Plan
     limit_s: float
     seed: int
-    callers: int = 1
-    devices: Sequence[str] = ()  # of the calls on several, and of callers that each take one
-
-    @property
-    def modes(self) -> tuple[Mode, ...]:
-        several = tuple(Mode(result, 0.0, self.callers) for result in ("fresh", "out")) if self.callers > 1 else ()
-        return MODES + several
+    devices: Sequence[str] = ()  # of the calls on several
 
 
 class Pairs:
@@ -162,18 +148,6 @@ def _ours(name: str, precision: Any, device: str | list[str]) -> Contender:
     return Contender(name, lambda a, b, out: fl.matmul(a, b, out, precision=precision, device=device), False)
 
 
-def _each_on_its_own(name: str, precision: Any, devices: Sequence[str]) -> Contender:
-    """Threads that call take the devices by turns, and keep theirs."""
-    turns, mine = itertools.cycle(devices), threading.local()
-
-    def call(a: Array, b: Array, out: Array | None) -> Any:
-        if not hasattr(mine, "device"):
-            mine.device = next(turns)
-        return fl.matmul(a, b, out, precision=precision, device=mine.device)
-
-    return Contender(name, call, False)
-
-
 class HostRunner(ProblemRunner):
     """Whole calls on operands in host memory."""
 
@@ -190,8 +164,6 @@ class HostRunner(ProblemRunner):
                 found.append(_ours(f"{precision} cuda", precision, "cuda"))
             if together := list(self.settings.devices):
                 found.append(_ours(f"{precision} {','.join(together)}", precision, together))
-                if self.settings.callers > 1:
-                    found.append(_each_on_its_own(f"{precision} a device each", precision, together))
         found += [Contender(peer.name, peer.multiply, True) for peer in self.settings.peers]
         quick = []
         for contender in found:
@@ -212,12 +184,11 @@ class HostRunner(ProblemRunner):
 
         def turn(name: str) -> None:
             time.sleep(AMONG_THREADS.rest_us / 1e6)  # until the threads of the one before have gone to sleep
-            for mode in self.settings.modes:
+            for mode in MODES:
                 if mode.pause_s and problem.bytes > PAUSED_BYTES:
                     continue
                 self.progress.detail(f"{name}, {mode.label}")
-                time_mode = self._time if mode.callers == 1 else self._time_callers
-                named[name].samples.setdefault(mode, []).extend(time_mode(named[name], mode, pairs, out))
+                named[name].samples.setdefault(mode, []).extend(self._time(named[name], mode, pairs, out))
 
         list(take_turns(dict.fromkeys(named, TURNS), turn))
         for contender in contenders:
@@ -290,28 +261,3 @@ class HostRunner(ProblemRunner):
             first = min(first, one())
         samples = self.settings.plan.samples(first) * (MORE_SAMPLES if first < SHORT_US else 1)
         return [one() for _ in range(max(1, samples // TURNS))]
-
-    def _time_callers(self, contender: Contender, mode: Mode, pairs: Pairs, out: Array) -> list[float]:
-        """Microseconds of a call by several threads at once: each sample is some calls of each, divided by all."""
-        operands = [pairs.next() for _ in range(mode.callers)]
-        targets = [np.zeros_like(out) if mode.result == "out" else None for _ in operands]
-        most_alive = max(1, ALIVE_BYTES // (out.nbytes * mode.callers))
-
-        def some(caller: int, count: int) -> None:
-            alive: list[Any] = []
-            for _ in range(count):
-                result = contender.call(*operands[caller], targets[caller])
-                if mode.result == "fresh":
-                    alive.append(result)
-                    del alive[:-most_alive]
-
-        def sample(pool: ThreadPoolExecutor, count: int) -> float:
-            begin = time.perf_counter()
-            list(pool.map(some, range(mode.callers), [count] * mode.callers))
-            return (time.perf_counter() - begin) * 1e6 / (count * mode.callers)
-
-        with ThreadPoolExecutor(mode.callers) as pool:
-            sample(pool, 1)
-            count = int(np.clip(CALLERS_US / (sample(pool, 2) * mode.callers), 2, 1000))
-            samples = self.settings.plan.samples(count * mode.callers * sample(pool, count))
-            return [sample(pool, count) for _ in range(max(1, samples // TURNS))]

@@ -46,9 +46,8 @@ def _milliseconds(microseconds: float) -> str:
 
 LEGEND = """\
 ms: medians of whole calls; fresh: into new memory, reused: the last result's memory may come back, out: into the
-caller's array; paused: after 2 ms of sleep; by N: of N threads that call at once, the time of all calls divided by
-their number. link: the bytes from and to pinned memory, both ways at once, and its share of the time with out. x NAME:
-how many times as fast with a fresh result, and with out."""
+caller's array; paused: after 2 ms of sleep. link: the bytes from and to pinned memory, both ways at once, and its share
+of the time with out. x NAME: how many times as fast with a fresh result, and with out."""
 
 
 def plot(axes: Any, rows: list[HostRow]) -> None:

@@ -62,7 +62,7 @@ def _row(row: dict[str, Any]) -> Row:
     common = (problem, row["kernel"], row["peer"], timing, accuracy, row["ratios"])
     if problem.op != "host":
         return Row(*common)
-    mode = Mode(row["result"], row["pause_ms"] / 1e3, row.get("callers", 1))
+    mode = Mode(row["result"], row["pause_ms"] / 1e3)
     return HostRow(*common, mode=next((m for m in MODES if m == mode), mode), link_us=row["link_us"])
 
 

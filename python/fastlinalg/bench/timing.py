@@ -26,15 +26,12 @@ class Plan:
         At most so many samples of each contender.
     budget_us : float
         At most about so much time for each contender, after a first call.
-    pause_us : float
-        On the host: rest so long before each call and time single calls. 0: calls in a row.
     least : int
         So many samples all the same, however long they take.
     """
 
     repeats: int
     budget_us: float
-    pause_us: float = 0.0
     least: int = 1
 
     def samples(self, block_us: float) -> int:
@@ -128,26 +125,20 @@ def alternating(
     the times. A contender whose blocks are long takes part in the first rounds only.
     """
     lengths = {name: min(once(call), once(call)) for name, call in calls.items()}
-    most = 1 if plan.pause_us else 10_000
-    repeats = {name: max(1, min(most, int(BLOCK_US / max(us, 0.1)))) for name, us in lengths.items()}
+    repeats = {name: max(1, min(10_000, int(BLOCK_US / max(us, 0.1)))) for name, us in lengths.items()}
     wanted = {name: plan.samples(repeats[name] * us) for name, us in lengths.items()}
     rounds = {name: min(n, quiet.rounds) for name, n in wanted.items()}
     per_round = {name: n // rounds[name] for name, n in wanted.items()}
 
     def turn(name: str) -> list[float]:
         _warm_up(calls[name], lengths[name], quiet)
-        blocks = []
-        for _ in range(per_round[name]):
-            time.sleep(plan.pause_us / 1e6)
-            blocks.append(_block(calls[name], repeats[name], clock))
-        return blocks
+        return [_block(calls[name], repeats[name], clock) for _ in range(per_round[name])]
 
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for found in take_turns(rounds, turn):
         for name, blocks in found.items():
             samples[name] += blocks
-    method = f"single calls after {plan.pause_us / 1e3:g} ms" if plan.pause_us else "alternating blocks"
-    return {name: Timing(samples[name], method, per_round[name]) for name in calls}
+    return {name: Timing(samples[name], "alternating blocks", per_round[name]) for name in calls}
 
 
 REPLAY_US = 5e3  # long against the launch of a graph

@@ -27,4 +27,3 @@ positive = _number("positive", int, 1, LARGEST, f"at least 1 and at most {LARGES
 threads = _number("threads", int, 1, _core.most_threads, f"at least 1 and at most {_core.most_threads}")
 seed = _number("seed", int, 0, math.inf, "at least 0")  # of NumPy's random numbers
 seconds = _number("seconds", float, math.ulp(0), math.inf, "more than 0")
-milliseconds = _number("milliseconds", float, 0, 10_000, "between 0 and 10000")

@@ -14,7 +14,7 @@ import fastlinalg as fl
 from .. import _core
 from .._info import OPERATIONS
 from .._text import unknown
-from ._numbers import milliseconds, positive, seconds, seed, threads
+from ._numbers import positive, seconds, seed, threads
 from ._parser import error, names
 from .info import unavailable
 
@@ -65,9 +65,7 @@ ABSENT: dict[str, Any] = {
     "data": None,
     "shapes": None,
     "random": None,
-    "pause": 0.0,
     "precision": None,
-    "callers": 1,
     "devices": [],
 }
 
@@ -85,16 +83,11 @@ def _add_kernels(parser: argparse.ArgumentParser, op: str) -> None:
     )
     if op == "sgemm":
         parser.add_argument("--precision", choices=PRECISIONS, help=f"of sgemm; default: {PRECISIONS[0]}")
-    parser.add_argument("--pause", type=milliseconds, metavar="MS", help="rest before every call (CPU)")
 
 
 def _add_host(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--callers", type=positive, metavar="N", help="host calls also by N threads at once")
     parser.add_argument(
-        "--devices",
-        type=names,
-        metavar="N,N",
-        help="host calls also on these GPUs together ('all', or '0,2'), and with --callers threads that take one each",
+        "--devices", type=names, metavar="N,N", help="host calls also on these GPUs together ('all', or '0,2')"
     )
 
 
@@ -175,7 +168,7 @@ def _jobs(args: argparse.Namespace, device: str) -> list[Job]:
     if args.op != "host":
         settings = _settings(args, device)
         jobs.append((settings, _problems(args, settings)))
-    kernels_alone = args.kernels or args.random or args.pause
+    kernels_alone = args.kernels or args.random
     if args.op == "host" or (args.op == "all" and device == "cuda" and not kernels_alone):
         jobs.append((_host_settings(args), _host_problems(args)))
     return jobs
@@ -185,7 +178,7 @@ def _plan(args: argparse.Namespace) -> tuple[Plan, float]:
     from ..bench.timing import Plan
 
     defaults = QUICK if args.quick else FULL
-    plan = Plan(int(args.repeats or defaults["repeats"]), defaults["budget_s"] * 1e6, args.pause * 1e3)
+    plan = Plan(int(args.repeats or defaults["repeats"]), defaults["budget_s"] * 1e6)
     return plan, defaults["limit_s"] if args.limit is None else args.limit
 
 
@@ -197,7 +190,7 @@ def _host_settings(args: argparse.Namespace) -> HostSettings:
     on_gpu = args.device != "cpu" and fl.cuda.is_available()
     precisions = [args.precision] if args.precision else PRECISIONS[:2]
     peers, devices = load_for_host(names, on_gpu), _devices(args.devices)
-    return HostSettings(args.device or "auto", precisions, peers, *_plan(args), args.seed, args.callers, devices)
+    return HostSettings(args.device or "auto", precisions, peers, *_plan(args), args.seed, devices)
 
 
 def _devices(asked: list[str]) -> list[str]:
@@ -225,8 +218,6 @@ def _settings(args: argparse.Namespace, device: str) -> Settings:
     from ..bench.peers import load
     from ..bench.runner import Settings
 
-    if args.pause and device != "cpu":
-        raise ValueError("--pause is for calls on the host; add --device cpu")
     peers = load([name for name in args.against if name != STRICT], device, args.threads)
     precision = args.precision or "accurate"
     return Settings(device, precision, args.kernels, STRICT in args.against, peers, *_plan(args), args.seed)
