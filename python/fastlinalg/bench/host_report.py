@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._text import aligned
-from .curves import End, colours, name_curves, width
+from .curves import colours, legend_beside, width
 from .host import MODES, HostRow
 
 
@@ -55,22 +55,19 @@ def plot(axes: Any, rows: list[HostRow]) -> None:
     fresh = [row for row in rows if row.mode == MODES[0]]
     square = [row for row in fresh if row.problem.m == row.problem.n == row.problem.k and row.problem.layout == "C"]
     chosen = square or fresh
-    ends: list[End] = []
     sizes = {row.problem: (row.problem.flops / 2) ** (1 / 3) for row in chosen}
     names = {row.kernel: row.peer for row in chosen}
     for name, is_peer in names.items():
         points = sorted((sizes[row.problem], row.timing.median / 1e3) for row in chosen if row.kernel == name)
-        look = {"color": colours(names)[name], "linewidth": width(name, is_peer)}
+        look = {"color": colours(names)[name], "linewidth": width(name, is_peer), "label": name}
         axes.plot(*zip(*points, strict=True), "--" if is_peer else "-", marker="o", markersize=3, **look)
-        ends.append(End(name, *points[-1], look["color"]))
     link = sorted({(sizes[row.problem], row.link_us / 1e3) for row in chosen if row.link_us is not None})
     if link:
-        axes.plot(*zip(*link, strict=True), ":", color="red")
-        ends.append(End("link, both ways at once", *link[-1], "red"))
+        axes.plot(*zip(*link, strict=True), ":", color="red", label="link, both ways at once")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(sorted(set(sizes.values())), [f"{size:.0f}" for size in sorted(set(sizes.values()))], rotation=45)
     axes.set_xlabel("M = N = K" if square else "cube root of M N K")
     axes.set_ylabel("ms per call, NumPy to NumPy, fresh result (median)")
     axes.grid(alpha=0.3)
-    name_curves(axes, ends)
+    legend_beside(axes)

@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from . import host_report
-from .curves import FONT_SIZE, End, colours, legend_beside, name_curves, width
+from .curves import FONT_SIZE, colours, legend_beside, width
 from .host import HostRow
 from .results import Document, Row
 
@@ -58,7 +58,6 @@ def _names(rows: list[Row]) -> dict[str, bool]:
 def _lines(axes: Any, rows: list[Row], document: Document) -> None:
     """GFLOP/s at the median time over M = N, or over the side of a square as large as C."""
     names = _names(rows)
-    ends: list[End] = []
     count = Counter(row.problem.k for row in rows)
     depths = {k: number == max(count.values()) for k, number in sorted(count.items())}  # a line for the usual K
     for name, peer in names.items():
@@ -76,12 +75,10 @@ def _lines(axes: Any, rows: list[Row], document: Document) -> None:
                 color=drawn,
                 linewidth=width(name, peer),
                 zorder=2 + width(name, peer),
+                label=name if line else None,
             )
-            if line:
-                ends.append(End(name, *points[-1], drawn))
     if document.peak_gflops:
-        axes.axhline(document.peak_gflops, color="red", linewidth=1, linestyle=":")
-        ends.append(End("float32 peak", None, document.peak_gflops, "red"))
+        axes.axhline(document.peak_gflops, color="red", linewidth=1, linestyle=":", label="float32 peak")
     square = all(row.problem.m == row.problem.n for row in rows)
     axes.set_xscale("log", base=2)
     ticks = sorted({(row.problem.m * row.problem.n) ** 0.5 for row in rows})
@@ -93,7 +90,7 @@ def _lines(axes: Any, rows: list[Row], document: Document) -> None:
     axes.set_ylabel("GFLOP/s (median)")
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
-    name_curves(axes, ends)
+    legend_beside(axes)
 
 
 def _host(axes: Any, rows: list[Row], _: Document) -> None:
