@@ -2,11 +2,6 @@
 // all are done with theirs, their sums are added to C in order, and they go on with the next four blocks. The pipelines
 // of the warps run through meanwhile.
 //
-//   row      thread tile   k of a stage   stages   blocks on a multiprocessor
-//   48x32k4     6 x 8          16            2                2
-//   32x16k4     4 x 4          32            3                2
-//   16x16k4     2 x 4          32            4                2
-//
 // A scheduler has one or two warps, so that nobody else works while one waits: what a warp has under way decides how
 // long a k takes. Its copies are stages ahead of it, and its fragments four k.
 #include "core/layout.h"

@@ -1,6 +1,5 @@
 // Strict SGEMM for Hopper below 500 rows and columns: cluster split-K. Each warp of the blocks of a cluster has a
-// range of k, and every warp multiplies the
-// whole tile of its block over its own range.
+// range of k, over which it multiplies the whole tile of its block.
 //
 // There is too little work here to fill the GPU with tiles, and what counts is the time from launch to the last store.
 // A warp owns a pipeline of tiles that only it copies into and only it reads, so there is no barrier before the sums

@@ -3,13 +3,6 @@
 // registers and whose warps meet at the barriers that hardware numbers. Where k is not split every output is one chain
 // of FMAs in ascending k, bit for bit that of strict_128x256.
 //
-//   row         thread tile   groups   issue bound   shared memory   stages
-//   128x192p      8 x 12         1       82.8 %         97 KiB       3 of 24 k
-//   128x128p      8 x 8          1       80.0 %         71 KiB       2 of 32
-//   64x128k2p     8 x 8          2       80.0 %         75 KiB       3 of 32
-//   128x192r      8 x 12         1       82.8 %         46 KiB       2 of 16
-//   128x128r      8 x 8          1       80.0 %         55 KiB       3 of 16
-//
 // Without setmaxnreg all 384 threads have 168 registers: 8 x 16 sums and their fragments spill, 8 x 12 do not. In 99
 // KiB the sums of sliced-K have room for two groups.
 #include "cuda/kernels/sgemm_strict/group_sums.cuh"

@@ -1,12 +1,5 @@
 // Strict SGEMM of few outputs or a short k, by blocks of eight warps whose copies of a step come together
-// (multistage.cuh).
-//
-//   row        tile       groups   thread tile   stages     blocks on a multiprocessor
-//   32x32i4    32 x 32      4         4 x 4      3 of 32 k             3
-//   32x64i4    32 x 64      4         4 x 8      3 of 32               3
-//   64x64i2    64 x 64      2         8 x 4      3 of 32               3
-//   32x32s8    32 x 32      8         4 x 8      4 of 64               2
-//   64x32s8    64 x 32      8         8 x 8      3 of 64               2
+// (multistage.cuh; tiles: plan/strict/multistage_tiles.h).
 //
 // Interleaved tiles are for 10^4 to 10^6 outputs with k from 10 to 400, products that are over in a few microseconds:
 // with three stages and two plain barriers there is little to start and little to end, which is what counts there. Of
@@ -19,8 +12,6 @@
 // rows of C-order operands arrive by 16 bytes. What bounds it: copies and the reads of fragments share one pipe to
 // shared memory, and warps that wait to begin a copy do not multiply. A k of 64 x 32 takes 31 cycles, of which FMAs are
 // 16.
-//
-// What lost is in docs/sgemm_strict.md.
 #include "cuda/kernels/sgemm_strict/multistage.cuh"
 
 namespace fl {

@@ -2,16 +2,6 @@
 // copy of a step has a place of its own between the FMAs (multistage.cuh). Four of the tiles run on 7.5 too, where the
 // copies of a step go through registers together.
 //
-//   row        tile       groups   thread tile   stages   shared memory   blocks on a multiprocessor
-//   64x16m4    64 x 16      4         8 x 4      3 of 32 k     33 KiB              4
-//   64x32m4    64 x 32      4         8 x 8      3 of 32       39 KiB              4
-//   64x48m4    64 x 48      4         8 x 12     3 of 32       53 KiB              3
-//   64x64m4    64 x 64      4         8 x 8      3 of 32       68 KiB              2
-//   96x64m2    96 x 64      2        12 x 8      3 of 32       63 KiB              3
-//   64x128m2   64 x 128     2         8 x 8      4 of 16       66 KiB              2
-//   64x64m1    64 x 64      1         8 x 4      3 of 16       26 KiB              4
-//   64x128m1   64 x 128     1         8 x 8      3 of 16       38 KiB              4
-//
 // Shared memory serves copies and reads of fragments in the order in which they were issued. Where a warp begins all
 // copies of a step at once, the fragments of the next line wait behind them, and FMAs for fragments: 64 x 64 tiles took
 // 55 to 76 cycles for a k. One or two copies to a line take 40, the bound of 8 x 8 sums a thread. For that the ways of

@@ -4,10 +4,6 @@
 // are under way meanwhile: every warp copies its operands into a pipeline of its own, across the border of two tiles,
 // and waits for nobody. Every output is one chain of FMAs in ascending k.
 //
-//   row       thread tile   k of a stage   warps on a multiprocessor   bytes in flight there, at most
-//   16x16w       2 x 4           16                  24                     96 KiB
-//   64x32w       8 x 8           16                  12                     72 KiB
-//
 // Bound: memory, 12 bytes an element of three square matrices.
 #include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/rasterize.cuh"

@@ -1,17 +1,12 @@
 // The product of two operands that the split pass has cut into terms of 16 bits, with instructions that every GPU from
 // compute capability 8.0 on has: cp.async, ldmatrix and mma.sync.
 //
-// The terms lie in memory as the tensor cores read them, so stages are filled by plain copies, and read without bank
-// conflicts.
-//
 // A warp holds its columns of B for a stage of 32 or 64 k in registers, all terms, and takes its rows of A sixteen at a
 // time. All products of such a strip go into one temporary accumulator, the small ones first because the tensor cores
 // truncate, and that is added to the float32 sums. So there is one accumulator of a strip beside the sums, and a
 // fragment is read from shared memory once for all products: 128 bytes for an instruction of a warp with 64 x 32, 4 of
 // which a multiprocessor begins every 6 cycles at best, where shared memory gives 128 bytes a cycle. Each term is read
 // again for what comes next as soon as its last product is issued.
-//
-// What bounds it, and what lost: docs/sgemm_accurate.md.
 #pragma once
 
 #include "cuda/kernels/sgemm_accurate/mma/mma_stores.cuh"
