@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from support.cpp_program import SEEDED, assert_noticed, assert_right, build, built_once, with_faults
+from support.cpp_program import SEEDED, assert_noticed, assert_right, build, built_once, write_sources
 from support.source_tree import ROOT
 
 HERE = Path(__file__).parent
-POOL = ROOT / "cpp" / "runtime" / "thread_pool.cpp"
-
+POOL = "cpp/runtime/thread_pool.cpp"
 
 MAY_ENTER = "inside(seen) < std::min(most, Job::most(seen))"
 LOOKED = "state_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)"
@@ -36,7 +35,7 @@ FAULTS = {
     ),
     "done calls": ("!jobs_[i].has_tasks()", "false", "a job without tasks is entered"),
 }
-FAULTS = {name: (POOL.name, *fault) for name, fault in FAULTS.items()}
+FAULTS = {name: (POOL, *fault) for name, fault in FAULTS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +43,9 @@ def program(tmp_path_factory, around_the_pool) -> Path:
     """pool_jobs.cpp with all faults."""
 
     def make(folder: Path, program: Path) -> Path:
-        (folder / "runtime").mkdir(exist_ok=True)
-        (folder / "runtime" / POOL.name).write_text(with_faults(POOL.name, POOL.read_text(), FAULTS))
+        write_sources(folder, [POOL], FAULTS)
         options = ("-pthread", *SEEDED, f"-I{folder}", f"-I{ROOT / 'cpp'}", HERE / "pool_jobs.cpp", around_the_pool)
-        return build(program, POOL, *options, seconds=200)
+        return build(program, ROOT / POOL, *options, seconds=200)
 
     return built_once(tmp_path_factory, "pool_jobs", make)
 

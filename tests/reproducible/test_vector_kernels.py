@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cpp_program import SEEDED, assert_noticed, assert_right, build, built_once, changed, with_faults
+from support.cpp_program import SEEDED, assert_noticed, assert_right, build, built_once, write_sources
 from support.requirements import mostly_exhaustive
 from support.source_tree import ROOT
 
@@ -101,16 +101,14 @@ def program(tmp_path_factory) -> Path:
     """vector_kernels.cpp with all faults."""
 
     def make(folder: Path, program: Path) -> Path:
-        for source in SOURCES:
-            text = (ROOT / source).read_text().replace("extern __shared__", "extern")
-            if source == PLAN:
-                text = changed(source, text, *FEWER_SLABS)
-            place = folder / source.removeprefix("cpp/")
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(with_faults(source, text, FAULTS))
+        assert FEWER_SLABS[0] in (ROOT / PLAN).read_text()
+        empty = ("cuda_runtime.h", "cuda/kernels/common/launch.cuh", "cuda/kernels/common/ptx.cuh")
+
+        def for_the_host(text: str) -> str:
+            return text.replace("extern __shared__", "extern").replace(*FEWER_SLABS)
+
+        write_sources(folder, SOURCES, FAULTS, empty, for_the_host)
         (folder / "stand_ins.h").write_text(STAND_INS)
-        for empty in ("cuda_runtime.h", "cuda/kernels/common/launch.cuh", "cuda/kernels/common/ptx.cuh"):
-            (folder / empty).write_text("")
         options = ("-O1", "-w", "-ffp-contract=off", *SEEDED, f"-I{folder}", f"-I{ROOT / 'cpp'}")
         return build(program, ROOT / "cuda", *options, HERE / "vector_kernels.cpp", seconds=120)
 

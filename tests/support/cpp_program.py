@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 
 from support.patience import patient
 from support.requirements import missing
-from support.source_tree import TESTS
+from support.source_tree import ROOT, TESTS
 
 
 def changed(source: str, text: str, right: str, wrong: str) -> str:
@@ -47,6 +47,16 @@ def with_faults(source: str, text: str, faults: Faults) -> str:
     for right, both in places.items():
         text = changed(source, text, right, both)
     return text
+
+
+def write_sources(
+    folder: Path, sources: Iterable[str], faults: Faults, empty: Sequence[str] = (), edit: Callable[[str], str] = str
+) -> None:
+    """Sources with their faults where they are included from, and headers that are included for nothing."""
+    for source in (*sources, *empty):
+        place = folder / source.removeprefix("cpp/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("" if source in empty else with_faults(source, edit((ROOT / source).read_text()), faults))
 
 
 @contextmanager

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from support.cpp_program import SEEDED, assert_noticed, assert_right, build, built_once, with_faults
+from support.cpp_program import SEEDED, assert_noticed, assert_right, build, built_once, write_sources
 from support.source_tree import ROOT
 
 HERE = Path(__file__).parent
 KERNELS = "cuda/kernels"
-TILES, EPILOGUE = "common/rasterize.cuh", "sgemm_accurate/wgmma/mirrored_epilogue.cuh"
-STRICT, PLAN = "sgemm_strict/tile_epilogue.cuh", "plan/strict/pipelined_plan.h"
-OTHERS = ("common/epilogue.cuh", "common/float4.cuh")
+TILES, EPILOGUE = f"{KERNELS}/common/rasterize.cuh", f"{KERNELS}/sgemm_accurate/wgmma/mirrored_epilogue.cuh"
+STRICT, PLAN = f"{KERNELS}/sgemm_strict/tile_epilogue.cuh", "cpp/plan/strict/pipelined_plan.h"
+SOURCES = (TILES, EPILOGUE, STRICT, PLAN, f"{KERNELS}/common/epilogue.cuh", f"{KERNELS}/common/float4.cuh")
+NEEDLESS = ("sgemm_accurate/epilogue.cuh", "common/ptx_shared.cuh", "common/inner_loop.cuh", "common/ptx_wgmma.cuh")
 
 # What these headers name of CUDA, and of other headers that they include.
 STAND_INS = r"""
@@ -102,20 +103,9 @@ def program(tmp_path_factory) -> Path:
     """mirrored_tiles.cpp with all faults."""
 
     def make(folder: Path, program: Path) -> Path:
-        for header in (TILES, EPILOGUE, STRICT, PLAN, *OTHERS):
-            source = Path("cpp" if header == PLAN else KERNELS) / header
-            place = folder / (header if header == PLAN else source)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(with_faults(header, (ROOT / source).read_text(), FAULTS))
+        empty = ("cuda_runtime.h", *(f"{KERNELS}/{header}" for header in NEEDLESS))
+        write_sources(folder, SOURCES, FAULTS, empty)
         (folder / "stand_ins.h").write_text(STAND_INS)
-        for empty in (
-            "cuda_runtime.h",
-            f"{KERNELS}/sgemm_accurate/epilogue.cuh",
-            f"{KERNELS}/common/ptx_shared.cuh",
-            f"{KERNELS}/common/inner_loop.cuh",
-            f"{KERNELS}/common/ptx_wgmma.cuh",
-        ):
-            (folder / empty).write_text("")
         options = ("-O1", "-w", *SEEDED, f"-I{folder}", f"-I{ROOT / 'cpp'}", HERE / "mirrored_tiles.cpp")
         return build(program, ROOT / "cuda", *options, seconds=60)
 

@@ -13,7 +13,7 @@ import pytest
 
 import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits, bits
-from support.cpp_program import SEEDED, assert_noticed, assert_right, build, built_once, with_faults
+from support.cpp_program import SEEDED, assert_noticed, assert_right, build, built_once, write_sources
 from support.layouts import BROADCAST_LAYOUTS, MATRIX_LAYOUTS, matrix_input, result
 from support.operands import normal
 from support.rows import SLOW, rows
@@ -186,7 +186,8 @@ def test_short_calls_follow_their_operands(rng):
 
 
 # ---------------------------------------------------------------- what is computed
-PACKED, PRODUCT, CUT = "kernels/packed_sgemm.h", "kernels/triangle_product.h", "plan/triangle_cut.cpp"
+KERNELS, PLAN = "cpp/kernels", "cpp/plan"
+PACKED, PRODUCT, CUT = f"{KERNELS}/packed_sgemm.h", f"{KERNELS}/triangle_product.h", f"{PLAN}/triangle_cut.cpp"
 SQUARE = "run_square(Block{i, m, j, smaller(n, i + m - j)}, k, b, packed);"
 ON_THE_DIAGONAL = "run_square(Block{i, m, i, m}, k, b + (i - j) * smaller(blocking.KC, this->p_.k - k), true);"
 LAST = "last = k + depth == this->p_.k;"
@@ -205,12 +206,9 @@ def program(tmp_path_factory) -> Path:
     """symmetric_products.cpp with all faults."""
 
     def make(folder: Path, program: Path) -> Path:
-        for part in ("kernels", "plan"):
-            (folder / part).mkdir(exist_ok=True)
-            for source in filter(Path.is_file, (SOURCES / part).iterdir()):
-                text = with_faults(f"{part}/{source.name}", source.read_text(), FAULTS)
-                (folder / part / source.name).write_text(text)
-        sources = (folder / CUT, SOURCES / "plan/cpu_blocking.cpp", SOURCES / "core/element.cpp")
+        parts = (f"{part}/{x.name}" for part in (KERNELS, PLAN) for x in (ROOT / part).iterdir() if x.is_file())
+        write_sources(folder, parts, FAULTS)
+        sources = (folder / "plan/triangle_cut.cpp", SOURCES / "plan/cpu_blocking.cpp", SOURCES / "core/element.cpp")
         includes = (f"-I{place}" for place in (folder, SOURCES, folder / "kernels", SOURCES / "kernels"))
         options = ("-O0", "-pthread", *SEEDED, *includes, HERE / "symmetric_products.cpp", *sources)
         return build(program, SOURCES / "kernels", *options, seconds=200)
