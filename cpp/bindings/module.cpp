@@ -9,8 +9,7 @@
 #include "bindings/arrays/errors.h"
 #include "bindings/arrays/long_call.h"
 #include "bindings/arrays/numpy_fields.h"
-#include "bindings/calls/device_memory.h"
-#include "bindings/calls/inspect.h"
+#include "bindings/calls/bind.h"
 #include "bindings/calls/logging.h"
 #include "bindings/calls/matmul_plan.h"
 #include "bindings/calls/products.h"
@@ -20,7 +19,6 @@
 #include "bindings/operators/tensor_products.h"
 #include "bindings/operators/weights.h"
 #include "bindings/sharded/matmul.h"
-#include "bindings/testing/testing.h"
 #include "core/errors.h"
 
 namespace nb = nanobind;

@@ -1,4 +1,4 @@
-// The loops that measure the float32 FMA peak of a core, one per instruction set (device/cpu_peak.h).
+// The loops that measure the float32 FMA peak of a core, one per instruction set (device/cpu_peak.cpp).
 #pragma once
 
 #include <cstdint>

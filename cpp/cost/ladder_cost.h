@@ -18,10 +18,13 @@ inline constexpr LadderTile ladder_64x64{.BM = 64, .BN = 64, .blocks = 2};
 
 // A launch, whole waves of tiles at k_ps for each element of k, and C, which a short k does not hide.
 FL_COEFFICIENTS(LadderCost, start_us, k_ps, output_fs);
-double ladder_us(const SgemmArgs& p, const LadderTile& tile, const DeviceSpec& device, const LadderCost& cost);
 template <LadderTile TILE>
 double ladder_us(const SgemmArgs& p, const DeviceSpec& device, const LadderCost& cost) {
-  return ladder_us(p, TILE, device, cost);
+  const double room = double(device.multiprocessors) * TILE.blocks;
+  const double tiles = double(ceil_div(p.m, TILE.BM)) * double(ceil_div(p.n, TILE.BN)) * double(p.batch);
+  const double waves = double(int64_t((tiles + room - 1) / room));
+  return cost.start_us + waves * 1e-6 * cost.k_ps * double(p.k) +
+         1e-9 * cost.output_fs * double(p.m) * double(p.n) * double(p.batch);
 }
 
 }  // namespace fl

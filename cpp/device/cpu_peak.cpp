@@ -1,5 +1,3 @@
-#include "device/cpu_peak.h"
-
 #include <algorithm>
 #include <chrono>
 

@@ -33,4 +33,8 @@ FL_EXPORT bool tensor_cores_pay(const DeviceSpec& spec);
 
 // FASTLINALG_CPU=baseline|avx2|avx512|amx|neon caps the instruction sets that may be used: tests reach every path.
 FL_EXPORT std::string ignored_cpu_cap();  // why it says nothing; "" if it is unset or one of these
+
+// GFLOP/s of `threads` threads that do nothing but independent FMAs, best of a few runs of some milliseconds.
+FL_EXPORT double cpu_peak_gflops(int threads);
+
 }  // namespace fl

@@ -61,9 +61,9 @@ void sum_converted(const SgemvArgs& p, const float* a, const float* x, int64_t r
     return;
   }
   float next[section];
-  for (int64_t j = 0; j < n; j += columns_at_once)
+  for (int64_t j = 0; j < n; j += columns_together)
     for (int64_t i = 0; i < rows; i += section) {
-      const int64_t columns = n - j < columns_at_once ? n - j : columns_at_once;
+      const int64_t columns = n - j < columns_together ? n - j : columns_together;
       const int64_t here = rows - i < section ? rows - i : section;
       convert(p.stored[0], a + i * p.a.rs + j * p.a.cs, p.a.cs, p.a.rs, tile, pitch, columns, here);
       add_columns<S, false>(tile, pitch, here, columns, x + j, j == 0 ? sum + i : next);

@@ -7,16 +7,16 @@
 namespace fl {
 namespace {
 
-constexpr int columns_at_once = 8;
+constexpr int columns_together = 8;
 
 // The sum of eight scaled columns at one vector of rows; `here` of the columns exist.
 template <class S, class T, class Load>
 inline __attribute__((always_inline)) typename S::V eight_columns(const T* a, int64_t cs, int64_t here,
                                                                   const typename S::V* factor, Load load) {
   typename S::V total = S::mul(load(a), factor[0]);
-  if (here == columns_at_once) {
+  if (here == columns_together) {
 #pragma GCC unroll 8
-    for (int q = 1; q < columns_at_once; ++q) S::fma(total, load(a + q * cs), factor[q]);
+    for (int q = 1; q < columns_together; ++q) S::fma(total, load(a + q * cs), factor[q]);
   } else {
     for (int q = 1; q < here; ++q) S::fma(total, load(a + q * cs), factor[q]);
   }
@@ -34,8 +34,8 @@ void add_short_columns(const T* a, int64_t cs, int64_t rows, int64_t n, const fl
   V acc[VECTORS];
 #pragma GCC unroll 8
   for (int v = 0; v < VECTORS; ++v) acc[v] = S::zero();
-  for (int64_t j = 0; j < n; j += columns_at_once) {
-    const int64_t end = n - j < columns_at_once ? n : j + columns_at_once;
+  for (int64_t j = 0; j < n; j += columns_together) {
+    const int64_t end = n - j < columns_together ? n : j + columns_together;
     V total[VECTORS];
 #pragma GCC unroll 8
     for (int v = 0; v < VECTORS; ++v) total[v] = S::zero();
@@ -72,17 +72,17 @@ void add_columns(const T* a, int64_t cs, int64_t rows, int64_t n, const float* x
   constexpr int64_t line = 64 / int64_t(sizeof(T));
   if (rows <= short_vectors<S> * S::W) return add_short<S>(a, cs, rows, n, x, sum);
   for (int64_t i = 0; i < rows; ++i) sum[i] = 0.0f;
-  for (int64_t j = 0; j < n; j += columns_at_once) {
-    const int64_t here = n - j < columns_at_once ? n - j : columns_at_once;
-    V factor[columns_at_once];
+  for (int64_t j = 0; j < n; j += columns_together) {
+    const int64_t here = n - j < columns_together ? n - j : columns_together;
+    V factor[columns_together];
 #pragma GCC unroll 8
-    for (int q = 0; q < columns_at_once; ++q) factor[q] = q < here ? S::set1(x[j + q]) : S::zero();
+    for (int q = 0; q < columns_together; ++q) factor[q] = q < here ? S::set1(x[j + q]) : S::zero();
     const T* const p = a + j * cs;
     int64_t i = 0;
     for (; i + S::W <= rows; i += S::W) {
 #pragma GCC unroll 8
-      for (int q = 0; q < columns_at_once; ++q)
-        if (ahead && (S::W >= line || i % line == 0)) __builtin_prefetch(p + i + (q + columns_at_once) * cs, 0, 2);
+      for (int q = 0; q < columns_together; ++q)
+        if (ahead && (S::W >= line || i % line == 0)) __builtin_prefetch(p + i + (q + columns_together) * cs, 0, 2);
       S::store(sum + i, S::add(S::load(sum + i),
                                eight_columns<S>(p + i, cs, here, factor, [](const T* f) { return S::load(f); })));
     }

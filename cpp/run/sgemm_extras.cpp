@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "core/normalise.h"
-#include "plan/accurate/answer.h"
 #include "plan/accurate/range_bound.h"
 #include "plan/accurate/wgmma_plan.h"
 #include "plan/strict/pipelined_plan.h"
@@ -11,6 +10,20 @@
 #include "table/prepacked.h"
 
 namespace fl {
+namespace {
+
+// Who computed a product by a kernel with these terms, in words, from the first two words of the workspace; the second
+// counts if the product has bf16x6 as a fallback.
+std::string accurate_answer(Terms terms, bool bf16x6_fallback, const SgemmArgs& p, const unsigned* statuses) {
+  const std::string last = p.batch > 1 ? " (the last of the batch)" : "";
+  const bool two = terms == Terms::fp16x2;
+  if (!(statuses[0] & STATUS_REJECTED)) return (two ? "two fp16 terms" : "three bf16 terms") + last;
+  const bool three = bf16x6_fallback && !(statuses[1] & STATUS_REJECTED);
+  const std::string why = statuses[0] & STATUS_NOT_FINITE ? "NaN or infinite numbers" : "the range of the operands";
+  return (three ? "three bf16 terms" : "plain float32") + (" because of " + why) + last;
+}
+
+}  // namespace
 
 bool takes_triangle(const Kernel<SgemmArgs>& kernel, const SgemmArgs& args) {
   if (!args.symmetric || !kernel.traits.triangle) return false;

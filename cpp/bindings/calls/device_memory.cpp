@@ -1,4 +1,4 @@
-#include "bindings/calls/device_memory.h"
+#include "bindings/calls/bind.h"
 
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/string.h>

@@ -1,5 +1,5 @@
 // fastlinalg.explain: which kernel a call would take, and why.
-#include "bindings/calls/inspect.h"
+#include "bindings/calls/bind.h"
 
 #include <nanobind/stl/string.h>
 

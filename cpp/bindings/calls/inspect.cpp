@@ -1,4 +1,4 @@
-#include "bindings/calls/inspect.h"
+#include "bindings/calls/bind.h"
 
 #include <dlfcn.h>
 #include <nanobind/stl/string.h>
@@ -12,7 +12,6 @@
 #include "bindings/calls/options.h"
 #include "core/errors.h"
 #include "core/operations.h"
-#include "device/cpu_peak.h"
 #include "device/device_info.h"
 #include "device/device_memory.h"
 #include "device/hardware.h"

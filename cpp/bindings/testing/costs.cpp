@@ -13,8 +13,8 @@
 #include <variant>
 #include <vector>
 
+#include "bindings/calls/bind.h"
 #include "bindings/calls/described_call.h"
-#include "bindings/testing/testing.h"
 #include "core/errors.h"
 #include "core/normalise.h"
 #include "core/operations.h"

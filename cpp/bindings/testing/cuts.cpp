@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "bindings/calls/bind.h"
 #include "bindings/calls/described_call.h"
-#include "bindings/testing/testing.h"
 #include "core/device_spec.h"
 #include "table/registry.h"
 #include "transfer/device_shares.h"

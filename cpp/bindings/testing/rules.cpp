@@ -3,8 +3,8 @@
 #include <chrono>
 #include <string>
 
+#include "bindings/calls/bind.h"
 #include "bindings/calls/described_call.h"
-#include "bindings/testing/testing.h"
 #include "core/errors.h"
 #include "device/hardware.h"
 #include "device/loaded_code.h"

@@ -7,6 +7,7 @@
 #include "../packed_sgemm.h"
 #include "../peak.h"
 #include "../small_sgemm.h"
+#include "../transpose.h"
 
 namespace fl {
 
@@ -14,6 +15,7 @@ void sgemm_avx2_6x16(const SgemmArgs& p, const Context& context) { packed_sgemm<
 void sgemm_avx2_small(const SgemmArgs& p, const Context& context) { small_sgemm<Simd, true>(p, context); }
 void sgemm_avx2_rows(const SgemmArgs& p, const Context& context) { rows_sgemm<Simd>(p, context); }
 void sgemv_avx2(const SgemvArgs& p, const Context& context) { gemv<Simd>(p, context); }
+void transpose_avx2(const TransposeArgs& p, const Context& context) { transpose<Simd>(p, context); }
 int64_t peak_loop_avx2(int64_t rounds) { return peak_loop<Simd>(rounds); }
 
 }  // namespace fl

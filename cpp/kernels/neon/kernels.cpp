@@ -7,6 +7,7 @@
 #include "../packed_sgemm.h"
 #include "../peak.h"
 #include "../small_sgemm.h"
+#include "../transpose.h"
 
 namespace fl {
 
@@ -14,6 +15,7 @@ void sgemm_neon_8x12(const SgemmArgs& p, const Context& context) { packed_sgemm<
 void sgemm_neon_small(const SgemmArgs& p, const Context& context) { small_sgemm<Simd, true>(p, context); }
 void sgemm_neon_rows(const SgemmArgs& p, const Context& context) { rows_sgemm<Simd>(p, context); }
 void sgemv_neon(const SgemvArgs& p, const Context& context) { gemv<Simd>(p, context); }
+void transpose_neon(const TransposeArgs& p, const Context& context) { transpose<Simd>(p, context); }
 int64_t peak_loop_neon(int64_t rounds) { return peak_loop<Simd>(rounds); }
 
 }  // namespace fl

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import fastlinalg
 
-from . import bench, explain, info, kernels, report, selftest, tune, versions
+from . import bench, explain, info, kernels, report, selftest, tune
 from ._parser import Parser
 
 
@@ -24,7 +24,7 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"fastlinalg {fastlinalg.__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (info, kernels, explain, selftest, bench, tune, report, versions):
+    for module in (info, kernels, explain, selftest, bench, tune, report):
         module.add_parser(subparsers)
     return parser
 

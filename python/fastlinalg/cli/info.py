@@ -1,4 +1,6 @@
-"""``fastlinalg info``: what was built, what this machine has, and what decides how calls are answered."""
+"""``fastlinalg info``: what was built, what this machine has, and what decides how calls are answered; and
+``fastlinalg show-versions``: what a report of a fault needs.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--kernels", action="store_true", help="show the kernel table too")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
+    versions = subparsers.add_parser("show-versions", help="show what a report of a fault needs")
+    versions.set_defaults(run=show_versions)
 
 
 def summary(data: dict[str, Any], kernels: list[fl.Kernel]) -> list[tuple[str, str]]:
@@ -53,6 +57,11 @@ def summary(data: dict[str, Any], kernels: list[fl.Kernel]) -> list[tuple[str, s
 def unavailable(cuda: dict[str, Any]) -> str:
     """Why there is no CUDA device."""
     return f"{cuda['message']} ({cuda['name']}, code {cuda['code']})" if cuda["name"] else str(cuda["message"])
+
+
+def show_versions(_: argparse.Namespace) -> int:
+    fl.show_versions()
+    return 0
 
 
 def run(args: argparse.Namespace) -> int:
