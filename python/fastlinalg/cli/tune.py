@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import datetime
 import fcntl
-import json
 import os
+import re
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ import fastlinalg as fl
 from .. import _core
 from .._cases import cases
 from .._info import OPERATIONS
-from .._text import aligned
 from ._parser import error
 from .info import unavailable
 from .selftest import check_kernel
@@ -63,42 +62,34 @@ def run(args: argparse.Namespace) -> int:
 
 
 # ---------------------------------------------------------------- the file
-# Lines that the library reads (cpp/dispatch/tuning_file.h), and one for each device that it does not: what --show says.
-def text_of(devices: list[dict[str, Any]]) -> str:
-    lines = [f"fastlinalg-tuning {FORMAT} {fl.__version__}"]
-    for device in devices:
-        rest = {key: value for key, value in device.items() if key not in ("kind", "name", "factors")}
-        lines += [f"device {device['kind']} {device['name']}", f"# {json.dumps(rest)}"]
-        for op, rows in device["factors"].items():
-            lines += [f"row {op} {kernel} {' '.join(f'{us}:{f}' for us, f in knots)}" for kernel, knots in rows.items()]
-    return "\n".join([*lines, "end", ""])
+# Lines that the library reads (cpp/dispatch/tuning_file.h), and what --show says of a device as comments among them.
+def part_of(device: dict[str, Any]) -> str:
+    """The lines of one device."""
+    lines = [f"device {device['kind']} {device['name']}", *(f"# {line}" for line in _describe(device))]
+    if device["factors"]:
+        lines.append("#   corrections, as microseconds by the rule:factor")
+    for op, rows in device["factors"].items():
+        for kernel, knots in rows.items():
+            lines.append(f"row {op} {kernel} {' '.join(f'{us:.4g}:{factor:.4g}' for us, factor in knots)}")
+    return "\n".join([*lines, ""])
 
 
-def devices_of(text: str) -> list[dict[str, Any]]:
-    devices: list[dict[str, Any]] = []
-    for line in text.splitlines():
-        what, _, rest = line.partition(" ")
-        if what == "device":
-            kind, _, name = rest.partition(" ")
-            devices.append({"kind": kind, "name": name, "factors": {}})
-        elif what == "#":
-            devices[-1] |= json.loads(rest)
-        elif what == "row":
-            op, kernel, *knots = rest.split()
-            devices[-1]["factors"].setdefault(op, {})[kernel] = [tuple(map(float, knot.split(":"))) for knot in knots]
-    return devices
+def text_of(parts: Iterable[str]) -> str:
+    return "".join([f"fastlinalg-tuning {FORMAT} {fl.__version__}\n", *parts, "end\n"])
 
 
-def _read(path: Path) -> tuple[list[dict[str, Any]], str]:
-    """The devices of the table if the library takes it, and else why not ("" if there is no table)."""
+def parts_of(text: str) -> dict[str, str]:
+    """By their first lines, which say which device it is."""
+    parts = re.split(r"^(?=device )", text.removesuffix("end\n"), flags=re.MULTILINE)[1:]
+    return {part.splitlines()[0]: part for part in parts}
+
+
+def _read(path: Path) -> tuple[str, str]:
+    """The table if the library takes it, and else why not ("" if there is none)."""
     if not path.exists():
-        return [], ""
-    if complaint := _core.load_tuning(str(path)):
-        return [], complaint
-    try:
-        return devices_of(path.read_text(encoding="utf-8")), ""
-    except (ValueError, LookupError, TypeError) as error:  # the library reads bytes, and only what it needs
-        return [], f"tuning table {path} cannot be shown: {error}"
+        return "", ""
+    complaint = _core.load_tuning(str(path))
+    return "" if complaint else path.read_text(encoding="utf-8", errors="replace"), complaint
 
 
 def _write(path: Path, text: str) -> None:
@@ -114,29 +105,25 @@ def _write(path: Path, text: str) -> None:
             raise
 
 
-def _replace(path: Path, entry: dict[str, Any]) -> None:
-    """Put the entry in the place of that device's, among what the table has now: another run may have written it."""
+def _replace(path: Path, part: str) -> None:
+    """Put the part in the place of that device's, among what the table has now: another run may have written it."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
-        others = [d for d in _read(path)[0] if any(d[of] != entry[of] for of in ("kind", "name"))]
-        _write(path, text_of([*others, entry]))
+        _write(path, text_of((parts_of(_read(path)[0]) | parts_of(part)).values()))
     finally:
         os.close(folder)
 
 
 def _show(path: Path) -> int:
-    devices, complaint = _read(path)
+    text, complaint = _read(path)
     if complaint:
         return _fail(complaint)
-    if not path.exists():
+    if not text:
         print(f"no table at {path}: the rules of the library choose")
         return 0
-    try:
-        lines = [line for device in devices for line in ("", *_describe(device), *_factors(device))]
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):  # the library reads only what it needs
-        return _fail(f"tuning table {path} cannot be shown: this command did not write it")
-    print("\n".join([str(path), *lines]))
+    lines = (line.removeprefix("# ") for line in text.splitlines()[1:-1])
+    print("\n".join([str(path), *("" if line.startswith("device ") else line for line in lines)]))
     return 0
 
 
@@ -144,7 +131,7 @@ def _describe(device: dict[str, Any]) -> list[str]:
     lines = [f"{device['name']} ({device['kind']}), measured {device['measured']}"]
     for found in device["found"]:
         lines.append(f"  {found['op']}: {_verdict(found, found['op'] in device['factors'])}")
-    for checked in device.get("checked", ()):
+    for checked in device["checked"]:
         fault = f"WRONG, never chosen: {checked['fault']}" if checked["fault"] else "right"
         lines.append(f"  {checked['op']} {checked['kernel']}: not chosen here before, checked against float64: {fault}")
     return lines
@@ -160,16 +147,6 @@ def _verdict(found: dict[str, Any], used: bool) -> str:
         )
     percent = f"about {100 * (gain - 1):.0f} % faster"
     return f"{percent} on this machine with the kernels chosen from now on (over {found['shapes']} shapes)"
-
-
-def _factors(device: dict[str, Any]) -> list[str]:
-    """The table itself, for each kernel: estimated microseconds, and what the estimate is multiplied by there."""
-    rows = [
-        (f"    {op}", name, " ".join(f"{us:.3g}:{factor:.2f}" for us, factor in knots))
-        for op, names in device["factors"].items()
-        for name, knots in names.items()
-    ]
-    return ["  corrections, as microseconds by the rule:factor", *aligned(rows)] if rows else []
 
 
 def _reset(path: Path) -> int:
@@ -193,7 +170,7 @@ def _tune(path: Path, args: argparse.Namespace) -> int:
     for kind in kinds:
         entry = _measure(kind, args.quick)
         print("\n".join(_describe(entry)))
-        _replace(path, entry)
+        _replace(path, part_of(entry))
     complaint = _core.load_tuning(str(path))
     if complaint:
         return _fail(complaint)
