@@ -17,7 +17,7 @@ from fastlinalg import _core
 from fastlinalg.bench import tuning
 from support.accuracy import assert_product, assert_same_bits
 from support.patience import patient
-from support.tuning_tables import favour, interchangeable, table, write
+from support.tuning_tables import favour, interchangeable, table, use, write
 
 F32 = np.float32
 
@@ -41,7 +41,7 @@ def test_a_table_moves_calls_between_its_rows(rng):
         a, b = rng.standard_normal((m, k), dtype=F32), rng.standard_normal((k, n), dtype=F32)
         want = fl.matmul(a, b, device="cpu")
         for fast in interchangeable():
-            _core.set_tuning("cpu", "", favour(fast))
+            use(favour(fast))
             assert chosen(a, b) == fast, "a choice made without the table is remembered"
             assert_same_bits(fl.matmul(a, b, device="cpu"), want)
             assert_same_bits(fl.matmul(a, b, device="cpu", precision="strict"), want)
@@ -50,7 +50,7 @@ def test_a_table_moves_calls_between_its_rows(rng):
 def test_rows_without_a_factor_are_left_alone(rng):
     a, b = rng.standard_normal((64, 64), dtype=F32), rng.standard_normal((64, 64), dtype=F32)
     first = chosen(a, b)
-    _core.set_tuning("cpu", "", [("sgemm", "reference", [(1.0, 1e-6)])])
+    use([("sgemm", "reference", [(1.0, 1e-6)])])
     assert chosen(a, b) == first
     assert chosen(a, b[:, :1]) != "reference"
 
@@ -60,7 +60,7 @@ def test_the_fastest_is_said_of_what_it_was_compared_with(factor):
     """Corrected rows with each other, or the choice of the rules with what the rules say."""
     shapes, tuned = ((64, 64), (64, 64)), interchangeable()
     for names in (tuned, ["reference"]):
-        _core.set_tuning("cpu", "", [("sgemm", name, [(1.0, factor)]) for name in names])
+        use([("sgemm", name, [(1.0, factor)]) for name in names])
         answer = fl.explain(*shapes, device="cpu")
         assert all(answer.estimated_us <= us for us in answer.others.values() if not isinstance(us, str)), names
         uncorrected = [name for name, us in answer.others.items() if us == "no correction in the tuning table"]
@@ -71,7 +71,7 @@ def test_the_bits_do_not_depend_on_threads_or_tables(rng):
     a, b = rng.standard_normal((130, 300), dtype=F32), rng.standard_normal((300, 170), dtype=F32)
     results = set()
     for fast in interchangeable():
-        _core.set_tuning("cpu", "", favour(fast))
+        use(favour(fast))
         for threads in (1, 2, 3):
             with fl.num_threads(threads):
                 results.add(fl.matmul(a, b, device="cpu").tobytes())
@@ -83,7 +83,7 @@ def test_short_calls_follow_a_new_table(rng):
     a, b = rng.standard_normal((6, 6), dtype=F32), rng.standard_normal((6, 6), dtype=F32)
     want = fl.matmul(a, b)
     for name in interchangeable():
-        _core.set_tuning("cpu", "", favour(name))
+        use(favour(name))
         for _ in range(3):
             assert_same_bits(fl.matmul(a, b), want)
         assert chosen(a, b) == name
@@ -101,16 +101,14 @@ def test_a_table_of_a_gpu_is_used_for_gpus_of_its_name(rng):
     rows = [row.name for row in fl.kernels("sgemm") if row.device == "cuda" and row.available]
     before = on_device(), on_device(precision="strict")
     knots = [("sgemm", name, [(1.0, 1e-4 if name == "double_buffered" else 1.0)]) for name in rows]
-    _core.set_tuning("cuda", fl.devices()[0]["name"], knots)
+    use(knots, "cuda", fl.devices()[0]["name"])
     assert on_device() == on_device(precision="strict") == "double_buffered"
     assert_product(fl.sgemm(a, b, device="cuda"), a, b)
     loose = [row.name for row in fl.kernels("sgemm") if row.device == "cuda" and row.available and not row.strict]
     if loose:  # however fast it is said to be
-        _core.set_tuning(
-            "cuda", fl.devices()[0]["name"], [("sgemm", r, [(1.0, 1e-4 if r in loose else 1.0)]) for r in rows]
-        )
+        use([("sgemm", r, [(1.0, 1e-4 if r in loose else 1.0)]) for r in rows], "cuda", fl.devices()[0]["name"])
         assert on_device() in loose and on_device(precision="strict") not in loose
-    _core.set_tuning("cuda", "another GPU", knots)
+    use(knots, "cuda", "another GPU")
     assert (on_device(), on_device(precision="strict")) == before
 
 
@@ -128,26 +126,8 @@ def test_factors_between_the_knots():
 
     by_rules = estimates()
     assert by_rules[0] < 1.0 and by_rules[-1] > 1000.0
-    _core.set_tuning("cpu", "", [("sgemm", packed, knots)])
+    use([("sgemm", packed, knots)])
     assert estimates() == pytest.approx([tuning.corrected(knots, us) for us in by_rules])
-
-
-@pytest.mark.parametrize(
-    "rows, message",
-    [
-        ([("sgemm", "no such row", [(1.0, 1.0)])], "unknown sgemm kernel 'no such row'"),
-        ([("dgemm", "reference", [(1.0, 1.0)])], "no operation 'dgemm'"),
-        ([("sgemm", "naive", [(1.0, 1.0)])], "does not run on the device"),
-        ([("sgemm", "reference", [])], "pairs of positive numbers"),
-        ([("sgemm", "reference", [(1.0, 0.0)])], "pairs of positive numbers"),
-        ([("sgemm", "reference", [(1.0, float("nan"))])], "pairs of positive numbers"),
-        ([("sgemm", "reference", [(5.0, 1.0), (1.0, 1.0)])], "ascending"),
-        ([("sgemm", "reference", [(5.0, 1.0), (5.0, 2.0)])], "ascending"),
-    ],
-)
-def test_wrong_factors_are_refused(rows, message):
-    with pytest.raises(ValueError, match=message):
-        _core.set_tuning("cpu", "", rows)
 
 
 # ---------------------------------------------------------------- the file
@@ -182,7 +162,12 @@ BROKEN = {
             ("a kind", "tpu", "sgemm reference 1:1"),
             ("a row", "cpu", "sgemm nosuchrow 1:1"),
             ("an operation", "cpu", "dgemm reference 1:1"),
+            ("a row of another device", "cpu", "sgemm naive 1:1"),
             ("a negative factor", "cpu", "sgemm reference 1:-1"),
+            ("no factor", "cpu", "sgemm reference 1:0"),
+            ("no number as a factor", "cpu", "sgemm reference 1:nan"),
+            ("descending", "cpu", "sgemm reference 5:1 1:1"),
+            ("twice the same", "cpu", "sgemm reference 5:1 5:2"),
             ("a huge number", "cpu", "sgemm reference 1e999:1"),
             ("no pair", "cpu", "sgemm reference 1:1:1"),
             ("half a pair", "cpu", "sgemm reference 1:"),

@@ -80,11 +80,13 @@ def test_the_package_uses_the_simulated_device(library):
 
 CHOSEN = """
 import sys, numpy as np, fastlinalg as fl
-from fastlinalg import _core
+sys.path.insert(0, "tests")
+from support import tuning_tables
 if "tuned" in sys.argv:
     strict = [row.name for row in fl.kernels("sgemm") if row.device == "cuda" and row.strict]
-    rows = [("sgemm", "fp16x2_mma", [(1.0, 0.05)]), *(("sgemm", name, [(1.0, 1.0)]) for name in strict)]
-    _core.set_tuning("cuda", "simulated", rows)
+    tuning_tables.use(
+        [("sgemm", "fp16x2_mma", [(1, 0.05)]), *(("sgemm", name, [(1, 1)]) for name in strict)], "cuda", "simulated"
+    )
 for m, n, k in ((512, 512, 512), (2000, 3000, 1000), (4096, 4096, 4096), (512, 512, 200)):
     a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
     for precision in ("accurate", "strict"):
@@ -119,13 +121,15 @@ def test_tensor_cores_are_chosen_where_they_were_measured_to_be_faster(library):
 
 PASSED_OVER = """
 import sys, fastlinalg as fl
+sys.path.insert(0, "tests")
 from fastlinalg import _core
+from support import tuning_tables
 rows = {row.name: row for row in fl.kernels("sgemm") if row.device == "cuda" and row.available}
 assert rows["fp16x2_mma"].passed_over == "not known to gain anything on this device", rows["fp16x2_mma"]
 assert not any(row.passed_over for row in rows.values() if row.needs in ("cuda", "sm_80") and row.strict)
 unmeasured = [row for row in rows.values() if row.needs == "sm_90"]
 assert all("not measured on this chip" in row.passed_over for row in unmeasured)
-_core.set_tuning("cuda", _core.tuned_name(0), [("sgemm", name, [(1.0, 1.0)]) for name in rows])
+tuning_tables.use([("sgemm", name, [(1, 1)]) for name in rows], "cuda", _core.tuned_name(0))
 assert not any(row.passed_over for row in fl.kernels("sgemm"))
 """
 

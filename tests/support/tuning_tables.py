@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import fastlinalg as fl
@@ -41,3 +42,12 @@ def table(**change):
 def write(path: Path, content: str) -> str:
     path.write_text(content)
     return str(path)
+
+
+def use(rows, kind="cpu", name=""):
+    """Corrections by these rows of operation, kernel and knots, for this CPU or the GPUs of a name."""
+    lines = (f"row {op} {kernel} {' '.join(f'{us}:{factor}' for us, factor in knots)}\n" for op, kernel, knots in rows)
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(text_of(["".join([f"device {kind} {name or _core.cpu_name()}\n", *lines])]))
+        file.flush()
+        assert _core.load_tuning(file.name) == ""

@@ -57,19 +57,6 @@ nb::dict tuning_state() {
   return row;
 }
 
-using Rows = std::vector<std::tuple<std::string, std::string, std::vector<std::pair<double, double>>>>;
-
-void set(const std::string& kind, const std::string& name, const Rows& rows) {
-  TunedDevice device{kind == "cuda" ? Device::cuda : Device::cpu, name, {}};
-  for (const auto& [op, kernel, knots] : rows) {
-    TunedRow row{op, kernel, {}};
-    for (const auto& [us, factor] : knots) row.knots.push_back({us, factor});
-    device.rows.push_back(row);
-  }
-  set_tuning({device});
-  loaded = true;
-}
-
 // ---------------------------------------------------------------- what the rules say
 using Estimates = std::vector<std::pair<std::string, double>>;
 
@@ -100,7 +87,6 @@ void bind_tuning(nanobind::module_& m) {
   m.def("tuning_path", [] { return tuning_file().path; });
   m.def("load_tuning", [](const std::string& path) { return load({path, TuningFile::caller}); }, nb::arg("path"));
   m.def("tuning_state", tuning_state);
-  m.def("set_tuning", set, nb::arg("kind"), nb::arg("name"), nb::arg("rows"));
   m.def("clear_tuning", [] { set_tuning({}), loaded = true; });
   m.def("cpu_name", cpu_name);
   m.def("tuned_name", tuned_name, nb::arg("device"));
