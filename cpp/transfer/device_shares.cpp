@@ -160,8 +160,9 @@ std::vector<DeviceShare<Args>> share_out(const PanelPlan<Args>& plan, const Args
   return Shares<Args>(plan, layout, std::min(devices, int(plan.steps.size())), passes_on).all();
 }
 
-// What a device more costs a call, by two H100s: 1024 rows took 1.07 to 1.18 times what one did, 2048 as long.
-constexpr double another_device_us = 200;
+// What a device more costs a call, by two H100s: 1024 rows took 1.07 to 1.18 times what one did, 1536 1.16 to 1.29,
+// 2048 as long, 4096 three quarters.
+constexpr double another_device_us = 400;
 
 template <class Args>
 double estimate_us(const PanelPlan<Args>& plan, const Args& layout, int devices, const HostLink& link) {

@@ -44,7 +44,7 @@ def test_the_bits_of_one_device(m, n, k, precision):
 def test_all_are_taken_where_one_is_expected_to_be_slower():
     """A list is what was asked for, "cuda:all" a choice."""
     every = ",".join(f"cuda:{i}" for i in range(len(fl.devices())))
-    for n, taken in ((1024, "cuda:0"), (8192, every)):
+    for n, taken in ((1536, "cuda:0"), (8192, every)):
         assert fl.explain((n, n), (n, n), device="cuda:all").device == taken
         assert fl.explain((n, n), (n, n), device=BOTH).device == "cuda:0,cuda:1"
 
@@ -203,7 +203,7 @@ class Keep(logging.Handler):
     def emit(self, record): lines.append(record.getMessage())
 logging.getLogger("fastlinalg").addHandler(Keep())
 logging.getLogger("fastlinalg").setLevel(logging.DEBUG)
-fl.matmul(np.ones((3000, 64), np.float32), np.ones((64, 3000), np.float32))
+fl.matmul(np.ones((4500, 64), np.float32), np.ones((64, 4500), np.float32))
 print(lines[0])
 """
     devices = {name: value for name, value in os.environ.items() if name.startswith("FASTLINALG_SIMULATED_")}
