@@ -25,8 +25,8 @@ constexpr std::size_t bytes_of(int64_t floats) { return std::size_t(floats) * si
 
 // ---------------------------------------------------------------- sizes
 // Measured on an H200 host (docs/host_pipeline.md): the link wants copies of several MiB, a small call needs many of
-// them, and a ring of fewer than 8 slots, or of more than 64 MiB, loses. The rings of all devices of a call share the
-// processor's cache.
+// them, and a ring of fewer than 8 slots, or of more than 64 MiB, loses. The rings of all devices, of one call or of
+// several, share the processor's cache.
 std::size_t power_of_two(std::size_t least, std::size_t wanted, std::size_t most) {
   std::size_t size = least;
   while (2 * size <= std::min(wanted, most)) size *= 2;
@@ -189,7 +189,7 @@ PipelineRun::PipelineRun(int device, cudaStream_t stream, std::size_t in_bytes, 
                          std::size_t devices)
     : device_(device),
       bytes_(in_bytes + out_bytes),
-      sizes_(ring_sizes(in_bytes, out_bytes, devices)),
+      sizes_(ring_sizes(in_bytes, out_bytes, std::max(devices, 1 + std::size_t(other_devices_in_use(device))))),
       in_(device, nullptr),
       out_(device, nullptr),
       stream_(stream),

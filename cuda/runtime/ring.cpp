@@ -49,6 +49,7 @@ struct State {
   std::vector<char*> idle;
   Queue queues[kinds];
   std::atomic<std::size_t> pinned{0};
+  std::atomic<int> calls{0};
 };
 
 std::atomic<bool> some_made{false};  // blocks: before that nobody needs to know which devices there are
@@ -85,6 +86,7 @@ void give_back(State& state, std::vector<char*>& blocks, Kind kind, int reserved
     for (char* block : blocks) state.idle.push_back(block);
     state.queues[kind].blocks -= reserved;
     state.queues[kind].calls -= ends;
+    state.calls -= ends;
   }
   state.given_back.notify_all();
 }
@@ -105,6 +107,7 @@ int reserve(State& state, Kind kind, int wanted, int fewest, std::vector<char*>&
       lock, [&] { return queue.served == turn && queue.calls < most_calls[kind] && left_for(state, kind) >= fewest; });
   ++queue.served;
   ++queue.calls;
+  ++state.calls;
   const int count = std::min(wanted, left_for(state, kind));
   queue.blocks += count;
   for (; int(blocks.size()) < count && !state.idle.empty(); state.idle.pop_back()) blocks.push_back(state.idle.back());
@@ -155,6 +158,12 @@ PinnedBlocks::PinnedBlocks(int device, int wanted, int fewest) : device_(device)
 }
 
 PinnedBlocks::~PinnedBlocks() { give_back(per_device<State>(device_), blocks_, kind_of(wanted_), count(), true); }
+
+int other_devices_in_use(int device) {
+  int count = 0;
+  for (int other = 0; other < device_count(); ++other) count += other != device && per_device<State>(other).calls > 0;
+  return count;
+}
 
 void trim_pinned(int device) {
   State& state = per_device<State>(device);

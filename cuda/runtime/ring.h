@@ -53,5 +53,6 @@ class Ring {
 
 void trim_pinned(int device);  // frees the blocks that no call uses
 std::size_t pinned_bytes(int device);
+int other_devices_in_use(int device);  // by calls that have blocks
 
 }  // namespace fl::cuda

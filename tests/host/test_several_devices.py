@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -155,6 +156,29 @@ def test_callers_on_one_and_on_all_devices_at_once():
             assert_same_bits(fl.matmul(a, b, device=device), want, str(device))
 
     in_threads(caller, ["cuda:0", "cuda:1", "cuda:all", BOTH, "cuda:all", "cuda:1"])
+
+
+def test_a_call_in_the_midst_of_others_on_another_device_has_smaller_rings():
+    """Those of all devices share the processor's cache."""
+    a, small, pinned = np.ones((4096, 4096), np.float32), normal(1200, 1100), {}
+    called = threading.Event()
+
+    def pins(name):
+        fl.cuda.trim(0)
+        fl.transpose(a, device="cuda:0")
+        pinned[name] = fl.cuda.memory_info(0)["pinned"]
+
+    def caller(number):
+        if number == 0:
+            called.wait(100)
+            pins("beside others")
+        while "beside others" not in pinned:
+            fl.transpose(small, device="cuda:1")
+            called.set()
+
+    pins("alone")
+    in_threads(caller, range(4))
+    assert pinned == {"alone": 96 * MiB, "beside others": 64 * MiB}
 
 
 def test_bad_devices(monkeypatch):
