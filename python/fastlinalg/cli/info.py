@@ -6,19 +6,17 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict
 from typing import Any
 
 import fastlinalg as fl
 
 from .._info import OPERATIONS, cuda_version, settings
 from .._text import aligned
-from .kernels import kernel_table, reasons
+from .kernels import reasons
 
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("info", help="show the build and the machine")
-    parser.add_argument("--kernels", action="store_true", help="show the kernel table too")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
     versions = subparsers.add_parser("show-versions", help="show what a report of a fault needs")
@@ -67,10 +65,5 @@ def show_versions(_: argparse.Namespace) -> int:
 def run(args: argparse.Namespace) -> int:
     data = {**fl.info(), "devices": fl.devices()}
     kernels = [kernel for op in OPERATIONS for kernel in fl.kernels(op)]
-    if args.json:
-        asked_for = {"kernels": [asdict(kernel) for kernel in kernels]} if args.kernels else {}
-        print(json.dumps(data | asked_for, indent=2))
-        return 0
-    table = ["", *kernel_table(kernels)] if args.kernels else []
-    print("\n".join([*aligned(summary(data, kernels)), *table]))
+    print(json.dumps(data, indent=2) if args.json else "\n".join(aligned(summary(data, kernels))))
     return 0
