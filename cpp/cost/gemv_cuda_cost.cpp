@@ -7,11 +7,13 @@
 #include "plan/gemv_cuda_plan.h"
 
 namespace fl {
-namespace {
 
-double gemv_bytes(const SgemvArgs& p) {  // of A
+double gemv_bytes(const SgemvArgs& p) {
   return double(size_of(p.stored[0].element)) * double(p.m) * double(p.n) * double(p.batch);
 }
+
+namespace {
+
 double gemv_rows(const SgemvArgs& p) { return double(p.m) * double(p.batch); }  // of all problems
 
 template <class C>
@@ -70,37 +72,41 @@ double rows_per_warp_vec4_us(const SgemvArgs& p, const DeviceSpec& device, const
   return ladder_rows(p, device, cost, p.n <= 32 ? 8 : 4, p.n <= 32 ? 32 : 128, false);
 }
 
-double short_rows_us(const SgemvArgs& p, const DeviceSpec&, const ShortRowsCost& cost) {
+double short_rows_us(const SgemvArgs& p, const DeviceSpec& device, const ShortRowsCost& cost) {
   if (p.a.cs != 1 || p.n > 256) return cost.other_us;
+  const double start = cost.start_us + without_pdl(device, cost.no_pdl_us);
   if (aligned16(p.a))
-    return cost.start_us + gemv_bytes(p) / rate(p, cost, cost.memory_bytes_per_us, cost.l2_bytes_per_us) +
+    return start + gemv_bytes(p) / rate(p, cost, cost.memory_bytes_per_us, cost.l2_bytes_per_us) +
            gemv_rows(p) * cost.row_us;
-  return cost.start_us +
-         gemv_bytes(p) / rate(p, cost, cost.unaligned_memory_bytes_per_us, cost.unaligned_l2_bytes_per_us) +
+  return start + gemv_bytes(p) / rate(p, cost, cost.unaligned_memory_bytes_per_us, cost.unaligned_l2_bytes_per_us) +
          gemv_rows(p) * (p.n <= 64 ? cost.row_us : cost.unaligned_row_us);
 }
 
 double long_rows_us(const SgemvArgs& p, const DeviceSpec& device, const LongRowsCost& cost) {
   if (p.a.cs != 1 || !aligned16(p.a)) return cost.other_us;
+  const double no_pdl_us = without_pdl(device, cost.no_pdl_us);
   const double read = gemv_bytes(p) / rate(p, cost, cost.memory_bytes_per_us, cost.l2_bytes_per_us);
   if (few_rows(p, device) && gemv_rows(p) < device.multiprocessors)
-    return cost.few_start_us + std::max(read, gemv_bytes(p) / (gemv_rows(p) * cost.few_block_bytes_per_us));
-  return cost.start_us + std::max(read, gemv_rows(p) * cost.row_us + gemv_bytes(p) / cost.rows_bytes_per_us);
+    return cost.few_start_us + no_pdl_us + std::max(read, gemv_bytes(p) / (gemv_rows(p) * cost.few_block_bytes_per_us));
+  return cost.start_us + no_pdl_us +
+         std::max(read, gemv_rows(p) * cost.row_us + gemv_bytes(p) / cost.rows_bytes_per_us);
 }
 
-double any_rows_us(const SgemvArgs& p, const DeviceSpec&, const AnyRowsCost& cost) {
+double any_rows_us(const SgemvArgs& p, const DeviceSpec& device, const AnyRowsCost& cost) {
   if (p.a.cs != 1) return cost.other_us;
-  const double start = cost.start_us + (p.n >= 1024 && gemv_rows(p) < cost.few_rows ? cost.barriers_us : 0);
+  const double start = cost.start_us + without_pdl(device, cost.no_pdl_us) +
+                       (p.n >= 1024 && gemv_rows(p) < cost.few_rows ? cost.barriers_us : 0);
   const double whole = p.n >= 2048 && gemv_bytes(p) > cost.l2_bytes ? cost.long_bytes_per_us : cost.bytes_per_us;
+  const double apart = p.x.inc == 1 ? 0.0 : gemv_rows(p) * double(p.n) / device.multiprocessors;
   return start + gemv_bytes(p) / std::min(whole, gemv_rows(p) * cost.row_block_bytes_per_us) +
-         gemv_rows(p) * cost.row_us;
+         gemv_rows(p) * cost.row_us + 1e-6 * cost.strided_ps * apart;
 }
 
 static bool has_second_wave(const SgemvArgs& p, const DeviceSpec& device) {
-  if (!aligned16(p.a)) return false;
   const auto slices = [&](int outputs) { return ceil_div(p.m, outputs) * p.batch; };
   const int64_t multiprocessors = device.multiprocessors;
-  int64_t blocks = slices(slices(128) >= 32 ? 128 : (slices(32) >= 3 ? 32 : 8));
+  const bool vectors = aligned16(p.a);
+  int64_t blocks = slices(vectors && slices(128) >= 32 ? 128 : slices(32) >= (vectors ? 3 : 16) ? 32 : 8);
   for (int cluster = 1; cluster < 8 && blocks < 3 * multiprocessors / 2; cluster *= 2) blocks *= 2;
   return blocks > 2 * multiprocessors && blocks < 3 * multiprocessors;
 }
@@ -123,19 +129,20 @@ double cluster_columns_us(const SgemvArgs& p, const DeviceSpec& device, const Cl
          gemv_bytes(p) / std::min(whole * (has_second_wave(p, device) ? cost.second_wave : 1.0), blocks * block);
 }
 
-double split_columns_us(const SgemvArgs& p, const DeviceSpec&, const SplitColumnsCost& cost) {
+double split_columns_us(const SgemvArgs& p, const DeviceSpec& device, const SplitColumnsCost& cost) {
   if (p.a.cs == 1) return cost.other_us;
   const SplitColumnsPlan plan = split_columns_plan(p);
   const double blocks = double(ceil_div(p.m, plan.outputs)) * double(p.batch) * plan.splits;
-  const double of_blocks = blocks * cost.each_block_bytes_per_us;
+  const double of_blocks = blocks * cost.each_block_bytes_per_us, no_pdl_us = without_pdl(device, cost.no_pdl_us);
   if (!plan.vectors && plan.splits > 1)
-    return cost.unaligned_split_us + gemv_bytes(p) / std::min(rate(p, cost, cost.unaligned_split_memory_bytes_per_us,
-                                                                   cost.unaligned_split_l2_bytes_per_us),
-                                                              of_blocks);
+    return cost.unaligned_split_us + no_pdl_us +
+           gemv_bytes(p) /
+               std::min(rate(p, cost, cost.unaligned_split_memory_bytes_per_us, cost.unaligned_split_l2_bytes_per_us),
+                        of_blocks);
   const double whole = plan.vectors ? rate(p, cost, cost.memory_bytes_per_us, cost.l2_bytes_per_us)
                                     : rate(p, cost, cost.unaligned_memory_bytes_per_us, cost.unaligned_l2_bytes_per_us);
   const bool large_blocks = plan.vectors && plan.outputs == 128;  // of 1024 threads
-  return cost.start_us + (plan.splits > 1 ? cost.sums_us : 0) + (large_blocks ? cost.large_blocks_us : 0) +
+  return cost.start_us + no_pdl_us + (plan.splits > 1 ? cost.sums_us : 0) + (large_blocks ? cost.large_blocks_us : 0) +
          gemv_bytes(p) / std::min(whole, of_blocks);
 }
 
@@ -148,7 +155,7 @@ double short_columns_us(const SgemvArgs& p, const DeviceSpec& device, const Shor
                          std::max(1.0, threads / (1024.0 * device.multiprocessors));
   const double read = vectors ? rate(p, cost, cost.memory_bytes_per_us, cost.l2_bytes_per_us)
                               : rate(p, cost, cost.unaligned_memory_bytes_per_us, cost.unaligned_l2_bytes_per_us);
-  return cost.start_us + std::max(turns * turn_us, gemv_bytes(p) / read);
+  return cost.start_us + without_pdl(device, cost.no_pdl_us) + std::max(turns * turn_us, gemv_bytes(p) / read);
 }
 
 }  // namespace fl

@@ -210,7 +210,8 @@ double short_k_us(const SgemmArgs& p, const DeviceSpec& device, const ShortKCost
   const ShortKTile& tile = short_k_tile(p);
   const bool few = &tile == &short_k_few;
   const auto tiles = double(tiles_of(p, tile));
-  const double k = double(p.k) * (1.0 + cost.transposed * (p.a.cs == 1) + cost.transposed * (p.b.cs != 1));
+  const double k = double(p.k) * (1.0 + cost.transposed * (p.a.cs == 1) + cost.transposed * (p.b.cs != 1)) *
+                   (device.has(feature_cp_async) ? 1.0 : cost.by_registers);
   const double start = few ? cost.few_start_us + 1e-6 * cost.few_k_ps * k : cost.start_us + 1e-6 * cost.k_ps * k;
   const double fmas = tiles * double(tile.BM * tile.BN) * k / device.multiprocessors;
   const double written = 1e-9 * outputs_of(p) * (aligned16(p.c) ? cost.output_fs : cost.unaligned_output_fs);

@@ -89,9 +89,10 @@ FL_COEFFICIENTS(CopyCost, transposed, unaligned_by_fma, most_unaligned, unaligne
 double slab_addition_us(const SgemmArgs& p, int slabs, const DeviceSpec& device);
 
 // The few tiles: few_start_us and few_k_ps along k, few_output_k_ps for each output and k of a multiprocessor.
-// `transposed`: for each operand that is not the way it is read.
+// `transposed`: for each operand that is not the way it is read. by_registers: so many times all along k where copies
+// go through registers.
 FL_COEFFICIENTS(ShortKCost, start_us, k_ps, output_k_ps, few_start_us, few_k_ps, few_output_k_ps, output_fs,
-                unaligned_output_fs, transposed, no_pdl_us);
+                unaligned_output_fs, transposed, by_registers, no_pdl_us);
 double short_k_us(const SgemmArgs& p, const DeviceSpec& device, const ShortKCost& cost);
 
 // Lanes that read rows of B side by side in k hinder each other where these lie whole lines apart: 5 x 73 x 32 takes

@@ -34,8 +34,8 @@ int64_t count_splits(int64_t blocks, int64_t slots, int64_t k) {
 
 }  // namespace
 
-bool reads_from_memory(const SgemmArgs& left) {
-  return 4.0 * double(left.m) * double(left.k) * double(left.batch) >= 60e6;
+bool reads_from_memory(const SgemmArgs& p) {
+  return 4.0 * double(std::max(p.m, p.n)) * double(p.k) * double(p.batch) >= 60e6;
 }
 
 SgemmArgs long_operand_left(const SgemmArgs& p) {

@@ -29,8 +29,8 @@ struct TallSkinnyPlan {
 };
 TallSkinnyPlan tall_skinny_plan(const SgemmArgs& left);  // of long_operand_left()
 
-// The left operand is too large for L2: a few percent matter then more than the start of a launch.
-bool reads_from_memory(const SgemmArgs& left);
+// The long operand is too large for L2: a few percent matter then more than the start of a launch.
+bool reads_from_memory(const SgemmArgs& p);
 
 // The right operand of long_operand_left() can be: its rows, where they are contiguous, in whole fours of columns.
 bool right_aligned16(const SgemmArgs& left, const TallSkinnyPlan& plan);

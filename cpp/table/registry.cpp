@@ -15,6 +15,7 @@
 #include "cost/strict_cost.h"
 #include "cost/tall_skinny_cost.h"
 #include "cost/transpose_cuda_cost.h"
+#include "cost/vectors_cost.h"
 #include "plan/accumulation_depth.h"
 #include "plan/accurate/mma_plan.h"
 #include "plan/accurate/workspace.h"

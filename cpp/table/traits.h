@@ -72,6 +72,7 @@ constexpr Traits in_blocks{.reproducible = true};
 constexpr Traits only_in_blocks{.reproducible = true, .only_reproducible = true};
 constexpr Traits packed_in_blocks{.triangle = true, .reproducible = true};
 constexpr Traits splits_k{.split_k = true};
+constexpr Traits grouped_splits_k{.split_k = true, .grouped = true};
 constexpr Traits split_terms(Terms terms, bool wgmma, bool splits_k, bool bf16x6_behind) {
   return {.strict = false,
           .split_k = splits_k,

@@ -30,6 +30,7 @@ struct RowBlock {
 struct RowGrid {
   unsigned batch, per_batch, rows;  // rows: of y, per block
 
+  RowGrid() = default;
   RowGrid(const SgemvArgs& p, unsigned rows)
       : batch(static_cast<unsigned>(p.batch)), per_batch(static_cast<unsigned>(ceil_div(p.m, rows))), rows(rows) {}
 

@@ -12,21 +12,21 @@
 
 namespace fl {
 
-template <class Plan>
+template <class Plan, class Args>
 struct GroupMember {
-  SgemmArgs p;
+  Args p;
   Plan plan;
 };
 
 // The parameters of a twin: which numbers the blocks of each product have, and what the kernel gets for it alone.
-template <class Plan>
+template <class Plan, class Args = SgemmArgs>
 struct Group {
   static constexpr unsigned MOST = 32;  // products, a power of two
   unsigned ends[MOST];                  // UINT_MAX behind the last
-  GroupMember<Plan> members[MOST];
+  GroupMember<Plan, Args> members[MOST];
 
   struct Place {
-    const GroupMember<Plan>& of;
+    const GroupMember<Plan, Args>& of;
     unsigned block;  // of that product's
   };
   __device__ __forceinline__ Place place(unsigned block) const {
@@ -38,35 +38,43 @@ struct Group {
   }
 };
 
-template <class Plan>
+template <class Plan, class Args>
 struct KeptMember {
   LaunchShape shape;
-  GroupMember<Plan> member;
+  GroupMember<Plan, Args> member;
 };
 
-template <auto KERNEL, class Plan>
+template <auto KERNEL, class Plan, class Args>
 void launch_kept(std::span<const KeptLaunch* const> kept, const Context& ctx) {
-  Group<Plan> group;
+  Group<Plan, Args> group;
   while (!kept.empty()) {
-    const std::span<const KeptLaunch* const> now = kept.first(std::min<std::size_t>(kept.size(), Group<Plan>::MOST));
-    LaunchShape shape = now.front()->as<KeptMember<Plan>>().shape;
+    LaunchShape shape = kept.front()->as<KeptMember<Plan, Args>>().shape;
     shape.blocks = 0;
     std::fill(std::begin(group.ends), std::end(group.ends), UINT_MAX);
-    for (std::size_t i = 0; i < now.size(); ++i) {
-      const auto& one = now[i]->as<KeptMember<Plan>>();
-      group.ends[i] = shape.blocks += one.shape.blocks;
-      group.members[i] = one.member;
+    std::size_t count = 0;
+    for (; count < std::min<std::size_t>(kept.size(), group.MOST); ++count) {
+      const auto& one = kept[count]->as<KeptMember<Plan, Args>>();
+      if (one.shape.cluster != shape.cluster) break;
+      group.ends[count] = shape.blocks += one.shape.blocks;
+      group.members[count] = one.member;
     }
     launch_kernel<KERNEL>(shape, ctx, group);
-    kept = kept.subspan(now.size());
+    kept = kept.subspan(count);
   }
 }
 
-// Alone, or with others if the call is of a list. What does not depend on the product is equal in all shapes.
+// Keeps a launch if the call is of a list. What does not depend on the product is equal in all shapes, but for the size
+// of clusters.
+template <auto TWIN, class Args, class Plan>
+bool keep(const LaunchShape& shape, const Context& ctx, const Args& p, const Plan& plan) {
+  if (ctx.group) ctx.group->keep(launch_kept<TWIN, Plan, Args>, KeptMember<Plan, Args>{shape, {p, plan}});
+  return ctx.group;
+}
+
+// Alone, or with others if the call is of a list.
 template <auto KERNEL, auto TWIN, class Plan>
 void launch_or_keep(const LaunchShape& shape, const Context& ctx, const SgemmArgs& p, const Plan& plan) {
-  if (!ctx.group) return launch_kernel<KERNEL>(shape, ctx, p, plan);
-  ctx.group->keep(launch_kept<TWIN, Plan>, KeptMember<Plan>{shape, {p, plan}});
+  if (!keep<TWIN>(shape, ctx, p, plan)) launch_kernel<KERNEL>(shape, ctx, p, plan);
 }
 
 }  // namespace fl

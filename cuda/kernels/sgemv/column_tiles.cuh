@@ -13,6 +13,10 @@
 
 namespace fl {
 
+// On a multiprocessor, as many as have the registers they need.
+template <int THREADS>
+constexpr int most_columns_blocks = code_for<120> && THREADS < 1024 ? 768 / THREADS : 1024 / THREADS;
+
 template <int V, int LC, int THREADS>
 struct ColumnTile {
   static constexpr int OUTPUTS = V * LC, GROUPS = THREADS / LC;

@@ -8,6 +8,7 @@
 //
 // 32-byte sectors: reads 100 %. Bound: memory. By 4-byte loads, each in flight by itself and with every sector on the
 // edge of a warp's share read twice, 16383 x 16381 took 256 us (245 now) and 157 x 109317 30 us (19).
+#include "cuda/kernels/common/grouped.cuh"
 #include "cuda/kernels/common/halves.cuh"
 #include "cuda/kernels/sgemv/gemv_other_order.cuh"
 #include "cuda/kernels/sgemv/gemv_row_sums.cuh"
@@ -104,16 +105,16 @@ __device__ __forceinline__ float dot_row(const T* a, uintptr_t place, const floa
 
 constexpr int THREADS = 256;
 
-template <int TEAM, int U, int BLOCKS, class T>
-__global__ void __launch_bounds__(THREADS, code_for<100, 120>&& BLOCKS == 5 ? 4 : BLOCKS)
-    any_rows_kernel(SgemvArgs p, RowGrid grid, unsigned cluster) {
+template <int TEAM, int U, class T>
+__device__ __forceinline__ void any_rows_of_block(const SgemvArgs& p, const RowGrid& grid, unsigned cluster,
+                                                  unsigned block) {
 #if __CUDA_ARCH__ >= 900
   if (cluster > 1) ptx::cluster_arrive_relaxed();
 #endif
   pdl_wait();
-  const unsigned rank = blockIdx.x % cluster, thread = threadIdx.x % TEAM;
+  const unsigned rank = block % cluster, thread = threadIdx.x % TEAM;
   const unsigned threads = TEAM == THREADS ? cluster * TEAM : TEAM;  // a constant takes fewer registers
-  const RowBlock at = grid.block(p, blockIdx.x / cluster);
+  const RowBlock at = grid.block(p, block / cluster);
   const int64_t row = at.row + threadIdx.x / TEAM;
   float acc = 0.0f;
   if (row < p.m) {
@@ -126,13 +127,32 @@ __global__ void __launch_bounds__(THREADS, code_for<100, 120>&& BLOCKS == 5 ? 4 
   if (rank == 0 && thread == 0 && row < p.m) store(p, at.y, row, acc);
 }
 
+struct SharedRows {
+  RowGrid grid;
+  unsigned cluster;
+};
+
+template <int TEAM, int U, int BLOCKS, class T>
+__global__ void __launch_bounds__(THREADS, code_for<100, 120>&& BLOCKS == 5 ? 4 : BLOCKS)
+    any_rows_kernel(SgemvArgs p, RowGrid grid, unsigned cluster) {
+  any_rows_of_block<TEAM, U, T>(p, grid, cluster, blockIdx.x);
+}
+template <int TEAM, int U, int BLOCKS>
+__global__ void __launch_bounds__(THREADS, code_for<100, 120>&& BLOCKS == 5 ? 4 : BLOCKS)
+    any_rows_group_kernel(const __grid_constant__ Group<SharedRows, SgemvArgs> group) {
+  const auto [of, block] = group.place(blockIdx.x);
+  any_rows_of_block<TEAM, U, float>(of.p, of.plan.grid, of.plan.cluster, block);
+}
+
 template <int TEAM, int U, int BLOCKS, class T>
 void launch_with_teams(const SgemvArgs& p, const Context& ctx) {
   const RowGrid grid(p, THREADS / TEAM);
   const bool clusters = TEAM == THREADS && has_clusters(launched<any_rows_kernel<TEAM, U, BLOCKS, T>>(), ctx);
   const int cluster = clusters ? blocks_per_row(p, ctx, THREADS, 16 * THREADS) : 1;
-  launch_kernel<any_rows_kernel<TEAM, U, BLOCKS, T>>(
-      {.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster}, ctx, p, grid, unsigned(cluster));
+  const LaunchShape shape{.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster};
+  if constexpr (std::is_same_v<T, float>)
+    if (keep<any_rows_group_kernel<TEAM, U, BLOCKS>>(shape, ctx, p, SharedRows{grid, unsigned(cluster)})) return;
+  launch_kernel<any_rows_kernel<TEAM, U, BLOCKS, T>>(shape, ctx, p, grid, unsigned(cluster));
 }
 
 template <int TEAM, int U, int BLOCKS>

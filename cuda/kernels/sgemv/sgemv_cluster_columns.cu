@@ -7,6 +7,7 @@
 //
 // 32-byte sectors: reads 100 % if the columns start on a sector. Bound: latency, of one load (everything that a thread
 // reads is in flight at once), a barrier and the way to another block's shared memory and back.
+#include "cuda/kernels/common/grouped.cuh"
 #include "cuda/kernels/sgemv/column_tiles.cuh"
 #include "cuda/kernels/sgemv/gemv_other_order.cuh"
 #include "plan/gemv_cuda_plan.h"
@@ -18,15 +19,15 @@ constexpr int MAX_CLUSTER = 16;
 
 // Not among the code for other architectures, where the row is not available.
 template <int V, int LC, int THREADS, bool RESIDENT, class T>
-__global__ void __launch_bounds__(THREADS, code_for<120>&& THREADS < 1024 ? 768 / THREADS : 1024 / THREADS)
-    cluster_columns_kernel(SgemvArgs p, RowGrid grid, unsigned cluster, float fraction) {
+__device__ __forceinline__ void cluster_columns_of_block(const SgemvArgs& p, const RowGrid& grid, unsigned cluster,
+                                                         float fraction, unsigned block) {
 #if __CUDA_ARCH__ >= 900
   using S = ColumnTile<V, LC, THREADS>;
   __shared__ float sums[MAX_CLUSTER][S::OUTPUTS];
   ptx::cluster_arrive_relaxed();
   pdl_wait();
-  const unsigned rank = blockIdx.x % cluster;
-  const RowBlock at = grid.block(p, blockIdx.x / cluster);
+  const unsigned rank = block % cluster;
+  const RowBlock at = grid.block(p, block / cluster);
   constexpr int U = columns::in_flight<V> * (V > 1 ? sizeof(float) / sizeof(T) : 1);  // as many bytes in any type
   float acc[V] = {};
   read_tile<T, V, LC, THREADS, U>(acc, p, at, rank * S::GROUPS, cluster * S::GROUPS, p.n,
@@ -47,6 +48,23 @@ __global__ void __launch_bounds__(THREADS, code_for<120>&& THREADS < 1024 ? 768 
 #else
   not_for_this_target();
 #endif
+}
+
+template <int V, int LC, int THREADS, bool RESIDENT, class T>
+__global__ void __launch_bounds__(THREADS, most_columns_blocks<THREADS>)
+    cluster_columns_kernel(SgemvArgs p, RowGrid grid, unsigned cluster, float fraction) {
+  cluster_columns_of_block<V, LC, THREADS, RESIDENT, T>(p, grid, cluster, fraction, blockIdx.x);
+}
+
+struct SharedColumns {
+  RowGrid grid;
+  unsigned cluster;
+};
+template <int V, int LC, int THREADS>
+__global__ void __launch_bounds__(THREADS, most_columns_blocks<THREADS>)
+    cluster_columns_group_kernel(const __grid_constant__ Group<SharedColumns, SgemvArgs> group) {
+  const auto [of, block] = group.place(blockIdx.x);
+  cluster_columns_of_block<V, LC, THREADS, false, float>(of.p, of.plan.grid, of.plan.cluster, 0.0f, block);
 }
 
 // Whether the device finds room for clusters of 16, which need a processing cluster of that size: a part of a divided
@@ -72,9 +90,11 @@ void launch_cluster(const SgemvArgs& p, const Context& ctx, float fraction = 0.0
   while (cluster < most && int64_t(grid.blocks()) * cluster * THREADS < 768 * int64_t(ctx.sm_count) &&
          int64_t(STEP) * cluster < p.n)
     cluster *= 2;
-  launch_kernel<cluster_columns_kernel<V, LC, THREADS, RESIDENT, T>>(
-      {.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster}, ctx, p, grid, unsigned(cluster),
-      fraction);
+  const LaunchShape shape{.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster};
+  if constexpr (std::is_same_v<T, float>)
+    if (keep<cluster_columns_group_kernel<V, LC, THREADS>>(shape, ctx, p, SharedColumns{grid, unsigned(cluster)}))
+      return;
+  launch_kernel<cluster_columns_kernel<V, LC, THREADS, RESIDENT, T>>(shape, ctx, p, grid, unsigned(cluster), fraction);
 }
 template <int V, int LC, int THREADS>
 void launch_clusters(const SgemvArgs& p, const Context& ctx) {

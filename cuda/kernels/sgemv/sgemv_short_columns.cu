@@ -5,6 +5,7 @@
 // 32-byte sectors: reads 100 % of columns that start on one, writes 100 %. Bound: latency while A fits L2, up to
 // sixteen columns at a time (205 x 22309: 5.1 us, 6.7 with eight); then memory, if there are outputs enough to fill the
 // device with threads.
+#include "cuda/kernels/common/grouped.cuh"
 #include "cuda/kernels/sgemv/column_tiles.cuh"
 #include "cuda/kernels/sgemv/gemv_other_order.cuh"
 #include "plan/gemv_cuda_plan.h"
@@ -16,9 +17,9 @@ constexpr int MOST_THREADS = 256;
 
 // U columns in flight.
 template <int V, int U>
-__global__ void __launch_bounds__(MOST_THREADS, 4) short_columns_kernel(SgemvArgs p, RowGrid grid) {
+__device__ __forceinline__ void short_columns_of_block(const SgemvArgs& p, const RowGrid& grid, unsigned block) {
   pdl_wait();
-  const RowBlock at = grid.block(p);
+  const RowBlock at = grid.block(p, block);
   const int64_t output = at.row + threadIdx.x * V, rest = p.m - output;
   if (rest <= 0) return;
   const float* a = at.a + output;
@@ -35,13 +36,25 @@ __global__ void __launch_bounds__(MOST_THREADS, 4) short_columns_kernel(SgemvArg
     if (e < rest) store(p, at.y, output + e, acc[e]);
 }
 
+template <int V, int U>
+__global__ void __launch_bounds__(MOST_THREADS, 4) short_columns_kernel(SgemvArgs p, RowGrid grid) {
+  short_columns_of_block<V, U>(p, grid, blockIdx.x);
+}
+template <int V, int U>
+__global__ void __launch_bounds__(MOST_THREADS, 4)
+    short_columns_group_kernel(const __grid_constant__ Group<RowGrid, SgemvArgs> group) {
+  const auto [of, block] = group.place(blockIdx.x);
+  short_columns_of_block<V, U>(of.p, of.plan, block);
+}
+
 // Small blocks where there would be too few for every multiprocessor.
 template <int V, int U>
 void launch_short(const SgemvArgs& p, const Context& ctx) {
   int threads = MOST_THREADS;
-  while (threads > 64 && p.m * p.batch < 2 * int64_t(ctx.sm_count) * V * threads) threads /= 2;
+  while (!ctx.group && threads > 64 && p.m * p.batch < 2 * int64_t(ctx.sm_count) * V * threads) threads /= 2;
   const RowGrid grid(p, V * threads);
-  launch_kernel<short_columns_kernel<V, U>>({grid.blocks(), threads}, ctx, p, grid);
+  if (!keep<short_columns_group_kernel<V, U>>({grid.blocks(), threads}, ctx, p, grid))
+    launch_kernel<short_columns_kernel<V, U>>({grid.blocks(), threads}, ctx, p, grid);
 }
 
 template <int V>

@@ -10,6 +10,7 @@
 // Past L2 rows of more than 64 elements take a warp each, four rows at a time. Below, eight lanes to a row are as fast
 // at 128 elements (within 1 %) and twice as fast at 32; fewer or more lanes than the row has float4s lose 5 to 50 %.
 #include "cuda/kernels/common/gemv_rows.cuh"
+#include "cuda/kernels/common/grouped.cuh"
 #include "cuda/kernels/common/l2_residency.cuh"
 #include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/sgemv/gemv_other_order.cuh"
@@ -35,11 +36,12 @@ __device__ __forceinline__ float add_product(float4 a, float4 x, float acc) { re
 __device__ __forceinline__ float add_product(float a, float x, float acc) { return fmaf(a, x, acc); }
 
 template <int W, int L, int V, int R, bool X4, bool RESIDENT>
-__global__ void __launch_bounds__(256, W == 4 ? 0 : 4) short_rows_kernel(SgemvArgs p, RowGrid grid, float fraction) {
+__device__ __forceinline__ void short_rows_of_block(const SgemvArgs& p, const RowGrid& grid, unsigned block,
+                                                    float fraction) {
   pdl_wait();
   const MatrixLoad<RESIDENT> load(fraction);
   const unsigned lane = threadIdx.x % 32, l = lane % L, n = static_cast<unsigned>(p.n);
-  RowBlock at = grid.block(p);
+  RowBlock at = grid.block(p, block);
   at.row += threadIdx.x / 32 * LaneRows<L, R>::PER_WARP;
   if (at.row >= p.m) return;
 
@@ -65,12 +67,24 @@ __global__ void __launch_bounds__(256, W == 4 ? 0 : 4) short_rows_kernel(SgemvAr
   finish_rows(p, at, rows, acc, lane);
 }
 
+template <int W, int L, int V, int R, bool X4, bool RESIDENT>
+__global__ void __launch_bounds__(256, W == 4 ? 0 : 4) short_rows_kernel(SgemvArgs p, RowGrid grid, float fraction) {
+  short_rows_of_block<W, L, V, R, X4, RESIDENT>(p, grid, blockIdx.x, fraction);
+}
+template <int W, int L, int V, int R, bool X4>
+__global__ void __launch_bounds__(256, W == 4 ? 0 : 4)
+    short_rows_group_kernel(const __grid_constant__ Group<RowGrid, SgemvArgs> group) {
+  const auto [of, block] = group.place(blockIdx.x);
+  short_rows_of_block<W, L, V, R, X4, false>(of.p, of.plan, block, 0.0f);
+}
+
 template <int W, int L, int V, int R, bool X4, bool RESIDENT = false>
 void launch(const SgemvArgs& p, const Context& ctx, float fraction = 0.0f) {
   static_assert(W * L * V <= 256, "longer rows are not this kernel's");
   constexpr int ROWS = LaneRows<L, R>::PER_WARP;
-  const int warps = warps_per_block(p, ROWS);
+  const int warps = ctx.group ? 8 : warps_per_block(p, ROWS);
   const RowGrid grid(p, warps * ROWS);
+  if (keep<short_rows_group_kernel<W, L, V, R, X4>>({grid.blocks(), 32 * warps}, ctx, p, grid)) return;
   launch_kernel<short_rows_kernel<W, L, V, R, X4, RESIDENT>>({grid.blocks(), 32 * warps}, ctx, p, grid, fraction);
 }
 

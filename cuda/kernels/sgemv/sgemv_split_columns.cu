@@ -7,6 +7,7 @@
 //
 // The small kernel starts while the large one runs and waits for it. To have the last block of a tile add up instead
 // would need counters that are zero when the kernel starts: one more launch, or memory that outlives a call.
+#include "cuda/kernels/common/grouped.cuh"
 #include "cuda/kernels/sgemv/column_tiles.cuh"
 #include "cuda/kernels/sgemv/gemv_other_order.cuh"
 #include "plan/gemv_cuda_plan.h"
@@ -17,10 +18,11 @@ namespace {
 constexpr int UNROLL = 8;
 
 template <int V, int LC, int THREADS, bool RESIDENT, class T>
-__global__ void __launch_bounds__(THREADS, code_for<120>&& THREADS < 1024 ? 768 / THREADS : 1024 / THREADS)
-    split_columns_kernel(SgemvArgs p, RowGrid grid, SplitColumnsPlan plan, float* sums, float fraction) {
+__device__ __forceinline__ void split_columns_of_block(const SgemvArgs& p, const RowGrid& grid,
+                                                       const SplitColumnsPlan& plan, float* sums, float fraction,
+                                                       unsigned block) {
   pdl_wait();
-  const unsigned tiles = grid.per_batch * grid.batch, split = blockIdx.x / tiles, tile = blockIdx.x % tiles;
+  const unsigned tiles = grid.per_batch * grid.batch, split = block / tiles, tile = block % tiles;
   const RowBlock at = grid.block(p, tile);
   const int64_t first = int64_t{split} * plan.columns, rest = p.n - first;
   float acc[V] = {};
@@ -33,6 +35,24 @@ __global__ void __launch_bounds__(THREADS, code_for<120>&& THREADS < 1024 ? 768 
     const int64_t problem = tile / grid.per_batch;
     sums[(split * p.batch + problem) * p.m + at.row + c] = sum;
   });
+}
+
+template <int V, int LC, int THREADS, bool RESIDENT, class T>
+__global__ void __launch_bounds__(THREADS, most_columns_blocks<THREADS>)
+    split_columns_kernel(SgemvArgs p, RowGrid grid, SplitColumnsPlan plan, float* sums, float fraction) {
+  split_columns_of_block<V, LC, THREADS, RESIDENT, T>(p, grid, plan, sums, fraction, blockIdx.x);
+}
+
+// Of products whose columns are one range.
+struct WholeColumns {
+  RowGrid grid;
+  SplitColumnsPlan plan;
+};
+template <int V, int LC, int THREADS>
+__global__ void __launch_bounds__(THREADS, most_columns_blocks<THREADS>)
+    split_columns_group_kernel(const __grid_constant__ Group<WholeColumns, SgemvArgs> group) {
+  const auto [of, block] = group.place(blockIdx.x);
+  split_columns_of_block<V, LC, THREADS, false, float>(of.p, of.plan.grid, of.plan.plan, nullptr, 0.0f, block);
 }
 
 constexpr int ACROSS = 32, DOWN = 8;
@@ -60,6 +80,9 @@ template <int V, int LC, int THREADS, class T, bool RESIDENT = false>
 void launch_split(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan, float fraction = 0.0f) {
   const RowGrid grid(p, V * LC);
   float* sums = static_cast<float*>(ctx.workspace);
+  if constexpr (std::is_same_v<T, float>)
+    if (keep<split_columns_group_kernel<V, LC, THREADS>>({grid.blocks(), THREADS}, ctx, p, WholeColumns{grid, plan}))
+      return;
   launch_kernel<split_columns_kernel<V, LC, THREADS, RESIDENT, T>>({grid.blocks() * unsigned(plan.splits), THREADS},
                                                                    ctx, p, grid, plan, sums, fraction);
   if (plan.splits == 1) return;
