@@ -223,26 +223,20 @@ class Memory:
                 buffer.upload(block[: floats - start], offset=4 * start)
 
     def operands(self, shape: Shape) -> list[DeviceOperand]:
-        each = zip(self._buffers, shape.offset, shape.leading(), shape.stored(), strict=True)
-        return [DeviceOperand(*operand) for operand in each]
+        batch = (shape.batch,) if shape.batch > 1 else ()
+        sizes = [stored[1:] if shape.op == "sgemv" and i else stored for i, stored in enumerate(shape.stored())]
+        each = zip(self._buffers, shape.offset, shape.leading(), sizes, strict=True)
+        return [DeviceOperand(buffer, offset, ld, (*batch, *size)) for buffer, offset, ld, size in each]
 
 
 def call(shape: Shape, kernel: str | None, memory: Memory):
-    a, b, c = (operand.ptr for operand in memory.operands(shape))
-    lda, ldb, ldc = shape.leading()
-    m, n, k, batch = shape.m, shape.n, shape.k, shape.batch
-    strides = [rows * ld for (rows, _), ld in zip(shape.stored(), (lda, ldb, ldc), strict=True)]
+    a, b, c = memory.operands(shape)
     if shape.op == "sgemm":
-        a_strides = (1, lda) if shape.trans_a else (lda, 1)
-        b_strides = (1, ldb) if shape.trans_b else (ldb, 1)
-        arguments = (m, n, k, 1.0, a, *a_strides, b, *b_strides, 0.0, c, ldc, batch, *strides, shape.precision)
-        return lambda stream: _core.device_sgemm(kernel, *arguments, stream=stream)
+        options = {"trans_a": shape.trans_a, "trans_b": shape.trans_b, "precision": shape.precision, "out": c}
+        return lambda stream: fl.sgemm(a, b, **options, kernel=kernel, stream=stream)
     if shape.op == "sgemv":
-        view = (n, m, 1.0, a, 1, lda) if shape.trans_a else (m, n, 1.0, a, lda, 1)
-        arguments = (*view, b, 1, 0.0, c, 1, batch, *strides)
-        return lambda stream: _core.device_sgemv(kernel, *arguments, stream=stream)
-    arguments = (m, n, a, lda, c, ldc, batch, strides[0], strides[2])
-    return lambda stream: _core.device_transpose(kernel, *arguments, stream=stream)
+        return lambda stream: fl.sgemv(a, b, trans=shape.trans_a, out=c, kernel=kernel, stream=stream)
+    return lambda stream: fl.transpose(a, c, kernel=kernel, stream=stream)
 
 
 def time_us(work: Any, estimate_us: float) -> float:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
+
+import fastlinalg as fl
 
 from . import _core
 from ._cases import Case
@@ -47,10 +50,14 @@ PLACEMENTS = (
 
 
 class GuardedMatrix:
-    """A stack of matrices in device memory. All memory between and around its elements holds canaries."""
+    """A stack of matrices, or of vectors, in device memory. All memory between and around its elements holds canaries.
 
-    def __init__(self, values: Array, placement: Placement, device: int) -> None:
+    Calls get it as an array, by the CUDA array interface; it is computed on the stream that copies are in order with.
+    """
+
+    def __init__(self, values: Array, placement: Placement, device: int, vectors: bool = False) -> None:
         batch, rows, cols = values.shape
+        self._dims = 2 if vectors else 3
         self.ld = placement.ld(cols)
         self.bs = (rows * self.ld + 3) // 4 * 4
         self._start = GUARD + placement.shift
@@ -65,8 +72,14 @@ class GuardedMatrix:
         return as_strided(flat[self._start :], self._shape, strides)
 
     @property
-    def ptr(self) -> int:
-        return int(self._buffer.ptr) + 4 * self._start
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "shape": self._shape[: self._dims],
+            "strides": (4 * self.bs, 4 * self.ld, 4)[: self._dims],
+            "typestr": "<f4",
+            "data": (int(self._buffer.ptr) + 4 * self._start, False),
+            "version": 3,
+        }
 
     def unchanged(self) -> bool:
         """Whether every bit is as it was uploaded."""
@@ -114,64 +127,25 @@ def run(case: Case, kernel: str | None, placement: Placement, precision: str = "
     vector = case.op == "sgemv"
     leading = shape[: -1 if vector else -2]
     columns = [x if x is None or i == 0 or not vector else x[..., None] for i, x in enumerate(case.operands)]
-    inputs = [GuardedMatrix(_stack(x, leading), placement, device) for x in columns[:2] if x is not None]
-    strides = [m.bs if x.ndim > 2 else 0 for m, x in zip(inputs, columns, strict=False)]
+    inputs = [
+        GuardedMatrix(_stack(x, leading), placement, device, vectors=vector and i == 1)
+        for i, x in enumerate(columns[:2])
+        if x is not None
+    ]
 
     target_shape = (int(np.prod(leading)), *((*shape[-1:], 1) if vector else shape[-2:]))
     target = canaries(int(np.prod(target_shape))).reshape(target_shape)
-    if case.options.get("beta", 0.0) != 0.0:
+    has_addend = case.options.get("beta", 0.0) != 0.0
+    if has_addend:
         target[...] = columns[2].reshape(target_shape)
-    out = GuardedMatrix(target, placement, device)
+    out = GuardedMatrix(target, placement, device, vector)
 
-    _launch(case, kernel, precision, inputs, strides, out, target_shape, device)
+    asked = {"precision": precision} if case.op == "sgemm" else {}
+    operands = [*inputs, out] if has_addend else inputs
+    getattr(fl, case.op)(*operands, **case.options, **asked, out=out, kernel=kernel)
     values, safe = out.result()
     if not safe:
         raise Corrupted("wrote outside the result")
     if not all(m.unchanged() for m in inputs):
         raise Corrupted("wrote to an operand")
     return values.reshape(shape)
-
-
-def _launch(
-    case: Case,
-    kernel: str | None,
-    precision: str,
-    inputs: list[GuardedMatrix],
-    strides: list[int],
-    out: GuardedMatrix,
-    target_shape: tuple[int, ...],
-    device: int,
-) -> None:
-    batch, m, n = target_shape
-    options, a = case.options, inputs[0]
-    rows, cols = case.operands[0].shape[-2:]
-    if case.op == "transpose":
-        _core.device_transpose(
-            kernel,
-            rows,
-            cols,
-            a.ptr,
-            a.ld,
-            out.ptr,
-            out.ld,
-            batch=batch,
-            a_bs=strides[0],
-            b_bs=out.bs,
-            device=device,
-        )
-        return
-    b, alpha, beta = inputs[1], options.get("alpha", 1.0), options.get("beta", 0.0)
-    ta = options.get("trans_a", options.get("trans", False))
-    a_strides, k = ((1, a.ld), rows) if ta else ((a.ld, 1), cols)
-    if case.op == "sgemv":
-        _core.device_sgemv(
-            *(kernel, m, k, alpha, a.ptr, *a_strides, b.ptr, b.ld, beta, out.ptr, out.ld),
-            **{"batch": batch, "a_bs": strides[0], "x_bs": strides[1], "y_bs": out.bs, "device": device},
-        )
-        return
-    b_strides = (1, b.ld) if options.get("trans_b", False) else (b.ld, 1)
-    _core.device_sgemm(
-        *(kernel, m, n, k, alpha, a.ptr, *a_strides, b.ptr, *b_strides, beta, out.ptr, out.ld),
-        **{"batch": batch, "a_bs": strides[0], "b_bs": strides[1], "c_bs": out.bs, "device": device},
-        precision=precision,
-    )

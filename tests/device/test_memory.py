@@ -10,6 +10,7 @@ import pytest
 import fastlinalg as fl
 from fastlinalg import _core
 from support.accuracy import assert_product, assert_same_bits
+from support.device import Strided, device_sgemm, device_sgemv, device_transpose
 from support.operands import normal
 from support.threads import in_threads
 
@@ -33,12 +34,12 @@ def device_calls(rng):
     b.upload(values)
 
     def sgemm(n, precision, kernel=None):
-        _core.device_sgemm(kernel, n, n, n, 1.0, a.ptr, 64, 1, b.ptr, 64, 1, 0.0, c.ptr, 64, precision=precision)
+        device_sgemm(kernel, n, n, n, 1.0, a.ptr, 64, 1, b.ptr, 64, 1, 0.0, c.ptr, 64, precision=precision)
 
     yield lambda: sgemm(32, "strict")
     yield lambda: sgemm(64, "accurate", "fp16x2")
-    yield lambda: _core.device_sgemv(None, 64, 64, 1.0, a.ptr, 64, 1, b.ptr, 1, 0.0, c.ptr, 1)
-    yield lambda: _core.device_transpose(None, 64, 64, a.ptr, 64, c.ptr, 64)
+    yield lambda: device_sgemv(None, 64, 64, 1.0, a.ptr, 64, 1, b.ptr, 1, 0.0, c.ptr, 1)
+    yield lambda: device_transpose(None, 64, 64, a.ptr, 64, c.ptr, 64)
 
 
 def host_calls(rng):
@@ -171,16 +172,14 @@ def test_accurate_does_without_a_workspace_that_does_not_fit(rng, limit):
     a, b = normal(rng, n, n), normal(rng, n, n)
     limit(3 * 4 * n * n + 8 * MIB)  # the operands, and half of what two fp16 terms of one of them take
     buffers = [_core.DeviceBuffer(a.nbytes) for _ in range(3)]
-    x, y, z = (buffer.ptr for buffer in buffers)
+    x, y, z = (Strided(buffer.ptr, (n, n), (n, 1)) for buffer in buffers)
     buffers[0].upload(a)
     buffers[1].upload(b)
 
     def product(**keywords):
         got = np.full((n, n), np.nan, F32)
         buffers[2].upload(got)
-        keywords = {"kernel": None, "precision": "accurate"} | keywords
-        a, b, c = {"a": x, "a_rs": n, "a_cs": 1}, {"b": y, "b_rs": n, "b_cs": 1}, {"c": z, "ldc": n}
-        _core.device_sgemm(m=n, n=n, k=n, alpha=1, beta=0, **a, **b, **c, **keywords)
+        fl.sgemm(x, y, out=z, **keywords)
         buffers[2].download(got)
         return got
 

@@ -11,7 +11,7 @@ import pytest
 import fastlinalg as fl
 from fastlinalg import _core
 from support.accuracy import assert_same_bits, assert_within, oracle
-from support.device import PLACEMENTS, DeviceMatrix, place
+from support.device import PLACEMENTS, DeviceMatrix, device_sgemm, device_sgemv, device_transpose, place
 from support.rows import OPERATIONS, best_precision, refused, rows
 
 pytestmark = pytest.mark.gpu
@@ -61,7 +61,7 @@ def sgemm(row, a, b, c, alpha, beta, must, precision="strict"):
     batch, m, n = c.shape
     k = a.shape[1] if a.transposed else a.shape[2]
     call = functools.partial(
-        _core.device_sgemm, row.name, m, n, k, alpha, a.ptr, *a.strides, b.ptr, *b.strides, beta, c.ptr, c.ld,
+        device_sgemm, row.name, m, n, k, alpha, a.ptr, *a.strides, b.ptr, *b.strides, beta, c.ptr, c.ld,
         batch, a.bs, b.bs, c.bs, precision,
     )  # fmt: skip
     return attempt(row, call, must)
@@ -118,7 +118,7 @@ def test_dispatch_takes_any_placement():
     for (m, n, k), placement, trans in product(SIZES, PLACEMENTS, (False, True)):
         a_values, b_values, c_values = stacks(m, n, k)
         a, b, c = place(a_values, placement, trans), place(b_values, placement, trans), place(c_values, placement)
-        _core.device_sgemm(None, m, n, k, 1.0, a.ptr, *a.strides, b.ptr, *b.strides, 1.0, c.ptr, c.ld)
+        device_sgemm(None, m, n, k, 1.0, a.ptr, *a.strides, b.ptr, *b.strides, 1.0, c.ptr, c.ld)
         assert_within(c.download(placement), *answer(m, n, k, 1, 1.0, 1.0), f"{(m, n, k)} {placement} trans {trans}")
 
 
@@ -135,7 +135,7 @@ def test_sgemv_placements(row):
         for alpha, beta in ((1.0, 0.0), (-0.5, 2.0)):
             y.buffer.upload(y.host)  # the call before has overwritten it
             call = functools.partial(
-                _core.device_sgemv,
+                device_sgemv,
                 row.name,
                 m,
                 n,
@@ -172,7 +172,7 @@ def test_sgemv_batches(row):
         a_values, x_values, y_values = stacks(m, 1, n, 3)
         a, x, y = place(a_values, "aligned", trans), place(x_values, "tight"), place(y_values, "tight")
         call = functools.partial(
-            _core.device_sgemv, row.name, m, n, 2.0, a.ptr, *a.strides, x.ptr, 1, -1.0, y.ptr, 1, 3, a.bs, x.bs, y.bs
+            device_sgemv, row.name, m, n, 2.0, a.ptr, *a.strides, x.ptr, 1, -1.0, y.ptr, 1, 3, a.bs, x.bs, y.bs
         )
         if attempt(row, call, a.bs % 4 == 0):
             assert_within(y.download(), *answer(m, 1, n, 3, 2.0, -1.0), f"{(m, n)} trans {trans}")
@@ -191,7 +191,7 @@ def test_rows_and_x_begin_anywhere(kernel, shape):
     for shift, x_shift, pad, inc in product(range(4), range(4), (0, 1), (1, 2)):
         a, x = DeviceMatrix(a_values, pad, shift), strided_vector(x_values[0, :, 0], inc, x_shift)
         y = strided_vector(np.full_like(y_values[0, :, 0], np.nan), 1, 0)
-        _core.device_sgemv(kernel, m, n, 1.0, a.ptr, *a.strides, x.ptr, inc, 0.0, y.ptr, 1)
+        device_sgemv(kernel, m, n, 1.0, a.ptr, *a.strides, x.ptr, inc, 0.0, y.ptr, 1)
         context = f"{shape}: A {shift} floats off, x {x_shift}, pad {pad}, inc {inc}"
         assert_within(y.download(context)[..., 0], want[..., 0], bound[..., 0], context)
 
@@ -209,7 +209,7 @@ def test_transpose_placements_of_long_rows(row):
         m = 2**20 // width + 5
         a = place(numbered(turn, 1, m, width), placement)
         b = place(np.full((1, width, m), np.nan, np.float32), placement)
-        _core.device_transpose(row.name, m, width, a.ptr, a.ld, b.ptr, b.ld)
+        device_transpose(row.name, m, width, a.ptr, a.ld, b.ptr, b.ld)
         assert_same_bits(b.download(placement), a.view(a.host).swapaxes(-1, -2), f"{width} {placement}")
 
 
@@ -222,7 +222,7 @@ def test_transpose_placements(row):
         a = place(numbered(turn, batch, m, n), placement)
         values = np.array(a.view(a.host))
         b = place(np.full((batch, n, m), np.nan, np.float32), placement)
-        call = functools.partial(_core.device_transpose, row.name, m, n, a.ptr, a.ld, b.ptr, b.ld, batch, a.bs, b.bs)
+        call = functools.partial(device_transpose, row.name, m, n, a.ptr, a.ld, b.ptr, b.ld, batch, a.bs, b.bs)
         context = f"{(m, n)} {placement} batch {batch}"
         if attempt(row, call, must_take(placement, m, n)):
             assert_same_bits(b.download(context), values.swapaxes(-1, -2), context)
@@ -233,14 +233,14 @@ def test_transpose_placements(row):
 # ---------------------------------------------------------------- refusals
 def call_on_squares(op, row, a, b, c, n):
     if op == "sgemm":
-        _core.device_sgemm(
+        device_sgemm(
             row.name, n, n, n, 1.0, a.ptr, *a.strides, b.ptr, *b.strides, 0.0, c.ptr, c.ld,
             precision=best_precision(row),
         )  # fmt: skip
     elif op == "sgemv":
-        _core.device_sgemv(row.name, n, n, 1.0, a.ptr, *a.strides, b.ptr, 1, 0.0, c.ptr, 1)
+        device_sgemv(row.name, n, n, 1.0, a.ptr, *a.strides, b.ptr, 1, 0.0, c.ptr, 1)
     else:
-        _core.device_transpose(row.name, n, n, a.ptr, a.ld, b.ptr, b.ld)
+        device_transpose(row.name, n, n, a.ptr, a.ld, b.ptr, b.ld)
 
 
 @pytest.mark.parametrize("op", OPERATIONS)

@@ -8,6 +8,7 @@ import pytest
 import fastlinalg as fl
 from fastlinalg import _core
 from support.accuracy import assert_same_bits, assert_within, oracle
+from support.device import device_sgemm, device_sgemv, device_transpose
 from support.rows import best_precision, refused, rows
 
 pytestmark = [pytest.mark.gpu, pytest.mark.huge, pytest.mark.xdist_group("machine")]
@@ -93,7 +94,7 @@ def test_huge_a(row, huge, rng):
     device_b, device_c = uploaded(b), _core.DeviceBuffer(4 * SIDE * THIN)
     for trans in (False, True):
         strides = (1, SIDE) if trans else (SIDE, 1)
-        _core.device_sgemm(
+        device_sgemm(
             row.name, SIDE, THIN, SIDE, 1.0, huge.buffer.ptr, *strides, device_b.ptr, THIN, 1, 0.0, device_c.ptr, THIN,
             precision=best_precision(row),
         )  # fmt: skip
@@ -108,7 +109,7 @@ def test_huge_b(row, huge, rng):
     device_a, device_c = uploaded(a), _core.DeviceBuffer(4 * SIDE * THIN)
     for trans in (False, True):
         strides = (1, SIDE) if trans else (SIDE, 1)
-        _core.device_sgemm(
+        device_sgemm(
             row.name, THIN, SIDE, SIDE, 1.0, device_a.ptr, SIDE, 1, huge.buffer.ptr, *strides, 0.0, device_c.ptr, SIDE,
             precision=best_precision(row),
         )  # fmt: skip
@@ -121,7 +122,7 @@ def test_huge_b(row, huge, rng):
 def test_huge_c(row, target, rng):
     a, b = rng.standard_normal((SIDE, THIN), np.float32), rng.standard_normal((THIN, SIDE), np.float32)
     device_a, device_b = uploaded(a), uploaded(b)
-    _core.device_sgemm(
+    device_sgemm(
         row.name, SIDE, SIDE, THIN, 1.0, device_a.ptr, THIN, 1, device_b.ptr, SIDE, 1, 0.0, target.ptr, SIDE,
         precision=best_precision(row),
     )  # fmt: skip
@@ -135,7 +136,7 @@ def test_huge_sgemv(row, huge, rng):
     device_x, device_y = uploaded(x), _core.DeviceBuffer(4 * SIDE)
     for trans in (False, True):
         strides = (1, SIDE) if trans else (SIDE, 1)
-        _core.device_sgemv(row.name, SIDE, SIDE, 1.0, huge.buffer.ptr, *strides, device_x.ptr, 1, 0.0, device_y.ptr, 1)
+        device_sgemv(row.name, SIDE, SIDE, 1.0, huge.buffer.ptr, *strides, device_x.ptr, 1, 0.0, device_y.ptr, 1)
         a = huge.columns(SAMPLED).T if trans else huge.rows(SAMPLED)
         assert_within(downloaded(device_y, SIDE)[list(SAMPLED)], *oracle(a, x), f"trans {trans}")
 
@@ -149,7 +150,7 @@ def test_more_rows_or_columns_than_32_bits_count(row, side, huge, target):
     if side == "columns":
         a, b = (scale.ptr, 4, 1), (huge.buffer.ptr, ALL, 1)
     forget(target)
-    if taken(row, lambda: _core.device_sgemm(row.name, m, n, 1, 1.0, *a, *b, 0.0, target.ptr, n)):
+    if taken(row, lambda: device_sgemm(row.name, m, n, 1, 1.0, *a, *b, 0.0, target.ptr, n)):
         assert_same_bits(numbers_at(target), 0.5 * huge.at(PLACES))
 
 
@@ -159,7 +160,7 @@ def test_more_outputs_than_32_bits_count(row, huge, target):
     x, m = uploaded(np.array([0.5, 0.0], np.float32)), ALL - 4
     forget(target)
     a = (huge.buffer.ptr, 1, 4)
-    if taken(row, lambda: _core.device_sgemv(row.name, m, 2, 1.0, *a, x.ptr, 1, 0.0, target.ptr, 1)):
+    if taken(row, lambda: device_sgemv(row.name, m, 2, 1.0, *a, x.ptr, 1, 0.0, target.ptr, 1)):
         there = [place for place in PLACES if place < m]
         assert_same_bits(numbers_at(target)[: len(there)], 0.5 * huge.at(there))
 
@@ -168,18 +169,18 @@ def test_more_outputs_than_32_bits_count(row, huge, target):
 def test_a_sum_of_more_numbers_than_32_bits_count(kernel, huge, target):
     """All numbers of x but some are 0: none of these may be lost. Behind the last four are up to three."""
     scale = uploaded(np.zeros(1, np.float32))
-    _core.device_sgemv(None, ALL, 1, 0.0, huge.buffer.ptr, 1, ALL, scale.ptr, 1, 0.0, target.ptr, 1)
+    device_sgemv(None, ALL, 1, 0.0, huge.buffer.ptr, 1, ALL, scale.ptr, 1, 0.0, target.ptr, 1)
     for place in PLACES:
         target.upload(np.ones(1, np.float32), 4 * place)
     for n in (ALL, ALL - 1, ALL - 2, ALL - 3):
         y = _core.DeviceBuffer(4)
-        _core.device_sgemv(kernel, 1, n, 1.0, huge.buffer.ptr, ALL, 1, target.ptr, 1, 0.0, y.ptr, 1)
+        device_sgemv(kernel, 1, n, 1.0, huge.buffer.ptr, ALL, 1, target.ptr, 1, 0.0, y.ptr, 1)
         there = huge.at([place for place in PLACES if place < n])
         assert_within(downloaded(y, 1), *oracle(there[None], np.ones_like(there)), f"{n} numbers")
 
 
 @pytest.mark.parametrize("row", rows("transpose", "cuda"))
 def test_huge_transpose(row, huge, target):
-    _core.device_transpose(row.name, SIDE, SIDE, huge.buffer.ptr, SIDE, target.ptr, SIDE)
+    device_transpose(row.name, SIDE, SIDE, huge.buffer.ptr, SIDE, target.ptr, SIDE)
     for j in SAMPLED:
         assert_same_bits(downloaded(target, SIDE, 4 * SIDE * j), huge.columns([j])[:, 0], f"row {j} of the result")

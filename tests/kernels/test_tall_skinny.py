@@ -7,9 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from fastlinalg import _core
 from support.accuracy import assert_within, oracle
-from support.device import place
+from support.device import device_sgemm, place
 from support.rows import TALL_SKINNY, rows
 
 pytestmark = pytest.mark.gpu
@@ -18,9 +17,7 @@ SHAPES = ((1100, 14003, 16), (1300, 12032, 11), (1030, 14700, 12))  # m, k and t
 
 def multiply(row, a, b, c, alpha, beta):
     (_, m, n), k = c.shape, a.shape[1] if a.transposed else a.shape[2]
-    _core.device_sgemm(
-        row.name, m, n, k, alpha, a.ptr, *a.strides, b.ptr, *b.strides, beta, c.ptr, c.ld, precision="strict"
-    )
+    device_sgemm(row.name, m, n, k, alpha, a.ptr, *a.strides, b.ptr, *b.strides, beta, c.ptr, c.ld, precision="strict")
     return c.download()
 
 

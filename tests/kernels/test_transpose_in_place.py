@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import fastlinalg as fl
-from fastlinalg import _core
 from support.accuracy import assert_same_bits
-from support.device import PLACEMENTS, place
+from support.c_interface import FL_INVALID_VALUE, load, options
+from support.device import PLACEMENTS, device_transpose, place
 from support.device_libraries import LIBRARIES
 from support.rows import rows
 from support.threads import in_threads
@@ -190,9 +190,9 @@ def test_on_the_device_in_all_placements():
         values = np.arange(1, batch * n * n + 1, dtype=np.uint32).view(F32).reshape(batch, n, n)
         a = place(values, placement)
         context = f"{n} {placement} batch {batch}"
-        _core.device_transpose("in_place", n, n, a.ptr, a.ld, a.ptr, a.ld, batch, a.bs, a.bs)
+        device_transpose("in_place", n, n, a.ptr, a.ld, a.ptr, a.ld, batch, a.bs, a.bs)
         assert_same_bits(a.download(context), values.swapaxes(-1, -2), context)
-        _core.device_transpose(None, n, n, a.ptr, a.ld, a.ptr, a.ld, batch, a.bs, a.bs)
+        device_transpose(None, n, n, a.ptr, a.ld, a.ptr, a.ld, batch, a.bs, a.bs)
         assert_same_bits(a.download(context), values, context)
 
 
@@ -201,16 +201,17 @@ def test_large_on_the_device():
     for n, pad in ((1500, 0), (1501, 0), (2304, 4), (2305, 6)):
         values = np.arange(1, n * n + 1, dtype=np.uint32).view(F32).reshape(1, n, n)
         a = place(values, "tight") if not pad else place(values, "aligned_padded")
-        _core.device_transpose("in_place", n, n, a.ptr, a.ld, a.ptr, a.ld)
+        device_transpose("in_place", n, n, a.ptr, a.ld, a.ptr, a.ld)
         assert_same_bits(a.download(f"{n}"), values.swapaxes(-1, -2), f"{n}")
 
 
 @pytest.mark.gpu
 def test_rows_that_cannot_say_so():
-    a = place(np.ones((1, 40, 40), F32), "aligned")
+    library, a = load(), place(np.ones((1, 40, 40), F32), "aligned")
     for row in (row for row in fl.kernels("transpose") if row.device == "cuda" and row.name != "in_place"):
-        with pytest.raises(ValueError, match=f"kernel '{row.name}' needs a result that is not its operand"):
-            _core.device_transpose(row.name, 40, 40, a.ptr, a.ld, a.ptr, a.ld)
+        asked = options(kernel=row.name.encode(), device=b"cuda", device_memory=1)
+        assert library.fl_transpose(40, 40, a.ptr, a.ld, a.ptr, a.ld, asked) == FL_INVALID_VALUE
+        assert f"kernel '{row.name}' needs a result that is not its operand" in library.fl_last_error().decode()
 
 
 @pytest.mark.gpu

@@ -79,10 +79,45 @@ def place(values, placement: str, transposed=False, gap=None) -> DeviceMatrix:
     return DeviceMatrix(values, pad(cols), shift, transposed, 0 if gap is None else gap)
 
 
+class Strided:
+    """Memory on a device as calls see it: an address, sizes and strides in floats; a stack if there are problems."""
+
+    def __init__(self, ptr, *dims, batch=1, bs=0):
+        dims = ((batch, bs), *dims) if batch > 1 else dims
+        shape, strides = (tuple(each) for each in zip(*dims, strict=True))
+        self.__cuda_array_interface__ = {
+            "shape": shape, "strides": tuple(4 * stride for stride in strides), "typestr": "<f4", "data": (ptr, False),
+            "version": 3,
+        }  # fmt: skip
+
+
+def device_sgemm(
+    kernel, m, n, k, alpha, a, a_rs, a_cs, b, b_rs, b_cs, beta, c, ldc, batch=1, a_bs=0, b_bs=0, c_bs=0,
+    precision="strict",
+):  # fmt: skip
+    """By addresses and strides; on the stream that copies of a DeviceBuffer are in order with, as all of these."""
+    left = Strided(a, (m, a_rs), (k, a_cs), batch=batch, bs=a_bs)
+    right = Strided(b, (k, b_rs), (n, b_cs), batch=batch, bs=b_bs)
+    out = Strided(c, (m, ldc), (n, 1), batch=batch, bs=c_bs)
+    added = out if beta else None
+    fl.sgemm(left, right, added, alpha=alpha, beta=beta, out=out, kernel=kernel, precision=precision)
+
+
+def device_sgemv(kernel, m, n, alpha, a, a_rs, a_cs, x, incx, beta, y, incy, batch=1, a_bs=0, x_bs=0, y_bs=0):
+    matrix = Strided(a, (m, a_rs), (n, a_cs), batch=batch, bs=a_bs)
+    vector, out = Strided(x, (n, incx), batch=batch, bs=x_bs), Strided(y, (m, incy), batch=batch, bs=y_bs)
+    fl.sgemv(matrix, vector, out if beta else None, alpha=alpha, beta=beta, out=out, kernel=kernel)
+
+
+def device_transpose(kernel, m, n, a, lda, b, ldb, batch=1, a_bs=0, b_bs=0):
+    source = Strided(a, (m, lda), (n, 1), batch=batch, bs=a_bs)
+    fl.transpose(source, Strided(b, (n, ldb), (m, 1), batch=batch, bs=b_bs), kernel=kernel)
+
+
 def product(name, shape, a, b, c, alpha=1.0, beta=0.0, precision="strict"):
     """What the row of that name makes of C; ``shape`` is m, n, k and the number of problems."""
     m, n, k, batch = shape
-    _core.device_sgemm(
+    device_sgemm(
         name, m, n, k, alpha, a.ptr, *a.strides, b.ptr, *b.strides, beta, c.ptr, c.ld,
         batch, a.bs, b.bs, c.bs, precision,
     )  # fmt: skip

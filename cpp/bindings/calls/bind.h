@@ -5,7 +5,7 @@
 
 namespace fl::py {
 
-void bind_device_memory(nanobind::module_& m);  // kernels on raw device memory, for benchmarks and GPU tests
+void bind_device_memory(nanobind::module_& m);  // memory and times for benchmarks and GPU tests
 void bind_explain(nanobind::module_& m);        // for fl.explain()
 void bind_inspection(nanobind::module_& m);     // for fl.info(), fl.devices(), fl.kernels(), fl.cuda.*
 // Of fastlinalg._core.testing, what only tests and tools ask:

@@ -119,30 +119,18 @@ class DeviceSession:
         return DeviceOperand(buffer, operand.offset, operand.ld, operand.array.shape)
 
     def ours(self, kernel: str) -> Contender:
-        call = {"sgemm": self._sgemm, "sgemv": self._sgemv, "transpose": self._transpose}[self.problem.op]
-        return Contender(kernel, call(None if dispatched(kernel) else kernel, kernel == STRICT))
-
-    def _sgemm(self, name: str | None, strict: bool) -> Callable[[int], None]:
-        p, a, out, device = self.problem, self.a, self.out, self.device
-        b: Any = self.b
-        a_strides = (1, a.ld) if p.trans_a else (a.ld, 1)
-        b_strides = (1, b.ld) if p.trans_b else (b.ld, 1)
-        operands = (p.m, p.n, p.k, 1.0, a.ptr, *a_strides, b.ptr, *b_strides, 0.0, out.ptr, out.ld)
-        batch = (p.batch, p.m * p.k, p.k * p.n, p.m * p.n)
-        precision = STRICT if strict else self.precision
-        run: Any = _core.device_sgemm
-        return lambda stream: run(name, *operands, *batch, precision, device, stream)
-
-    def _sgemv(self, name: str | None, _: bool) -> Callable[[int], None]:
-        p, a, out, device = self.problem, self.a, self.out, self.device
-        b: Any = self.b
-        view = (p.n, p.m, 1.0, a.ptr, 1, a.ld) if p.trans else (p.m, p.n, 1.0, a.ptr, a.ld, 1)
-        return lambda stream: _core.device_sgemv(name, *view, b.ptr, 1, 0.0, out.ptr, 1, device=device, stream=stream)
-
-    def _transpose(self, name: str | None, _: bool) -> Callable[[int], None]:
-        p, a, out, device = self.problem, self.a, self.out, self.device
-        operands = (p.m, p.n, a.ptr, a.ld, out.ptr, out.ld)
-        return lambda stream: _core.device_transpose(name, *operands, device=device, stream=stream)
+        p, name = self.problem, None if dispatched(kernel) else kernel
+        precision: Any = STRICT if kernel == STRICT else self.precision
+        operands: tuple[Any, ...] = (self.a,) if self.b is None else (self.a, self.b)
+        options: dict[str, Any] = {
+            "sgemm": {"trans_a": p.trans_a, "trans_b": p.trans_b, "precision": precision},
+            "sgemv": {"trans": p.trans},
+            "transpose": {},
+        }[p.op]
+        function = getattr(fl, p.op)  # without a stream on the library's own, which downloads follow
+        return Contender(
+            kernel, lambda stream: function(*operands, **options, out=self.out, kernel=name, stream=stream or None)
+        )
 
     def theirs(self, peer: Any) -> list[Contender]:
         calls = peer.device_calls(self.problem, self.a, self.b, self.out)
@@ -172,7 +160,7 @@ class DeviceSession:
             contender.call(contender.peer.stream())
             contender.peer.synchronize()
         elif contender.ours:
-            contender.call(0)  # the library's own stream, which downloads follow
+            contender.call(0)
         else:
             _core.time_in_graph(contender.call, 1, 1, self.device)
 
