@@ -18,6 +18,13 @@ def test_rows_that_have_gone_have_no_bits(file):
     assert {(table.split()[0], row) for table, rows in read(file).items() for row in rows} <= listed_rows()
 
 
+@pytest.mark.parametrize("file", ["bits-cpu", "bits-h200"])
+def test_accurate_bits_are_other_bits(file):
+    """Those of the strict ones stand there alone, as bits_of() has them."""
+    strict, accurate = (read(file)[f"sgemm {precision}"] for precision in ("strict", "accurate"))
+    assert [row for row, bits in accurate.items() if bits == strict.get(row)] == []
+
+
 def check(kernel, file: str) -> None:
     wanted = stored_bits(kernel, read(file))
     assert wanted, f"not in {file}.json: python -m support.golden {kernel.device} {kernel.name}"
