@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "runtime/threading.h"
 
@@ -27,17 +26,6 @@ double pack_cycles_of(int64_t columns, const SgemmArgs& p, const CpuBlocking& bl
 }
 
 bool few_columns(const SgemmArgs& p) { return p.n <= 8 && p.m > p.n; }
-
-SgemmArgs transposed(const SgemmArgs& p) {
-  SgemmArgs t = p;
-  t.m = p.n;
-  t.n = p.m;
-  t.a = {p.b.data, p.b.cs, p.b.rs, p.b.bs};
-  t.b = {p.a.data, p.a.cs, p.a.rs, p.a.bs};
-  t.c = {p.c.data, p.c.cs, p.c.rs, p.c.bs};
-  std::swap(t.stored[0], t.stored[1]);
-  return t;
-}
 
 std::size_t small_workspace(const SgemmArgs& p) {
   const bool rows_contiguous = few_columns(p) ? p.a.rs == 1 : p.b.cs == 1;

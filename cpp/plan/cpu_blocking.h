@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/problem.h"
+#include "plan/transposed.h"
 
 namespace fl {
 
@@ -44,8 +45,7 @@ constexpr int64_t term_floats(int64_t lines, int64_t k) {
 constexpr int64_t small_depth = 256;
 constexpr int64_t small_panel_floats = 32 * small_depth + 64;  // for each thread; the widest panel has 32 columns
 std::size_t small_workspace(const SgemmArgs& p);
-bool few_columns(const SgemmArgs& p);  // better computed as its transpose, C^T = B^T A^T
-SgemmArgs transposed(const SgemmArgs& p);
+bool few_columns(const SgemmArgs& p);  // better computed as its transpose
 // Into how many ranges of columns a product of few rows is cut, for each four rows of each product of a batch.
 int64_t rows_tasks(const SgemmArgs& p, int threads);
 

@@ -1,10 +1,10 @@
 #include "plan/tall_skinny_plan.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "core/layout.h"
 #include "plan/reference_device.h"
+#include "plan/transposed.h"
 
 namespace fl {
 namespace {
@@ -38,16 +38,7 @@ bool reads_from_memory(const SgemmArgs& p) {
   return 4.0 * double(std::max(p.m, p.n)) * double(p.k) * double(p.batch) >= 60e6;
 }
 
-SgemmArgs long_operand_left(const SgemmArgs& p) {
-  SgemmArgs left = p;
-  if (p.m < p.n) {
-    std::swap(left.m, left.n);
-    left.a = {p.b.data, p.b.cs, p.b.rs, p.b.bs};
-    left.b = {p.a.data, p.a.cs, p.a.rs, p.a.bs};
-    left.c = {p.c.data, p.c.cs, p.c.rs, p.c.bs};
-  }
-  return left;
-}
+SgemmArgs long_operand_left(const SgemmArgs& p) { return p.m < p.n ? transposed(p) : p; }
 
 bool right_aligned16(const SgemmArgs& left, const TallSkinnyPlan& plan) {
   return aligned16(left.b) && (left.b.cs != 1 || (left.n % 4 == 0 && plan.columns >= 4));
