@@ -17,8 +17,8 @@ std::size_t bytes_to_keep(const Kernel<SgemmArgs>& row, const SgemmArgs& p, Side
   if (!on_cuda(row.needs))
     return row.traits.strict || p.k < least_term_depth ? 0 : std::size_t(term_floats(lines, p.k)) * sizeof(float);
   if (!splits(row, p)) return 0;
-  const bool wide =
-      side == Side::b && row.traits.terms == Terms::fp16x2 && row.traits.wgmma && lines <= LARGEST_N_OF_96;
+  const bool wide = row.traits.terms == Terms::fp16x2 && row.traits.wgmma && lines <= LARGEST_N_OF_96 &&
+                    (side == Side::b || p.stored[1].in_16_bits());  // which takes the place of A
   return SplitLayout(lines, p.k, row.traits.terms, wide ? 96 : TERM_BLOCK).bytes;
 }
 }  // namespace

@@ -46,9 +46,12 @@ def test_the_bits_are_those_of_a_call(row, shape, rng):
 
 
 @pytest.mark.gpu
-def test_operands_in_16_bits(rng):
-    a, b = normal(rng, 1040, 1050).astype("f2"), normal(rng, 1050, 1000).astype("f2")  # large enough to be read so
-    a, b = Placed(a), Placed(b)
+@pytest.mark.parametrize("types", [("f2", "f2"), ("f4", "f2"), ("f2", "f4")], ids="-".join)
+@pytest.mark.parametrize("shape", [(1040, 1000, 1050), (1530, 1500, 300), (300, 200, 20_000)], ids=str)
+def test_operands_in_16_bits(shape, types, rng):
+    """Large enough to be read so."""
+    m, n, k = shape
+    a, b = Placed(normal(rng, m, k).astype(types[0])), Placed(normal(rng, k, n).astype(types[1]))
     want = fl.sgemm(a, b, dtype=F32).numpy()
     for constant in ("a", "b"):
         with fl.Matmul(a, b, dtype=F32, constant=constant) as plan:

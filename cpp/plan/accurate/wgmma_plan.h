@@ -6,10 +6,12 @@
 #pragma once
 
 #include <iterator>
+#include <utility>
 
 #include "plan/accurate/range_bound.h"
 #include "plan/accurate/split_k.h"
 #include "plan/accurate/wgmma_tiles.h"
+#include "plan/transposed.h"
 
 namespace fl {
 
@@ -46,6 +48,12 @@ constexpr WgmmaTileChoice fastest_wgmma_tile(int64_t m, int64_t n, int64_t k, in
   return best;
 }
 
+// A product as it was called, where the rows of C follow one another.
+inline SgemmArgs rows_first(const SgemmArgs& p) { return p.c.cs == 1 ? p : transposed(p); }
+// One operand in 16 bits has to be A: tiles are taller than wide, and kernels are made for one of both.
+inline bool b_alone_in_16_bits(const SgemmArgs& p) { return !p.stored[0].in_16_bits() && p.stored[1].in_16_bits(); }
+inline SgemmArgs in_16_bits_first(const SgemmArgs& p) { return b_alone_in_16_bits(p) ? transposed(p) : p; }
+
 // In how many parts the k of a tile is summed decides bits, so it is chosen for the reference device; which of the
 // tiles with such parts, for the device that is there.
 constexpr WgmmaTileChoice choose_wgmma_tile(int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
@@ -58,6 +66,14 @@ constexpr AccurateSplitK wgmma_split_k(int64_t m, int64_t n, int64_t k) {
   // Whole tiles are up to a fifth faster than they are thought to be where k is long.
   const double us = 0.9 * wgmma_product_us(choose_wgmma_tile(m, n, k, PLAN_MULTIPROCESSORS), k);
   return fastest_split_k(m, n, k, us, PLAN_OPERATIONS_PER_US, fp16x2_split_k.rate);
+}
+
+// Of a product that is transposed the cut of the call.
+inline AccurateSplitK wgmma_split_k(const SgemmArgs& p) {
+  const SgemmArgs call = rows_first(p);
+  AccurateSplitK cut = wgmma_split_k(call.m, call.n, call.k);
+  if (p.c.cs != 1) std::swap(cut.rows, cut.ld);
+  return cut;
 }
 
 // ---------------------------------------------------------------- a matrix times its own transpose

@@ -28,12 +28,13 @@ struct WgmmaTile {
   // This is that: the tiles on and below the diagonal of C are computed. The terms of A serve as B, too; its blocks lie
   // in a stage term by term, so that the lines of a term follow one another.
   bool triangle = false;
-  // Products of terms that are left out, since one of them is zero: of an operand of 16 bits the second of two is.
+  // Products of terms that are left out, since one of them is zero: of an operand of 16 bits the second of two is. If
+  // that is one, the operand is A (in_16_bits_first).
   int left_out = 0;
   // Frozen, as they decide bits: operations of a multiprocessor, as a part of PLAN_OPERATIONS_PER_US, and microseconds
   // for the first tile's way in and the last one's way out.
   double rate = 1, ends = 0;
-  double rate_in_16_bits = rate;  // the same with products left out, where tiles wait for L2. Decides no bits
+  double rate_in_16_bits = rate;  // the same with products left out. Decides no bits
 
   constexpr bool operator==(const WgmmaTile&) const = default;
   constexpr WgmmaTile triangle_tile() const {
@@ -44,7 +45,12 @@ struct WgmmaTile {
   constexpr WgmmaTile leaving_out(int products) const {
     WgmmaTile tile = *this;
     tile.left_out = products;
+    // The room of the terms that are left out is that of more stages.
+    for (WgmmaTile next = tile; next.stages += k_groups, next.fits();) tile = next;
     return tile;
+  }
+  constexpr bool fits() const {
+    return stages * TERM_BLOCK <= TERMS_SMALLEST_K && shared_bytes() <= capability(90).shared_per_block;
   }
 
   constexpr int m_groups() const { return BM / (64 * waves); }
@@ -68,10 +74,13 @@ struct WgmmaTile {
   constexpr int b_panel() const { return unswizzled() ? BN : TERM_BLOCK; }  // columns
   constexpr int a_chunks() const { return BM / 64; }
   constexpr int b_chunks() const { return BN / b_panel(); }
-  constexpr int a_bytes() const { return term_count(terms) * TERM_BYTES; }  // of a chunk
   constexpr int b_term_bytes() const { return b_panel() * TERM_ROW_BYTES; }
+  // Of a chunk, in memory and in a stage.
+  constexpr int a_bytes() const { return term_count(terms) * TERM_BYTES; }
   constexpr int b_bytes() const { return term_count(terms) * b_term_bytes(); }
-  constexpr int stage_bytes() const { return a_chunks() * a_bytes() + b_chunks() * b_bytes(); }
+  constexpr int a_staged() const { return a_bytes() - (left_out > 0 ? TERM_BYTES : 0); }
+  constexpr int b_staged() const { return b_bytes() - (left_out > 1 ? b_term_bytes() : 0); }
+  constexpr int stage_bytes() const { return a_chunks() * a_staged() + b_chunks() * b_staged(); }
   constexpr int pipeline_bytes() const { return stages * stage_bytes(); }
 
   // Behind the stages, of persistent blocks two boxes for each warp; of a single tile what its parts of k get from each
@@ -114,23 +123,24 @@ struct WgmmaTile {
 // Those of fp16x2 that a plan chooses from.
 inline constexpr WgmmaTile fp16x2_256x128{
     .BM = 256, .BN = 128, .waves = 2, .stages = 2, .cluster_n = 2, .has_triangle = true, .rate = 1, .ends = 7.5,
-    .rate_in_16_bits = 0.96};
+    .rate_in_16_bits = 1.44};
 inline constexpr WgmmaTile fp16x2_192x128{
-    .BM = 192, .BN = 128, .stages = 2, .rate = 0.95, .ends = 4, .rate_in_16_bits = 0.85};
+    .BM = 192, .BN = 128, .stages = 2, .rate = 0.95, .ends = 4, .rate_in_16_bits = 1.41};
 inline constexpr WgmmaTile fp16x2_192x96{
-    .BM = 192, .BN = 96, .stages = 2, .falls_back = true, .rate = 0.92, .ends = 4, .rate_in_16_bits = 0.85};
+    .BM = 192, .BN = 96, .stages = 2, .falls_back = true, .rate = 0.92, .ends = 4, .rate_in_16_bits = 1.41};
 inline constexpr WgmmaTile fp16x2_128x128{
-    .BM = 128, .BN = 128, .stages = 3, .falls_back = true, .has_triangle = true, .rate = 0.95, .ends = 4};
+    .BM = 128, .BN = 128, .stages = 3, .falls_back = true, .has_triangle = true, .rate = 0.95, .ends = 4,
+    .rate_in_16_bits = 1.4};
 inline constexpr WgmmaTile fp16x2_128x64{
-    .BM = 128, .BN = 64, .stages = 4, .rate = 0.9, .ends = 3.3, .rate_in_16_bits = 0.7};
+    .BM = 128, .BN = 64, .stages = 4, .rate = 0.9, .ends = 3.3, .rate_in_16_bits = 1.2};
 inline constexpr WgmmaTile fp16x2_single_128x64{
-    .BM = 128, .BN = 64, .stages = 4, .single = true, .rate = 0.9, .ends = 2.7, .rate_in_16_bits = 0.68};
+    .BM = 128, .BN = 64, .stages = 4, .single = true, .rate = 0.9, .ends = 2.7, .rate_in_16_bits = 1.1};
 inline constexpr WgmmaTile fp16x2_single_64x96{
     .BM = 64, .BN = 96, .k_groups = 2, .stages = 4, .single = true, .rate = 0.82, .ends = 2.8,
-    .rate_in_16_bits = 0.7};
+    .rate_in_16_bits = 1};
 inline constexpr WgmmaTile fp16x2_single_64x64{
     .BM = 64, .BN = 64, .k_groups = 2, .stages = 4, .single = true, .rate = 0.8, .ends = 2.5,
-    .rate_in_16_bits = 0.6};
+    .rate_in_16_bits = 0.87};
 inline constexpr WgmmaTile fp16x2_single_64x64c2{
     .BM = 64, .BN = 64, .k_groups = 2, .stages = 4, .cluster_k = 2, .single = true, .rate = 0.75, .ends = 3};
 inline constexpr WgmmaTile fp16x2_tiles[] = {

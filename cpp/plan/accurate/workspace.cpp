@@ -25,9 +25,10 @@ std::size_t bf16x6_workspace(const SgemmArgs& p) {
 
 std::size_t fp16x2_workspace(const SgemmArgs& p) {
   if (!terms_fit(p.k)) return 0;
-  const AccurateSplitK split_k = wgmma_split_k(p.m, p.n, p.k);
+  const SgemmArgs order = in_16_bits_first(p);
   // Which tile a device takes depends on its number of multiprocessors.
-  const std::size_t own = AccuratePlan(p, Terms::fp16x2, p.n <= LARGEST_N_OF_96 ? 96 : TERM_BLOCK, split_k).bytes;
+  const std::size_t own =
+      AccuratePlan(order, Terms::fp16x2, order.n <= LARGEST_N_OF_96 ? 96 : TERM_BLOCK, wgmma_split_k(order)).bytes;
   const std::size_t fallback = falls_back_to_three_terms(p) ? bf16x6_workspace(p) : 0;
   return own > fallback ? own : fallback;
 }

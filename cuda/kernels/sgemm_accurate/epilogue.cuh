@@ -32,7 +32,10 @@ struct AccurateEpilogue {
   float alpha, beta;
   // Whether the operands stay in L2 if C leaves first: 51.9 us for 53.1 at 2048, 32.4 for 33.3 at 1536, none from 3072.
   bool evict_first;
-  bool by_boxes = false;  // of a symmetric C: there is a map of its boxes
+  bool by_columns = false;  // columns follow one another in C, `ldc` apart, and not rows
+  bool by_boxes = false;    // of a symmetric C: there is a map of its boxes
+
+  __device__ __forceinline__ float* column(int row, int col) const { return c + col * ldc + row; }
 };
 
 // Split-K: where the sums of each part of k go, in rows of `ld`, `part_stride` from part to part.
@@ -58,6 +61,13 @@ __device__ __forceinline__ void write_vector(float* to, float4 x, bool vector, i
   if (exist > 1) to[1] = x.y;
   if (exist > 2) to[2] = x.z;
   if (exist > 3) to[3] = x.w;
+}
+// The same where they are `apart`.
+__device__ __forceinline__ void write_column(float* to, float4 x, int64_t apart, int exist) {
+  if (exist > 0) to[0] = x.x;
+  if (exist > 1) to[apart] = x.y;
+  if (exist > 2) to[2 * apart] = x.z;
+  if (exist > 3) to[3 * apart] = x.w;
 }
 
 }  // namespace fl

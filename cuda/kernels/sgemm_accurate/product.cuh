@@ -114,8 +114,9 @@ struct AccurateProduct {
   AccurateEpilogue epilogue() const {
     const ConstMatrix addend = addend_of(p);
     return {
-        at.a.exponents, at.b.exponents, p.c.data, p.c.rs, {addend.data, addend.rs, addend.cs, allows_vectors(addend)},
-        int(p.m),       int(p.n),       p.alpha,  p.beta, p.m * p.n <= int64_t{1} << 22};
+        at.a.exponents, at.b.exponents, p.c.data, ld(p.c), {addend.data, addend.rs, addend.cs, allows_vectors(addend)},
+        int(p.m),       int(p.n),       p.alpha,  p.beta,  p.m * p.n <= int64_t{1} << 22,
+        p.c.cs != 1};
   }
 };
 

@@ -51,9 +51,9 @@ __global__ void __launch_bounds__(REDUCTION_DOWN* REDUCTION_ACROSS)
     x = (status & STATUS_WIDE ? scale_wide(x, back) : x * power_of_two(back)) * out.alpha;
     return out.beta == 0.0f ? x : fmaf(out.beta, before, x);
   };
-  write_vector(out.c + row * out.ldc + col,
-               {result(sum.x, 0, old.x), result(sum.y, 1, old.y), result(sum.z, 2, old.z), result(sum.w, 3, old.w)},
-               plan.c_by16, out.n - col);
+  const float4 x{result(sum.x, 0, old.x), result(sum.y, 1, old.y), result(sum.z, 2, old.z), result(sum.w, 3, old.w)};
+  if (out.by_columns) write_column(out.column(row, col), x, out.ldc, out.n - col);
+  else write_vector(out.c + row * out.ldc + col, x, plan.c_by16, out.n - col);
 }
 
 }  // namespace

@@ -8,10 +8,14 @@
 
 namespace fl {
 
-// Boxes of 16 x 32 floats; false if the driver cannot be asked or they do not fit C.
-inline bool c_tensor_map(CUtensorMap& map, const SgemmArgs& p) {
-  return allows_tma_store(p) && tensor_map(map, p.c.data, p.m, p.n, p.c.rs, 16, 32, CU_TENSOR_MAP_SWIZZLE_128B,
-                                           CU_TENSOR_MAP_L2_PROMOTION_NONE);
+// Boxes of 16 x 32 floats, or of 32 x 16 where columns follow one another in C of the product; false if the driver
+// cannot be asked or they do not fit C.
+inline bool c_tensor_map(CUtensorMap& map, const SgemmArgs& product) {
+  const SgemmArgs p = rows_first(product);
+  const bool columns = product.c.cs != 1;
+  return allows_tma_store(p) &&
+         tensor_map(map, p.c.data, p.m, p.n, p.c.rs, columns ? 32 : 16, columns ? 16 : 32,
+                    columns ? CU_TENSOR_MAP_SWIZZLE_64B : CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE);
 }
 
 // How many clusters run at a time. The answer of the last device is kept: it takes longer to ask than to launch.
@@ -48,7 +52,7 @@ PersistentPlan persistent_plan(const AccurateProduct& product) {
   const SgemmArgs& p = product.p;
   return {ProductPlan(product, ceil_div(p.m, T::BM), ceil_div(p.n, T::BN * T::CLUSTER_N),
                       p.n >= 8192 && product.at.k_blocks <= 32 ? 11 : 8),
-          false, Fallback(p, product.last && T::FALLS_BACK)};
+          false, Fallback(rows_first(p), product.last && T::FALLS_BACK)};
 }
 
 // Returns whether the float32 fallback is in the same kernel. Where products are left out there are fewer kinds of
@@ -57,13 +61,17 @@ template <WgmmaTile TILE>
 bool launch_persistent(const AccurateProduct& product) {
   using T = Wgmma<TILE>;
   constexpr bool ALL_STORES = TILE.left_out == 0;
+  constexpr Store ORDINARY = TILE.left_out == 1 ? Store::direct_any : Store::direct;
   const SgemmArgs& p = product.p;
   const PersistentPlan plan = persistent_plan<T>(product);
   const bool adds = p.beta != 0.0f;
   CUtensorMap map{};
   if (!c_tensor_map(map, p) || (adds && (!ALL_STORES || !plan.product.out.addend.by16)))
-    launch_tiles<T, StagedEpilogue<Store::direct>>(plan, map, product);
-  else if (!adds) launch_tiles<T, StagedEpilogue<Store::tma>>(plan, map, product);
+    launch_tiles<T, StagedEpilogue<ORDINARY>>(plan, map, product);
+  else if constexpr (TILE.left_out == 1) {
+    if (plan.product.out.by_columns) launch_tiles<T, StagedEpilogue<Store::tma_columns>>(plan, map, product);
+    else launch_tiles<T, StagedEpilogue<Store::tma>>(plan, map, product);
+  } else if (!adds) launch_tiles<T, StagedEpilogue<Store::tma>>(plan, map, product);
   else if constexpr (ALL_STORES) {
     if (p.addend.data && p.addend.rs == 0) launch_tiles<T, StagedEpilogue<Store::tma_row>>(plan, map, product);
     else launch_tiles<T, StagedEpilogue<Store::tma_blend>>(plan, map, product);

@@ -57,10 +57,14 @@ template <class T, class Epilogue>
 __device__ __forceinline__ void use_stages_as_boxes(Epilogue& epilogue, const Stages& stages, int stage, int warp) {
   constexpr bool ONE_FREE = T::PING_PONG && T::W > 1;
   constexpr int BANDS = T::BN / 32, LEFT = T::W == 1 ? BANDS : BANDS * 5 / 4;
-  static_assert(LEFT * T::M_GROUPS * 4 * BOX_BYTES <= (ONE_FREE ? 1 : T::STAGES) * T::STAGE_BYTES,
+  constexpr int FREE = ONE_FREE ? T::STAGES - 1 : T::STAGES;
+  constexpr bool APART = ONE_FREE && FREE > 1;  // each warpgroup has a free stage
+  static_assert(LEFT * (APART ? 1 : T::M_GROUPS) * 4 * BOX_BYTES <= (ONE_FREE ? 1 : FREE) * T::STAGE_BYTES,
                 "the boxes of the last stores do not fit the stages that are free");
   if (!ONE_FREE) ptx::named_barrier_sync(7, T::CONSUMER_THREADS);
-  epilogue.use_fresh_boxes(stages.tiles + (ONE_FREE ? stage * T::STAGE_BYTES : 0) + warp * LEFT * BOX_BYTES);
+  const int free = (stage + (APART ? warp / 4 : 0)) % T::STAGES;
+  epilogue.use_fresh_boxes(stages.tiles + (ONE_FREE ? free * T::STAGE_BYTES : 0) +
+                           (APART ? warp % 4 : warp) * LEFT * BOX_BYTES);
 }
 
 // By all lanes of a warp: it is done with a stage.
@@ -101,7 +105,7 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
       for (int w = 0; w < W; ++w) {
         if (T::PING_PONG) ptx::named_barrier_sync(1 + group, 256);
         ptx::wgmma_fence();
-        operands.multiply(plan, sum, at.stage, w);
+        operands.multiply(sum, at.stage, w);
         ptx::wgmma_commit();
         if (T::PING_PONG) ptx::named_barrier_arrive(1 + (group + 1) % T::M_GROUPS, 256);
         // Rows that are finished are stored while the tensor cores work on those just issued.

@@ -45,6 +45,7 @@ struct Wgmma {
                        THREADS = TILE.threads();
   static constexpr int A_CHUNKS = TILE.a_chunks(), B_CHUNKS = TILE.b_chunks();
   static constexpr int A_BYTES = TILE.a_bytes(), B_TERM_BYTES = TILE.b_term_bytes(), B_BYTES = TILE.b_bytes();
+  static constexpr int A_STAGED = TILE.a_staged(), B_STAGED = TILE.b_staged();
   static constexpr int STAGE_BYTES = TILE.stage_bytes(), PIPELINE_BYTES = TILE.pipeline_bytes(),
                        BARRIERS = TILE.barriers(), SHARED_BYTES = TILE.shared_bytes();
   // Of persistent blocks.
@@ -58,7 +59,6 @@ struct Wgmma {
 struct ProductPlan {
   const char *a, *b;  // terms
   int k_blocks, tile_rows, tile_cols, band;
-  bool low_a, low_b;  // whether there are second terms that are not zero, if products are left out
   RangeCheck check;
   AccurateEpilogue out;
 
@@ -70,8 +70,6 @@ struct ProductPlan {
         tile_rows(int(rows)),
         tile_cols(int(cols)),
         band(band),
-        low_a(!product.p.stored[0].in_16_bits()),
-        low_b(!product.p.stored[1].in_16_bits()),
         check(product.range_check()),
         out(product.epilogue()) {}
 };
@@ -102,13 +100,10 @@ struct StageState {
 template <class T>
 struct TileProducer {
   const char *a, *b;
-  unsigned blocks;              // of a panel
-  unsigned a_copied, b_copied;  // bytes of a block: its terms, but for second ones that are zero
+  unsigned blocks;  // of a panel
 
   __device__ __forceinline__ TileProducer(const ProductPlan& plan, int tile, int rank, int first = 0)
-      : blocks(plan.k_blocks),
-        a_copied(T::LEFT_OUT > 0 && !plan.low_a ? TERM_BYTES : T::A_BYTES),
-        b_copied(T::LEFT_OUT > 0 && !plan.low_b ? T::B_TERM_BYTES : T::B_BYTES) {
+      : blocks(plan.k_blocks) {
     const TileCorner<int> corner = rasterize<T>(plan, tile, rank);
     a = plan.a + (std::size_t{blocks} * (corner.row * T::A_CHUNKS) + first) * T::A_BYTES;
     b = plan.b + (std::size_t{blocks} * (corner.col * T::B_CHUNKS) + first) * T::B_BYTES;
@@ -118,18 +113,18 @@ struct TileProducer {
     const uint32_t full = stages.full + 8 * at.stage;
     uint32_t to = stages.tiles + at.stage * T::STAGE_BYTES;
     ptx::barrier_wait(stages.empty + 8 * at.stage, at.parity ^ 1);
-    ptx::barrier_expect(full, T::A_CHUNKS * a_copied + T::B_CHUNKS * b_copied);
+    ptx::barrier_expect(full, T::STAGE_BYTES);
 #pragma unroll
-    for (int c = 0; c < T::A_CHUNKS; ++c, to += T::A_BYTES) {
+    for (int c = 0; c < T::A_CHUNKS; ++c, to += T::A_STAGED) {
       const char* from = a + std::size_t{blocks * T::A_BYTES} * c;
-      if constexpr (T::CLUSTER_N == 1) ptx::bulk_copy(to, from, a_copied, full);
-      else if (c % 2 == rank) ptx::bulk_copy_to(to, from, a_copied, full, 3);
+      if constexpr (T::CLUSTER_N == 1) ptx::bulk_copy(to, from, T::A_STAGED, full);
+      else if (c % 2 == rank) ptx::bulk_copy_to(to, from, T::A_STAGED, full, 3);
     }
 #pragma unroll
-    for (int c = 0; c < T::B_CHUNKS; ++c, to += T::TRIANGLE ? TERM_BYTES : T::B_BYTES) {
+    for (int c = 0; c < T::B_CHUNKS; ++c, to += T::TRIANGLE ? TERM_BYTES : T::B_STAGED) {
       const char* from = b + std::size_t{blocks * T::B_BYTES} * c;
       if constexpr (T::TRIANGLE) copy_terms(to, from, full);
-      else ptx::bulk_copy(to, from, b_copied, full);
+      else ptx::bulk_copy(to, from, T::B_STAGED, full);
     }
     a += T::A_BYTES, b += T::B_BYTES;
   }
@@ -150,20 +145,18 @@ struct StageOperands {
   static constexpr int B_TERM = T::TRIANGLE ? T::B_CHUNKS * TERM_BYTES : T::B_TERM_BYTES;
   uint64_t a, b;
   __device__ __forceinline__ StageOperands(const Stages& stages, int group)
-      : a(ptx::swizzled_tile(stages.tiles + group * T::W * T::A_BYTES, 16, 1024)),
+      : a(ptx::swizzled_tile(stages.tiles + group * T::W * T::A_STAGED, 16, 1024)),
         b(T::UNSWIZZLED
-              ? ptx::plain_tile(stages.tiles + T::A_CHUNKS * T::A_BYTES, 128, 1024)
-              : ptx::swizzled_tile(stages.tiles + T::A_CHUNKS * T::A_BYTES, T::TRIANGLE ? 16 : T::B_BYTES, 1024)) {}
+              ? ptx::plain_tile(stages.tiles + T::A_CHUNKS * T::A_STAGED, 128, 1024)
+              : ptx::swizzled_tile(stages.tiles + T::A_CHUNKS * T::A_STAGED, T::TRIANGLE ? 16 : T::B_STAGED, 1024)) {}
 
-  __device__ __forceinline__ void multiply(const ProductPlan& plan, float (&sum)[T::BN / 2], int stage, int w) const {
+  __device__ __forceinline__ void multiply(float (&sum)[T::BN / 2], int stage, int w) const {
     using S = typename T::S;
 #pragma unroll
     for (int product = T::LEFT_OUT; product < S::PRODUCTS; ++product) {
-      // Of two products the first is that of the one operand's second term.
-      const bool of_one = T::LEFT_OUT == 1 && product == 1;
-      const int a_term = of_one ? plan.low_a : S::a_term(product), b_term = of_one ? plan.low_b : S::b_term(product);
-      const uint64_t at_a = a + (uint32_t(stage * T::STAGE_BYTES + w * T::A_BYTES + a_term * TERM_BYTES) >> 4);
-      const uint64_t at_b = b + (uint32_t(stage * T::STAGE_BYTES + b_term * B_TERM) >> 4);
+      const uint32_t from = stage * T::STAGE_BYTES;
+      const uint64_t at_a = a + ((from + w * T::A_STAGED + S::a_term(product) * TERM_BYTES) >> 4);
+      const uint64_t at_b = b + ((from + S::b_term(product) * B_TERM) >> 4);
 #pragma unroll
       for (int step = 0; step < 4; ++step)
         ptx::wgmma<S::KIND == Terms::bf16x6, T::TRIANGLE>(sum, at_a + step * 2, at_b + step * (B_STEP >> 4),

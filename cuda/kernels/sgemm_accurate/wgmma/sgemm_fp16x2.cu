@@ -19,7 +19,8 @@ namespace {
 // A prepacked B that products of other sizes can share has panels of 64 columns: then tiles of such columns take the
 // place of those with 96, with the same bits.
 int tile_for(const SgemmArgs& p, const Context& ctx) {
-  WgmmaTileChoice choice = choose_wgmma_tile(p.m, p.n, p.k, ctx.sm_count);
+  const SgemmArgs call = rows_first(p);
+  WgmmaTileChoice choice = choose_wgmma_tile(call.m, call.n, p.k, ctx.sm_count);
   if (any_in_16_bits(p.stored)) choice = fastest_wgmma_tile(p.m, p.n, p.k, ctx.sm_count, choice.tile().k_parts(), true);
   const bool shared = ctx.prepacked->b.memory && ctx.prepacked->b.shared;
   if (!shared || choice.tile().b_panel() == TERM_BLOCK) return choice.index;
@@ -43,7 +44,7 @@ bool launch_whole(const AccurateProduct& product) {
 }
 
 bool launch_all_of_c(const SgemmArgs& p, const RangeBound& bound, unsigned* status, bool last, const Context& ctx) {
-  const AccurateSplitK split_k = wgmma_split_k(p.m, p.n, p.k);
+  const AccurateSplitK split_k = wgmma_split_k(p);
   const int index = split_k.count > 1 ? -1 : tile_for(p, ctx);
   const int64_t b_panel = index < 0 ? TERM_BLOCK : fp16x2_tiles[index].b_panel();
   const ProductOperands at(p, AccuratePlan(p, Terms::fp16x2, b_panel, split_k), Terms::fp16x2, ctx);
@@ -60,18 +61,23 @@ bool launch_all_of_c(const SgemmArgs& p, const RangeBound& bound, unsigned* stat
   return last;
 }
 
-void multiply_one(const SgemmArgs& p, const Context& ctx) {
+void multiply_one(const SgemmArgs& call, const Context& asked) {
+  const SgemmArgs p = in_16_bits_first(call);
+  PrepackedOperands prepacked = *asked.prepacked;
+  if (b_alone_in_16_bits(call)) std::swap(prepacked.a, prepacked.b);
+  Context ctx = asked;
+  ctx.prepacked = &prepacked;
   const RangeBound bound(Terms::fp16x2, p.k);
   auto* const statuses = static_cast<unsigned*>(ctx.workspace);
   const bool bf16x6 = has_bf16x6_fallback(p);
   const bool triangle = launches_triangle(p, ctx);
   // The fallbacks of triangles and of split-K read float32.
-  const bool reads_16_bits = !triangle && wgmma_split_k(p.m, p.n, p.k).count == 1;
+  const bool reads_16_bits = !triangle && wgmma_split_k(p).count == 1;
   const bool inside = !bf16x6 && (reads_16_bits || !any_in_16_bits(p.stored));
   const auto launch = triangle ? launch_one_triangle : launch_all_of_c;
   const bool with_fallback = launch(p, bound, statuses, inside, ctx);
-  if (bf16x6) launch_bf16x6(p, statuses, statuses + 1, ctx);  // in the workspace: prepacked operands stay
-  else if (!with_fallback) launch_float32_fallback(p, statuses + 1, ctx);
+  if (bf16x6) launch_bf16x6(call, statuses, statuses + 1, ctx);  // in the workspace: prepacked operands stay
+  else if (!with_fallback) launch_float32_fallback(call, statuses + 1, ctx);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(T::THREADS, 1) split_k_kernel(const __grid_con
   const unsigned status = check_range<T>(plan.product, stages, range, min(work.count, T::STAGES));
   if (status & STATUS_REJECTED) return;
   float acc[T::BN / 2] = {};
-  multiply_part<T>(plan.product, acc, stages, work, typename T::Compensation(status));
+  multiply_part<T>(acc, stages, work, typename T::Compensation(status));
   const TileCorner<int> corner = rasterize<T>(plan.product, tile, 0);
   float* const to = plan.to.sums + part * plan.to.part_stride;
 #pragma unroll

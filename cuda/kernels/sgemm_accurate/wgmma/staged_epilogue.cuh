@@ -14,14 +14,17 @@ namespace fl {
 //   tma        the tensor memory accelerator stores boxes; C is aligned, and there is no addend
 //   tma_row    the same with one row that is added to each, from registers: no box is read back
 //   tma_blend  the same with an addend, by 16 bytes
+//   tma_columns  tma where columns follow one another in C, and not rows: what comes from shared memory is transposed
 //   direct     ordinary stores for any C, and any addend
-enum class Store { tma, tma_row, tma_blend, direct };
+//   direct_any   the same, and columns may follow one another
+enum class Store { tma, tma_row, tma_blend, tma_columns, direct, direct_any };
 
 // Of one warp, which has two boxes and uses them alternately.
 template <Store STORE>
 struct StagedEpilogue {
-  static constexpr bool TMA = STORE != Store::direct;
-  static constexpr bool USES_STAGES = STORE == Store::tma || STORE == Store::tma_row;  // for a block's last rows
+  static constexpr bool COLUMNS = STORE == Store::tma_columns;
+  static constexpr bool TMA = STORE != Store::direct && STORE != Store::direct_any;
+  static constexpr bool USES_STAGES = TMA && STORE != Store::tma_blend;  // for a block's last rows
   static constexpr bool THREE_TERMS = STORE == Store::tma || STORE == Store::direct;
   const AccurateEpilogue& out;
   const CUtensorMap* map;
@@ -30,9 +33,7 @@ struct StagedEpilogue {
   int box = 0;
   bool fresh = false;
 
-  __device__ __forceinline__ bool reads() const {
-    return STORE == Store::tma_blend || (STORE == Store::direct && out.beta != 0.0f);
-  }
+  __device__ __forceinline__ bool reads() const { return STORE == Store::tma_blend || (!TMA && out.beta != 0.0f); }
 
   // To be called before the first rows of a tile are stored, and after the last ones of the tile before. WAVES times 16
   // rows, 64 apart. The rest of the tile is on its way to L2 then.
@@ -82,23 +83,16 @@ struct StagedEpilogue {
               (wide ? scale_wide(sum, -down[half] - back[i]) : sum * power_of_two(-down[half] - back[i])) * out.alpha;
           sum = 0.0f;
         }
-        // Rows next to each other store their halves in opposite order: no bank conflicts.
-        const bool odd = r % 2;
-        const uint32_t line = at + (r + half * 8) * 128, first = line + ((q + 4 * odd ^ r) << 4);
-        float4 low{x[0], x[1], x[2], x[3]}, high{x[4], x[5], x[6], x[7]};
-        if constexpr (STORE == Store::tma_row) {
-          const int col = col0 + band * 32 + q * 4;
-          low = added(low, of_row(col)), high = added(high, of_row(col + 16));
-        }
-        store_part(first, odd ? high : low);
-        store_part(first ^ 64, odd ? low : high);
+        if constexpr (COLUMNS) fill_column(x, at, half);
+        else fill_row(x, at, half, col0 + band * 32);
       }
       if constexpr (TMA) {
         ptx::async_proxy_fence();
         __syncwarp();
         if (lane == 0) {
-          if (out.evict_first) ptx::store_box_evict_first(map, col0 + band * 32, row0, at);
-          else ptx::store_box(map, col0 + band * 32, row0, at);
+          const int col = COLUMNS ? row0 : col0 + band * 32, row = COLUMNS ? col0 + band * 32 : row0;
+          if (out.evict_first) ptx::store_box_evict_first(map, col, row, at);
+          else ptx::store_box(map, col, row, at);
         }
       } else {
         __syncwarp();
@@ -158,6 +152,29 @@ struct StagedEpilogue {
             fmaf(out.beta, old.w, x.w)};
   }
 
+  // Rows next to each other store their halves in opposite order: no bank conflicts.
+  __device__ __forceinline__ void fill_row(const float (&x)[8], uint32_t at, int half, int col0) const {
+    const int lane = threadIdx.x % 32, r = lane / 4, q = lane % 4;
+    const bool odd = r % 2;
+    const uint32_t line = at + (r + half * 8) * 128, first = line + ((q + 4 * odd ^ r) << 4);
+    float4 low{x[0], x[1], x[2], x[3]}, high{x[4], x[5], x[6], x[7]};
+    if constexpr (STORE == Store::tma_row)
+      low = added(low, of_row(col0 + q * 4)), high = added(high, of_row(col0 + q * 4 + 16));
+    store_part(first, odd ? high : low);
+    store_part(first ^ 64, odd ? low : high);
+  }
+  // The box is of 32 lines of 16 floats, a line for each column of the sums. Which of two comes first changes with the
+  // columns of a lane: no bank conflicts.
+  static __device__ __forceinline__ void fill_column(const float (&x)[8], uint32_t box, int half) {
+    const int lane = threadIdx.x % 32, r = lane / 4, q = lane % 4;
+    const bool second_first = q & 2;
+    const uint32_t first = box + q * 256 + (second_first ? 64 : 0) + ((r / 4 ^ q % 2 * 2) << 4) + r % 4 * 4;
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      ptx::store1((first ^ (i % 2 * 64 + (half * 2 ^ i % 4 / 2) * 16)) + i / 4 * 1024 + i % 4 / 2 * 128,
+                  second_first ? x[i ^ 1] : x[i]);
+  }
+
   __device__ __forceinline__ void store_part(uint32_t to, float4 x) const {
     ptx::store4(to, reads() ? added(x, ptx::load4(to)) : x);
   }
@@ -168,6 +185,8 @@ struct StagedEpilogue {
 
   // A column of the box per lane; four rows at once where all exist.
   __device__ __forceinline__ void write_rows(uint32_t at, int row0, int col0) const {
+    if constexpr (STORE == Store::direct_any)
+      if (out.by_columns) return write_columns(at, row0, col0);
     const int lane = threadIdx.x % 32, rows = col0 + lane < out.n ? min(16, out.m - row0) : 0;
     float* c = out.c + row0 * out.ldc + col0 + lane;
     if (row0 + 16 <= out.m && col0 + 32 <= out.n) {
@@ -183,6 +202,14 @@ struct StagedEpilogue {
 #pragma unroll 1
       for (int r = 0; r < rows; ++r, c += out.ldc) *c = ptx::load1(at + offset_in_box(r, lane));
     }
+    __syncwarp();
+  }
+  // Two columns at a time.
+  __device__ __forceinline__ void write_columns(uint32_t at, int row0, int col0) const {
+    const int r = threadIdx.x % 16, last = row0 + r < out.m ? min(32, out.n - col0) : 0;
+#pragma unroll 4
+    for (int col = threadIdx.x % 32 / 16; col < last; col += 2)
+      *out.column(row0 + r, col0 + col) = ptx::load1(at + offset_in_box(r, col));
     __syncwarp();
   }
 };

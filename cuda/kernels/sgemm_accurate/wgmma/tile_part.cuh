@@ -74,11 +74,12 @@ struct DirectEpilogue {
     const AccurateEpilogue& out = plan.product.out;
     const bool full = (corner.row + 1) * T::BM <= out.m && (corner.col + 1) * T::BN <= out.n;
     // Nearly all tiles run the few instructions of the first branch alone: it is new code for every block.
-    if (full && plan.c_by16 && !wide && out.beta == 0.0f) write_full(sums);
+    if (full && (plan.c_by16 || columns()) && !wide && out.beta == 0.0f) write_full(sums);
     else write_any(sums, wide || T::BEHIND);
   }
 
  private:
+  __device__ __forceinline__ bool columns() const { return T::LEFT_OUT == 1 && plan.product.out.by_columns; }
   __device__ __forceinline__ Scale scale(const RowVector<T>& at) const {
     const int* const down = plan.product.out.a_exponents + at.row;
     const auto* const across = reinterpret_cast<const int4*>(plan.product.out.b_exponents + at.col);
@@ -93,9 +94,10 @@ struct DirectEpilogue {
       const RowVector<T> at(corner, work, work.part * T::VECTORS + i);
       const Scale e = LOADED ? loaded[LOADED ? i : 0] : scale(at);
       auto result = [&](float sum, int across) { return sum * power_of_two(-e.down - across) * out.alpha; };
-      *reinterpret_cast<float4*>(out.c + at.row * out.ldc + at.col) = {
-          result(sums[i].x, e.across.x), result(sums[i].y, e.across.y), result(sums[i].z, e.across.z),
-          result(sums[i].w, e.across.w)};
+      const float4 x{result(sums[i].x, e.across.x), result(sums[i].y, e.across.y), result(sums[i].z, e.across.z),
+                     result(sums[i].w, e.across.w)};
+      if (columns()) write_column(out.column(at.row, at.col), x, out.ldc, 4);
+      else *reinterpret_cast<float4*>(out.c + at.row * out.ldc + at.col) = x;
     }
   }
 
@@ -114,7 +116,8 @@ struct DirectEpilogue {
       const float4 old = out.beta == 0.0f ? float4{} : out.addend.four(at.row, at.col, exist);
       const float4 x{result(sums[i].x, e.down + e.across.x, old.x), result(sums[i].y, e.down + e.across.y, old.y),
                      result(sums[i].z, e.down + e.across.z, old.z), result(sums[i].w, e.down + e.across.w, old.w)};
-      write_vector(out.c + at.row * out.ldc + at.col, x, plan.c_by16, exist);
+      if (columns()) write_column(out.column(at.row, at.col), x, out.ldc, exist);
+      else write_vector(out.c + at.row * out.ldc + at.col, x, plan.c_by16, exist);
     }
   }
 };
@@ -134,7 +137,7 @@ __device__ __forceinline__ void produce_part(const ProductPlan& plan, int tile, 
 }
 
 template <class T>
-__device__ __forceinline__ void multiply_part(const ProductPlan& plan, float (&acc)[T::BN / 2], const Stages& stages,
+__device__ __forceinline__ void multiply_part(float (&acc)[T::BN / 2], const Stages& stages,
                                               const WarpgroupWork<T>& work, typename T::Compensation compensation) {
   // The stages of this warpgroup: those of the whole block would be a number of its own for each warp, and the compiler
   // would move every address from there to where the products want it.
@@ -148,7 +151,7 @@ __device__ __forceinline__ void multiply_part(const ProductPlan& plan, float (&a
     ptx::barrier_wait(own.full + 8 * at.stage, at.parity);
     if (T::PING_PONG) ptx::named_barrier_sync(2 + work.k_group, 256);
     ptx::wgmma_fence();
-    operands.multiply(plan, sum, at.stage, 0);
+    operands.multiply(sum, at.stage, 0);
     ptx::wgmma_commit();
     if (T::PING_PONG) ptx::named_barrier_arrive(3 - work.k_group, 256);
     ptx::wgmma_wait_all();
@@ -222,7 +225,7 @@ __device__ __forceinline__ void multiply_single(const SingleProduct& plan, int t
                                                 uint32_t received, const WarpgroupWork<T>& work, unsigned status) {
   const DirectEpilogue<T> epilogue(plan, work, tile);
   float acc[T::BN / 2] = {};
-  multiply_part<T>(plan.product, acc, stages, work, typename T::Compensation(status));
+  multiply_part<T>(acc, stages, work, typename T::Compensation(status));
   float4 mine[T::VECTORS];
   if constexpr (T::PARTS == 2 && T::CLUSTER_K == 1) exchange_halves<T>(mine, acc, received, work);
   else exchange_parts<T>(mine, acc, received, work);
