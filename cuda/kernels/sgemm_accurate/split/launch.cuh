@@ -56,7 +56,8 @@ void launch_split(const AccurateProduct& product) {
   const unsigned few = 2 * static_cast<unsigned>(ctx.sm_count);
   const unsigned blocks = product.previous && split.groups > few ? few : split.groups;
   const auto launch_all = [&](auto unswizzled, auto halves) {
-    constexpr bool UNSWIZZLED = decltype(unswizzled)::value, HALVES = decltype(halves)::value;
+    constexpr bool UNSWIZZLED = decltype(unswizzled)::value;
+    constexpr int HALVES = decltype(halves)::value;
     if (const int segments = split_segments(split.groups, p.k); segments > 1) {
       const SplitSegments cut{split, unsigned(segments), at.records, at.records + SEGMENT_BLOCKS};
       const LaunchShape all{split.groups * cut.segments, LongSplit::THREADS};
@@ -74,9 +75,11 @@ void launch_split(const AccurateProduct& product) {
                                                                                      split);
   };
   const auto launch_stored = [&](auto unswizzled) {
-    if (!any_in_16_bits(p.stored)) launch_all(unswizzled, std::false_type{});
-    else if constexpr (S::COUNT == 2) launch_all(unswizzled, std::true_type{});
-    else launch_kernel<split_by_tile_kernel<S>>({blocks, LongSplit::THREADS}, ctx, split);
+    if (!any_in_16_bits(p.stored)) return launch_all(unswizzled, std::integral_constant<int, 0>{});
+    if constexpr (S::COUNT == 2) {
+      if (p.stored[1].in_16_bits()) launch_all(unswizzled, std::integral_constant<int, 2>{});
+      else launch_all(unswizzled, std::integral_constant<int, 1>{});
+    } else launch_kernel<split_by_tile_kernel<S>>({blocks, LongSplit::THREADS}, ctx, split);
   };
   if constexpr (S::COUNT == 2)
     if (at.b_panel != TERM_BLOCK) return launch_stored(std::true_type{});

@@ -70,19 +70,20 @@ __device__ __forceinline__ bool guess_failed(unsigned largest, int e) {
   return largest != 0 && (exact < e || exact > e + GUESS_HEADROOM);
 }
 
-// UNSWIZZLED: panels of B of another width than 64 columns. HALVES: the operand may be in 16 bits.
+// UNSWIZZLED: panels of B of another width than 64 columns. HALVES: the operand is in 16 bits.
 template <class S, bool HALVES, class Shape, bool IS_B, bool K_CONTIGUOUS, bool UNSWIZZLED>
 struct LineSplitter {
   using Map = SplitThreadMap<Shape, IS_B, K_CONTIGUOUS, UNSWIZZLED>;
   static constexpr int CHUNKS = Shape::CHUNKS, PIECE = Shape::PIECE, LINES = Map::LINES;
   static constexpr int COUNTS = IS_B ? LINES / 2 : LINES;
-  using Numbers = float[CHUNKS][8];
+  using Run = HalvesRun<Map::V>;
+  using Next = std::conditional_t<HALVES, Run[Map::RUNS], float[CHUNKS][8]>;  // of 16 bits not converted yet
 
   const SplitPlan& plan;
   const SplitOperand& x;
   SplitShared& shared;
 
-  Numbers v;
+  float v[CHUNKS][8];
   unsigned own[LINES] = {}, smallest = ~0u;  // of magnitudes' bits times 2; minus 1, so that zero is the largest
   unsigned large_count[COUNTS] = {};         // two 16-bit counters in one
   unsigned low = 0;                          // bits of the low terms
@@ -101,22 +102,41 @@ struct LineSplitter {
   // Which 16 lines of the operand these are. Asked for where it is needed, and not kept in a register meanwhile.
   __device__ __forceinline__ unsigned group() const { return shared.block_of_warp() - (IS_B ? plan.a_groups : 0); }
 
-  __device__ __forceinline__ void read(Numbers& to, int piece) const {
+  // To numbers, or to put(r, run) if they are in 16 bits.
+  template <class To>
+  __device__ __forceinline__ void read(To&& to, int piece) const {
     const int64_t from = int64_t{piece} * PIECE, line0 = int64_t{group()} * SPLIT_LINES;
     const Map at = map();
     const bool full = x.by16 && line0 + SPLIT_LINES <= x.lines && from + PIECE <= plan.k;
-    if constexpr (HALVES)
-      if (x.in_16_bits) {
-        if (full) return read_piece<true, Half>(to, x, at, line0, from, plan.k);
-        return read_piece<false, Half>(to, x, at, line0, from, plan.k);
-      }
-    if (full) read_piece<true, float>(to, x, at, line0, from, plan.k);
-    else read_piece<false, float>(to, x, at, line0, from, plan.k);
+    if constexpr (HALVES) {
+      if (full) read_halves<true>(x, at, line0, from, plan.k, to);
+      else read_halves<false>(x, at, line0, from, plan.k, to);
+    } else {
+      if (full) read_piece<true>(to, x, at, line0, from, plan.k);
+      else read_piece<false>(to, x, at, line0, from, plan.k);
+    }
+  }
+  __device__ __forceinline__ void read_now(int piece) {
+    if constexpr (HALVES) read([&](int r, const Run& run) { take(r, run); }, piece);
+    else read(v, piece);
+  }
+  __device__ __forceinline__ void read_ahead(Next& next, int piece) const {
+    if constexpr (HALVES) read([&](int r, const Run& run) { next[r] = run; }, piece);
+    else read(next, piece);
   }
 
-  __device__ __forceinline__ void take(const Numbers& next) {
+  __device__ __forceinline__ void take(int r, const Run& run) {
 #pragma unroll
-    for (int i = 0; i < CHUNKS * 8; ++i) v[i / 8][i % 8] = next[i / 8][i % 8];
+    for (int i = 0; i < Map::V; ++i) v[Map::number(r, i) / 8][Map::number(r, i) % 8] = run.number(i, x.bfloat);
+  }
+  __device__ __forceinline__ void take(Next& next) {
+    if constexpr (HALVES) {
+#pragma unroll
+      for (int r = 0; r < Map::RUNS; ++r) next[r].arrived(), take(r, next[r]);
+    } else {
+#pragma unroll
+      for (int i = 0; i < CHUNKS * 8; ++i) v[i / 8][i % 8] = next[i / 8][i % 8];
+    }
   }
 
   __device__ __forceinline__ void measure() {
@@ -206,13 +226,13 @@ struct LineSplitter {
   // Pieces `from` to `end` - 1, by the scales that the first piece of the lines suggests, or else by those of the true
   // maxima. These end up in shared.largest[1], those of the first piece in shared.largest[0].
   __device__ __forceinline__ void write_pieces(int from, int end, bool guess) {
-    Numbers next;
-    read(next, 0);
+    Next next;
+    read_ahead(next, 0);
     for (unsigned& count : large_count) count = 0;
     for (int piece = 0; piece < end;) {
       take(next);
       const int following = max(piece + 1, from);
-      if (following < end) read(next, following);
+      if (following < end) read_ahead(next, following);
       measure();
       if (piece == 0) {
         if (guess) gather_largest(shared.largest[0]);

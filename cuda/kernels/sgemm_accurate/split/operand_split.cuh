@@ -30,22 +30,23 @@ constexpr bool FOR_WGMMA = true;
 constexpr bool FOR_WGMMA = false;
 #endif
 
-// Calls split(type of LineSplitter, operand, flag of its low terms). HALVES: there are operands of 16 bits.
-template <class S, class Shape, bool UNSWIZZLED, bool HALVES, class Split>
+// Calls split(type of LineSplitter, operand, flag of its low terms). HALVES: how many operands are in 16 bits, A first.
+template <class S, class Shape, bool UNSWIZZLED, int HALVES, class Split>
 __device__ __forceinline__ void by_operand(const SplitPlan& plan, unsigned group, Split&& split) {
-  if constexpr ((UNSWIZZLED || HALVES) && !FOR_WGMMA) {
+  if constexpr ((UNSWIZZLED || HALVES > 0) && !FOR_WGMMA) {
     not_for_this_target();
   } else {
+    constexpr bool A_HALVES = HALVES > 0, B_HALVES = HALVES > 1;
     const bool is_b = group >= plan.a_groups;
     const SplitOperand& x = is_b ? plan.b : plan.a;
     if (!is_b) {
       if (x.k_contiguous)
-        split(std::type_identity<LineSplitter<S, HALVES, Shape, false, true, false>>{}, plan.a, RANGE_LOW_A);
-      else split(std::type_identity<LineSplitter<S, HALVES, Shape, false, false, false>>{}, plan.a, RANGE_LOW_A);
+        split(std::type_identity<LineSplitter<S, A_HALVES, Shape, false, true, false>>{}, plan.a, RANGE_LOW_A);
+      else split(std::type_identity<LineSplitter<S, A_HALVES, Shape, false, false, false>>{}, plan.a, RANGE_LOW_A);
     } else {
       if (x.k_contiguous)
-        split(std::type_identity<LineSplitter<S, HALVES, Shape, true, true, UNSWIZZLED>>{}, plan.b, RANGE_LOW_B);
-      else split(std::type_identity<LineSplitter<S, HALVES, Shape, true, false, UNSWIZZLED>>{}, plan.b, RANGE_LOW_B);
+        split(std::type_identity<LineSplitter<S, B_HALVES, Shape, true, true, UNSWIZZLED>>{}, plan.b, RANGE_LOW_B);
+      else split(std::type_identity<LineSplitter<S, B_HALVES, Shape, true, false, UNSWIZZLED>>{}, plan.b, RANGE_LOW_B);
     }
   }
 }
@@ -56,7 +57,7 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
   Lines lines(plan, x, shared);
   bool guessed = false;
   if constexpr (!LONG) {
-    lines.read(lines.v, 0);
+    lines.read_now(0);
     lines.measure();
     lines.gather_largest(shared.largest[0]);
     lines.take_scales(shared.largest[0], 0);
@@ -81,7 +82,7 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
 }
 
 // LONG: k > 1024. There a thread has registers for the piece that comes next.
-template <class S, bool LONG, class Shape, int RESIDENT, bool UNSWIZZLED, bool HALVES>
+template <class S, bool LONG, class Shape, int RESIDENT, bool UNSWIZZLED, int HALVES>
 __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
     operand_split_kernel(const __grid_constant__ SplitPlan plan) {
   __shared__ SplitShared shared;

@@ -52,7 +52,7 @@ __device__ __forceinline__ void split_segment(const SplitSegments& plan, const S
   if (threadIdx.x == 0) plan.totals[group].flags = plan.totals[group].arrived = 0;
 }
 
-template <class S, bool UNSWIZZLED, bool HALVES>
+template <class S, bool UNSWIZZLED, int HALVES>
 __global__ void __launch_bounds__(LongSplit::THREADS, 2)
     split_segments_kernel(const __grid_constant__ SplitSegments plan) {
   __shared__ SplitShared shared;

@@ -7,7 +7,7 @@
 // 1536 with four k to a thread.
 #pragma once
 
-#include <cstring>
+#include <type_traits>
 
 #include "cuda/kernels/common/halves.cuh"
 #include "cuda/kernels/sgemm_accurate/terms.cuh"
@@ -51,6 +51,23 @@ struct SplitThreadMap {
   static constexpr int LINES = PAIRS ? 2 : IS_B ? 8 : K_CONTIGUOUS ? 1 : CHUNKS;
   static constexpr unsigned SHARED = PAIRS ? 24 : IS_B ? 30 : K_CONTIGUOUS ? (ALONG - 1) & 31 : 32 - ACROSS;
   unsigned t;
+  // Those of 16 bits are read in runs of V that are neighbours in memory: how many lines and k run r begins behind the
+  // first, and which number its i-th is, chunk times eight plus j.
+  static constexpr bool ALONG_K = K_CONTIGUOUS, ONE_K = IS_B && K_CONTIGUOUS && UNSWIZZLED;  // of each chunk
+  static constexpr int V = ONE_K ? 1 : K_CONTIGUOUS == IS_B ? CHUNKS : IS_B ? 2 : 4, RUNS = CHUNKS * 8 / V;
+  static constexpr int lines_before(int r) {
+    const int j = ONE_K ? r / int(CHUNKS) : r;
+    return IS_B && K_CONTIGUOUS ? j / 2 * 4 + j % 2 : 0;
+  }
+  static constexpr int ks_before(int r) {
+    if (PAIRS) return r * int(THREADS / 8);
+    if (IS_B) return ONE_K ? r % int(CHUNKS) * int(THREADS / 2) : 0;
+    return K_CONTIGUOUS ? r / 2 * int(ALONG * 8) + r % 2 * 4 : r;
+  }
+  static constexpr int number(int r, int i) {
+    if (ONE_K) return r % int(CHUNKS) * 8 + r / int(CHUNKS);
+    return V == int(CHUNKS) && K_CONTIGUOUS == IS_B ? i * 8 + r : r * V + i;
+  }
   static constexpr int index(int g, int j) { return PAIRS ? j % 2 : IS_B ? j : LINES == 1 ? 0 : g; }  // of a line
   __device__ __forceinline__ unsigned line(int i) const {
     if constexpr (PAIRS) return t % 8 * 2 + i;
@@ -82,7 +99,7 @@ struct SplitThreadMap {
   }
 };
 
-// V neighbours. Of 16 bits, whatever they hold, as Half.
+// V neighbours.
 template <int V>
 __device__ __forceinline__ void read_run(float (&run)[V], const float* from) {
   if constexpr (V == 4) {
@@ -95,42 +112,31 @@ __device__ __forceinline__ void read_run(float (&run)[V], const float* from) {
     run[0] = x.x, run[1] = x.y;
   }
 }
-template <int V>
-__device__ __forceinline__ void read_run(Half (&run)[V], const Half* from) {
-  using Word = std::conditional_t<V == 4, uint2, std::conditional_t<V == 2, unsigned, uint16_t>>;
-  const Word word = __ldg(reinterpret_cast<const Word*>(from));
-  std::memcpy(run, &word, sizeof run);
-}
 // Those of them that exist, zeros for the rest.
 template <int V>
 __device__ __forceinline__ void read_run(float (&run)[V], const float* from, int exist) {
 #pragma unroll
   for (int i = 0; i < V; ++i) run[i] = i < exist ? __ldg(from + i) : 0.0f;
 }
-template <int V>
-__device__ __forceinline__ void read_run(Half (&run)[V], const Half* from, int exist) {
-#pragma unroll
-  for (int i = 0; i < V; ++i) run[i].bits = i < exist ? __ldg(&from[i].bits) : 0;
-}
 
 // How many exist, in 32 bits: more than a piece has lines or k are as good as that many.
 __device__ __forceinline__ int up_to_limit(int64_t count) { return static_cast<int>(count < 4096 ? count : 4096); }
 
 // The numbers of a thread from line0 and k0 on. FULL: all of them exist and are aligned; a branch for every read
-// instead keeps the reads from being issued together.
-template <bool FULL, class Number, class Shape, bool IS_B, bool K_CONTIGUOUS, bool UNSWIZZLED>
+// instead keeps the reads from being issued together. Not by lines_before() and its like, as 16 bits are: then calls
+// take 1 to 3 % longer.
+template <bool FULL, class Shape, bool IS_B, bool K_CONTIGUOUS, bool UNSWIZZLED>
 __device__ __forceinline__ void read_piece(float (&v)[Shape::CHUNKS][8], const SplitOperand& x,
                                            const SplitThreadMap<Shape, IS_B, K_CONTIGUOUS, UNSWIZZLED>& at,
                                            int64_t line0, int64_t k0, int64_t k_end) {
   using At = SplitThreadMap<Shape, IS_B, K_CONTIGUOUS, UNSWIZZLED>;
-  constexpr bool ONE_K = IS_B && K_CONTIGUOUS && UNSWIZZLED;  // of each chunk
-  constexpr int CHUNKS = Shape::CHUNKS, V = ONE_K ? 1 : K_CONTIGUOUS == IS_B ? CHUNKS : IS_B ? 2 : 4;
+  constexpr int CHUNKS = Shape::CHUNKS, V = At::V;
   // A run starts `lines` and `ks` from the first number of the thread.
   auto run = [&](float(&to)[V], int lines, int ks) __attribute__((always_inline)) {
-    Number got[V];
+    float got[V];
     const int64_t line = line0 + at.line(0), k = k0 + (At::PAIRS ? at.k_of_pair(0) : at.k(0));
-    const Number* const first = static_cast<const Number*>(x.data) + (K_CONTIGUOUS ? line * x.ld + k : k * x.ld + line);
-    const Number* const from = first + (K_CONTIGUOUS ? lines * x.ld + ks : ks * x.ld + lines);
+    const float* const first = static_cast<const float*>(x.data) + (K_CONTIGUOUS ? line * x.ld + k : k * x.ld + line);
+    const float* const from = first + (K_CONTIGUOUS ? lines * x.ld + ks : ks * x.ld + lines);
     if constexpr (FULL) {
       read_run(got, from);
     } else {
@@ -138,9 +144,7 @@ __device__ __forceinline__ void read_piece(float (&v)[Shape::CHUNKS][8], const S
       read_run(got, from, K_CONTIGUOUS ? (lines_left > 0 ? k_left : 0) : (k_left > 0 ? lines_left : 0));
     }
 #pragma unroll
-    for (int i = 0; i < V; ++i)
-      if constexpr (std::is_same_v<Number, float>) to[i] = got[i];
-      else to[i] = widened(got[i].bits, x.bfloat);
+    for (int i = 0; i < V; ++i) to[i] = got[i];
   };
   if constexpr (At::PAIRS) {
 #pragma unroll
@@ -159,7 +163,7 @@ __device__ __forceinline__ void read_piece(float (&v)[Shape::CHUNKS][8], const S
 #pragma unroll
         for (int i = 0; i < V; ++i) v[g][j + i] = some[i];
       }
-  } else if constexpr (ONE_K) {
+  } else if constexpr (At::ONE_K) {
 #pragma unroll
     for (int j = 0; j < 8; ++j)
 #pragma unroll
@@ -177,6 +181,58 @@ __device__ __forceinline__ void read_piece(float (&v)[Shape::CHUNKS][8], const S
 #pragma unroll
       for (int g = 0; g < CHUNKS; ++g) v[g][j] = some[g];
     }
+  }
+}
+
+// V neighbours in 16 bits, as they lie in memory.
+template <int V>
+struct HalvesRun {
+  static constexpr int WORDS = V == 4 ? 2 : 1;
+  unsigned words[WORDS];
+  // They are not converted before: a conversion waits for what it converts.
+  __device__ __forceinline__ void arrived() {
+#pragma unroll
+    for (unsigned& word : words) asm volatile("" : "+r"(word));
+  }
+  __device__ __forceinline__ float number(int i, bool bfloat) const {
+    return widened(static_cast<uint16_t>(words[i / 2] >> i % 2 * 16), bfloat);
+  }
+  __device__ __forceinline__ void read(const uint16_t* from) {
+    if constexpr (V == 4) {
+      const uint2 word = __ldg(reinterpret_cast<const uint2*>(from));
+      words[0] = word.x, words[1] = word.y;
+    } else {
+      words[0] = __ldg(reinterpret_cast<const std::conditional_t<V == 2, unsigned, uint16_t>*>(from));
+    }
+  }
+  __device__ __forceinline__ void read(const uint16_t* from, int exist) {
+#pragma unroll
+    for (unsigned& word : words) word = 0;
+#pragma unroll
+    for (int i = 0; i < V; ++i)
+      if (i < exist) words[i / 2] |= unsigned{__ldg(from + i)} << i % 2 * 16;
+  }
+};
+
+// The same in 16 bits, by calls of put(r, run). They are not floats yet, so that they can be on their way for long.
+template <bool FULL, class At, class Put>
+__device__ __forceinline__ void read_halves(const SplitOperand& x, const At& at, int64_t line0, int64_t k0,
+                                            int64_t k_end, Put&& put) {
+#pragma unroll
+  for (int r = 0; r < At::RUNS; ++r) {
+    const int64_t line = line0 + at.line(0), k = k0 + (At::PAIRS ? at.k_of_pair(0) : at.k(0));
+    const int lines = At::lines_before(r), ks = At::ks_before(r);
+    const uint16_t* const first =
+        static_cast<const uint16_t*>(x.data) + (At::ALONG_K ? line * x.ld + k : k * x.ld + line);
+    const uint16_t* const from = first + (At::ALONG_K ? lines * x.ld + ks : ks * x.ld + lines);
+    HalvesRun<At::V> run;
+    if constexpr (FULL) {
+      run.read(from);
+    } else {
+      const int lines_left = up_to_limit(x.lines - line) - lines, k_left = up_to_limit(k_end - k) - ks;
+      run.read(from, At::ALONG_K ? (lines_left > 0 ? k_left : 0) : (k_left > 0 ? lines_left : 0));
+    }
+    put(r, run);
   }
 }
 
