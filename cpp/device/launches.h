@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
-#include <span>
 #include <variant>
 #include <vector>
 
@@ -33,9 +32,10 @@ template <class Args>
 struct OneLaunch {
   const Kernel<Args>* kernel;
   Args args;
+  bool operator==(const OneLaunch&) const = default;
 };
 using AnyLaunch = std::variant<OneLaunch<SgemmArgs>, OneLaunch<SgemvArgs>>;
-void run_on_device_operands(std::span<const AnyLaunch> launches, int device, void* stream);
+void run_on_device_operands(std::vector<AnyLaunch> launches, int device, void* stream);
 // The same again and again: what a plan of a list keeps on a device, as CapturedRun.
 class CapturedGroup {
  public:

@@ -44,7 +44,7 @@ template <class Args>
 void run_on_device_operands(const Kernel<Args>&, const Args&, int, void*, StatusWords*) {
   refuse();
 }
-void run_on_device_operands(std::span<const AnyLaunch>, int, void*) { refuse(); }
+void run_on_device_operands(std::vector<AnyLaunch>, int, void*) { refuse(); }
 struct CapturedGroup::State {};
 CapturedGroup::CapturedGroup(std::vector<AnyLaunch>, int) { refuse(); }
 CapturedGroup::~CapturedGroup() = default;

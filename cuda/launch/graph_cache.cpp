@@ -6,6 +6,7 @@
 #include <mutex>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "core/call_cache.h"
 #include "core/operations.h"
@@ -35,16 +36,17 @@ struct GraphKey {
   cudaStream_t stream = nullptr;
   Args args{};
   bool operator==(const GraphKey&) const = default;
-
-  // The operands alone decide the place in the cache: calls on the same ones take turns there.
-  std::size_t hash() const {
-    uint64_t mixed = 0;
-    for_each_operand(args, [&](const auto& view) {
-      mixed = (mixed ^ reinterpret_cast<uintptr_t>(view.data)) * 0x9E3779B97F4A7C15u;
-    });
-    return std::size_t(mixed >> 32);
-  }
 };
+
+// The operands alone decide the place in the cache: calls on the same ones take turns there.
+template <class Args>
+std::size_t hash(const Args& args) {
+  uint64_t mixed = 0;
+  for_each_operand(args, [&](const auto& view) {
+    mixed = (mixed ^ reinterpret_cast<uintptr_t>(view.data)) * 0x9E3779B97F4A7C15u;
+  });
+  return std::size_t(mixed >> 32);
+}
 
 struct CachedGraph {
   CachedGraph() = default;
@@ -58,10 +60,10 @@ struct CachedGraph {
   GraphExec graph;
 };
 
-template <class Args>
+template <class Key>
 struct GraphCache {
   std::mutex mutex;  // held while a graph is started too, so that nobody waits for it: who finds it taken launches
-  std::array<CallCache<GraphKey<Args>, CachedGraph, 1>, 64> places;
+  std::array<CallCache<Key, CachedGraph, 1>, 64> places;
 };
 
 // The legacy stream may not be asked while a blocking stream is captured: then a launch says what is wrong.
@@ -77,9 +79,28 @@ bool is_short(const Args& args) {
   return step_count(args) <= (std::is_same_v<Args, SgemmArgs> ? most_steps : most_elements);
 }
 
-template <class Args>
+// launch(on) queues the call, if that can be recorded.
+template <class Key, class Launch>
+bool start_cached(const Key& key, std::size_t hash, bool recordable, int device, Launch&& launch) {
+  if (key.stream == cudaStreamPerThread) return false;  // one name for many streams
+  auto& cache = per_device<GraphCache<Key>>(device);
+  const std::unique_lock lock(cache.mutex, std::try_to_lock);
+  if (!lock) return false;
+  auto& place = cache.places[hash % cache.places.size()];
+  CachedGraph* const known = place.find(key);
+  if (!known) {
+    place.keep(key, {});
+    return false;
+  }
+  if ((known->calls == calls_before_graph && !known->graph) || !outside_captures(key.stream)) return false;
+  if (known->calls < calls_before_graph && ++known->calls == calls_before_graph && recordable)
+    known->graph = try_to_record(device, launch);
+  return start(known->graph, key.stream);
+}
+
+template <class Key>
 void forget_all(int device) {
-  auto& cache = per_device<GraphCache<Args>>(device);
+  auto& cache = per_device<GraphCache<Key>>(device);
   const std::lock_guard lock(cache.mutex);
   for (auto& place : cache.places) place.clear();
 }
@@ -88,27 +109,21 @@ void forget_all(int device) {
 
 template <class Args>
 bool start_cached_graph(const Kernel<Args>& kernel, const Args& args, int device, cudaStream_t stream) {
-  if (stream == cudaStreamPerThread || !is_short(args)) return false;  // the former is one name for many streams
-  auto& cache = per_device<GraphCache<Args>>(device);
-  const std::unique_lock lock(cache.mutex, std::try_to_lock);
-  if (!lock) return false;
-  const GraphKey<Args> key{&kernel, stream, args};
-  auto& place = cache.places[key.hash() % cache.places.size()];
-  CachedGraph* const known = place.find(key);
-  if (!known) {
-    place.keep(key, {});
-    return false;
-  }
-  if ((known->calls == calls_before_graph && !known->graph) || !outside_captures(stream)) return false;
-  if (known->calls < calls_before_graph && ++known->calls == calls_before_graph && kernel.workspace(args) == 0)
-    known->graph = try_to_record(device, [&](cudaStream_t on) { launch_kernel(kernel, args, device, nullptr, on); });
-  return start(known->graph, stream);
+  return is_short(args) &&
+         start_cached(GraphKey<Args>{&kernel, stream, args}, hash(args), kernel.workspace(args) == 0, device,
+                      [&](cudaStream_t on) { launch_kernel(kernel, args, device, nullptr, on); });
+}
+
+bool start_cached_graph(const ListCall& call, int device, const std::function<void(cudaStream_t)>& launch) {
+  const std::size_t place = std::visit([](const auto& first) { return hash(first.args); }, call.launches.front());
+  return start_cached(call, place, true, device, launch);
 }
 
 void trim(int device) {
   require_device(device);
   const DeviceGuard guard(device);
-  for_each_operation([&]<class Args>() { forget_all<Args>(device); });
+  for_each_operation([&]<class Args>() { forget_all<GraphKey<Args>>(device); });
+  forget_all<ListCall>(device);
   pool_trim(device);
 }
 

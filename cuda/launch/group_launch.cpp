@@ -9,6 +9,7 @@
 #include "core/launch_group.h"
 #include "core/operations.h"
 #include "cuda/launch/graph.h"
+#include "cuda/launch/graph_cache.h"
 #include "cuda/launch/lasting_memory.h"
 #include "cuda/launch/launch_kernel.h"
 #include "cuda/launch/placement.h"
@@ -150,18 +151,30 @@ class GroupLauncher {
   LaunchGroup group_;
 };
 
+// The streams that a capture has forked are borrowed until it has ended.
+void launch_all(std::span<const AnyLaunch> launches, const Streams& streams, char* workspace, int device,
+                cudaStream_t queue, bool repeated, std::optional<ForkedStreams>& forked) {
+  forked.emplace(device, queue, streams.count());
+  GroupLauncher(launches, streams, device).launch_all(workspace, *forked, repeated);
+  forked->join();
+}
+
 }  // namespace
 
 // What is captured by somebody else is captured in a row: a stream of the library's would stay in that capture.
-void run_on_device_operands(std::span<const AnyLaunch> launches, int device, void* stream) {
+void run_on_device_operands(std::vector<AnyLaunch> launches, int device, void* stream) {
   require_device(device);
   const DeviceGuard guard(device);
   const cudaStream_t queue = stream_of(stream, device);
-  const Streams streams(launches, capturing(device, queue) ? 1 : most_streams);
+  const bool captured = capturing(device, queue);
+  const Streams streams(launches, captured ? 1 : most_streams);
   const PoolBuffer workspace(device, streams.bytes, queue);
-  ForkedStreams forked(device, queue, streams.count());
-  GroupLauncher(launches, streams, device).launch_all(workspace.data(), forked, false);
-  forked.join();
+  const ListCall call{queue, workspace.data(), std::move(launches)};
+  std::optional<ForkedStreams> forked;
+  const auto launch = [&](cudaStream_t on) {
+    launch_all(call.launches, streams, workspace.data(), device, on, false, forked);
+  };
+  if (captured || !start_cached_graph(call, device, launch)) launch(queue);
 }
 
 struct CapturedGroup::State {
@@ -173,9 +186,7 @@ struct CapturedGroup::State {
   int runs = 0;
 
   void launch(cudaStream_t queue, const Streams& streams, std::optional<ForkedStreams>& forked) {
-    forked.emplace(device, queue, streams.count());
-    GroupLauncher(launches, streams, device).launch_all(memory.data(), *forked, true);
-    forked->join();
+    launch_all(launches, streams, memory.data(), device, queue, true, forked);
   }
 };
 
@@ -196,7 +207,6 @@ CapturedGroup::~CapturedGroup() {
   forget(state_->graph);
 }
 
-// The streams that a capture has forked are borrowed until it has ended.
 void CapturedGroup::run(void* stream) {
   State& state = *state_;
   require_device(state.device);

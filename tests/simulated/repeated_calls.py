@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import fastlinalg as fl
+from support.accuracy import assert_product
 from support.device_libraries import ENOUGH, F32
 from support.operands import normal
 
@@ -52,6 +53,28 @@ def test_long_calls_leave_what_is_kept_of_short_ones(device, rng):
     fl.transpose(x, out=y)
     assert device.simulated_graph_launches() == started + 1
     del results
+
+
+def test_lists_that_repeat_start_as_graphs(device, rng):
+    """With a workspace, which may lie elsewhere each time, and without; each on a stream of its own, by turns, of what
+    its memory holds by then."""
+    lists, held, started = [], [], device.simulated_graph_launches()
+    for sizes, k, stream in (((20, 30), 170, None), ((20, 30, 40), 9, 1), ((600, 620), 1024, device.simulated_stream())):
+        a, b = [normal(rng, n, k) for n in sizes], normal(rng, k, 180)
+        lists.append((a, b, [put(x) for x in a], put(b), [put(np.zeros((n, 180), F32)) for n in sizes], stream))
+    for _ in range(40):
+        a, b, x, y, out, stream = lists[rng.integers(len(lists))]
+        a[0] *= -2
+        fl.transpose(put(a[0].T.copy()), out=x[0], stream=stream)
+        fl.grouped_matmul(x, [y] * len(x), out, stream=stream)
+        for got, exact in zip(out, a, strict=True):
+            assert_product(got.numpy(), exact, b)
+        held.append(put(np.zeros(int(rng.integers(1 << 18)), F32)))
+    assert device.simulated_graph_launches() - started > 5
+    fl.cuda.trim()
+    started = device.simulated_graph_launches()
+    fl.grouped_matmul(x, [y] * len(x), out, stream=stream)
+    assert device.simulated_graph_launches() == started
 
 
 def test_short_products_of_a_list_are_one_launch(device, rng):
