@@ -103,14 +103,35 @@ nb::object dlpack_stream(const CallLocation& location) {
 // ---------------------------------------------------------------- torch
 bool records_gradients() { return nb::cast<bool>(nb::module_::import_("torch").attr("is_grad_enabled")()); }
 
+// Two of torch.Tensor's own, found once: to look one up takes as long as to ask it. Other classes may have others.
+struct TensorMembers {
+  nb::object requires_grad, is_neg;
+  descrgetfunc get;
+  TensorMembers() {
+    const nb::object tensor = nb::module_::import_("torch").attr("Tensor");
+    requires_grad = tensor.attr("requires_grad"), is_neg = tensor.attr("is_neg");
+    get = reinterpret_cast<descrgetfunc>(PyType_GetSlot(Py_TYPE(requires_grad.ptr()), Py_tp_descr_get));
+  }
+};
+nb::object requires_grad(nb::handle tensor, const TensorMembers* known) {
+  if (!known) return attribute(tensor, names().requires_grad);
+  PyObject* const value = known->get(known->requires_grad.ptr(), tensor.ptr(), tensor.type().ptr());
+  if (!value) throw nb::python_error();
+  return nb::steal(value);
+}
+
 // What a tensor means beyond its elements in memory. Neither has a counterpart here.
-void refuse_lazy(nb::handle tensor, const char* name) {
-  const nb::object grad = attribute(tensor, names().requires_grad);
+void refuse_lazy(nb::handle tensor, const char* name, bool plain) {
+  static constinit Lazy<TensorMembers> members;
+  const TensorMembers* const known = plain ? &members.get([] { return TensorMembers(); }) : nullptr;
+  const nb::object grad = requires_grad(tensor, known);
   if (grad.ptr() == Py_True && records_gradients())
     throw InvalidType(std::string(name) + " requires grad, and fastlinalg records no gradients here; use " +
                       "fastlinalg.torch, pass " + name + ".detach(), or call it under torch.no_grad()");
   PyObject* arguments[] = {tensor.ptr()};
-  const nb::object negative = nb::steal(PyObject_VectorcallMethod(names().is_neg.ptr(), arguments, 1, nullptr));
+  const nb::object negative =
+      nb::steal(known ? PyObject_Vectorcall(known->is_neg.ptr(), arguments, 1, nullptr)
+                      : PyObject_VectorcallMethod(names().is_neg.ptr(), arguments, 1, nullptr));
   if (negative.ptr() == Py_True)
     throw InvalidType(std::string(name) +
                       " has its negative bit set: the elements in memory are not its values; pass " + name +
@@ -210,7 +231,7 @@ void Array::acquire_foreign(nb::handle object, const char* name, Access access, 
       return join(name, location);
     }
     case Library::torch:
-      if (!location.in_operator()) refuse_lazy(object, name);
+      if (!location.in_operator()) refuse_lazy(object, name, library_.api != nullptr);
       if (library_.api) return acquire_torch(object, name, access, location);
       return acquire_exported(object, name, access, location);
     case Library::cupy: return acquire_cupy(object, name, access, location);

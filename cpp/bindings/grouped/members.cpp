@@ -1,7 +1,10 @@
 #include "bindings/grouped/members.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstring>
 #include <functional>
+#include <iterator>
 #include <numeric>
 #include <span>
 #include <tuple>
@@ -15,7 +18,8 @@ namespace {
 
 nb::object tuple_of(const std::string& function, nb::handle list, const char* name) {
   const std::string wanted = function + ": " + name + " must be a list of arrays, got ";
-  if (nb::hasattr(list, "shape"))
+  const bool plain = PyList_CheckExact(list.ptr()) || PyTuple_CheckExact(list.ptr());
+  if (!plain && nb::hasattr(list, "shape"))
     throw InvalidType(wanted + "an array of shape " + text(list.attr("shape")) +
                       "; matmul multiplies stacks of matrices, list(" + name + ") is the list of its matrices");
   PyObject* const iterator = PyObject_GetIter(list.ptr());
@@ -33,7 +37,15 @@ nb::object tuple_of(const std::string& function, nb::handle list, const char* na
 std::size_t size_of(nb::handle tuple) { return std::size_t(PyTuple_Size(tuple.ptr())); }
 nb::handle item(nb::handle tuple, std::size_t i) { return PyTuple_GetItem(tuple.ptr(), Py_ssize_t(i)); }
 
-std::string place(const char* name, std::size_t i) { return std::string(name) + "[" + std::to_string(i) + "]"; }
+// "a[3]", in the string's own memory.
+std::string place(const char* name, std::size_t i) {
+  char text[32];
+  char* to = std::copy_n(name, std::strlen(name), text);
+  *to++ = '[';
+  to = std::to_chars(to, std::end(text) - 1, i).ptr;
+  *to++ = ']';
+  return {text, to};
+}
 
 // ---------------------------------------------------------------- results that share memory
 // Every second column and the others: all steps, and no way from one to the other, are multiples of one number.
