@@ -42,9 +42,8 @@ struct GraphKey {
 template <class Args>
 std::size_t hash(const Args& args) {
   uint64_t mixed = 0;
-  for_each_operand(args, [&](const auto& view) {
-    mixed = (mixed ^ reinterpret_cast<uintptr_t>(view.data)) * 0x9E3779B97F4A7C15u;
-  });
+  for_each_operand(
+      args, [&](const auto& view) { mixed = (mixed ^ reinterpret_cast<uintptr_t>(view.data)) * 0x9E3779B97F4A7C15u; });
   return std::size_t(mixed >> 32);
 }
 

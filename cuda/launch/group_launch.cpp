@@ -26,21 +26,25 @@ constexpr std::size_t most_streams = 8;
 // A kernel with a larger workspace than that has the device to itself for most of its time. All of them use one.
 constexpr std::size_t most_beside = std::size_t(32) << 20;  // bytes
 
-// Streams that begin where the call's own, the first, is now. It goes on when the others are done. A call that fails
-// waits for all of them.
+// Streams that begin where the call's own, the first, is now: `count` at once, and up to `most` when they are asked for.
+// It goes on when the others are done. A call that fails waits for all of them.
 class ForkedStreams {
  public:
-  ForkedStreams(int device, cudaStream_t stream, std::size_t count) : event_(device), streams_{stream} {
-    if (count < 2) return;
+  ForkedStreams(int device, cudaStream_t stream, std::size_t count, std::size_t most)
+      : device_(device), event_(device), streams_{stream} {
+    if (most < 2) return;
     finish_.add(stream);
     FL_CUDA(cudaEventRecord(event_.get(), stream));
-    while (streams_.size() < count) {
-      streams_.push_back(leases_.emplace_back(device, nullptr).get());
+    static_cast<void>((*this)[count - 1]);
+  }
+  cudaStream_t operator[](std::size_t i) {
+    while (streams_.size() <= i) {
+      streams_.push_back(leases_.emplace_back(device_, nullptr).get());
       FL_CUDA(cudaStreamWaitEvent(streams_.back(), event_.get(), 0));
       finish_.add(streams_.back());
     }
+    return streams_[i];
   }
-  cudaStream_t operator[](std::size_t i) const { return streams_[i]; }
   void join() {
     for (std::size_t i = 1; i < streams_.size(); ++i) {
       FL_CUDA(cudaEventRecord(event_.get(), streams_[i]));
@@ -50,6 +54,7 @@ class ForkedStreams {
   }
 
  private:
+  const int device_;
   const EventLease event_;
   std::deque<StreamLease> leases_;
   std::vector<cudaStream_t> streams_;
@@ -71,7 +76,8 @@ Placed placed(const OneLaunch<Args>& one) {
   return {workspace, grouped};
 }
 
-// Which stream each launch is on, and where the workspace of each stream begins. What is grouped is on the last one.
+// Which stream each launch is on, and where the workspace of each stream begins. What is grouped is on the last one, or
+// begins there.
 struct Streams {
   std::vector<Placed> of_launch;
   std::vector<std::size_t> begin;
@@ -101,7 +107,8 @@ class GroupLauncher {
   GroupLauncher(std::span<const AnyLaunch> launches, const Streams& streams, int device)
       : launches_(launches), streams_(streams), device_(device) {}
 
-  void launch_all(char* workspace, const ForkedStreams& on, bool repeated) {
+  // `apart`: each class of what is grouped has a stream.
+  void launch_all(char* workspace, ForkedStreams& on, bool repeated, bool apart) {
     group_.kept.reserve(launches_.size());
     for (std::size_t i = 0; i < launches_.size(); ++i) {
       const Placed& place = streams_.of_launch[i];
@@ -111,7 +118,7 @@ class GroupLauncher {
                       nullptr, repeated, place.grouped ? &group_ : nullptr);
       });
     }
-    if (!group_.kept.empty()) launch_kept(on[streams_.count() - 1]);
+    if (!group_.kept.empty()) launch_kept(on, apart);
   }
 
  private:
@@ -129,7 +136,8 @@ class GroupLauncher {
         launches_[i]);
   }
 
-  void launch_kept(cudaStream_t stream) {
+  void launch_kept(ForkedStreams& on, bool apart) {
+    std::size_t stream = streams_.count() - 1;
     std::vector<const KeptLaunch*> all;
     for (const KeptLaunch& kept : group_.kept) all.push_back(&kept);
     std::ranges::stable_sort(all, std::less<>(), &KeptLaunch::launch);
@@ -138,10 +146,11 @@ class GroupLauncher {
       const auto end = std::ranges::find_if(left, [&](const auto* other) { return other->launch != first.launch; });
       const auto alike = left.first(std::size_t(end - left.begin()));
       named_after(first.product, [&](const auto&) {
-        first.launch(alike, context_on(device_, stream));
+        first.launch(alike, context_on(device_, on[stream]));
         check_launch();
       });
       left = left.subspan(alike.size());
+      if (apart) stream = (stream + 1) % most_streams;
     }
   }
 
@@ -151,11 +160,12 @@ class GroupLauncher {
   LaunchGroup group_;
 };
 
-// The streams that a capture has forked are borrowed until it has ended.
+// The streams that a capture has forked are borrowed until it has ended. In a graph of the library's own, `recorded`,
+// more of them cost the host nothing: short kernels that follow one another are most of the time of a short list.
 void launch_all(std::span<const AnyLaunch> launches, const Streams& streams, char* workspace, int device,
-                cudaStream_t queue, bool repeated, std::optional<ForkedStreams>& forked) {
-  forked.emplace(device, queue, streams.count());
-  GroupLauncher(launches, streams, device).launch_all(workspace, *forked, repeated);
+                cudaStream_t queue, bool repeated, bool recorded, std::optional<ForkedStreams>& forked) {
+  forked.emplace(device, queue, streams.count(), recorded ? most_streams : streams.count());
+  GroupLauncher(launches, streams, device).launch_all(workspace, *forked, repeated, recorded);
   forked->join();
 }
 
@@ -172,7 +182,7 @@ void run_on_device_operands(std::vector<AnyLaunch> launches, int device, void* s
   const ListCall call{queue, workspace.data(), std::move(launches)};
   std::optional<ForkedStreams> forked;
   const auto launch = [&](cudaStream_t on) {
-    launch_all(call.launches, streams, workspace.data(), device, on, false, forked);
+    launch_all(call.launches, streams, workspace.data(), device, on, false, on != queue, forked);
   };
   if (captured || !start_cached_graph(call, device, launch)) launch(queue);
 }
@@ -185,8 +195,8 @@ struct CapturedGroup::State {
   GraphExec graph = nullptr;
   int runs = 0;
 
-  void launch(cudaStream_t queue, const Streams& streams, std::optional<ForkedStreams>& forked) {
-    launch_all(launches, streams, memory.data(), device, queue, true, forked);
+  void launch(cudaStream_t queue, const Streams& streams, std::optional<ForkedStreams>& forked, bool recorded) {
+    launch_all(launches, streams, memory.data(), device, queue, true, recorded, forked);
   }
 };
 
@@ -213,11 +223,12 @@ void CapturedGroup::run(void* stream) {
   const DeviceGuard guard(state.device);
   const cudaStream_t queue = stream_of(stream, state.device);
   std::optional<ForkedStreams> forked;
-  if (capturing(state.device, queue)) return state.launch(queue, state.in_a_row, forked);
+  if (capturing(state.device, queue)) return state.launch(queue, state.in_a_row, forked, false);
   state.memory.use(queue, [&] {
     if (++state.runs == runs_before_graph)
-      state.graph = try_to_record(state.device, [&](cudaStream_t on) { state.launch(on, state.side_by_side, forked); });
-    if (!start(state.graph, queue)) state.launch(queue, state.side_by_side, forked);
+      state.graph =
+          try_to_record(state.device, [&](cudaStream_t on) { state.launch(on, state.side_by_side, forked, true); });
+    if (!start(state.graph, queue)) state.launch(queue, state.side_by_side, forked, false);
   });
 }
 

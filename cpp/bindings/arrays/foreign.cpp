@@ -129,9 +129,8 @@ void refuse_lazy(nb::handle tensor, const char* name, bool plain) {
     throw InvalidType(std::string(name) + " requires grad, and fastlinalg records no gradients here; use " +
                       "fastlinalg.torch, pass " + name + ".detach(), or call it under torch.no_grad()");
   PyObject* arguments[] = {tensor.ptr()};
-  const nb::object negative =
-      nb::steal(known ? PyObject_Vectorcall(known->is_neg.ptr(), arguments, 1, nullptr)
-                      : PyObject_VectorcallMethod(names().is_neg.ptr(), arguments, 1, nullptr));
+  const nb::object negative = nb::steal(known ? PyObject_Vectorcall(known->is_neg.ptr(), arguments, 1, nullptr)
+                                              : PyObject_VectorcallMethod(names().is_neg.ptr(), arguments, 1, nullptr));
   if (negative.ptr() == Py_True)
     throw InvalidType(std::string(name) +
                       " has its negative bit set: the elements in memory are not its values; pass " + name +
