@@ -26,8 +26,8 @@ constexpr std::size_t most_streams = 8;
 // A kernel with a larger workspace than that has the device to itself for most of its time. All of them use one.
 constexpr std::size_t most_beside = std::size_t(32) << 20;  // bytes
 
-// Streams that begin where the call's own, the first, is now: `count` at once, and up to `most` when they are asked for.
-// It goes on when the others are done. A call that fails waits for all of them.
+// Streams that begin where the call's own, the first, is now: `count` at once, others up to `most` when they are asked
+// for. It goes on when they are done. A call that fails waits for all of them.
 class ForkedStreams {
  public:
   ForkedStreams(int device, cudaStream_t stream, std::size_t count, std::size_t most)

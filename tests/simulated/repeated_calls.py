@@ -59,7 +59,8 @@ def test_lists_that_repeat_start_as_graphs(device, rng):
     """With a workspace, which may lie elsewhere each time, and without; each on a stream of its own, by turns, of what
     its memory holds by then."""
     lists, held, started = [], [], device.simulated_graph_launches()
-    for sizes, k, stream in (((20, 30), 170, None), ((20, 30, 40), 9, 1), ((600, 620), 1024, device.simulated_stream())):
+    own = device.simulated_stream()
+    for sizes, k, stream in (((20, 30), 170, None), ((20, 30, 40), 9, 1), ((600, 620), 1024, own)):
         a, b = [normal(rng, n, k) for n in sizes], normal(rng, k, 180)
         lists.append((a, b, [put(x) for x in a], put(b), [put(np.zeros((n, 180), F32)) for n in sizes], stream))
     for _ in range(40):
