@@ -160,16 +160,16 @@ std::vector<DeviceShare<Args>> share_out(const PanelPlan<Args>& plan, const Args
   return Shares<Args>(plan, layout, std::min(devices, int(plan.steps.size())), passes_on).all();
 }
 
-// What a device more costs a call, by two H100s: 1024 rows took 1.07 to 1.18 times what one did, 1536 1.16 to 1.29,
-// 2048 as long, 4096 three quarters.
-constexpr double another_device_us = 400;
+// What each device costs a call on several: on two H100s 1024 rows took 1.07 to 1.18 times what they did on one, on two
+// H200s 1536 took 1.16 to 1.29 times that, 2048 as long, 4096 three quarters.
+constexpr double each_device_us = 200;
 
 template <class Args>
 double estimate_us(const PanelPlan<Args>& plan, const Args& layout, int devices, const HostLink& link) {
   const std::vector<DeviceShare<Args>> shares = share_out(plan, layout, devices, true);
   double us = 0;
   for (const DeviceShare<Args>& share : shares) us = std::max(us, estimate_us(share.plan, link));
-  return us + another_device_us * double(shares.size() - 1);
+  return us + (shares.size() > 1 ? each_device_us * double(shares.size()) : 0);
 }
 
 #define FL_INSTANTIATE(Args)                                                                         \
