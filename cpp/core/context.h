@@ -16,6 +16,8 @@ struct Watch {
   bool (*goes_on)(Watch&, int64_t steps, int slot);
 };
 
+constexpr int REJECTION_WORDS = 4096;
+
 // What a running kernel may use. A kernel never allocates, throws, reads the environment or picks a device.
 struct Context {
   void* workspace = nullptr;                     // at least Kernel::workspace(args) bytes, 256-byte aligned
@@ -26,6 +28,7 @@ struct Context {
   const PrepackedOperands* prepacked = nullptr;  // rows that split their operands: what is kept of that
   Watch* watch = nullptr;                        // CPU rows: null if nobody waits
   bool repeated = false;                         // GPU rows: a plan's, which runs on the same operands again and again
+  unsigned* rejections = nullptr;  // GPU rows: REJECTION_WORDS words of the host for products by two terms, or null
   LaunchGroup* group = nullptr;                  // rows with Traits::grouped: the launch is left there
 };
 

@@ -11,6 +11,7 @@
 #include "core/operations.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
+#include "cuda/runtime/rejections.h"
 #include "cuda/runtime/streams.h"
 #include "device/device_info.h"
 
@@ -46,6 +47,7 @@ void launch_kernel(const Kernel<Args>& kernel, const Args& args, int device, voi
   require_numbered(args.m, std::is_same_v<Args, SgemvArgs> ? 1 : args.n, args.batch);
   Context ctx = context_on(device, stream);
   ctx.workspace = workspace, ctx.prepacked = prepacked, ctx.repeated = repeated, ctx.group = group;
+  if (kernel.traits.wgmma && kernel.traits.bf16x6_behind) ctx.rejections = rejection_words();
   Args seen = args;
   if constexpr (std::is_same_v<Args, SgemmArgs>)
     if (args.addend.data && !kernel.traits.addend) load_addend(args, ctx), seen.addend = {};

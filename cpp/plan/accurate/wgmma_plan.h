@@ -113,5 +113,9 @@ constexpr bool falls_back_to_three_terms(const SgemmArgs& p) {
   return has_bf16x6_fallback(p) ||
          (terms_fit(p.k) && p.k <= LARGEST_K_BEHIND && wgmma_split_k(p.m, p.n, p.k).count == 1);
 }
+// Whether they may be computed first, with terms beside those of two: 80 MB for 2^23 numbers.
+constexpr bool has_room_for_three_terms(const SgemmArgs& p) {
+  return falls_back_to_three_terms(p) && !has_bf16x6_fallback(p) && double(p.k) * double(p.m + p.n) <= 0x1p23;
+}
 
 }  // namespace fl

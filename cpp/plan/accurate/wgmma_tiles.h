@@ -23,6 +23,7 @@ struct WgmmaTile {
   int cluster_n = 1;          // persistent blocks that share a tile of A, each with columns of its own
   int cluster_k = 1;          // blocks that share the k of a single tile
   bool single = false;        // else persistent
+  bool behind = false;        // three terms behind two, in the same kernel
   bool falls_back = false;    // persistent, with the float32 fallback in the same kernel
   bool has_triangle = false;  // there is a kernel for a matrix times its own transpose
   // This is that: the tiles on and below the diagonal of C are computed. The terms of A serve as B, too; its blocks lie
@@ -150,10 +151,14 @@ inline constexpr WgmmaTile fp16x2_tiles[] = {
 inline constexpr WgmmaTile bf16x6_128x128{
     .terms = Terms::bf16x6, .BM = 128, .BN = 128, .stages = 2, .falls_back = true, .has_triangle = true};
 inline constexpr WgmmaTile bf16x6_128x64{.terms = Terms::bf16x6, .BM = 128, .BN = 64, .stages = 2};
-inline constexpr WgmmaTile bf16x6_single_64x128{
-    .terms = Terms::bf16x6, .BM = 64, .BN = 128, .k_groups = 2, .stages = 2, .single = true};
-// Behind two terms in the same launch, by FALLBACK_THREADS.
-inline constexpr WgmmaTile bf16x6_behind{.terms = Terms::bf16x6, .BM = 64, .BN = 128, .stages = 2, .single = true};
+inline constexpr WgmmaTile bf16x6_single_128x64{
+    .terms = Terms::bf16x6, .BM = 128, .BN = 64, .stages = 2, .single = true};
+inline constexpr WgmmaTile bf16x6_single_64x64{.terms = Terms::bf16x6, .BM = 64, .BN = 64, .stages = 4, .single = true};
+// Behind two terms in the same launch, by FALLBACK_THREADS: behind tiles of 64x64, which are few, and behind others.
+inline constexpr WgmmaTile bf16x6_behind_64x64{
+    .terms = Terms::bf16x6, .BM = 64, .BN = 64, .stages = 3, .single = true, .behind = true};
+inline constexpr WgmmaTile bf16x6_behind_64x128{
+    .terms = Terms::bf16x6, .BM = 64, .BN = 128, .stages = 2, .single = true, .behind = true};
 
 // Of split-K, where the sums of a single tile go to the workspace.
 inline constexpr WgmmaTile fp16x2_split_k{.BM = 128, .BN = 128, .stages = 3, .single = true, .rate = 0.95};

@@ -1,5 +1,7 @@
 #include "plan/accurate/workspace.h"
 
+#include <algorithm>
+
 #include "plan/accurate/mma_plan.h"
 #include "plan/accurate/wgmma_plan.h"
 
@@ -23,14 +25,17 @@ std::size_t bf16x6_workspace(const SgemmArgs& p) {
   return AccuratePlan(p, Terms::bf16x6, TERM_BLOCK, wgmma_split_k(p.m, p.n, p.k)).bytes;
 }
 
-std::size_t fp16x2_workspace(const SgemmArgs& p) {
-  if (!terms_fit(p.k)) return 0;
+std::size_t own_fp16x2_workspace(const SgemmArgs& p) {
   const SgemmArgs order = in_16_bits_first(p);
   // Which tile a device takes depends on its number of multiprocessors.
-  const std::size_t own =
-      AccuratePlan(order, Terms::fp16x2, order.n <= LARGEST_N_OF_96 ? 96 : TERM_BLOCK, wgmma_split_k(order)).bytes;
+  return AccuratePlan(order, Terms::fp16x2, order.n <= LARGEST_N_OF_96 ? 96 : TERM_BLOCK, wgmma_split_k(order)).bytes;
+}
+
+std::size_t fp16x2_workspace(const SgemmArgs& p) {
+  if (!terms_fit(p.k)) return 0;
+  const std::size_t own = own_fp16x2_workspace(p);
   const std::size_t fallback = falls_back_to_three_terms(p) ? bf16x6_workspace(p) : 0;
-  return own > fallback ? own : fallback;
+  return has_room_for_three_terms(p) ? own + fallback : std::max(own, fallback);
 }
 
 std::size_t bf16x6_mma_workspace(const SgemmArgs& p) {

@@ -1,6 +1,7 @@
 // The workspace of an accurate product: statuses, range words of two terms, records of segments, the terms of A and B,
 // sums of split-K. What fp16x2 rejects goes to bf16x6 in the same place; only the statuses, one for each, outlive that,
-// and the range words, which some blocks may still read while others split into three terms.
+// and the range words, which some blocks may still read while others split into three terms. Where it is expected that
+// it will be rejected, bf16x6 comes first, in memory of its own.
 #pragma once
 
 #include "plan/accurate/range_bound.h"
@@ -27,6 +28,7 @@ struct AccuratePlan {
 };
 
 std::size_t fp16x2_workspace(const SgemmArgs& p);
+std::size_t own_fp16x2_workspace(const SgemmArgs& p);  // without that of a fallback
 std::size_t bf16x6_workspace(const SgemmArgs& p);
 std::size_t fp16x2_mma_workspace(const SgemmArgs& p);
 std::size_t fp16x2_mma_k8_workspace(const SgemmArgs& p);

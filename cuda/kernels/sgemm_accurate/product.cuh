@@ -96,6 +96,14 @@ struct ProductOperands {
   }
 };
 
+// What the last product of the same operands has left. Where two terms were rejected, three are computed before them,
+// in launches of their own.
+struct Expectation {
+  unsigned* rejected = nullptr;  // in memory of the host, 0 or 1: whether two terms were rejected
+  bool expected = false;         // that is 1
+  bool beside = false;           // the split pass of two terms works beside the product of three
+};
+
 struct AccurateProduct {
   const SgemmArgs& p;
   const ProductOperands& at;
@@ -106,10 +114,12 @@ struct AccurateProduct {
   const Context& ctx;
   // Of how many operands in 16 bits second terms, which are zero, are left out.
   int left_out = 0;
+  Expectation expectation = {};
 
   RangeCheck range_check() const {
     return {at.a.words, at.b.words, int(at.a.groups),   int(at.a.groups + at.b.groups), unsigned(p.k), bound.both_large,
-            status,     previous,   bound.small_if_tall};
+            status,     previous,   bound.small_if_tall,
+            expectation.expected ? expectation.rejected : nullptr};
   }
   AccurateEpilogue epilogue() const {
     const ConstMatrix addend = addend_of(p);

@@ -28,6 +28,7 @@ struct RangeCheck {
   unsigned* status;                   // for the kernels behind
   const unsigned* previous;           // the status of the terms that were tried before these, if any
   bool small_if_tall;                 // whether small numbers count in tall lines alone
+  unsigned* expected;                 // null, or set to zero if the terms are not rejected
 };
 
 struct RangeShared {

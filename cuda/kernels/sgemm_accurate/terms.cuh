@@ -39,7 +39,7 @@ template <Terms KIND>
 using TermsOf = std::conditional_t<KIND == Terms::fp16x2, Fp16Terms, Bf16Terms>;
 
 // Cuts two scaled numbers into pair i of each term: what the terms before it leave, rounded. Adds the bits of a second
-// and last term to `low`.
+// term to `low`.
 template <class S>
 __device__ __forceinline__ void cut_pair(float2 rest, typename S::Pair (&terms)[S::COUNT][4], int i, unsigned& low) {
 #pragma unroll
@@ -48,7 +48,7 @@ __device__ __forceinline__ void cut_pair(float2 rest, typename S::Pair (&terms)[
     const float2 rounded = S::floats(terms[s][i]);
     rest.x -= rounded.x, rest.y -= rounded.y;
   }
-  if constexpr (S::COUNT == 2) low |= *reinterpret_cast<const unsigned*>(&terms[1][i]);
+  low |= *reinterpret_cast<const unsigned*>(&terms[1][i]);
 }
 
 // All terms of 64 lines by 64 k.

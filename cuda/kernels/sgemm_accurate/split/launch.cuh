@@ -42,7 +42,8 @@ inline SplitPlan split_plan(const AccurateProduct& product) {
           product.bound.large,
           double(p.m) * double(p.n) <= 0x1p20,
           product.previous,
-          at.statuses + 32};
+          at.statuses + 32,
+          product.expectation.expected && product.expectation.beside};
 }
 
 // One launch for what is not prepacked. As a fallback it is of few blocks, which have little to do if not needed.

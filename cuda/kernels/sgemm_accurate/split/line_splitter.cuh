@@ -16,6 +16,7 @@ struct SplitPlan {
   bool early;                 // whether the product's blocks may start as soon as there is room, or by the end
   const unsigned* previous;   // the status of the terms that were tried before these, if any
   unsigned* taken;            // groups that blocks have taken, and finished, where they share out a pass in a product
+  bool beside;                // works beside the launch before it, which has waited for all before that
 };
 
 struct SplitShared {
@@ -263,7 +264,7 @@ struct LineSplitter {
     const Map at = map();
     const unsigned same = reduce_lines<Map::SHARED>(counts, i, [](unsigned a, unsigned b) { return a + b; });
     if ((at.t & same) == 0) atomicAdd(&shared.large_count[at.line(i)], counts[0]);
-    if (S::COUNT == 2 && __any_sync(0xffffffffu, low != 0) && at.t % 32 == 0) shared.low = 1;
+    if (__any_sync(0xffffffffu, low != 0) && at.t % 32 == 0) shared.low = 1;
     if constexpr (LAST && S::COUNT == 2) pdl_launch_next();
     bool any_small = false;
 #pragma unroll

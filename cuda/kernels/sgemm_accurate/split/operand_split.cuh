@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
   __shared__ SplitShared shared;
   if (plan.early) pdl_launch_next();
   ptx::touch(plan);
-  pdl_wait();
+  if (!plan.beside) pdl_wait();
   if (!split_wanted(plan)) return;
   if (S::COUNT == 2 && ptx::block_index() == 0 && threadIdx.x < 2) plan.taken[threadIdx.x] = 0;  // for three terms
   for (unsigned block = blockIdx.x; block < plan.groups; block = shared.block_of_warp() + gridDim.x) {
@@ -97,6 +97,7 @@ __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
       split_group<S, typename decltype(type)::type, LONG>(plan, x, low, shared);
     });
   }
+  if (plan.beside) pdl_wait();
 }
 
 // Of operands in 16 bits, where few calls come.

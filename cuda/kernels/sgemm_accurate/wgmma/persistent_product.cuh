@@ -178,8 +178,8 @@ __global__ void __launch_bounds__(T::THREADS, 1)
     if (!(range.status & STATUS_REJECTED) || threadIdx.x >= FALLBACK_THREADS) return;
     ptx::registers_up<T::FALLBACK_REGISTERS>();
     if constexpr (THREE_TERMS) {
-      static_assert(T::SHARED_BYTES >= Wgmma<bf16x6_behind>::SHARED_BYTES);
-      if (three_terms(three, memory, range)) return;
+      static_assert(T::SHARED_BYTES >= TileBehind<T>::SHARED_BYTES);
+      if (three_terms<TileBehind<T>>(three, memory, range)) return;
     }
     if constexpr (T::FALLS_BACK)
       if (falls_back) fall_back<(T::LEFT_OUT > 0)>(both.fallback, memory);

@@ -34,8 +34,8 @@ template <WgmmaTile TILE>
 struct Wgmma {
   static_assert(TILE.sound());
   using S = TermsOf<TILE.terms>;
-  static constexpr bool BEHIND = TILE == bf16x6_behind;  // two terms, in the same launch
-  using Compensation = TruncationCompensation<TILE.terms == Terms::fp16x2 ? 3 : BEHIND ? 2 : 0>;
+  static constexpr bool BEHIND = TILE.behind;
+  using Compensation = TruncationCompensation<TILE.terms == Terms::fp16x2 ? 3 : 2>;
   static constexpr bool UNSWIZZLED = TILE.unswizzled(), TRIANGLE = TILE.triangle, PING_PONG = TILE.ping_pong();
   static constexpr int BM = TILE.BM, BN = TILE.BN, STAGES = TILE.stages;
   static constexpr int LEFT_OUT = TILE.left_out;
@@ -197,7 +197,9 @@ __device__ __forceinline__ unsigned check_range(const ProductPlan& plan, const S
     if (blockIdx.x == 0) {
       plan.check.status[0] = status;
       // Three terms in this launch say later what they have found.
-      if (T::S::KIND == Terms::fp16x2) plan.check.status[1] = status & STATUS_REJECTED ? STATUS_REJECTED : STATUS_DONE;
+      if (T::S::KIND == Terms::fp16x2 && !plan.check.expected)
+        plan.check.status[1] = status & STATUS_REJECTED ? STATUS_REJECTED : STATUS_DONE;
+      if (plan.check.expected && !(status & STATUS_REJECTED)) *plan.check.expected = 0;
     }
     range.status = status;
     ptx::barrier_arrive(stages.checked);

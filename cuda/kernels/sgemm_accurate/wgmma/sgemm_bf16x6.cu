@@ -7,7 +7,7 @@ namespace fl {
 
 namespace {
 
-constexpr WgmmaTile SQUARE = bf16x6_128x128, SMALL = bf16x6_128x64, SINGLE = bf16x6_single_64x128;
+constexpr WgmmaTile SQUARE = bf16x6_128x128, SMALL = bf16x6_128x64;
 
 // Smaller tiles may leave fewer multiprocessors idle in the last round (65 us for 77 at 1536, 201 for 205 at 3072), but
 // are slower (94 for 91 at 2048).
@@ -20,28 +20,31 @@ bool small_is_faster(const SgemmArgs& p, int sm_count) {
 
 }  // namespace
 
-void launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* status, const Context& ctx) {
+bool launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* status, const Context& ctx,
+                   bool beside) {
   Context own = ctx;
   if (previous) own.prepacked = nullptr;  // they are of two fp16 terms
-  // Two parts of k decide bits, so where there are such does not depend on the device.
-  const bool single = ceil_div(p.m, SINGLE.BM) * ceil_div(p.n, SINGLE.BN) <= PLAN_MULTIPROCESSORS;
+  const auto single = [&](const WgmmaTile& t) { return ceil_div(p.m, t.BM) * ceil_div(p.n, t.BN) <= ctx.sm_count; };
   const RangeBound bound(Terms::bf16x6, p.k);
   const bool inside = !any_in_16_bits(p.stored);  // those inside read float32
-  if (!single && launches_triangle(p, own)) {
+  if (launches_triangle(p, own)) {
     static_assert(SQUARE.falls_back);
     if (!launch_triangle<SQUARE>(p, bound, previous, status, inside, own)) launch_float32_fallback(p, status, ctx);
-    return;
+    return false;
   }
   const AccurateSplitK split_k = wgmma_split_k(p.m, p.n, p.k);
   const ProductOperands at(p, AccuratePlan(p, Terms::bf16x6, TERM_BLOCK, split_k), Terms::bf16x6, own);
-  const AccurateProduct product{p, at, bound, previous, status, inside, ctx};
+  AccurateProduct product{p, at, bound, previous, status, inside, ctx};
+  product.expectation.beside = beside;
   launch_split<Bf16Terms>(product);
   bool falls_back = false;
   if (split_k.count > 1) launch_split_k<bf16x6_split_k>(product, split_k), falls_back = inside;
-  else if (single) falls_back = launch_single<SINGLE>({p, at, bound, previous, status, inside && !previous, ctx});
+  else if (single(bf16x6_single_64x64)) falls_back = launch_single<bf16x6_single_64x64>(product);
+  else if (single(bf16x6_single_128x64)) falls_back = launch_single<bf16x6_single_128x64>(product);
   else if (small_is_faster(p, ctx.sm_count)) falls_back = launch_persistent<SMALL>(product);
   else falls_back = launch_persistent<SQUARE>(product);
   if (!falls_back) launch_float32_fallback(p, status, ctx);
+  return beside && falls_back && single(bf16x6_single_128x64);
 }
 
 void sgemm_bf16x6(const SgemmArgs& p, const Context& ctx) {

@@ -28,6 +28,20 @@ int tile_for(const SgemmArgs& p, const Context& ctx) {
   return int(std::find(std::begin(fp16x2_tiles), std::end(fp16x2_tiles), other) - std::begin(fp16x2_tiles));
 }
 
+// Which launches compute a product depends on the last one of such operands, its bits do not. Products that leave two
+// terms for three in one launch have an answer.
+Expectation expectation_of(const SgemmArgs& p, const Context& ctx) {
+  const bool prepacked = ctx.prepacked->a.memory && ctx.prepacked->b.memory;
+  if (!ctx.rejections || !has_room_for_three_terms(p) || prepacked || computes_triangle(p) ||
+      any_in_16_bits(p.stored) || p.beta != 0.0f)
+    return {};
+  uint64_t hash = 0;
+  for (const uint64_t x : {uint64_t(p.m), uint64_t(p.n), uint64_t(p.k), uint64_t(p.a.data), uint64_t(p.b.data)})
+    hash = (hash ^ x) * 0x9e3779b97f4a7c15;
+  unsigned* const rejected = ctx.rejections + (hash >> 32) % REJECTION_WORDS;
+  return {rejected, __atomic_load_n(rejected, __ATOMIC_RELAXED) != 0};
+}
+
 // Both return whether the float32 fallback is inside if these terms have no other: `last`.
 bool launch_one_triangle(const SgemmArgs& p, const RangeBound& bound, unsigned* status, bool last, const Context& ctx) {
   const int index = choose_triangle_tile(p.n, p.k, ctx.sm_count).index;
@@ -43,12 +57,14 @@ bool launch_whole(const AccurateProduct& product) {
   else return launch_persistent<TILE>(product);
 }
 
-bool launch_all_of_c(const SgemmArgs& p, const RangeBound& bound, unsigned* status, bool last, const Context& ctx) {
+bool launch_all_of_c(const SgemmArgs& p, const RangeBound& bound, unsigned* status, bool last, const Context& ctx,
+                     const Expectation& expectation) {
   const AccurateSplitK split_k = wgmma_split_k(p);
   const int index = split_k.count > 1 ? -1 : tile_for(p, ctx);
   const int64_t b_panel = index < 0 ? TERM_BLOCK : fp16x2_tiles[index].b_panel();
   const ProductOperands at(p, AccuratePlan(p, Terms::fp16x2, b_panel, split_k), Terms::fp16x2, ctx);
   AccurateProduct product{p, at, bound, nullptr, status, last, ctx};
+  product.expectation = expectation;
   if (split_k.count == 1) product.left_out = p.stored[0].in_16_bits() + p.stored[1].in_16_bits();
   launch_split<Fp16Terms>(product);
   if (split_k.count == 1)
@@ -71,13 +87,20 @@ void multiply_one(const SgemmArgs& call, const Context& asked) {
   auto* const statuses = static_cast<unsigned*>(ctx.workspace);
   const bool bf16x6 = has_bf16x6_fallback(p);
   const bool triangle = launches_triangle(p, ctx);
+  Expectation expectation = expectation_of(p, ctx);
+  if (expectation.expected) {
+    Context behind = ctx;
+    behind.prepacked = nullptr;  // they are of two terms
+    behind.workspace = static_cast<char*>(ctx.workspace) + own_fp16x2_workspace(p);
+    expectation.beside = launch_bf16x6(p, nullptr, statuses + 1, behind, true);
+  }
   // The fallbacks of triangles and of split-K read float32.
   const bool reads_16_bits = !triangle && wgmma_split_k(p).count == 1;
-  const bool inside = !bf16x6 && (reads_16_bits || !any_in_16_bits(p.stored));
-  const auto launch = triangle ? launch_one_triangle : launch_all_of_c;
-  const bool with_fallback = launch(p, bound, statuses, inside, ctx);
+  const bool inside = !bf16x6 && !expectation.expected && (reads_16_bits || !any_in_16_bits(p.stored));
+  const bool with_fallback = triangle ? launch_one_triangle(p, bound, statuses, inside, ctx)
+                                      : launch_all_of_c(p, bound, statuses, inside, ctx, expectation);
   if (bf16x6) launch_bf16x6(call, statuses, statuses + 1, ctx);  // in the workspace: prepacked operands stay
-  else if (!with_fallback) launch_float32_fallback(call, statuses + 1, ctx);
+  else if (!with_fallback && !expectation.expected) launch_float32_fallback(call, statuses + 1, ctx);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ namespace fl {
 struct SinglePlan {
   SingleProduct own;
   Fallback fallback;  // if the terms are rejected
+  bool beside;        // the next launch works beside this
 };
 
 template <class T>
@@ -34,11 +35,13 @@ __global__ void __launch_bounds__(T::THREADS, 1)
   __syncthreads();
   if constexpr (T::CLUSTER_K > 1) ptx::cluster_meet();  // others write to this block once it has begun
   pdl_wait();
-  if (!terms_wanted(product.check)) return;
+  if (T::S::KIND == Terms::bf16x6 && plan.beside) pdl_launch_next();
   const WarpgroupWork<T> work(product.k_blocks);
   const int own_tile = int(blockIdx.x) / T::CLUSTER_K;
   bool cluster_met = false;
-  if (threadIdx.x < 128) {
+  if (T::S::KIND == Terms::bf16x6 && !terms_wanted(product.check)) {
+    if (threadIdx.x == 0) range.status = *product.check.previous;
+  } else if (threadIdx.x < 128) {
     // Not by the warp that has made the barriers ready: 0.2 of 7.0 us at 512 and k = 1024, 0.1 of 11.9 at 1024.
     if (threadIdx.x == 96) produce_part<T>(product, own_tile, stages, work, range);
   } else {
@@ -56,7 +59,7 @@ __global__ void __launch_bounds__(T::THREADS, 1)
   // check the range would be one ahead, and the fallback full of races between them and the others (docs/accuracy.md).
   if (threadIdx.x < 128) ptx::named_barrier<6, 128>();
   if constexpr (has_three_terms<T, DirectEpilogue<T>>)
-    if (three_terms(three, memory, range)) return;
+    if (three_terms<TileBehind<T>>(three, memory, range)) return;
   fall_back<(T::LEFT_OUT > 0)>(plan.fallback, memory);
 #else
   not_for_this_target();
@@ -70,9 +73,9 @@ bool launch_single(const AccurateProduct& product) {
   const SgemmArgs& p = product.p;
   const SinglePlan plan{
       {ProductPlan(product, ceil_div(p.m, T::BM), ceil_div(p.n, T::BN), 8), aligned<4>(p.c.data, p.c.rs)},
-      Fallback(rows_first(p), product.last)};
+      Fallback(rows_first(p), product.last), product.expectation.beside};
   const auto blocks = static_cast<unsigned>(plan.own.product.tile_rows * plan.own.product.tile_cols * T::CLUSTER_K);
-  const int shared = std::max(T::SHARED_BYTES, Wgmma<bf16x6_behind>::SHARED_BYTES);
+  const int shared = std::max(T::SHARED_BYTES, TileBehind<T>::SHARED_BYTES);
   launch_kernel<single_tile_kernel<T>>({blocks, T::THREADS, shared, T::CLUSTER_K}, product.ctx, plan,
                                        three_terms_behind<T, DirectEpilogue<T>>(product));
   return product.last;

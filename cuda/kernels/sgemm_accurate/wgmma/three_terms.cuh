@@ -9,10 +9,14 @@
 
 namespace fl {
 
+template <class T>
+using TileBehind = Wgmma<T::BM == 64 && T::BN == 64 ? bf16x6_behind_64x64 : bf16x6_behind_64x128>;
+
 struct ThreeTermsPlan {
   bool wanted;
   SingleProduct product;
   SplitPlan split;
+  unsigned* rejected;
 };
 struct NothingBehind {
   static constexpr bool wanted = false;
@@ -40,12 +44,12 @@ __device__ __forceinline__ void share_out_split(const SplitPlan& plan, BehindTil
 }
 
 // Returns whether three terms have computed the product: not where two had no NaN but three are out of range too.
+template <class T>
 __device__ __forceinline__ bool three_terms(const ThreeTermsPlan& plan, char* memory, RangeShared& range) {
-  using T = Wgmma<bf16x6_behind>;
   static_assert(T::THREADS == FALLBACK_THREADS && LongSplit::THREADS == FALLBACK_THREADS);
   static_assert(sizeof(BehindTile) <= T::SHARED_BYTES);
   if (!plan.wanted || !out_of_range(range.status)) return false;
-  const unsigned compensate = range.status & STATUS_COMPENSATE;
+  if (blockIdx.x == 0 && threadIdx.x == 0 && plan.rejected) *plan.rejected = 1;
   share_out_split(plan.split, *reinterpret_cast<BehindTile*>(memory));
   const ProductPlan& product = plan.product.product;
   if (threadIdx.x == 0) range = {};
@@ -62,13 +66,13 @@ __device__ __forceinline__ bool three_terms(const ThreeTermsPlan& plan, char* me
     __syncthreads();
     if (threadIdx.x == 0) produce_part<T>(product, tile, stages, work, range);
     if (threadIdx.x == 128) ptx::barrier_arrive(stages.checked);
-    if (threadIdx.x >= 128) multiply_single<T>(plan.product, tile, stages, 0, work, status | compensate);
+    if (threadIdx.x >= 128) multiply_single<T>(plan.product, tile, stages, 0, work, status);
   }
   return true;
 }
 
-inline ThreeTermsPlan three_terms_plan(const AccurateProduct& two) {
-  using T = Wgmma<bf16x6_behind>;
+template <class T>
+ThreeTermsPlan three_terms_plan(const AccurateProduct& two) {
   const SgemmArgs& p = two.p;
   Context own = two.ctx;
   own.prepacked = nullptr;  // they are of two terms
@@ -80,7 +84,8 @@ inline ThreeTermsPlan three_terms_plan(const AccurateProduct& two) {
                       two.at.a.missing_groups() + two.at.b.missing_groups() > 0;
   return {wanted,
           {ProductPlan(three, ceil_div(p.m, T::BM), ceil_div(p.n, T::BN), 8), aligned<4>(p.c.data, p.c.rs)},
-          split_plan(three)};
+          split_plan(three),
+          two.expectation.rejected};
 }
 
 // In kernels of two terms, but those of triangles, of operands of 16 bits, and with stores that few calls take: the
@@ -91,7 +96,7 @@ template <class T, class Stores>
 using ThreeTermsBehind = std::conditional_t<has_three_terms<T, Stores>, ThreeTermsPlan, NothingBehind>;
 template <class T, class Stores>
 ThreeTermsBehind<T, Stores> three_terms_behind(const AccurateProduct& product) {
-  if constexpr (has_three_terms<T, Stores>) return three_terms_plan(product);
+  if constexpr (has_three_terms<T, Stores>) return three_terms_plan<TileBehind<T>>(product);
   else return {};
 }
 
