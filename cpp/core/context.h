@@ -29,7 +29,7 @@ struct Context {
   Watch* watch = nullptr;                        // CPU rows: null if nobody waits
   bool repeated = false;                         // GPU rows: a plan's, which runs on the same operands again and again
   unsigned* rejections = nullptr;  // GPU rows: REJECTION_WORDS words of the host for products by two terms, or null
-  LaunchGroup* group = nullptr;                  // rows with Traits::grouped: the launch is left there
+  LaunchGroup* group = nullptr;    // rows with Traits::grouped: the launch is left there
 };
 
 }  // namespace fl

@@ -117,8 +117,15 @@ struct AccurateProduct {
   Expectation expectation = {};
 
   RangeCheck range_check() const {
-    return {at.a.words, at.b.words, int(at.a.groups),   int(at.a.groups + at.b.groups), unsigned(p.k), bound.both_large,
-            status,     previous,   bound.small_if_tall,
+    return {at.a.words,
+            at.b.words,
+            int(at.a.groups),
+            int(at.a.groups + at.b.groups),
+            unsigned(p.k),
+            bound.both_large,
+            status,
+            previous,
+            bound.small_if_tall,
             expectation.expected ? expectation.rejected : nullptr};
   }
   AccurateEpilogue epilogue() const {

@@ -20,8 +20,7 @@ bool small_is_faster(const SgemmArgs& p, int sm_count) {
 
 }  // namespace
 
-bool launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* status, const Context& ctx,
-                   bool beside) {
+bool launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* status, const Context& ctx, bool beside) {
   Context own = ctx;
   if (previous) own.prepacked = nullptr;  // they are of two fp16 terms
   const auto single = [&](const WgmmaTile& t) { return ceil_div(p.m, t.BM) * ceil_div(p.n, t.BN) <= ctx.sm_count; };

@@ -73,7 +73,8 @@ bool launch_single(const AccurateProduct& product) {
   const SgemmArgs& p = product.p;
   const SinglePlan plan{
       {ProductPlan(product, ceil_div(p.m, T::BM), ceil_div(p.n, T::BN), 8), aligned<4>(p.c.data, p.c.rs)},
-      Fallback(rows_first(p), product.last), product.expectation.beside};
+      Fallback(rows_first(p), product.last),
+      product.expectation.beside};
   const auto blocks = static_cast<unsigned>(plan.own.product.tile_rows * plan.own.product.tile_cols * T::CLUSTER_K);
   const int shared = std::max(T::SHARED_BYTES, TileBehind<T>::SHARED_BYTES);
   launch_kernel<single_tile_kernel<T>>({blocks, T::THREADS, shared, T::CLUSTER_K}, product.ctx, plan,
