@@ -153,6 +153,8 @@ def test_other_types_need_consent(normal):
         flt.grouped_matmul([a[0]], [b])
     with pytest.raises(TypeError, match=r"b must have dtype float32, got torch\.complex64.*use b\.real\.to"):
         flt.matmul(a, b.to(torch.complex64), dtype=torch.float32)
+    with pytest.raises(TypeError, match=r"linear: bias must have dtype float32, got torch\.complex64.*use bias\.real"):
+        flt.linear(a.detach().requires_grad_(), a, a[0, :5].to(torch.complex64), dtype=torch.float32)
     with pytest.raises(TypeError, match=r"matmul: dtype must be None or torch\.float32, .* got torch\.bfloat16"):
         flt.matmul(a, b, dtype=torch.bfloat16)
     with pytest.raises(ValueError, match=r"matmul: operands with shapes \(5, 7\) and \(3, 7\) do not match"):
@@ -320,6 +322,28 @@ def test_all_rows_are_one_product(normal):
         assert got.shape == (*given.shape[:-1], out_of) and torch.equal(got, flt.linear(given, weight)), (name, out_of)
 
 
+def test_negated_views(normal):
+    """In memory are the negatives of their values."""
+    x = torch.complex(normal(5, 5), normal(5, 5)).conj().imag
+    y, bias = normal(5, 5).requires_grad_(), normal(5)
+    assert x.is_neg() and close(flt.linear(y, y, x[0]), y.double() @ y.mT.double() + x[0], 5)
+    for a, b in ((x, y), (y, x), (x, bias), (x[None], y), (x, x)):
+        for got in (flt.matmul(a, b), flt.matmul(a.detach(), b.detach()), flt.grouped_matmul([y, a], [y, b])[1]):
+            assert close(got, a.double() @ b.double(), 5)
+    got, want = (torch.autograd.grad(x_by_y.sum(), y)[0] for x_by_y in (flt.matmul(x, y), x @ y))
+    assert close(got, want, 5)
+
+
+def test_tangents_are_not_lost(normal):
+    forward, a, b = torch.autograd.forward_ad, normal(5, 5), normal(5, 5)
+    with forward.dual_level():
+        dual = forward.make_dual(a, b)
+        for call in (flt.matmul, flt.linear, lambda *pair: flt.grouped_matmul(*([x] for x in pair))):
+            with pytest.raises(NotImplementedError, match="forward mode"):
+                call(dual, b)
+            assert isinstance(call(a, b), (torch.Tensor, list))
+
+
 def test_what_is_refused(normal, device):
     a, b = normal(5, 7), normal(7, 3)
     for error, call, words in (
@@ -365,8 +389,20 @@ def test_errors_have_the_names_and_shapes_that_were_given(normal):
         with pytest.raises(error, match=re.escape(words)) as caught:
             call()
         assert len(str(caught.value)) < 300 and caught.value.__suppress_context__
-    with pytest.raises(TypeError, match=r"^matmul: b must be a tensor, got NoneType$"):
-        flt.matmul(x, None)
+
+
+def test_errors_of_what_is_no_tensor_are_ours(normal):
+    """torch raises anything when it asks such an object for its values."""
+
+    class Broken:
+        def __dlpack_device__(self):
+            raise AssertionError("not here")
+
+        __dlpack__ = __dlpack_device__
+
+    for other, name in ((None, "NoneType"), (Broken(), "Broken")):
+        with pytest.raises(TypeError, match=f"^matmul: b must be a tensor, got {name}$"):
+            flt.matmul(normal(3, 3), other)
 
 
 def test_errors_while_a_graph_is_made_have_them_too(normal):

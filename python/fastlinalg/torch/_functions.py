@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from .. import _core
 from ._operators import front, ops, rows
@@ -71,18 +72,16 @@ def matmul(a: Tensor, b: Tensor, *, precision: Precision = "accurate", dtype: to
 
 def _agreed(function: str, dtype: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
     """The tensors in dtypes that products read."""
+    for x in tensors:
+        if x.is_complex() or (dtype is None and x.dtype is not torch.float32):
+            raise TypeError(f"{function}: operands must have dtype float32, got {x.dtype}")
     if dtype is None:
-        for x in tensors:
-            if x.dtype is not torch.float32:
-                raise TypeError(f"{function}: operands must have dtype float32, got {x.dtype}")
         return tensors
     if dtype is not torch.float32:
         wanted = "dtype must be None or torch.float32, in which everything is computed"
         raise TypeError(f"{function}: {wanted}, got {dtype}")
     plain = _is_plain(*tensors)
-    return tuple(
-        x if x.is_complex() or (plain and x.dtype in _READ_AS_THEY_LIE) else x.to(torch.float32) for x in tensors
-    )
+    return tuple(x if plain and x.dtype in _READ_AS_THEY_LIE else x.to(torch.float32) for x in tensors)
 
 
 def _matmul(a: Tensor, b: Tensor, precision: Precision) -> Tensor:
@@ -228,14 +227,16 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, precision: Precision
 
 # ---------------------------------------------------------------- with gradients
 def _is_plain(*tensors: Tensor) -> bool:
-    """Nobody but autograd looks on."""
+    """Nobody but autograd looks on, and what is in memory are the values: not their negatives, and no tangents too."""
     for x in tensors:
         if type(x) not in _PLAIN:
             return False
     return not (
         torch.compiler.is_compiling()
+        or forward_ad._current_level >= 0
         or torch._C._len_torch_dispatch_stack()
         or torch._C._are_functorch_transforms_active()
+        or any(map(Tensor.is_neg, tensors))
     )
 
 
