@@ -28,7 +28,7 @@ class CallCache {
     return entry.value;
   }
   void clear() {
-    for (std::size_t i = 0; i < count_; ++i) entries_[i].value = Value{};
+    for (std::size_t i = 0; i < count_; ++i) entries_[i] = {};
     count_ = next_ = 0;
   }
 

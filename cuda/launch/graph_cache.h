@@ -15,7 +15,7 @@ namespace fl::cuda {
 template <class Args>
 bool start_cached_graph(const Kernel<Args>& kernel, const Args& args, int device, cudaStream_t stream);
 
-// The same of a list of any length, which launch(on) queues: it has a launch for nearly each product.
+// The same of a list, which launch(on) queues, however long its products take: it has a launch for nearly each.
 struct ListCall {
   cudaStream_t stream = nullptr;
   const void* workspace = nullptr;

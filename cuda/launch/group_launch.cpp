@@ -25,6 +25,8 @@ namespace {
 constexpr std::size_t most_streams = 8;
 // A kernel with a larger workspace than that has the device to itself for most of its time. All of them use one.
 constexpr std::size_t most_beside = std::size_t(32) << 20;  // bytes
+// The cache keeps the launches of a list, and a node of its graph for each.
+constexpr std::size_t most_recorded = 1024;
 
 // Streams that begin where the call's own, the first, is now: `count` at once, others up to `most` when they are asked
 // for. It goes on when they are done. A call that fails waits for all of them.
@@ -184,7 +186,8 @@ void run_on_device_operands(std::vector<AnyLaunch> launches, int device, void* s
   const auto launch = [&](cudaStream_t on) {
     launch_all(call.launches, streams, workspace.data(), device, on, false, on != queue, forked);
   };
-  if (captured || !start_cached_graph(call, device, launch)) launch(queue);
+  const bool recordable = !captured && call.launches.size() <= most_recorded;
+  if (!recordable || !start_cached_graph(call, device, launch)) launch(queue);
 }
 
 struct CapturedGroup::State {
