@@ -18,6 +18,8 @@ constexpr bool same_parts_of_k(int64_t m, int64_t n, int64_t k) {
 }
 static_assert(same_parts_of_k(512, 512, 1024) && same_parts_of_k(768, 768, 1024) && same_parts_of_k(2048, 2048, 1024),
               "in how many parts k is summed must not depend on the device");
+static_assert(split_segments(1, LARGEST_K_BEHIND) == 1,
+              "a split pass in segments does not reset what three terms count");
 }  // namespace
 
 std::size_t bf16x6_workspace(const SgemmArgs& p) {
