@@ -16,6 +16,8 @@ FL_EXPORT bool capturing(int device, void* stream);
 // cannot wait for work outside the graph; nothing is done then, and the answer is false.
 FL_EXPORT bool order_after(int device, void* later, void* earlier);
 
+FL_EXPORT void wait_for(int device, void* stream);  // on the host, if the stream itself takes part in no capture
+
 // The work that is on a stream now. Nothing is recorded of work that goes into a graph.
 class FL_EXPORT StreamEvent {
  public:

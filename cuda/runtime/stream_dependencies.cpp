@@ -1,5 +1,4 @@
-// What device arrays need of streams: one waits for another, and an event in the work of a stream. Nothing here waits
-// on the host.
+// What device arrays need of streams: one waits for another, or the host for one, and an event in the work of a stream.
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/events.h"
@@ -49,6 +48,13 @@ bool order_after(int device, void* later, void* earlier) {
     FL_CUDA(cudaStreamWaitEvent(handle(later), event.get(), 0));
   });
   return possible;
+}
+
+void wait_for(int device, void* stream) {
+  require_device(device);
+  const DeviceGuard guard(device);
+  const AllowDuringCapture allow;
+  if (capture_of(stream) == 0) FL_CUDA(cudaStreamSynchronize(handle(stream)));
 }
 
 StreamEvent::StreamEvent(int device, void* stream) : device_(device), event_(nullptr) {

@@ -156,16 +156,17 @@ def test_calls_are_captured(device, rng):
     fresh = []  # whoever captures keeps the results
 
     def calls():
+        fresh.append(fl.matmul(x, y, stream=stream))  # its memory has to be there before the first launch
         fl.matmul(x, y, out=z, stream=stream)
         fl.transpose(z, out=out, stream=stream)
-        fresh.append(fl.matmul(x, y, stream=stream))
 
-    graph = capture(device, stream, calls)
-    for _ in range(3):
-        assert device.simulated_launch(graph, stream) == 0
-        device.simulated_synchronize()
-        assert_product(out.numpy().T, a, b)
-        assert_product(fresh[0].numpy(), a, b)
+    for _ in range(40):
+        graph = capture(device, stream, calls)
+        for _ in range(2):
+            assert device.simulated_launch(graph, stream) == 0
+            device.simulated_synchronize()
+            assert_product(out.numpy().T, a, b)
+            assert_product(fresh[-1].numpy(), a, b)
 
 
 @pytest.mark.parametrize("n", [24, 130])

@@ -89,11 +89,13 @@ nb::object new_cupy_array(const Shape& shape, const CallLocation& location) {
 
 // The memory is there in the order of the library's own stream. The call's stream may have waited for that one already,
 // for an operand: what has come to it since, such as a wait for whoever had this memory before, is waited for as well.
+// A graph that is captured cannot wait for it, and may be started at once.
 nb::object new_device_array(const Shape& shape, const CallLocation& location) {
   nb::object result = nb::cast(DeviceArray(shape, location.device()));
   const GilReleased released;
   void* const own = cuda::own_stream(location.device());
-  if (location.stream() != own) cuda::order_after(location.device(), location.stream(), own);
+  if (location.stream() != own && !cuda::order_after(location.device(), location.stream(), own))
+    cuda::wait_for(location.device(), own);
   return result;
 }
 
