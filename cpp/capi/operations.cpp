@@ -18,13 +18,14 @@ void run_logged(const Args& args, CallOptions& options) {
   run(args, options);
 }
 
-void sgemm(const Check& check, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
-           int64_t lda, int64_t stride_a, const float* b, int64_t ldb, int64_t stride_b, float beta, float* c,
-           int64_t ldc, int64_t stride_c, int64_t batch, const fl_options* options) {
-  Options parsed = parse(check, options);
-  const SgemmArgs args = checked_sgemm(check, trans_a, trans_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b,
-                                       beta, c, ldc, stride_c, batch, parsed);
-  run_logged(args, parsed.call);
+// checked(check, given..., options) has the arguments of the call.
+template <class Checked, class... Given>
+fl_status run_checked(const char* function, Checked checked, const fl_options* options, Given... given) {
+  return guarded([&] {
+    const Check check(function);
+    Options parsed = parse(check, options);
+    run_logged(checked(check, given..., parsed), parsed.call);
+  });
 }
 
 void sgemm_grouped(const char* function, int64_t count, const fl_sgemm_problem* problems, const fl_options* options) {
@@ -43,15 +44,6 @@ void ssyrk(const Check& check, fl_uplo uplo, int trans, int64_t n, int64_t k, fl
   if (uplo == FL_WHOLE) return run_logged(args, parsed.call);
   const CallLog log(args, parsed.call);
   run_triangle(args, uplo == FL_LOWER ? Triangle::lower : Triangle::upper, OtherTriangle::kept, parsed.call);
-}
-
-void sgemv(const Check& check, int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,
-           int64_t stride_a, const float* x, int64_t incx, int64_t stride_x, float beta, float* y, int64_t incy,
-           int64_t stride_y, int64_t batch, const fl_options* options) {
-  Options parsed = parse(check, options);
-  const SgemvArgs args = checked_sgemv(check, trans, m, n, alpha, a, lda, stride_a, x, incx, stride_x, beta, y, incy,
-                                       stride_y, batch, parsed);
-  run_logged(args, parsed.call);
 }
 
 // The operand of a transpose in place, in memory of its own.
@@ -86,19 +78,16 @@ using fl::guarded;
 
 fl_status fl_sgemm(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
                    const float* b, int64_t ldb, float beta, float* c, int64_t ldc, const fl_options* options) {
-  return guarded([&] {
-    fl::sgemm(Check("fl_sgemm"), trans_a, trans_b, m, n, k, alpha, a, lda, 0, b, ldb, 0, beta, c, ldc, 0, 1, options);
-  });
+  return fl::run_checked("fl_sgemm", fl::checked_sgemm, options, trans_a, trans_b, m, n, k, alpha, a, lda, 0, b, ldb, 0,
+                         beta, c, ldc, 0, 1);
 }
 
 fl_status fl_sgemm_batched_strided(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha,
                                    const float* a, int64_t lda, int64_t stride_a, const float* b, int64_t ldb,
                                    int64_t stride_b, float beta, float* c, int64_t ldc, int64_t stride_c, int64_t batch,
                                    const fl_options* options) {
-  return guarded([&] {
-    fl::sgemm(Check("fl_sgemm_batched_strided"), trans_a, trans_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b,
-              beta, c, ldc, stride_c, batch, options);
-  });
+  return fl::run_checked("fl_sgemm_batched_strided", fl::checked_sgemm, options, trans_a, trans_b, m, n, k, alpha, a,
+                         lda, stride_a, b, ldb, stride_b, beta, c, ldc, stride_c, batch);
 }
 
 fl_status fl_sgemm_grouped(int64_t count, const fl_sgemm_problem* problems, const fl_options* options) {
@@ -112,17 +101,15 @@ fl_status fl_ssyrk(fl_uplo uplo, int trans, int64_t n, int64_t k, float alpha, c
 
 fl_status fl_sgemv(int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda, const float* x,
                    int64_t incx, float beta, float* y, int64_t incy, const fl_options* options) {
-  return guarded(
-      [&] { fl::sgemv(Check("fl_sgemv"), trans, m, n, alpha, a, lda, 0, x, incx, 0, beta, y, incy, 0, 1, options); });
+  return fl::run_checked("fl_sgemv", fl::checked_sgemv, options, trans, m, n, alpha, a, lda, 0, x, incx, 0, beta, y,
+                         incy, 0, 1);
 }
 
 fl_status fl_sgemv_batched_strided(int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,
                                    int64_t stride_a, const float* x, int64_t incx, int64_t stride_x, float beta,
                                    float* y, int64_t incy, int64_t stride_y, int64_t batch, const fl_options* options) {
-  return guarded([&] {
-    fl::sgemv(Check("fl_sgemv_batched_strided"), trans, m, n, alpha, a, lda, stride_a, x, incx, stride_x, beta, y, incy,
-              stride_y, batch, options);
-  });
+  return fl::run_checked("fl_sgemv_batched_strided", fl::checked_sgemv, options, trans, m, n, alpha, a, lda, stride_a,
+                         x, incx, stride_x, beta, y, incy, stride_y, batch);
 }
 
 fl_status fl_transpose(int64_t m, int64_t n, const float* a, int64_t lda, float* b, int64_t ldb,

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -192,14 +193,18 @@ void require(const Check& check, const fl_plan* plan) {
   if (!plan) check.refuse("plan is NULL");
 }
 
-void plan_sgemv(const Check& check, fl_plan** plan, int trans, int64_t m, int64_t n, float alpha, const float* a,
-                int64_t lda, int64_t stride_a, const float* x, int64_t incx, int64_t stride_x, float beta, float* y,
-                int64_t incy, int64_t stride_y, int64_t batch, const fl_options* options) {
-  clear(check, plan);
-  const Options parsed = parse(check, options);
-  const SgemvArgs args = checked_sgemv(check, trans, m, n, alpha, a, lda, stride_a, x, incx, stride_x, beta, y, incy,
-                                       stride_y, batch, parsed);
-  *plan = new PlanOf<SgemvArgs>(args, parsed.call);
+// checked(check, given..., options) has the arguments of the call.
+template <class Checked, class... Given>
+fl_status plan_checked(const char* function, Checked checked, fl_plan** plan, fl_operand constant,
+                       const fl_options* options, Given... given) {
+  return guarded([&] {
+    const Check check(function);
+    clear(check, plan);
+    Options parsed = parse(check, options);
+    const auto args = checked(check, given..., parsed);
+    parsed.call.constant = constant_side(check, constant);
+    *plan = new PlanOf<std::remove_const_t<decltype(args)>>(args, parsed.call);
+  });
 }
 
 }  // namespace
@@ -212,15 +217,8 @@ fl_status fl_plan_sgemm(fl_plan** plan, int trans_a, int trans_b, int64_t m, int
                         const float* a, int64_t lda, int64_t stride_a, const float* b, int64_t ldb, int64_t stride_b,
                         float beta, float* c, int64_t ldc, int64_t stride_c, int64_t batch, fl_operand constant,
                         const fl_options* options) {
-  return guarded([&] {
-    const Check check("fl_plan_sgemm");
-    fl::clear(check, plan);
-    fl::Options parsed = fl::parse(check, options);
-    const fl::SgemmArgs args = fl::checked_sgemm(check, trans_a, trans_b, m, n, k, alpha, a, lda, stride_a, b, ldb,
-                                                 stride_b, beta, c, ldc, stride_c, batch, parsed);
-    parsed.call.constant = fl::constant_side(check, constant);
-    *plan = new fl::PlanOf<fl::SgemmArgs>(args, parsed.call);
-  });
+  return fl::plan_checked("fl_plan_sgemm", fl::checked_sgemm, plan, constant, options, trans_a, trans_b, m, n, k, alpha,
+                          a, lda, stride_a, b, ldb, stride_b, beta, c, ldc, stride_c, batch);
 }
 
 fl_status fl_plan_sgemm_grouped(fl_plan** plan, int64_t count, const fl_sgemm_problem* problems,
@@ -236,20 +234,16 @@ fl_status fl_plan_sgemm_grouped(fl_plan** plan, int64_t count, const fl_sgemm_pr
 
 fl_status fl_plan_sgemv(fl_plan** plan, int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,
                         const float* x, int64_t incx, float beta, float* y, int64_t incy, const fl_options* options) {
-  return guarded([&] {
-    fl::plan_sgemv(Check("fl_plan_sgemv"), plan, trans, m, n, alpha, a, lda, 0, x, incx, 0, beta, y, incy, 0, 1,
-                   options);
-  });
+  return fl::plan_checked("fl_plan_sgemv", fl::checked_sgemv, plan, FL_NO_OPERAND, options, trans, m, n, alpha, a, lda,
+                          0, x, incx, 0, beta, y, incy, 0, 1);
 }
 
 fl_status fl_plan_sgemv_batched_strided(fl_plan** plan, int trans, int64_t m, int64_t n, float alpha, const float* a,
                                         int64_t lda, int64_t stride_a, const float* x, int64_t incx, int64_t stride_x,
                                         float beta, float* y, int64_t incy, int64_t stride_y, int64_t batch,
                                         const fl_options* options) {
-  return guarded([&] {
-    fl::plan_sgemv(Check("fl_plan_sgemv_batched_strided"), plan, trans, m, n, alpha, a, lda, stride_a, x, incx,
-                   stride_x, beta, y, incy, stride_y, batch, options);
-  });
+  return fl::plan_checked("fl_plan_sgemv_batched_strided", fl::checked_sgemv, plan, FL_NO_OPERAND, options, trans, m, n,
+                          alpha, a, lda, stride_a, x, incx, stride_x, beta, y, incy, stride_y, batch);
 }
 
 fl_status fl_plan_execute(fl_plan* plan, void* stream) {

@@ -183,25 +183,18 @@ struct explanation {
 
   static explanation of_sgemm(bool trans_a, bool trans_b, std::int64_t m, std::int64_t n, std::int64_t k,
                               const options& opts = {}, std::int64_t batch = 1) {
-    fl_explanation found = FL_EXPLANATION_INIT;
     const std::int64_t lda = trans_a ? m : k, ldb = trans_b ? k : n;
-    detail::check(fl_explain_sgemm(&found, trans_a, trans_b, m, n, k, 1.0f, nullptr, row(lda), m * k, nullptr, row(ldb),
-                                   k * n, 0.0f, nullptr, row(n), m * n, batch, detail::to_c(opts)));
-    return explanation(found);
+    return of(fl_explain_sgemm, trans_a, trans_b, m, n, k, 1.0f, nullptr, row(lda), m * k, nullptr, row(ldb), k * n,
+              0.0f, nullptr, row(n), m * n, batch, detail::to_c(opts));
   }
   static explanation of_sgemv(bool trans, std::int64_t m, std::int64_t n, const options& opts = {},
                               std::int64_t batch = 1) {
-    fl_explanation found = FL_EXPLANATION_INIT;
     const std::int64_t size_x = trans ? m : n, size_y = trans ? n : m;
-    detail::check(fl_explain_sgemv(&found, trans, m, n, 1.0f, nullptr, row(n), m * n, nullptr, 1, size_x, 0.0f, nullptr,
-                                   1, size_y, batch, detail::to_c(opts)));
-    return explanation(found);
+    return of(fl_explain_sgemv, trans, m, n, 1.0f, nullptr, row(n), m * n, nullptr, 1, size_x, 0.0f, nullptr, 1, size_y,
+              batch, detail::to_c(opts));
   }
   static explanation of_transpose(std::int64_t m, std::int64_t n, const options& opts = {}, std::int64_t batch = 1) {
-    fl_explanation found = FL_EXPLANATION_INIT;
-    detail::check(
-        fl_explain_transpose(&found, m, n, nullptr, row(n), m * n, nullptr, row(m), m * n, batch, detail::to_c(opts)));
-    return explanation(found);
+    return of(fl_explain_transpose, m, n, nullptr, row(n), m * n, nullptr, row(m), m * n, batch, detail::to_c(opts));
   }
   // Of a call with these strides and addresses there is fl_explain_sgemm() itself.
   explicit explanation(const fl_explanation& from)
@@ -213,6 +206,12 @@ struct explanation {
         text(from.text) {}
 
  private:
+  template <class Explain, class... Given>
+  static explanation of(Explain explain, Given... given) {
+    fl_explanation found = FL_EXPLANATION_INIT;
+    detail::check(explain(&found, given...));
+    return explanation(found);
+  }
   static std::int64_t row(std::int64_t length) { return length > 0 ? length : 1; }
 };
 
@@ -236,31 +235,23 @@ class plan {
                                     const float* b, std::int64_t ldb, std::int64_t stride_b, float beta, float* c,
                                     std::int64_t ldc, std::int64_t stride_c, std::int64_t batch,
                                     const options& opts = {}, operand constant = operand::none) {
-    fl_plan* made = nullptr;
-    detail::check(fl_plan_sgemm(&made, trans_a, trans_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c,
-                                ldc, stride_c, batch, static_cast<fl_operand>(constant), detail::to_c(opts)));
-    return plan(made);
+    return made(fl_plan_sgemm, trans_a, trans_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c, ldc,
+                stride_c, batch, static_cast<fl_operand>(constant), detail::to_c(opts));
   }
   static plan sgemm_grouped(const std::vector<fl_sgemm_problem>& problems, const options& opts = {}) {
-    fl_plan* made = nullptr;
-    detail::check(fl_plan_sgemm_grouped(&made, std::int64_t(problems.size()), problems.data(), detail::to_c(opts)));
-    return plan(made);
+    return made(fl_plan_sgemm_grouped, std::int64_t(problems.size()), problems.data(), detail::to_c(opts));
   }
   static plan sgemv(bool trans, std::int64_t m, std::int64_t n, float alpha, const float* a, std::int64_t lda,
                     const float* x, std::int64_t incx, float beta, float* y, std::int64_t incy,
                     const options& opts = {}) {
-    fl_plan* made = nullptr;
-    detail::check(fl_plan_sgemv(&made, trans, m, n, alpha, a, lda, x, incx, beta, y, incy, detail::to_c(opts)));
-    return plan(made);
+    return made(fl_plan_sgemv, trans, m, n, alpha, a, lda, x, incx, beta, y, incy, detail::to_c(opts));
   }
   static plan sgemv_batched_strided(bool trans, std::int64_t m, std::int64_t n, float alpha, const float* a,
                                     std::int64_t lda, std::int64_t stride_a, const float* x, std::int64_t incx,
                                     std::int64_t stride_x, float beta, float* y, std::int64_t incy,
                                     std::int64_t stride_y, std::int64_t batch, const options& opts = {}) {
-    fl_plan* made = nullptr;
-    detail::check(fl_plan_sgemv_batched_strided(&made, trans, m, n, alpha, a, lda, stride_a, x, incx, stride_x, beta, y,
-                                                incy, stride_y, batch, detail::to_c(opts)));
-    return plan(made);
+    return made(fl_plan_sgemv_batched_strided, trans, m, n, alpha, a, lda, stride_a, x, incx, stride_x, beta, y, incy,
+                stride_y, batch, detail::to_c(opts));
   }
 
   void execute(void* stream = nullptr) { detail::check(fl_plan_execute(plan_.get(), stream)); }
@@ -277,6 +268,12 @@ class plan {
     void operator()(fl_plan* p) const noexcept { fl_plan_free(p); }
   };
   explicit plan(fl_plan* made) : plan_(made) {}
+  template <class Make, class... Given>
+  static plan made(Make make, Given... given) {
+    fl_plan* result = nullptr;
+    detail::check(make(&result, given...));
+    return plan(result);
+  }
   fl_plan_info info() const {
     fl_plan_info now = FL_PLAN_INFO_INIT;
     detail::check(fl_plan_get_info(plan_.get(), &now));
