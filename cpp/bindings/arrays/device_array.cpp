@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "bindings/arrays/dict.h"
 #include "bindings/arrays/errors.h"
 #include "bindings/arrays/gil.h"
 #include "bindings/arrays/names.h"
@@ -145,14 +146,9 @@ nb::object to_dlpack(const DeviceArray& x, const std::optional<int64_t>& stream,
 }
 
 nb::dict cuda_array_interface(const DeviceArray& x) {
-  nb::dict dict;
-  dict["shape"] = to_tuple(x.shape);
-  dict["typestr"] = "<f4";
-  dict["data"] = nb::make_tuple(reinterpret_cast<uintptr_t>(x.memory.get()), false);
-  dict["strides"] = nb::none();
-  dict["version"] = 3;
-  dict["stream"] = reinterpret_cast<uintptr_t>(cuda::own_stream(x.device));
-  return dict;
+  return dict_of("shape", to_tuple(x.shape), "typestr", "<f4", "data",
+                 nb::make_tuple(reinterpret_cast<uintptr_t>(x.memory.get()), false), "strides", nb::none(), "version",
+                 3, "stream", reinterpret_cast<uintptr_t>(cuda::own_stream(x.device)));
 }
 
 int64_t length(const DeviceArray& x) {

@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/arrays/array.h"
+#include "bindings/arrays/dict.h"
 #include "bindings/arrays/gil.h"
 #include "bindings/arrays/names.h"
 #include "core/errors.h"
@@ -52,11 +53,7 @@ nb::dict time_link(size_t in_bytes, size_t out_bytes, int repeats, int device) {
     const GilReleased released;
     times = cuda::time_link(device, in_bytes, out_bytes, repeats);
   }
-  nb::dict row;
-  row["in_us"] = times.in_us;
-  row["out_us"] = times.out_us;
-  row["both_us"] = times.both_us;
-  return row;
+  return dict_of("in_us", times.in_us, "out_us", times.out_us, "both_us", times.both_us);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "bindings/arrays/dict.h"
 #include "bindings/calls/call.h"
 #include "bindings/calls/problems.h"
 #include "core/errors.h"
@@ -43,17 +44,12 @@ nb::dict explained(Problem<Args> problem, const Options& options) {
   });
   const Explanation answer = explanation(*first, options, runs);
   const Forecast& taken = answer.taken;
-  nb::dict row;
-  row["op"] = taken.op ? taken.op : Operation<Args>::name;
-  row["device"] = device_text(taken.device);
-  row["kernel"] = taken.kernel ? nb::object(nb::str(taken.kernel)) : nb::none();
-  row["estimated_us"] = taken.us;
   nb::dict others;
   for (const NotTaken& other : taken.others)
     others[other.name] = other.reason.empty() ? nb::object(nb::float_(other.us)) : nb::str(other.reason.c_str());
-  row["others"] = others;
-  row["text"] = answer.text;
-  return row;
+  return dict_of("op", taken.op ? taken.op : Operation<Args>::name, "device", device_text(taken.device), "kernel",
+                 taken.kernel ? nb::object(nb::str(taken.kernel)) : nb::none(), "estimated_us", taken.us, "others",
+                 others, "text", answer.text);
 }
 
 nb::dict explain(nb::handle a_in, nb::handle b_in, nb::handle trans_a, nb::handle trans_b, nb::handle kernel,

@@ -7,6 +7,7 @@
 
 #include "bindings/arrays/array.h"
 #include "bindings/arrays/call_location.h"
+#include "bindings/arrays/dict.h"
 #include "bindings/arrays/gil.h"
 #include "bindings/calls/logging.h"
 #include "bindings/calls/options.h"
@@ -34,39 +35,22 @@ std::string tile_text(const Traits& traits) {
 template <class Args>
 nb::dict traits_row(const Kernel<Args>& kernel, const KernelState& state) {
   const Traits& traits = kernel.traits;
-  nb::dict row;
-  row["strict"] = traits.strict;
-  row["ladder"] = traits.ladder;
-  row["tile"] = tile_text(traits);
-  row["terms"] = terms_name(traits.terms);
-  row["split_k"] = traits.split_k;
-  row["cluster_k"] = traits.cluster_k;
-  row["stream_k"] = traits.stream_k;
-  row["tma"] = traits.tma;
-  row["addend"] = traits.addend;
-  row["triangle"] = traits.triangle;
-  row["reproducible"] = traits.reproducible;
   nb::list chips;
   for (const char* chip : state.measured_on) chips.append(chip);
-  row["measured_on"] = nb::tuple(chips);
-  return row;
+  return dict_of("strict", traits.strict, "ladder", traits.ladder, "tile", tile_text(traits), "terms",
+                 terms_name(traits.terms), "split_k", traits.split_k, "cluster_k", traits.cluster_k, "stream_k",
+                 traits.stream_k, "tma", traits.tma, "addend", traits.addend, "triangle", traits.triangle,
+                 "reproducible", traits.reproducible, "measured_on", nb::tuple(chips));
 }
 
 template <class Args>
 nb::list kernel_rows() {
   nb::list rows;
   for (const auto& kernel : fl::kernels<Args>()) {
-    nb::dict row;
     const KernelState state = state_of(kernel);
-    row["name"] = kernel.name;
-    row["device"] = side_of(kernel.needs);
-    row["needs"] = needs_name(kernel.needs);
-    row["available"] = state.reason.empty();
-    row["reason"] = state.reason;
-    row["passed_over"] = state.passed_over;
-    row["blurb"] = kernel.blurb;
-    row["traits"] = traits_row(kernel, state);
-    rows.append(row);
+    rows.append(dict_of("name", kernel.name, "device", side_of(kernel.needs), "needs", needs_name(kernel.needs),
+                        "available", state.reason.empty(), "reason", state.reason, "passed_over", state.passed_over,
+                        "blurb", kernel.blurb, "traits", traits_row(kernel, state)));
   }
   return rows;
 }
@@ -85,49 +69,30 @@ nb::tuple operations() {
 }
 
 nb::dict info() {
-  nb::dict cpu, gpu, all;
-  cpu["isa"] = instruction_set();
-  cpu["threads"] = num_threads();
-  cpu["max_threads"] = max_threads();
   const bool found = cuda::device_count() > 0;
-  gpu["available"] = found;
-  gpu["code"] = found ? 0 : cuda::unavailable().code;
-  gpu["name"] = found ? "" : cuda::unavailable().name;
-  gpu["message"] = found ? "" : cuda::unavailable().message;
-  gpu["missing_code"] = missing_code();
-  gpu["driver"] = cuda::driver_version();
-  gpu["runtime"] = cuda::runtime_version();
-  all["version"] = FASTLINALG_VERSION;
-  all["cuda_built"] = cuda::runtime_version() != 0;
-  all["architectures"] = cuda::built_architectures();
-  all["cpu"] = cpu;
-  all["cuda"] = gpu;
   nb::list unusable;
   for (const std::string& line : unusable_settings()) unusable.append(any_text(line));
-  all["unusable_settings"] = unusable;
-  return all;
+  const nb::dict cpu = dict_of("isa", instruction_set(), "threads", num_threads(), "max_threads", max_threads());
+  const nb::dict gpu =
+      dict_of("available", found, "code", found ? 0 : cuda::unavailable().code, "name",
+              found ? "" : cuda::unavailable().name, "message", found ? "" : cuda::unavailable().message,
+              "missing_code", missing_code(), "driver", cuda::driver_version(), "runtime", cuda::runtime_version());
+  return dict_of("version", FASTLINALG_VERSION, "cuda_built", cuda::runtime_version() != 0, "architectures",
+                 cuda::built_architectures(), "cpu", cpu, "cuda", gpu, "unusable_settings", unusable);
 }
 
 nb::list devices() {
   nb::list rows;
   for (int i = 0; i < cuda::device_count(); ++i) {
     const auto& device = cuda::device_info(i);
-    nb::dict row;
-    row["ordinal"] = device.ordinal;
     const DeviceSpec& spec = device.spec;
-    row["name"] = spec.name;
-    row["compute_capability"] = capability_text(spec.compute_capability);
-    row["hardware_capability"] = capability_text(device.compute_capability);
-    row["pretended"] = device.pretended.empty() ? device.ignored : device.pretended;
-    row["sm_count"] = spec.multiprocessors;
-    row["clock_khz"] = spec.clock_khz;
-    row["memory"] = device.memory;
-    row["memory_bytes_per_us"] = spec.bytes_per_us;
-    row["l2_cache"] = spec.l2_bytes;
-    row["shared_per_block"] = spec.shared_per_block;
-    row["peak_gflops"] = spec.peak_gflops();
-    row["costs_from"] = chip_name(nearest_measured(spec).chip);
-    rows.append(row);
+    rows.append(dict_of("ordinal", device.ordinal, "name", spec.name, "compute_capability",
+                        capability_text(spec.compute_capability), "hardware_capability",
+                        capability_text(device.compute_capability), "pretended",
+                        device.pretended.empty() ? device.ignored : device.pretended, "sm_count", spec.multiprocessors,
+                        "clock_khz", spec.clock_khz, "memory", device.memory, "memory_bytes_per_us", spec.bytes_per_us,
+                        "l2_cache", spec.l2_bytes, "shared_per_block", spec.shared_per_block, "peak_gflops",
+                        spec.peak_gflops(), "costs_from", chip_name(nearest_measured(spec).chip)));
   }
   return rows;
 }
@@ -143,16 +108,9 @@ int to_ordinal(const char* function, nb::handle device) {
 nb::dict memory_info(nb::handle device) {
   const int ordinal = to_ordinal("memory_info", device);
   const auto memory = cuda::memory_info(ordinal);
-  nb::dict row;
-  row["used"] = memory.used;
-  row["reserved"] = memory.reserved;
-  row["limit"] = memory.limit;
-  row["free"] = memory.free;
-  row["total"] = memory.total;
-  row["pinned"] = memory.pinned;
-  row["splits"] = constant_operand_bytes(ordinal);
-  row["results"] = kept_results().bytes;
-  return row;
+  return dict_of("used", memory.used, "reserved", memory.reserved, "limit", memory.limit, "free", memory.free, "total",
+                 memory.total, "pinned", memory.pinned, "splits", constant_operand_bytes(ordinal), "results",
+                 kept_results().bytes);
 }
 
 void trim(nb::handle device) {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <tuple>
 
+#include "bindings/arrays/dict.h"
 #include "bindings/calls/described_call.h"
 #include "bindings/calls/logging.h"
 #include "core/normalise.h"
@@ -50,11 +51,8 @@ std::string table_in_use() {
 nb::dict tuning_state() {
   ensure_tuned();
   const std::string* const complaint = last_complaint;
-  nb::dict row;
-  row["path"] = any_text(tuning_file().path);
-  row["in_use"] = any_text(table_in_use());
-  row["complaint"] = any_text(complaint ? *complaint : "");
-  return row;
+  return dict_of("path", any_text(tuning_file().path), "in_use", any_text(table_in_use()), "complaint",
+                 any_text(complaint ? *complaint : ""));
 }
 
 // ---------------------------------------------------------------- what the rules say

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "bindings/arrays/dict.h"
 #include "bindings/calls/bind.h"
 #include "bindings/calls/described_call.h"
 #include "core/device_spec.h"
@@ -79,18 +80,12 @@ nb::tuple tile_plan(const Args& layout, std::size_t memory, const Kernel<Args>& 
   const auto plan = plan_out_of_core<Args>(layout, memory, always(row));
   nb::list tiles;
   for (const OutOfCoreTile& t : plan.tiles) {
-    nb::dict tile;
-    tile["problem"] = nb::make_tuple(t.problem, t.problems);
-    tile["row"] = nb::make_tuple(t.row, t.rows);
-    tile["col"] = nb::make_tuple(t.col, t.cols);
-    tile["depth"] = nb::make_tuple(t.depth, t.depths);
-    tile["slots"] = nb::make_tuple(t.input_slot[0], t.input_slot[1], t.output_slot);
-    tile["load"] = nb::make_tuple(t.load[0], t.load[1]);
-    tile["first"] = t.first;
-    tile["last"] = t.last;
-    tile["slices"] = nb::list();
-    for (const int64_t row : t.slices) nb::borrow<nb::list>(tile["slices"]).append(row);
-    tiles.append(tile);
+    nb::list slices;
+    for (const int64_t row : t.slices) slices.append(row);
+    tiles.append(dict_of("problem", nb::make_tuple(t.problem, t.problems), "row", nb::make_tuple(t.row, t.rows), "col",
+                         nb::make_tuple(t.col, t.cols), "depth", nb::make_tuple(t.depth, t.depths), "slots",
+                         nb::make_tuple(t.input_slot[0], t.input_slot[1], t.output_slot), "load",
+                         nb::make_tuple(t.load[0], t.load[1]), "first", t.first, "last", t.last, "slices", slices));
   }
   const OutOfCoreShape& s = plan.shape;
   return nb::make_tuple(nb::make_tuple(s.bytes, s.input_slots[0], s.input_slots[1], s.output_slots, s.slice_rows),
