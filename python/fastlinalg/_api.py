@@ -19,18 +19,7 @@ def _refuse_arguments(given: dict[str, Any]) -> None:
     raise TypeError(f"matmul() takes no {name}=: {wanted} of sgemm, as in fl.sgemm(a, b, ...)")
 
 
-def matmul(
-    a,
-    b,
-    /,
-    out=None,
-    *,
-    precision="accurate",
-    device="auto",
-    stream=None,
-    dtype=None,
-    **other,
-):
+def matmul(a, b, /, out=None, *, precision="accurate", device="auto", stream=None, dtype=None, **other):
     """Matrix product of two arrays, with the shape rules of ``numpy.matmul``.
 
     Parameters
@@ -111,17 +100,7 @@ _shown = inspect.signature(matmul)
 matmul.__signature__ = _shown.replace(parameters=list(_shown.parameters.values())[:-1])  # without those it refuses
 
 
-def grouped_matmul(
-    a,
-    b,
-    /,
-    out=None,
-    *,
-    precision="accurate",
-    device="auto",
-    stream=None,
-    dtype=None,
-):
+def grouped_matmul(a, b, /, out=None, *, precision="accurate", device="auto", stream=None, dtype=None):
     """The products of two lists, pair by pair: ``[matmul(x, y) for x, y in zip(a, b)]`` in one call.
 
     The shapes may differ. Each product has the bits that `matmul` gives it alone, with the same arguments. They are
@@ -315,18 +294,7 @@ def ssyrk(
 
 
 def sgemv(
-    a,
-    x,
-    y=None,
-    *,
-    alpha=1.0,
-    beta=0.0,
-    trans=False,
-    out=None,
-    kernel=None,
-    device="auto",
-    stream=None,
-    dtype=None,
+    a, x, y=None, *, alpha=1.0, beta=0.0, trans=False, out=None, kernel=None, device="auto", stream=None, dtype=None
 ):
     """``alpha * op(a) @ x + beta * y``, the SGEMV of the BLAS.
 
@@ -377,15 +345,7 @@ def sgemv(
     return _core.sgemv(a, x, y, alpha, beta, trans, out, kernel, device, stream, dtype)
 
 
-def transpose(
-    a,
-    out=None,
-    *,
-    kernel=None,
-    device="auto",
-    stream=None,
-    dtype=None,
-):
+def transpose(a, out=None, *, kernel=None, device="auto", stream=None, dtype=None):
     """A copy of `a` with its last two dimensions swapped.
 
     Unlike ``a.swapaxes(-1, -2)``, which is a view, the result has its elements in the new order in memory.

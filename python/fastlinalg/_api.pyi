@@ -34,7 +34,7 @@ def matmul(
 @overload
 def matmul(
     a: _DeviceArray,
-    b: DeviceArrayLike,
+    b: DeviceArrayLike | Sequence[DeviceArrayLike],
     /,
     out: _DeviceArray | None = None,
     *,
@@ -55,18 +55,6 @@ def matmul(
     stream: Stream | None = None,
     dtype: Float32 | None = None,
 ) -> list[_DeviceArray]: ...
-@overload
-def matmul(
-    a: _DeviceArray,
-    b: Sequence[DeviceArrayLike],
-    /,
-    out: _DeviceArray | None = None,
-    *,
-    precision: Precision = "accurate",
-    device: Device = "auto",
-    stream: Stream | None = None,
-    dtype: Float32 | None = None,
-) -> _DeviceArray: ...
 @overload
 def grouped_matmul(
     a: Iterable[Float32Array],

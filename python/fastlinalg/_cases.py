@@ -75,18 +75,7 @@ class Case:
 
 TILES = (4, 8, 16, 32, 64, 128)
 SHAPES = (
-    *[
-        (0, 0, 0),
-        (0, 5, 3),
-        (5, 0, 3),
-        (4, 6, 0),
-        (1, 1, 0),
-        (1, 1, 1),
-        (1, 7, 1),
-        (7, 1, 1),
-        (1, 1, 9),
-        (2, 2, 2),
-    ],
+    *[(0, 0, 0), (0, 5, 3), (5, 0, 3), (4, 6, 0), (1, 1, 0), (1, 1, 1), (1, 7, 1), (7, 1, 1), (1, 1, 9), (2, 2, 2)],
     *[(1, 33, 17), (33, 1, 17), (1, 130, 65), (130, 1, 65), (5, 4, 1), (129, 130, 1), (3, 5, 2), (6, 9, 7)],
     *itertools.chain.from_iterable([(t - 1, t + 1, t), (t, t, t - 1), (t + 1, t - 1, t + 1), (t, t, t)] for t in TILES),
     *[(13, 17, 19), (31, 37, 41), (67, 61, 71), (131, 137, 139), (96, 160, 40), (257, 129, 33)],
@@ -96,13 +85,7 @@ SHAPES = (
 )
 QUICK_SHAPES = (
     *SHAPES[:18],
-    (15, 17, 16),
-    (33, 31, 33),
-    (64, 64, 64),
-    (127, 129, 128),
-    (131, 137, 139),
-    (17, 19, 513),
-    (150, 70, 300),
+    *[(15, 17, 16), (33, 31, 33), (64, 64, 64), (127, 129, 128), (131, 137, 139), (17, 19, 513), (150, 70, 300)],
 )
 SCALARS = ((1.0, 0.0), (-1.0, 1.0), (0.5, -2.25), (1.0 / 3.0, 1.0), (0.0, 0.0), (0.0, 1.0), (0.0, 3.0))
 TURNS = (("plain", 1.0, 0.0), ("alpha", -0.75, 0.0), ("beta 1", 1.0, 1.0), ("beta", 1.5, -0.5))
@@ -284,13 +267,8 @@ def _sgemv_cases(rng: np.random.Generator, shapes: tuple[tuple[int, int, int], .
         yield Case("sgemv", f"{name} beta=0 over NaN", (a, x), options(trans), out="C")
         dead = (np.full_like(a, np.nan), np.full_like(x, np.nan), y)
         yield Case("sgemv", f"{name} alpha=0, NaN operands", dead, options(trans, 0.0, -1.0))
-        yield Case(
-            "sgemv",
-            f"{name} integers",
-            operands(rows, cols, trans, _integers),
-            options(trans, 1.0, 2.0),
-            exact=True,
-        )
+        whole = operands(rows, cols, trans, _integers)
+        yield Case("sgemv", f"{name} integers", whole, options(trans, 1.0, 2.0), exact=True)
         one_nan, one_inf = a.copy(), a.copy()
         one_nan[rows // 2, cols - 1], one_inf[rows - 1, cols // 2] = np.nan, np.inf
         yield Case("sgemv", f"{name} NaN in a", (one_nan, x), options(trans))
