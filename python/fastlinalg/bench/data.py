@@ -115,21 +115,9 @@ def _fft(rng: Rng, m: int, n: int, k: int) -> Pair:
     return np.fft.fft(np.cumsum(a, 1), axis=1).real, np.fft.fft(b, axis=0).real
 
 
-SETS: dict[str, Callable[[Rng, int, int, int], Pair]] = {
-    "kernel_matrix": _kernel_matrix,
-    "cholesky": _cholesky,
-    "softmax": _softmax,
-    "gradient": _gradient,
-    "one_hot": _one_hot,
-    "sparse": _sparse,
-    "counts": _counts,
-    "images": _images,
-    "unit_vectors": _unit_vectors,
-    "vandermonde": _vandermonde,
-    "lognormal": _lognormal,
-    "graded_rows": _graded_rows,
-    "graded_columns": _graded_columns,
-    "outliers": _outliers,
-    "fft": _fft,
-}
+_SETS = (
+    *(_kernel_matrix, _cholesky, _softmax, _gradient, _one_hot, _sparse, _counts, _images, _unit_vectors),
+    *(_vandermonde, _lognormal, _graded_rows, _graded_columns, _outliers, _fft),
+)
+SETS: dict[str, Callable[[Rng, int, int, int], Pair]] = {make.__name__[1:]: make for make in _SETS}
 NAMES = (NORMAL, *SETS)

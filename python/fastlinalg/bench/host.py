@@ -75,14 +75,8 @@ class HostRow(Row):
         return None if self.link_us is None else self.link_us / self.timing.median
 
     def as_dict(self, peak_gflops: float) -> dict[str, Any]:
-        own = {
-            "layout": self.problem.layout,
-            "result": self.mode.result,
-            "pause_ms": self.mode.pause_s * 1e3,
-            "link_us": self.link_us,
-            "link_share": self.link_share,
-        }
-        return {**super().as_dict(peak_gflops), **own}
+        mode = {"layout": self.problem.layout, "result": self.mode.result, "pause_ms": self.mode.pause_s * 1e3}
+        return super().as_dict(peak_gflops) | mode | {"link_us": self.link_us, "link_share": self.link_share}
 
 
 @dataclass(frozen=True)
@@ -198,18 +192,8 @@ class HostRunner(ProblemRunner):
                 timing = contender.timing(mode)
                 others = {c.name: c.timing(mode) for c in contenders if c.is_peer and c is not contender}
                 ratios = {name: timing.speed_against(other) for name, other in others.items()}
-                self.document.rows.append(
-                    HostRow(
-                        problem,
-                        contender.name,
-                        contender.is_peer,
-                        timing,
-                        contender.accuracy,
-                        ratios,
-                        mode=mode,
-                        link_us=link_us,
-                    )
-                )
+                common = (problem, contender.name, contender.is_peer, timing, contender.accuracy, ratios)
+                self.document.rows.append(HostRow(*common, mode=mode, link_us=link_us))
 
     def _check(self, problem: Problem, pair: tuple[Array, Array], contenders: list[Contender], out: Array) -> None:
         """Sampled rows against float64, and every element finite, of a new result and of one written to `out`."""

@@ -61,22 +61,14 @@ def _lines(axes: Any, rows: list[Row], document: Document) -> None:
     count = Counter(row.problem.k for row in rows)
     depths = {k: number == max(count.values()) for k, number in sorted(count.items())}  # a line for the usual K
     for name, peer in names.items():
-        drawn = colours(names)[name]
+        look = {"color": colours(names)[name], "linewidth": width(name, peer), "zorder": 2 + width(name, peer)}
         for k, line in depths.items():
             mine = [row for row in rows if row.kernel == name and row.problem.k == k]
             points = sorted(((row.problem.m * row.problem.n) ** 0.5, row.gflops or 0.0) for row in mine)
             if not points:
                 continue
-            axes.plot(
-                *zip(*points, strict=True),
-                ("--" if peer else "-") if line else "none",
-                marker="o" if line else "x",
-                markersize=3 if line else 5,
-                color=drawn,
-                linewidth=width(name, peer),
-                zorder=2 + width(name, peer),
-                label=name if line else None,
-            )
+            style = {"marker": "o", "markersize": 3, "label": name} if line else {"marker": "x", "markersize": 5}
+            axes.plot(*zip(*points, strict=True), ("--" if peer else "-") if line else "none", **look, **style)
     if document.peak_gflops:
         axes.axhline(document.peak_gflops, color="red", linewidth=1, linestyle=":", label="float32 peak")
     square = all(row.problem.m == row.problem.n for row in rows)
@@ -100,12 +92,10 @@ def _host(axes: Any, rows: list[Row], _: Document) -> None:
 def _points(axes: Any, rows: list[Row], document: Document) -> None:
     """The ratios to what is compared with, else the rate, over the time at the peak or the bytes that move."""
     product = rows[0].problem.op == "sgemm"
-    pairs: dict[tuple[Any, str], list[tuple[float, float]]] = {
-        (row.kernel, name): [] for row in rows if not row.peer for name in row.ratios
-    }
+    pairs: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for row in rows:
-        for name in () if row.peer else row.ratios:
-            pairs[row.kernel, name].append((row.problem.work, row.ratios[name]))
+        for name, ratio in ({} if row.peer else row.ratios).items():
+            pairs.setdefault((row.kernel, name), []).append((row.problem.work, ratio))
     if not pairs:
         for row in rows:
             pairs.setdefault((row.kernel, ""), []).append((row.problem.work, (row.gflops if product else row.gbs) or 0))
@@ -130,14 +120,8 @@ def _bars(axes: Any, rows: list[Row], document: Document) -> None:
     for i, (name, peer) in enumerate(names.items()):
         mine = {row.problem.label: row.gbs for row in rows if row.kernel == name}
         places = [shapes.index(label) - 0.425 + (i + 0.5) * each for label in mine]
-        axes.bar(
-            places,
-            list(mine.values()),
-            each,
-            color=colours(names)[name],
-            hatch="//" if peer else None,
-            label=name,
-        )
+        look = {"color": colours(names)[name], "hatch": "//" if peer else None, "label": name}
+        axes.bar(places, list(mine.values()), each, **look)
     axes.set_xticks(range(len(shapes)), shapes)
     axes.set_ylabel("GB/s (median)")
     axes.grid(axis="y", alpha=0.3)

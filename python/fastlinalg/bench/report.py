@@ -32,11 +32,9 @@ def cells(row: Row, peak_gflops: float, peers: Sequence[str]) -> list[str]:
     op, timing = row.problem.op, row.timing
     scale = TIME_UNITS[op][1]
     percent = row.percent_of_peak(peak_gflops)
-    rates = (
-        [_number(row.gflops or 0.0), "" if percent is None else f"{percent:.1f}"]
-        if op == "sgemm"
-        else [_number(row.gbs)]
-    )
+    rates = [_number(row.gbs)]
+    if op == "sgemm":
+        rates = [_number(row.gflops or 0.0), "" if percent is None else f"{percent:.1f}"]
     ratios = [f"{row.ratios[peer]:.2f}" if peer in row.ratios else "" for peer in peers]
     name = row.kernel + (" (loop)" if timing.method == "loop" else "")
     if row.accuracy is None:
@@ -163,12 +161,7 @@ def progress(total: int) -> Iterator[Progress]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress
 
-    layout = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[detail]}"),
-    )
-    with RichProgress(*layout, console=Console(stderr=True), transient=True) as bar:
+    layout = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    detail = TextColumn("{task.fields[detail]}")
+    with RichProgress(*layout, detail, console=Console(stderr=True), transient=True) as bar:
         yield _Bar(bar, total)

@@ -60,14 +60,7 @@ SHAPES = {
     "host": "M (a cube) or MxNxK, with :F or :strided",
 }
 # Of options that not every operation has.
-ABSENT: dict[str, Any] = {
-    "kernels": None,
-    "data": None,
-    "shapes": None,
-    "random": None,
-    "precision": None,
-    "devices": [],
-}
+ABSENT: dict[str, Any] = {**dict.fromkeys(("kernels", "data", "shapes", "random", "precision")), "devices": []}
 
 
 def _add_kernels(parser: argparse.ArgumentParser, op: str) -> None:
@@ -170,7 +163,9 @@ def _jobs(args: argparse.Namespace, device: str) -> list[Job]:
         jobs.append((settings, _problems(args, settings)))
     kernels_alone = args.kernels or args.random
     if args.op == "host" or (args.op == "all" and device == "cuda" and not kernels_alone):
-        jobs.append((_host_settings(args), _host_problems(args)))
+        from ..bench.problems import host, parse_host
+
+        jobs.append((_host_settings(args), parse_host(args.shapes) if args.shapes else host(args.quick)))
     return jobs
 
 
@@ -207,12 +202,6 @@ def _devices(asked: list[str]) -> list[str]:
     return [f"cuda:{number}" for number in wanted]
 
 
-def _host_problems(args: argparse.Namespace) -> list[Problem]:
-    from ..bench.problems import host, parse_host
-
-    return parse_host(args.shapes) if args.shapes else host(args.quick)
-
-
 def _settings(args: argparse.Namespace, device: str) -> Settings:
     from ..bench.contenders import STRICT
     from ..bench.peers import load
@@ -224,6 +213,7 @@ def _settings(args: argparse.Namespace, device: str) -> Settings:
 
 
 def _problems(args: argparse.Namespace, settings: Settings) -> list[Problem]:
+    from ..bench.data import NAMES, NORMAL
     from ..bench.runner import UnknownKernel, kernel_names
 
     def known(op: str, wanted: list[str] | None = None) -> list[str]:
@@ -237,25 +227,19 @@ def _problems(args: argparse.Namespace, settings: Settings) -> list[Problem]:
         if name not in chosen:
             there = dict.fromkeys(name for op in ops for name in known(op))
             raise UnknownKernel(unknown(f"{settings.device} kernel", name, there))
-    return [problem for op in ops for problem in _problems_of(op, args)]
+    kinds = list(NAMES) if args.data == ["all"] else args.data or [NORMAL]
+    for kind in kinds:
+        if kind not in NAMES:
+            raise ValueError(unknown("data", kind, NAMES))
+    return [replace(problem, data=kind) for op in ops for problem in _problems_of(op, args) for kind in kinds]
 
 
 def _problems_of(op: str, args: argparse.Namespace) -> list[Problem]:
     from ..bench.problems import founding, parse, random
 
     if args.random:
-        return _with_data(random(op, args.random, args.seed, args.quick), args.data)
-    return _with_data(parse(op, args.shapes) if args.shapes else founding(op, args.quick), args.data)
-
-
-def _with_data(problems: list[Problem], wanted: list[str] | None) -> list[Problem]:
-    from ..bench.data import NAMES, NORMAL
-
-    kinds = list(NAMES) if wanted == ["all"] else wanted or [NORMAL]
-    for kind in kinds:
-        if kind not in NAMES:
-            raise ValueError(unknown("data", kind, NAMES))
-    return [replace(problem, data=kind) for problem in problems for kind in kinds]
+        return random(op, args.random, args.seed, args.quick)
+    return parse(op, args.shapes) if args.shapes else founding(op, args.quick)
 
 
 def _peak_gflops(device: str, threads: int) -> float:
