@@ -33,22 +33,21 @@ inline void scale(const SgemmArgs& p) {
       }
 }
 
-// One tile, through a tile on the stack if the columns of C are not neighbours.
-template <class S>
-void put_tile(TileFunction f, Tile& t, int64_t rows, int64_t c_cs) {
+// One tile, through one on the stack, of `most` floats in rows of `pitch`, if the columns of C are not neighbours.
+template <int64_t most>
+void put_tile(TileFunction f, Tile& t, int64_t rows, int64_t c_cs, int64_t pitch) {
   if (c_cs == 1) return f(t);
-  constexpr int64_t NR = S::NV * S::W;
-  float staged[S::MR * NR];
+  float staged[most];
   float* const c = t.c;
   const int64_t c_rs = t.c_rs;
   if (!t.first || t.beta != 0.0f)
     for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < t.width; ++j) staged[i * NR + j] = c[i * c_rs + j * c_cs];
+      for (int64_t j = 0; j < t.width; ++j) staged[i * pitch + j] = c[i * c_rs + j * c_cs];
   t.c = staged;
-  t.c_rs = NR;
+  t.c_rs = pitch;
   f(t);
   for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < t.width; ++j) c[i * c_rs + j * c_cs] = staged[i * NR + j];
+    for (int64_t j = 0; j < t.width; ++j) c[i * c_rs + j * c_cs] = staged[i * pitch + j];
   t.c = c;
   t.c_rs = c_rs;
 }
@@ -91,7 +90,7 @@ struct Tasks {
 
 template <class S>
 class BlockProduct {
-  static constexpr int64_t NR = S::NV * S::W;
+  static constexpr int64_t NR = S::NV * S::W, tile_floats = S::MR * NR;
 
  public:
   static constexpr CpuBlocking blocking = S::blocking;
@@ -193,13 +192,13 @@ class BlockProduct {
       if (copy_next && per_tile > 0 && copied + per_tile <= depth) {
         t.copy_from = b_ + (k + copied) * p_.b.rs + block.j + j + NR;
         t.copy_to = panel + (depth + copied) * NR;
-        put_tile<S>(tile_function<S, S::NV, false, true>(rows), t, rows, p_.c.cs);
+        put_tile<tile_floats>(tile_function<S, S::NV, false, true>(rows), t, rows, p_.c.cs, NR);
         copied += per_tile;
       } else if (narrow) {
         t.width = smaller(width, S::W);
-        put_tile<S>(tile_function<S, 1, true>(rows), t, rows, p_.c.cs);
+        put_tile<tile_floats>(tile_function<S, 1, true>(rows), t, rows, p_.c.cs, NR);
       } else {
-        put_tile<S>(tile_function<S, S::NV>(rows), t, rows, p_.c.cs);
+        put_tile<tile_floats>(tile_function<S, S::NV>(rows), t, rows, p_.c.cs, NR);
       }
       t.a += rows * depth;
       t.ahead += depth / 4 * 16;

@@ -10,25 +10,6 @@
 namespace fl {
 namespace {
 
-// One tile, through one on the stack if the columns of C are not neighbours.
-template <class S>
-void put_direct(TileFunction f, Tile& t, int64_t rows, int64_t c_cs) {
-  if (c_cs == 1) return f(t);
-  float staged[narrow_rows * S::NV * S::W];
-  float* const c = t.c;
-  const int64_t c_rs = t.c_rs, pitch = t.width <= S::W ? S::W : S::NV * S::W;
-  if (!t.first || t.beta != 0.0f)
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < t.width; ++j) staged[i * pitch + j] = c[i * c_rs + j * c_cs];
-  t.c = staged;
-  t.c_rs = pitch;
-  f(t);
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < t.width; ++j) c[i * c_rs + j * c_cs] = staged[i * pitch + j];
-  t.c = c;
-  t.c_rs = c_rs;
-}
-
 // `total` rows in strips of at most `most`, whose sizes differ by one at most. Calls strip(first row, rows).
 template <class F>
 inline __attribute__((always_inline)) void for_each_strip(int64_t total, int64_t most, F strip) {
@@ -136,7 +117,8 @@ class SmallProduct {
     t_.b = reinterpret_cast<const float*>(b);
     t_.c = c_ + i * p_.c.rs + j * p_.c.cs;
     t_.width = smaller(NR, block_.n - j);
-    put_direct<S>(direct_function_for<S, T>(t_.width, rows), t_, rows, p_.c.cs);
+    const int64_t pitch = t_.width <= S::W ? S::W : NR;
+    put_tile<narrow_rows * NR>(direct_function_for<S, T>(t_.width, rows), t_, rows, p_.c.cs, pitch);
   }
 
   const SgemmArgs& p_;
