@@ -9,7 +9,7 @@ import pytest
 
 import fastlinalg as fl
 from fastlinalg import _core
-from support.chips import CHIPS, chip
+from support.chips import CHIPS, H200, chip
 from support.operands import normal
 
 F32 = np.float32
@@ -57,10 +57,12 @@ def test_geforce_cards_have_half_the_tensor_rate():
 
 @pytest.mark.parametrize("capability", [75, 80, 86, 87, 88, 89, 90, 100, 103, 107, 110, 120, 121, 130])
 def test_what_nobody_has_run_on_a_chip_is_not_chosen(capability):
-    assert not _core.testing.passed_over_with_needs("cuda", capability) and not _core.testing.passed_over_with_needs(
-        "sm_80", capability
-    )
-    why = _core.testing.passed_over_with_needs("sm_90", capability)
+    text = f"{capability // 10}.{capability % 10}"
+    device = {**H200, "compute_capability": text, "hardware_capability": text}
+    strict = [row for row in fl.kernels("sgemm", device="cuda") if row.strict]
+    reasons = {row.needs: _core.testing.passed_over("sgemm", row.name, device) for row in strict}
+    assert reasons["cuda"] == reasons["sm_80"] == ""
+    why = reasons["sm_90"]
     assert bool(why) == (capability != 90)
     assert not why or ("not measured on this chip" in why and "fastlinalg tune" in why)
 

@@ -79,6 +79,7 @@ class Array {
   Array view() const;  // the same elements, of the same object
   bool join_rows();    // makes it the matrix of all its rows; false if they are not evenly spaced
 
+  std::vector<int> farthest_first() const;  // the dimensions along which elements differ
   // `memory`, of so many elements, as an array of this shape, in the order of this one and without gaps.
   int64_t different_elements() const;
   Array densely(Array&& memory) const;
@@ -122,7 +123,6 @@ class Array {
   bool takes(dl::DataType type, Access access, const CallLocation& location);  // as its elements are stored
   void set(const dl::Tensor& tensor, const char* name);                        // checks its alignment
   void release();
-  std::vector<int> farthest_first() const;  // the dimensions along which elements differ
   void set_ndim(int ndim) {
     ndim_ = ndim;
     shape_.make_room(ndim), strides_.make_room(ndim);

@@ -17,7 +17,11 @@ class Batch {
     int leading;
   };
   Batch(std::initializer_list<Operand> operands, const char* function);  // InvalidValue if they do not broadcast
-  const Shape& sizes() const { return sizes_; }
+  Shape shape_with(std::initializer_list<int64_t> sizes) const {         // behind the leading dimensions
+    Shape shape = sizes_;
+    shape.insert(shape.end(), sizes);
+    return shape;
+  }
   void add(const Array& x);  // an operand that has exactly these leading dimensions
 
   // Calls run(count, offsets, strides) for as few strided runs as describe the whole batch; offsets and strides have

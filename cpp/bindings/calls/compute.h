@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <optional>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "bindings/calls/call.h"
 #include "bindings/calls/copies.h"
@@ -25,12 +25,8 @@ void take_addend(Problem<Args>& problem, const Array& c, Target& target, const C
 // Whether the matrices of a stack lie between each other's elements. They would in a converted copy, whose order is
 // that of the strides: a product with a vector adds up in another order there.
 inline bool interleaved(const Array& x) {
-  int64_t least[] = {INT64_MAX, INT64_MAX};  // stride of the stack, of its matrices
-  for (int i = 0; i < x.ndim(); ++i) {
-    int64_t& of_its_part = least[i + 2 >= x.ndim()];
-    if (x.shape(i) != 1 && x.stride(i) != 0) of_its_part = std::min(of_its_part, std::abs(x.stride(i)));
-  }
-  return least[0] < least[1];
+  const std::vector<int> order = x.farthest_first();
+  return !order.empty() && order.back() + 2 < x.ndim();
 }
 
 // In device memory: stacks that with this result are not one batch, or interleave. A copy of a part would begin at

@@ -84,9 +84,7 @@ Problem<SgemmArgs> gemm_problem(const char* function, const Array& a, const Arra
                                       .precision = precision,
                                       .stored = {a.stored(), b.stored()}},
                              .batch = Batch({{&a, a.ndim() - 2}, {&b, b.ndim() - 2}}, function)};
-  problem.shape = problem.batch.sizes();
-  problem.shape.push_back(da.rows);
-  problem.shape.push_back(db.cols);
+  problem.shape = problem.batch.shape_with({da.rows, db.cols});
   return problem;
 }
 
@@ -105,8 +103,7 @@ Problem<SgemvArgs> gemv_problem(const char* function, const Array& a, const Arra
                                       .x = {x.data(), x.stride(last)},
                                       .stored = {a.stored(), x.stored()}},
                              .batch = Batch({{&a, a.ndim() - 2}, {&x, last}}, function)};
-  problem.shape = problem.batch.sizes();
-  problem.shape.push_back(da.rows);
+  problem.shape = problem.batch.shape_with({da.rows});
   return problem;
 }
 
@@ -127,9 +124,7 @@ Problem<TransposeArgs> transpose_problem(const char* function, const Array& a) {
       .function = function,
       .args = {.m = da.rows, .n = da.cols, .a = {a.data(), da.rs, da.cs}, .stored = {a.stored()}},
       .batch = Batch({{&a, a.ndim() - 2}}, function)};
-  problem.shape = problem.batch.sizes();
-  problem.shape.push_back(da.cols);
-  problem.shape.push_back(da.rows);
+  problem.shape = problem.batch.shape_with({da.cols, da.rows});
   return problem;
 }
 

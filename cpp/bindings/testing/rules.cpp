@@ -3,13 +3,12 @@
 #include <chrono>
 #include <string>
 
+#include "bindings/arrays/dict.h"
 #include "bindings/calls/bind.h"
 #include "bindings/calls/described_call.h"
-#include "core/errors.h"
 #include "device/hardware.h"
 #include "device/loaded_code.h"
 #include "device/pretended.h"
-#include "dispatch/dispatch.h"
 #include "plan/accumulation_depth.h"
 #include "runtime/cache_sizes.h"
 #include "runtime/call_watch.h"
@@ -19,17 +18,6 @@
 namespace fl::py {
 namespace nb = nanobind;
 namespace {
-
-// Of strict rows that need so much, on a device of such a capability.
-std::string passed_over_with_needs(const std::string& needs, int compute_capability) {
-  for (const NeedsRow& row : needs_rows)
-    if (needs == row.name) {
-      const char* const why =
-          passed_over(row.needs, plain, spec_of(compute_capability, 1, 1), compute_capability, false);
-      return why ? why : "";
-    }
-  throw InvalidValue("there is no hardware '" + needs + "'");
-}
 
 // (compute capability that the code was compiled for, whether it has the features of that one alone).
 nb::tuple loaded_code(const std::string& architectures, int compute_capability, bool only_ptx, bool no_ptx) {
@@ -43,17 +31,10 @@ nb::dict pretended_device(int compute_capability, const std::string& text) {
   DeviceSpec real = spec_of(compute_capability, h200.multiprocessors, h200.clock_khz);
   set_name(real, "GPU");
   const Pretended answer = pretended(real, text);
-  nb::dict row;
-  row["compute_capability"] = answer.spec.compute_capability;
-  row["features"] = answer.spec.features;
-  row["shared_per_block"] = answer.spec.shared_per_block;
-  row["shared_per_sm"] = answer.spec.shared_per_sm;
-  row["threads_per_sm"] = answer.spec.threads_per_sm;
-  row["registers_per_sm"] = answer.spec.registers_per_sm;
-  row["peak_gflops"] = answer.spec.peak_gflops();
-  row["why"] = answer.why;
-  row["ignored"] = answer.ignored;
-  return row;
+  return dict_of("compute_capability", answer.spec.compute_capability, "features", answer.spec.features,
+                 "shared_per_block", answer.spec.shared_per_block, "shared_per_sm", answer.spec.shared_per_sm,
+                 "threads_per_sm", answer.spec.threads_per_sm, "registers_per_sm", answer.spec.registers_per_sm,
+                 "peak_gflops", answer.spec.peak_gflops(), "why", answer.why, "ignored", answer.ignored);
 }
 
 // (processors, bytes) that files under `root` leave a process.
@@ -98,7 +79,6 @@ void bind_rules(nb::module_& m) {
   m.def("cgroup_limits", cgroup, nb::arg("root"));
   m.def(
       "set_watch_interval", [](int us) { set_watch_interval(std::chrono::microseconds(us)); }, nb::arg("us") = 50'000);
-  m.def("passed_over_with_needs", passed_over_with_needs, nb::arg("needs"), nb::arg("compute_capability"));
   m.def("sgemm_rules", sgemm_rules, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("precision") = "accurate");
 }
 
