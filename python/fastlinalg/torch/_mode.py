@@ -19,7 +19,7 @@ import logging
 import reprlib
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -202,25 +202,22 @@ def _make_kernels(name: str, packet: Any, *, has_addend: bool) -> dict[str, Any]
 
         return {name: product, f"{name}.out": product_into}
 
+    def addition(op: _Operator, result: Callable[[Tensor, dict[str, Any]], Tensor | None]) -> Any:
+        redispatch = op.redispatch
+
+        def add(keys: Any, c: Tensor, a: Tensor, b: Tensor, **options: Any) -> Tensor:
+            if (rest := _rest_of_other(keys, a, other)) is not None:
+                return redispatch(rest, c, a, b, **options)
+            return _product(keys, op, a, b, c, result(c, options), (c, a, b), options)
+
+        return add
+
     in_place = _Operator(name, getattr(torch.ops.aten, f"{name}_").default)
-    redispatch_in_place = in_place.redispatch
-
-    def addition(keys: Any, c: Tensor, a: Tensor, b: Tensor, **options: Any) -> Tensor:
-        if (rest := _rest_of_other(keys, a, other)) is not None:
-            return redispatch(rest, c, a, b, **options)
-        return _product(keys, new, a, b, c, None, (c, a, b), options)
-
-    def addition_into(keys: Any, c: Tensor, a: Tensor, b: Tensor, **options: Any) -> Tensor:
-        if (rest := _rest_of_other(keys, a, other)) is not None:
-            return redispatch_into(rest, c, a, b, **options)
-        return _product(keys, into, a, b, c, options["out"], (c, a, b), options)
-
-    def addition_in_place(keys: Any, c: Tensor, a: Tensor, b: Tensor, **options: Any) -> Tensor:
-        if (rest := _rest_of_other(keys, a, other)) is not None:
-            return redispatch_in_place(rest, c, a, b, **options)
-        return _product(keys, in_place, a, b, c, c, (c, a, b), options)
-
-    return {name: addition, f"{name}.out": addition_into, f"{name}_": addition_in_place}
+    return {
+        name: addition(new, lambda c, options: None),
+        f"{name}.out": addition(into, lambda c, options: options["out"]),
+        f"{name}_": addition(in_place, lambda c, options: c),
+    }
 
 
 class _Kernels:

@@ -28,14 +28,12 @@ for _schema in (
 
 
 # ---------------------------------------------------------------- what they compute
-def _mm(a: Tensor, b: Tensor, *, precision: str = "accurate") -> Tensor:
-    _require_dims("mm", 2, a=a, b=b)
-    return _core.tensor_product(a, b, None, None, 1.0, 0.0, precision)
+def _product_of(name: str, dims: int) -> Any:
+    def product(a: Tensor, b: Tensor, *, precision: str = "accurate") -> Tensor:
+        _require_dims(name, dims, a=a, b=b)
+        return _core.tensor_product(a, b, None, None, 1.0, 0.0, precision)
 
-
-def _bmm(a: Tensor, b: Tensor, *, precision: str = "accurate") -> Tensor:
-    _require_dims("bmm", 3, a=a, b=b)
-    return _core.tensor_product(a, b, None, None, 1.0, 0.0, precision)
+    return product
 
 
 def _addmm(
@@ -99,28 +97,23 @@ def _save(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: dict[str, Any]
     ctx.options = keyword_only_inputs
 
 
-def _product_gradients(ctx: Any, product: Any, grad: Tensor, a: Tensor, b: Tensor, wanted: Any) -> tuple[Any, Any]:
-    """Of ``product(a, b)``, where they are asked for."""
-    precision = ctx.options.get("precision", "accurate")
+def _product_gradients(ctx: Any, grad: Tensor, a: Tensor, b: Tensor, wanted: Any) -> tuple[Any, Any]:
+    """Of ``a @ b``, where they are asked for."""
+    product, precision = ops.mm if a.ndim == 2 else ops.bmm, ctx.options.get("precision", "accurate")
     grad_a = product(grad, b.mT, precision=precision) if wanted[0] else None
     return grad_a, product(a.mT, grad, precision=precision) if wanted[1] else None
 
 
-def _backward_mm(ctx: Any, grad: Tensor) -> tuple[Any, Any]:
+def _backward_product(ctx: Any, grad: Tensor) -> tuple[Any, Any]:
     a, b = ctx.saved_tensors
-    return _product_gradients(ctx, ops.mm, grad, a, b, ctx.needs_input_grad)
-
-
-def _backward_bmm(ctx: Any, grad: Tensor) -> tuple[Any, Any]:
-    a, b = ctx.saved_tensors
-    return _product_gradients(ctx, ops.bmm, grad, a, b, ctx.needs_input_grad)
+    return _product_gradients(ctx, grad, a, b, ctx.needs_input_grad)
 
 
 def _backward_addmm(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     c, a, b = ctx.saved_tensors
     beta, alpha = ctx.options.get("beta", 1), ctx.options.get("alpha", 1)
     grad_c = grad.sum_to_size(c.shape) * beta if ctx.needs_input_grad[0] else None
-    gradients = _product_gradients(ctx, ops.mm, grad, a, b, ctx.needs_input_grad[1:])
+    gradients = _product_gradients(ctx, grad, a, b, ctx.needs_input_grad[1:])
     return (grad_c, *(x * alpha if x is not None and alpha != 1 else x for x in gradients))
 
 
@@ -192,8 +185,8 @@ def _vmap_linear(
 
 # ----------------------------------------------------------------
 for _name, _kernel, _fake, _backward, _vmap in (
-    ("mm", _mm, _fake_mm, _backward_mm, _vmap_mm),
-    ("bmm", _bmm, _fake_mm, _backward_bmm, _vmap_bmm),
+    ("mm", _product_of("mm", 2), _fake_mm, _backward_product, _vmap_mm),
+    ("bmm", _product_of("bmm", 3), _fake_mm, _backward_product, _vmap_bmm),
     ("addmm", _addmm, _fake_addmm, _backward_addmm, _vmap_addmm),
     ("linear", _linear, _fake_linear, _backward_linear, _vmap_linear),
 ):
