@@ -84,18 +84,11 @@ SgemmArgs checked_sgemm(const Check& check, int trans_a, int trans_b, int64_t m,
   check.matrix("b", b, trans_b ? n : k, trans_b ? k : n, ldb, batch, stride_b, options.b);
   check.matrix("c", c, m, n, ldc, batch, stride_c);
   check.separate_results("c", m, n, ldc, batch, stride_c);
-  return {.m = m,
-          .n = n,
-          .k = k,
-          .batch = batch,
-          .alpha = alpha,
-          .beta = beta,
-          .a = operand(a, lda, trans_a, stride_a),
-          .b = operand(b, ldb, trans_b, stride_b),
-          .c = {c, ldc, 1, stride_c},
-          .addend = {},
-          .precision = options.precision,
-          .stored = {stored_at(options.a, a), stored_at(options.b, b)}};
+  SgemmArgs p{};
+  p.m = m, p.n = n, p.k = k, p.batch = batch, p.alpha = alpha, p.beta = beta, p.precision = options.precision;
+  p.a = operand(a, lda, trans_a, stride_a), p.b = operand(b, ldb, trans_b, stride_b), p.c = {c, ldc, 1, stride_c};
+  p.stored = {stored_at(options.a, a), stored_at(options.b, b)};
+  return p;
 }
 
 std::vector<Product> checked_group(const char* function, int64_t count, const fl_sgemm_problem* problems,
@@ -122,17 +115,11 @@ SgemmArgs checked_ssyrk(const Check& check, int trans, int64_t n, int64_t k, flo
   check.sizes({{"n", n}, {"k", k}});
   check.matrix("a", a, trans ? k : n, trans ? n : k, lda, 1, 0, options.a);
   check.matrix("c", c, n, n, ldc);
-  return {.m = n,
-          .n = n,
-          .k = k,
-          .alpha = alpha,
-          .beta = beta,
-          .a = operand(a, lda, trans),
-          .b = operand(a, lda, !trans),
-          .c = {c, ldc, 1},
-          .addend = {},
-          .precision = options.precision,
-          .stored = {stored_at(options.a, a), stored_at(options.a, a)}};
+  SgemmArgs p{};
+  p.m = p.n = n, p.k = k, p.alpha = alpha, p.beta = beta, p.precision = options.precision;
+  p.a = operand(a, lda, trans), p.b = operand(a, lda, !trans), p.c = {c, ldc, 1};
+  p.stored = {stored_at(options.a, a), stored_at(options.a, a)};
+  return p;
 }
 
 SgemvArgs checked_sgemv(const Check& check, int trans, int64_t m, int64_t n, float alpha, const float* a, int64_t lda,
@@ -145,15 +132,12 @@ SgemvArgs checked_sgemv(const Check& check, int trans, int64_t m, int64_t n, flo
   check.vector("x", x, size_x, incx, batch, stride_x, options.b);
   check.vector("y", y, size_y, incy, batch, stride_y);
   check.separate_vectors("y", size_y, incy, batch, stride_y);
-  return {.m = size_y,
-          .n = size_x,
-          .batch = batch,
-          .alpha = alpha,
-          .beta = beta,
-          .a = operand(a, lda, trans, stride_a),
-          .x = {first_element(x, size_x, incx), incx, stride_x},
-          .y = {first_element(y, size_y, incy), incy, stride_y},
-          .stored = {stored_at(options.a, a), stored_at(options.b, x)}};
+  SgemvArgs p{};
+  p.m = size_y, p.n = size_x, p.batch = batch, p.alpha = alpha, p.beta = beta;
+  p.a = operand(a, lda, trans, stride_a);
+  p.x = {first_element(x, size_x, incx), incx, stride_x}, p.y = {first_element(y, size_y, incy), incy, stride_y};
+  p.stored = {stored_at(options.a, a), stored_at(options.b, x)};
+  return p;
 }
 
 TransposeArgs checked_transpose(const Check& check, int64_t m, int64_t n, const float* a, int64_t lda, int64_t stride_a,

@@ -54,26 +54,14 @@ fl_kernel_info kernel_info(const Check& check, int index) {
   const KernelState state = state_of(kernel);
   const Traits& traits = kernel.traits;
   fl_kernel_info info = FL_KERNEL_INFO_INIT;
-  info.name = kernel.name;
-  info.device = side_of(kernel.needs);
-  info.needs = needs_name(kernel.needs);
-  info.available = state.reason.empty();
-  info.reason = intern(state.reason);
-  info.blurb = kernel.blurb;
-  info.passed_over = intern(state.passed_over);
-  info.strict = traits.strict;
-  info.ladder = traits.ladder;
-  info.tile_rows = traits.tile_rows;
-  info.tile_cols = traits.tile_cols;
-  info.terms = terms_name(traits.terms);
-  info.split_k = traits.split_k;
-  info.cluster_k = traits.cluster_k;
-  info.stream_k = traits.stream_k;
-  info.tma = traits.tma;
-  info.measured_on = intern(joined(state.measured_on, ","));
-  info.addend = traits.addend;
-  info.triangle = traits.triangle;
-  info.reproducible = traits.reproducible;
+  info.name = kernel.name, info.blurb = kernel.blurb;
+  info.device = side_of(kernel.needs), info.needs = needs_name(kernel.needs);
+  info.available = state.reason.empty(), info.reason = intern(state.reason);
+  info.passed_over = intern(state.passed_over), info.measured_on = intern(joined(state.measured_on, ","));
+  info.strict = traits.strict, info.ladder = traits.ladder, info.reproducible = traits.reproducible;
+  info.tile_rows = traits.tile_rows, info.tile_cols = traits.tile_cols, info.terms = terms_name(traits.terms);
+  info.split_k = traits.split_k, info.cluster_k = traits.cluster_k, info.stream_k = traits.stream_k;
+  info.tma = traits.tma, info.addend = traits.addend, info.triangle = traits.triangle;
   return info;
 }
 

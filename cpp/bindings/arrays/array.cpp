@@ -25,16 +25,9 @@ struct Numpy {
   nb::object ndarray, array_ufunc, generic, empty, array, asarray, copyto, dtype, float32, bool_;
   Numpy() {
     nb::module_ np = nb::module_::import_("numpy");
-    ndarray = np.attr("ndarray");
-    array_ufunc = ndarray.attr("__array_ufunc__");
-    generic = np.attr("generic");
-    empty = np.attr("empty");
-    array = np.attr("array");
-    asarray = np.attr("asarray");
-    copyto = np.attr("copyto");
-    dtype = np.attr("dtype");
-    float32 = np.attr("float32");
-    bool_ = np.attr("bool_");
+    ndarray = np.attr("ndarray"), array_ufunc = ndarray.attr("__array_ufunc__"), generic = np.attr("generic");
+    empty = np.attr("empty"), array = np.attr("array"), asarray = np.attr("asarray"), copyto = np.attr("copyto");
+    dtype = np.attr("dtype"), float32 = np.attr("float32"), bool_ = np.attr("bool_");
   }
 };
 const Numpy& numpy() {
@@ -350,10 +343,7 @@ bool Array::overlaps(const Array& other) const { return extent().overlaps(other.
 
 bool Array::overlaps_itself() const {
   // Sorted by stride, each dimension has to step over all that the smaller ones reach.
-  struct Dimension {
-    int64_t stride, size;
-    bool operator<(const Dimension& other) const { return stride < other.stride; }
-  } dims[max_dims];
+  std::pair<int64_t, int64_t> dims[max_dims];  // stride, size
   int used = 0;
   for (int i = 0; i < ndim(); ++i) {
     if (shape(i) == 0) return false;
@@ -362,8 +352,9 @@ bool Array::overlaps_itself() const {
   std::sort(dims, dims + used);
   int64_t reach = 0;
   for (int i = 0; i < used; ++i) {
-    if (dims[i].stride <= reach) return true;
-    reach += dims[i].stride * (dims[i].size - 1);
+    const auto [stride, size] = dims[i];
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
   }
   return false;
 }

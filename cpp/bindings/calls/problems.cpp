@@ -73,17 +73,10 @@ Problem<SgemmArgs> gemm_problem(const char* function, const Array& a, const Arra
   const MatrixDims da(a, trans_a), db(b, trans_b);
   if (da.cols != db.rows)
     mismatch(function, a, "the number of columns of op(a)", da.cols, b, "the number of rows of op(b)", db.rows);
-  Problem<SgemmArgs> problem{.function = function,
-                             .args = {.m = da.rows,
-                                      .n = db.cols,
-                                      .k = da.cols,
-                                      .alpha = alpha,
-                                      .beta = beta,
-                                      .a = {a.data(), da.rs, da.cs},
-                                      .b = {b.data(), db.rs, db.cs},
-                                      .precision = precision,
-                                      .stored = {a.stored(), b.stored()}},
-                             .batch = Batch({{&a, a.ndim() - 2}, {&b, b.ndim() - 2}}, function)};
+  Problem<SgemmArgs> problem{.function = function, .batch = Batch({{&a, a.ndim() - 2}, {&b, b.ndim() - 2}}, function)};
+  SgemmArgs& p = problem.args;
+  p.m = da.rows, p.n = db.cols, p.k = da.cols, p.alpha = alpha, p.beta = beta, p.precision = precision;
+  p.a = {a.data(), da.rs, da.cs}, p.b = {b.data(), db.rs, db.cs}, p.stored = {a.stored(), b.stored()};
   problem.shape = problem.batch.shape_with({da.rows, db.cols});
   return problem;
 }
@@ -94,15 +87,10 @@ Problem<SgemvArgs> gemv_problem(const char* function, const Array& a, const Arra
   const int last = x.ndim() - 1;
   if (da.cols != x.shape(last))
     mismatch(function, a, "the number of columns of op(a)", da.cols, x, "the size of x", x.shape(last));
-  Problem<SgemvArgs> problem{.function = function,
-                             .args = {.m = da.rows,
-                                      .n = da.cols,
-                                      .alpha = alpha,
-                                      .beta = beta,
-                                      .a = {a.data(), da.rs, da.cs},
-                                      .x = {x.data(), x.stride(last)},
-                                      .stored = {a.stored(), x.stored()}},
-                             .batch = Batch({{&a, a.ndim() - 2}, {&x, last}}, function)};
+  Problem<SgemvArgs> problem{.function = function, .batch = Batch({{&a, a.ndim() - 2}, {&x, last}}, function)};
+  SgemvArgs& p = problem.args;
+  p.m = da.rows, p.n = da.cols, p.alpha = alpha, p.beta = beta, p.stored = {a.stored(), x.stored()};
+  p.a = {a.data(), da.rs, da.cs}, p.x = {x.data(), x.stride(last)};
   problem.shape = problem.batch.shape_with({da.rows});
   return problem;
 }
