@@ -1,7 +1,5 @@
 #include "cost/rules.h"
 
-#include <algorithm>
-
 #include "plan/gemv_cuda_plan.h"
 
 namespace fl {

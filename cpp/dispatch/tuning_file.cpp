@@ -8,7 +8,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
-#include <new>
 #include <sstream>
 #include <stdexcept>
 

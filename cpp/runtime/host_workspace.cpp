@@ -1,7 +1,6 @@
 #include "runtime/host_workspace.h"
 
 #include <atomic>
-#include <string>
 
 #include "core/errors.h"
 #include "core/units.h"

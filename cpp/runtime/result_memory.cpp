@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <string>
 
 #include "core/errors.h"
 #include "core/units.h"

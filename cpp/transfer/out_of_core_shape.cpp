@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "core/operations.h"
-#include "cost/rules.h"
 #include "plan/reproducible_plan.h"
 
 namespace fl {

@@ -4,7 +4,6 @@
 #include "cuda/launch/lasting_memory.h"
 #include "cuda/launch/launch_kernel.h"
 #include "cuda/launch/placement.h"
-#include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/streams.h"
 #include "device/device_info.h"

@@ -1,12 +1,10 @@
 // Operands in device memory that no product kernel takes as they lie, or in 16 bits: packed copies, made and brought
 // back on a stream.
-#include <algorithm>
 #include <string_view>
 
 #include "core/normalise.h"
 #include "core/operations.h"
 #include "cuda/launch/launch_kernel.h"
-#include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/memory_pool.h"
 #include "cuda/runtime/streams.h"

@@ -1,6 +1,5 @@
 // One call on operands in host memory.
 #include <algorithm>
-#include <cstdint>
 #include <deque>
 #include <exception>
 #include <span>

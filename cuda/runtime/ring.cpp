@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
-#include <string>
 
 #include "core/errors.h"
 #include "core/units.h"

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "bindings/arrays/gil.h"
+#include "core/call_device.h"
 #include "core/errors.h"
 #include "core/lazy.h"
 #include "device/streams.h"
-#include "dispatch/dispatch.h"
 #include "runtime/fork.h"
 
 namespace fl::py {

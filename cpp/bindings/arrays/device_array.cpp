@@ -11,10 +11,10 @@
 #include "bindings/arrays/errors.h"
 #include "bindings/arrays/gil.h"
 #include "bindings/arrays/names.h"
+#include "core/call_device.h"
 #include "core/errors.h"
 #include "device/device_memory.h"
 #include "device/streams.h"
-#include "dispatch/dispatch.h"
 
 namespace fl::py {
 namespace {

@@ -13,7 +13,6 @@
 #include "device/device_memory.h"
 #include "run/ignored_settings.h"
 #include "runtime/per_thread.h"
-#include "runtime/threading.h"
 
 namespace fl::py {
 namespace {

@@ -1,6 +1,5 @@
 #include "bindings/calls/problems.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "bindings/arrays/call_location.h"

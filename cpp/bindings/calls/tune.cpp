@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <mutex>
-#include <tuple>
 
 #include "bindings/arrays/dict.h"
 #include "bindings/calls/described_call.h"
