@@ -3,7 +3,7 @@
 
 namespace fl::cuda {
 
-// REJECTION_WORDS of them in pinned memory, zero at first, which is never freed; null if there is none.
+// REJECTION_WORDS of them in pinned memory, zero at first, which is never freed; null while there is no room for them.
 unsigned* rejection_words();
 
 }  // namespace fl::cuda

@@ -103,7 +103,8 @@ nb::object dlpack_stream(const CallLocation& location) {
 // ---------------------------------------------------------------- torch
 bool records_gradients() { return nb::cast<bool>(nb::module_::import_("torch").attr("is_grad_enabled")()); }
 
-// Two of torch.Tensor's own, found once: to look one up takes as long as to ask it. Other classes may have others.
+// Two of torch.Tensor's own, found once: to look one up takes as long as to ask it. Other classes may have others, and
+// where `requires_grad` is no descriptor each tensor may.
 struct TensorMembers {
   nb::object requires_grad, is_neg;
   descrgetfunc get;
@@ -123,7 +124,8 @@ nb::object requires_grad(nb::handle tensor, const TensorMembers* known) {
 // What a tensor means beyond its elements in memory. Neither has a counterpart here.
 void refuse_lazy(nb::handle tensor, const char* name, bool plain) {
   static constinit Lazy<TensorMembers> members;
-  const TensorMembers* const known = plain ? &members.get([] { return TensorMembers(); }) : nullptr;
+  const TensorMembers* known = plain ? &members.get([] { return TensorMembers(); }) : nullptr;
+  if (known && !known->get) known = nullptr;
   const nb::object grad = requires_grad(tensor, known);
   if (grad.ptr() == Py_True && records_gradients())
     throw InvalidType(std::string(name) + " requires grad, and fastlinalg records no gradients here; use " +
