@@ -146,9 +146,12 @@ nb::object to_dlpack(const DeviceArray& x, const std::optional<int64_t>& stream,
 }
 
 nb::dict cuda_array_interface(const DeviceArray& x) {
-  return dict_of("shape", to_tuple(x.shape), "typestr", "<f4", "data",
-                 nb::make_tuple(reinterpret_cast<uintptr_t>(x.memory.get()), false), "strides", nb::none(), "version",
-                 3, "stream", reinterpret_cast<uintptr_t>(cuda::own_stream(x.device)));
+  return dict_of({{"shape", to_tuple(x.shape)},
+                  {"typestr", "<f4"},
+                  {"data", nb::make_tuple(reinterpret_cast<uintptr_t>(x.memory.get()), false)},
+                  {"strides", nb::none()},
+                  {"version", 3},
+                  {"stream", reinterpret_cast<uintptr_t>(cuda::own_stream(x.device))}});
 }
 
 int64_t length(const DeviceArray& x) {

@@ -3,20 +3,20 @@
 
 #include <nanobind/nanobind.h>
 
+#include <initializer_list>
+
 namespace fl::py {
 
-inline void set(nanobind::dict&) {}
-template <class T, class... Rest>
-void set(nanobind::dict& dict, const char* name, const T& value, const Rest&... rest) {
-  dict[name] = value;
-  set(dict, rest...);
-}
+struct DictItem {
+  const char* name;
+  nanobind::object value;
+  template <class T>
+  DictItem(const char* name, const T& value) : name(name), value(nanobind::cast(value)) {}
+};
 
-// dict_of("a", 1, "b", 2.0)
-template <class... Items>
-nanobind::dict dict_of(const Items&... items) {
+inline nanobind::dict dict_of(std::initializer_list<DictItem> items) {
   nanobind::dict dict;
-  set(dict, items...);
+  for (const DictItem& item : items) dict[item.name] = item.value;
   return dict;
 }
 

@@ -53,7 +53,7 @@ nb::dict time_link(size_t in_bytes, size_t out_bytes, int repeats, int device) {
     const GilReleased released;
     times = cuda::time_link(device, in_bytes, out_bytes, repeats);
   }
-  return dict_of("in_us", times.in_us, "out_us", times.out_us, "both_us", times.both_us);
+  return dict_of({{"in_us", times.in_us}, {"out_us", times.out_us}, {"both_us", times.both_us}});
 }
 
 }  // namespace

@@ -47,9 +47,12 @@ nb::dict explained(Problem<Args> problem, const Options& options) {
   nb::dict others;
   for (const NotTaken& other : taken.others)
     others[other.name] = other.reason.empty() ? nb::object(nb::float_(other.us)) : nb::str(other.reason.c_str());
-  return dict_of("op", taken.op ? taken.op : Operation<Args>::name, "device", device_text(taken.device), "kernel",
-                 taken.kernel ? nb::object(nb::str(taken.kernel)) : nb::none(), "estimated_us", taken.us, "others",
-                 others, "text", answer.text);
+  return dict_of({{"op", taken.op ? taken.op : Operation<Args>::name},
+                  {"device", device_text(taken.device)},
+                  {"kernel", taken.kernel ? nb::object(nb::str(taken.kernel)) : nb::none()},
+                  {"estimated_us", taken.us},
+                  {"others", others},
+                  {"text", answer.text}});
 }
 
 nb::dict explain(nb::handle a_in, nb::handle b_in, nb::handle trans_a, nb::handle trans_b, nb::handle kernel,

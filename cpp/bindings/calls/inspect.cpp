@@ -37,10 +37,18 @@ nb::dict traits_row(const Kernel<Args>& kernel, const KernelState& state) {
   const Traits& traits = kernel.traits;
   nb::list chips;
   for (const char* chip : state.measured_on) chips.append(chip);
-  return dict_of("strict", traits.strict, "ladder", traits.ladder, "tile", tile_text(traits), "terms",
-                 terms_name(traits.terms), "split_k", traits.split_k, "cluster_k", traits.cluster_k, "stream_k",
-                 traits.stream_k, "tma", traits.tma, "addend", traits.addend, "triangle", traits.triangle,
-                 "reproducible", traits.reproducible, "measured_on", nb::tuple(chips));
+  return dict_of({{"strict", traits.strict},
+                  {"ladder", traits.ladder},
+                  {"tile", tile_text(traits)},
+                  {"terms", terms_name(traits.terms)},
+                  {"split_k", traits.split_k},
+                  {"cluster_k", traits.cluster_k},
+                  {"stream_k", traits.stream_k},
+                  {"tma", traits.tma},
+                  {"addend", traits.addend},
+                  {"triangle", traits.triangle},
+                  {"reproducible", traits.reproducible},
+                  {"measured_on", nb::tuple(chips)}});
 }
 
 template <class Args>
@@ -48,9 +56,14 @@ nb::list kernel_rows() {
   nb::list rows;
   for (const auto& kernel : fl::kernels<Args>()) {
     const KernelState state = state_of(kernel);
-    rows.append(dict_of("name", kernel.name, "device", side_of(kernel.needs), "needs", needs_name(kernel.needs),
-                        "available", state.reason.empty(), "reason", state.reason, "passed_over", state.passed_over,
-                        "blurb", kernel.blurb, "traits", traits_row(kernel, state)));
+    rows.append(dict_of({{"name", kernel.name},
+                         {"device", side_of(kernel.needs)},
+                         {"needs", needs_name(kernel.needs)},
+                         {"available", state.reason.empty()},
+                         {"reason", state.reason},
+                         {"passed_over", state.passed_over},
+                         {"blurb", kernel.blurb},
+                         {"traits", traits_row(kernel, state)}}));
   }
   return rows;
 }
@@ -72,13 +85,21 @@ nb::dict info() {
   const bool found = cuda::device_count() > 0;
   nb::list unusable;
   for (const std::string& line : unusable_settings()) unusable.append(any_text(line));
-  const nb::dict cpu = dict_of("isa", instruction_set(), "threads", num_threads(), "max_threads", max_threads());
-  const nb::dict gpu =
-      dict_of("available", found, "code", found ? 0 : cuda::unavailable().code, "name",
-              found ? "" : cuda::unavailable().name, "message", found ? "" : cuda::unavailable().message,
-              "missing_code", missing_code(), "driver", cuda::driver_version(), "runtime", cuda::runtime_version());
-  return dict_of("version", FASTLINALG_VERSION, "cuda_built", cuda::runtime_version() != 0, "architectures",
-                 cuda::built_architectures(), "cpu", cpu, "cuda", gpu, "unusable_settings", unusable);
+  const nb::dict cpu =
+      dict_of({{"isa", instruction_set()}, {"threads", num_threads()}, {"max_threads", max_threads()}});
+  const nb::dict gpu = dict_of({{"available", found},
+                                {"code", found ? 0 : cuda::unavailable().code},
+                                {"name", found ? "" : cuda::unavailable().name},
+                                {"message", found ? "" : cuda::unavailable().message},
+                                {"missing_code", missing_code()},
+                                {"driver", cuda::driver_version()},
+                                {"runtime", cuda::runtime_version()}});
+  return dict_of({{"version", FASTLINALG_VERSION},
+                  {"cuda_built", cuda::runtime_version() != 0},
+                  {"architectures", cuda::built_architectures()},
+                  {"cpu", cpu},
+                  {"cuda", gpu},
+                  {"unusable_settings", unusable}});
 }
 
 nb::list devices() {
@@ -86,13 +107,19 @@ nb::list devices() {
   for (int i = 0; i < cuda::device_count(); ++i) {
     const auto& device = cuda::device_info(i);
     const DeviceSpec& spec = device.spec;
-    rows.append(dict_of("ordinal", device.ordinal, "name", spec.name, "compute_capability",
-                        capability_text(spec.compute_capability), "hardware_capability",
-                        capability_text(device.compute_capability), "pretended",
-                        device.pretended.empty() ? device.ignored : device.pretended, "sm_count", spec.multiprocessors,
-                        "clock_khz", spec.clock_khz, "memory", device.memory, "memory_bytes_per_us", spec.bytes_per_us,
-                        "l2_cache", spec.l2_bytes, "shared_per_block", spec.shared_per_block, "peak_gflops",
-                        spec.peak_gflops(), "costs_from", chip_name(nearest_measured(spec).chip)));
+    rows.append(dict_of({{"ordinal", device.ordinal},
+                         {"name", spec.name},
+                         {"compute_capability", capability_text(spec.compute_capability)},
+                         {"hardware_capability", capability_text(device.compute_capability)},
+                         {"pretended", device.pretended.empty() ? device.ignored : device.pretended},
+                         {"sm_count", spec.multiprocessors},
+                         {"clock_khz", spec.clock_khz},
+                         {"memory", device.memory},
+                         {"memory_bytes_per_us", spec.bytes_per_us},
+                         {"l2_cache", spec.l2_bytes},
+                         {"shared_per_block", spec.shared_per_block},
+                         {"peak_gflops", spec.peak_gflops()},
+                         {"costs_from", chip_name(nearest_measured(spec).chip)}}));
   }
   return rows;
 }
@@ -108,9 +135,14 @@ int to_ordinal(const char* function, nb::handle device) {
 nb::dict memory_info(nb::handle device) {
   const int ordinal = to_ordinal("memory_info", device);
   const auto memory = cuda::memory_info(ordinal);
-  return dict_of("used", memory.used, "reserved", memory.reserved, "limit", memory.limit, "free", memory.free, "total",
-                 memory.total, "pinned", memory.pinned, "splits", constant_operand_bytes(ordinal), "results",
-                 kept_results().bytes);
+  return dict_of({{"used", memory.used},
+                  {"reserved", memory.reserved},
+                  {"limit", memory.limit},
+                  {"free", memory.free},
+                  {"total", memory.total},
+                  {"pinned", memory.pinned},
+                  {"splits", constant_operand_bytes(ordinal)},
+                  {"results", kept_results().bytes}});
 }
 
 void trim(nb::handle device) {

@@ -50,8 +50,9 @@ std::string table_in_use() {
 nb::dict tuning_state() {
   ensure_tuned();
   const std::string* const complaint = last_complaint;
-  return dict_of("path", any_text(tuning_file().path), "in_use", any_text(table_in_use()), "complaint",
-                 any_text(complaint ? *complaint : ""));
+  return dict_of({{"path", any_text(tuning_file().path)},
+                  {"in_use", any_text(table_in_use())},
+                  {"complaint", any_text(complaint ? *complaint : "")}});
 }
 
 // ---------------------------------------------------------------- what the rules say

@@ -82,10 +82,15 @@ nb::tuple tile_plan(const Args& layout, std::size_t memory, const Kernel<Args>& 
   for (const OutOfCoreTile& t : plan.tiles) {
     nb::list slices;
     for (const int64_t row : t.slices) slices.append(row);
-    tiles.append(dict_of("problem", nb::make_tuple(t.problem, t.problems), "row", nb::make_tuple(t.row, t.rows), "col",
-                         nb::make_tuple(t.col, t.cols), "depth", nb::make_tuple(t.depth, t.depths), "slots",
-                         nb::make_tuple(t.input_slot[0], t.input_slot[1], t.output_slot), "load",
-                         nb::make_tuple(t.load[0], t.load[1]), "first", t.first, "last", t.last, "slices", slices));
+    tiles.append(dict_of({{"problem", nb::make_tuple(t.problem, t.problems)},
+                          {"row", nb::make_tuple(t.row, t.rows)},
+                          {"col", nb::make_tuple(t.col, t.cols)},
+                          {"depth", nb::make_tuple(t.depth, t.depths)},
+                          {"slots", nb::make_tuple(t.input_slot[0], t.input_slot[1], t.output_slot)},
+                          {"load", nb::make_tuple(t.load[0], t.load[1])},
+                          {"first", t.first},
+                          {"last", t.last},
+                          {"slices", slices}}));
   }
   const OutOfCoreShape& s = plan.shape;
   return nb::make_tuple(nb::make_tuple(s.bytes, s.input_slots[0], s.input_slots[1], s.output_slots, s.slice_rows),

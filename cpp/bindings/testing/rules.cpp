@@ -31,10 +31,15 @@ nb::dict pretended_device(int compute_capability, const std::string& text) {
   DeviceSpec real = spec_of(compute_capability, h200.multiprocessors, h200.clock_khz);
   set_name(real, "GPU");
   const Pretended answer = pretended(real, text);
-  return dict_of("compute_capability", answer.spec.compute_capability, "features", answer.spec.features,
-                 "shared_per_block", answer.spec.shared_per_block, "shared_per_sm", answer.spec.shared_per_sm,
-                 "threads_per_sm", answer.spec.threads_per_sm, "registers_per_sm", answer.spec.registers_per_sm,
-                 "peak_gflops", answer.spec.peak_gflops(), "why", answer.why, "ignored", answer.ignored);
+  return dict_of({{"compute_capability", answer.spec.compute_capability},
+                  {"features", answer.spec.features},
+                  {"shared_per_block", answer.spec.shared_per_block},
+                  {"shared_per_sm", answer.spec.shared_per_sm},
+                  {"threads_per_sm", answer.spec.threads_per_sm},
+                  {"registers_per_sm", answer.spec.registers_per_sm},
+                  {"peak_gflops", answer.spec.peak_gflops()},
+                  {"why", answer.why},
+                  {"ignored", answer.ignored}});
 }
 
 // (processors, bytes) that files under `root` leave a process.
