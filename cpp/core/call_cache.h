@@ -3,9 +3,14 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace fl {
+
+// Of one word after the other, for the choice among several caches by the upper half, which is mixed best: Fibonacci
+// hashing (Knuth, The Art of Computer Programming 3, 6.4).
+constexpr uint64_t mixed(uint64_t hash, uint64_t word) { return (hash ^ word) * 0x9e3779b97f4a7c15u; }
 
 // `Key` declares `bool operator==(const Key&) const = default`, and so do its members: a field that is added to one of
 // them is compared without a further word. tests/structure/test_layers.py looks that they do.

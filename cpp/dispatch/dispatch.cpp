@@ -126,9 +126,9 @@ template <class Args>
 class LastChoices {
  public:
   auto& of(const Args& args) {
-    std::size_t mixed = 0;
-    for (const int64_t size : sizes_of(args)) mixed = (mixed ^ std::size_t(size)) * 0x9E3779B97F4A7C15u;
-    return sets_[(mixed >> 32) % sets_.size()];
+    uint64_t hash = 0;
+    for (const int64_t size : sizes_of(args)) hash = mixed(hash, uint64_t(size));
+    return sets_[(hash >> 32) % sets_.size()];
   }
 
  private:

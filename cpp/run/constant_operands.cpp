@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/call_cache.h"
 #include "core/errors.h"
 #include "device/streams.h"
 #include "runtime/fork.h"
@@ -107,9 +108,9 @@ ConstantOperands::~ConstantOperands() {
 }
 
 std::size_t ConstantOperands::Hash::operator()(const Key& key) const {
-  std::size_t hash = std::size_t(key.owner);
+  uint64_t hash = uint64_t(key.owner);
   for (const int64_t x : {int64_t(reinterpret_cast<intptr_t>(key.data)), key.shape[0], key.shape[1], key.strides[0]})
-    hash = (hash ^ std::size_t(x)) * 0x9e3779b97f4a7c15u;
+    hash = mixed(hash, uint64_t(x));
   return hash ^ hash >> 32;
 }
 

@@ -41,10 +41,9 @@ struct GraphKey {
 // The operands alone decide the place in the cache: calls on the same ones take turns there.
 template <class Args>
 std::size_t hash(const Args& args) {
-  uint64_t mixed = 0;
-  for_each_operand(
-      args, [&](const auto& view) { mixed = (mixed ^ reinterpret_cast<uintptr_t>(view.data)) * 0x9E3779B97F4A7C15u; });
-  return std::size_t(mixed >> 32);
+  uint64_t hash = 0;
+  for_each_operand(args, [&](const auto& view) { hash = mixed(hash, reinterpret_cast<uintptr_t>(view.data)); });
+  return hash >> 32;
 }
 
 struct CachedGraph {

@@ -10,6 +10,7 @@
 // pipeline.cuh. The plan says which (cpp/plan/accurate/wgmma_plan.h).
 #include <algorithm>
 
+#include "core/call_cache.h"
 #include "cuda/kernels/sgemm_accurate/wgmma/persistent_launch.cuh"
 #include "cuda/kernels/sgemm_accurate/wgmma/products.cuh"
 
@@ -37,7 +38,7 @@ Expectation expectation_of(const SgemmArgs& p, const Context& ctx) {
     return {};
   uint64_t hash = 0;
   for (const uint64_t x : {uint64_t(p.m), uint64_t(p.n), uint64_t(p.k), uint64_t(p.a.data), uint64_t(p.b.data)})
-    hash = (hash ^ x) * 0x9e3779b97f4a7c15;
+    hash = mixed(hash, x);
   unsigned* const rejected = ctx.rejections + (hash >> 32) % REJECTION_WORDS;
   return {rejected, __atomic_load_n(rejected, __ATOMIC_RELAXED) != 0};
 }
