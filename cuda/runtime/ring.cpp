@@ -48,7 +48,6 @@ struct State {
   std::vector<char*> idle;
   Queue queues[kinds];
   std::atomic<std::size_t> pinned{0};
-  std::atomic<int> calls{0};
 };
 
 std::atomic<bool> some_made{false};  // blocks: before that nobody needs to know which devices there are
@@ -85,7 +84,6 @@ void give_back(State& state, std::vector<char*>& blocks, Kind kind, int reserved
     for (char* block : blocks) state.idle.push_back(block);
     state.queues[kind].blocks -= reserved;
     state.queues[kind].calls -= ends;
-    state.calls -= ends;
   }
   state.given_back.notify_all();
 }
@@ -106,7 +104,6 @@ int reserve(State& state, Kind kind, int wanted, int fewest, std::vector<char*>&
       lock, [&] { return queue.served == turn && queue.calls < most_calls[kind] && left_for(state, kind) >= fewest; });
   ++queue.served;
   ++queue.calls;
-  ++state.calls;
   const int count = std::min(wanted, left_for(state, kind));
   queue.blocks += count;
   for (; int(blocks.size()) < count && !state.idle.empty(); state.idle.pop_back()) blocks.push_back(state.idle.back());
@@ -160,7 +157,12 @@ PinnedBlocks::~PinnedBlocks() { give_back(per_device<State>(device_), blocks_, k
 
 int other_devices_in_use(int device) {
   int count = 0;
-  for (int other = 0; other < device_count(); ++other) count += other != device && per_device<State>(other).calls > 0;
+  for (int other = 0; other < device_count(); ++other) {
+    if (other == device) continue;
+    State& state = per_device<State>(other);
+    const std::lock_guard lock(state.mutex);
+    count += std::ranges::any_of(state.queues, [](const Queue& queue) { return queue.calls > 0; });
+  }
   return count;
 }
 
