@@ -44,6 +44,11 @@ struct RowGrid {
   }
 };
 
+struct ClusterGrid {
+  RowGrid rows;
+  unsigned cluster;  // blocks that share rows
+};
+
 // Eight warps a block, fewer if one problem has no work for them: a batch of small problems must not launch idle warps.
 inline int warps_per_block(const SgemvArgs& p, int rows_per_warp) {
   const int64_t warps = ceil_div(p.m, rows_per_warp);

@@ -127,11 +127,6 @@ __device__ __forceinline__ void any_rows_of_block(const SgemvArgs& p, const RowG
   if (rank == 0 && thread == 0 && row < p.m) store(p, at.y, row, acc);
 }
 
-struct SharedRows {
-  RowGrid grid;
-  unsigned cluster;
-};
-
 template <int TEAM, int U, int BLOCKS, class T>
 __global__ void __launch_bounds__(THREADS, code_for<100, 120>&& BLOCKS == 5 ? 4 : BLOCKS)
     any_rows_kernel(SgemvArgs p, RowGrid grid, unsigned cluster) {
@@ -139,9 +134,9 @@ __global__ void __launch_bounds__(THREADS, code_for<100, 120>&& BLOCKS == 5 ? 4 
 }
 template <int TEAM, int U, int BLOCKS>
 __global__ void __launch_bounds__(THREADS, code_for<100, 120>&& BLOCKS == 5 ? 4 : BLOCKS)
-    any_rows_group_kernel(const __grid_constant__ Group<SharedRows, SgemvArgs> group) {
+    any_rows_group_kernel(const __grid_constant__ Group<ClusterGrid, SgemvArgs> group) {
   const auto [of, block] = group.place(blockIdx.x);
-  any_rows_of_block<TEAM, U, float>(of.p, of.plan.grid, of.plan.cluster, block);
+  any_rows_of_block<TEAM, U, float>(of.p, of.plan.rows, of.plan.cluster, block);
 }
 
 template <int TEAM, int U, int BLOCKS, class T>
@@ -151,7 +146,7 @@ void launch_with_teams(const SgemvArgs& p, const Context& ctx) {
   const int cluster = clusters ? blocks_per_row(p, ctx, THREADS, 16 * THREADS) : 1;
   const LaunchShape shape{.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster};
   if constexpr (std::is_same_v<T, float>)
-    if (keep<any_rows_group_kernel<TEAM, U, BLOCKS>>(shape, ctx, p, SharedRows{grid, unsigned(cluster)})) return;
+    if (keep<any_rows_group_kernel<TEAM, U, BLOCKS>>(shape, ctx, p, ClusterGrid{grid, unsigned(cluster)})) return;
   launch_kernel<any_rows_kernel<TEAM, U, BLOCKS, T>>(shape, ctx, p, grid, unsigned(cluster));
 }
 

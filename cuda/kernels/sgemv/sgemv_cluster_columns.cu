@@ -56,15 +56,11 @@ __global__ void __launch_bounds__(THREADS, most_columns_blocks<THREADS>)
   cluster_columns_of_block<V, LC, THREADS, RESIDENT, T>(p, grid, cluster, fraction, blockIdx.x);
 }
 
-struct SharedColumns {
-  RowGrid grid;
-  unsigned cluster;
-};
 template <int V, int LC, int THREADS>
 __global__ void __launch_bounds__(THREADS, most_columns_blocks<THREADS>)
-    cluster_columns_group_kernel(const __grid_constant__ Group<SharedColumns, SgemvArgs> group) {
+    cluster_columns_group_kernel(const __grid_constant__ Group<ClusterGrid, SgemvArgs> group) {
   const auto [of, block] = group.place(blockIdx.x);
-  cluster_columns_of_block<V, LC, THREADS, false, float>(of.p, of.plan.grid, of.plan.cluster, 0.0f, block);
+  cluster_columns_of_block<V, LC, THREADS, false, float>(of.p, of.plan.rows, of.plan.cluster, 0.0f, block);
 }
 
 // Whether the device finds room for clusters of 16, which need a processing cluster of that size: a part of a divided
@@ -92,8 +88,7 @@ void launch_cluster(const SgemvArgs& p, const Context& ctx, float fraction = 0.0
     cluster *= 2;
   const LaunchShape shape{.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster};
   if constexpr (std::is_same_v<T, float>)
-    if (keep<cluster_columns_group_kernel<V, LC, THREADS>>(shape, ctx, p, SharedColumns{grid, unsigned(cluster)}))
-      return;
+    if (keep<cluster_columns_group_kernel<V, LC, THREADS>>(shape, ctx, p, ClusterGrid{grid, unsigned(cluster)})) return;
   launch_kernel<cluster_columns_kernel<V, LC, THREADS, RESIDENT, T>>(shape, ctx, p, grid, unsigned(cluster), fraction);
 }
 template <int V, int LC, int THREADS>
