@@ -16,10 +16,8 @@ unsigned* rejection_words() {
   if (unsigned* const made = words.load(std::memory_order_acquire)) return made;
   const AllowDuringCapture allow;
   void* memory = nullptr;
-  if (cudaHostAlloc(&memory, REJECTION_WORDS * sizeof(unsigned), cudaHostAllocPortable) != cudaSuccess) {
-    static_cast<void>(cudaGetLastError());
-    return nullptr;
-  }
+  const cudaError_t error = cudaHostAlloc(&memory, REJECTION_WORDS * sizeof(unsigned), cudaHostAllocPortable);
+  if (error != cudaSuccess) return ignore_errors(error), nullptr;
   auto* const own = static_cast<unsigned*>(std::memset(memory, 0, REJECTION_WORDS * sizeof(unsigned)));
   unsigned* made = nullptr;
   if (words.compare_exchange_strong(made, own)) return own;
