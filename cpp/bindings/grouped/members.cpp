@@ -1,10 +1,7 @@
 #include "bindings/grouped/members.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstring>
 #include <functional>
-#include <iterator>
 #include <numeric>
 #include <span>
 #include <tuple>
@@ -37,15 +34,7 @@ nb::object tuple_of(const std::string& function, nb::handle list, const char* na
 std::size_t size_of(nb::handle tuple) { return std::size_t(PyTuple_Size(tuple.ptr())); }
 nb::handle item(nb::handle tuple, std::size_t i) { return PyTuple_GetItem(tuple.ptr(), Py_ssize_t(i)); }
 
-// "a[3]", in the string's own memory.
-std::string place(const char* name, std::size_t i) {
-  char text[32];
-  char* to = std::copy_n(name, std::strlen(name), text);
-  *to++ = '[';
-  to = std::to_chars(to, std::end(text) - 1, i).ptr;
-  *to++ = ']';
-  return {text, to};
-}
+std::string place(const char* name, std::size_t i) { return std::string(name) + "[" + std::to_string(i) + "]"; }
 
 // ---------------------------------------------------------------- results that share memory
 // Every second column and the others: all steps, and no way from one to the other, are multiples of one number.
