@@ -27,7 +27,7 @@ class Contender:
     """A kernel of ours, what a peer offers for the same problem, or a copy of what a transpose moves."""
 
     name: str
-    call: Callable[..., object]
+    call: Callable[..., Any]
     peer: Peer | None = None
 
     @property

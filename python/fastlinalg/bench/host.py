@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,12 @@ import fastlinalg as fl
 
 from .. import _core
 from .._check import Array, expected_product
+from .contenders import Contender
 from .operands import Accuracy, fill_normal, judge, strips
-from .peer import Peer
 from .problems import Problem
-from .results import Document, Row
-from .runner import ProblemRunner, Progress
-from .timing import AMONG_THREADS, Plan, Timing
+from .results import Row
+from .runner import ProblemRunner
+from .timing import AMONG_THREADS, Timing
 from .turns import take_turns
 
 ROTATED_BYTES = 512 << 20  # operands of calls in a row: more than the last-level cache of any machine holds
@@ -31,8 +30,6 @@ WARM_S, MORE_SAMPLES = 0.02, 4
 # Of the contenders: a process, its GPU and its link are slow at first, which must not count for one of them alone.
 TURNS = 2
 FORCED_SIZE = 1024  # up to here the GPU is measured too where device="auto" would stay on the CPU
-
-Product = Callable[[Array, Array, "Array | None"], Any]
 
 
 @dataclass(frozen=True)
@@ -79,19 +76,6 @@ class HostRow(Row):
         return super().as_dict(peak_gflops) | mode | {"link_us": self.link_us, "link_share": self.link_share}
 
 
-@dataclass(frozen=True)
-class HostSettings:
-    """What the command line asked for; `device` is "auto", "cpu", "cuda"."""
-
-    device: str
-    precisions: Sequence[str]
-    peers: Sequence[Peer]
-    plan: Plan
-    limit_s: float
-    seed: int
-    devices: Sequence[str] = ()  # of the calls on several
-
-
 class Pairs:
     """Operand pairs of one problem, together large enough that each call finds its own in memory, not in a cache."""
 
@@ -124,31 +108,12 @@ def _laid_out(memory: Array, shape: tuple[int, ...], layout: str) -> Array:
     return memory.reshape(shape)[::2, ::2] if layout == "strided" else memory.reshape(shape)
 
 
-@dataclass
-class Contender:
-    """One way to compute the product."""
-
-    name: str
-    call: Product
-    is_peer: bool
-    samples: dict[Mode, list[float]] = field(default_factory=dict)
-    accuracy: Accuracy | None = None
-
-    def timing(self, mode: Mode) -> Timing:
-        return Timing(self.samples[mode], "wall clock")
-
-
 def _ours(name: str, precision: Any, device: str | list[str]) -> Contender:
-    return Contender(name, lambda a, b, out: fl.matmul(a, b, out, precision=precision, device=device), False)
+    return Contender(name, lambda a, b, out: fl.matmul(a, b, out, precision=precision, device=device))
 
 
 class HostRunner(ProblemRunner):
     """Whole calls on operands in host memory."""
-
-    def __init__(self, settings: HostSettings, document: Document, progress: Progress) -> None:
-        super().__init__(document, progress)
-        self.settings = settings
-        self._us_per_flop: dict[str, float] = {}
 
     def _contenders(self, problem: Problem) -> list[Contender]:
         device, found = self.settings.device, []
@@ -158,23 +123,17 @@ class HostRunner(ProblemRunner):
                 found.append(_ours(f"{precision} cuda", precision, "cuda"))
             if together := list(self.settings.devices):
                 found.append(_ours(f"{precision} {','.join(together)}", precision, together))
-        found += [Contender(peer.name, peer.multiply, True) for peer in self.settings.peers]
-        quick = []
-        for contender in found:
-            seconds = self._us_per_flop.get(contender.name, 0.0) * problem.flops / 1e6
-            if seconds <= self.settings.limit_s:
-                quick.append(contender)
-            else:
-                self._skip_slow(problem, contender.name, seconds, self.settings.limit_s)
-        return quick
+        return found + [Contender(peer.name, peer.multiply, peer) for peer in self.settings.peers]
 
     def _run_one(self, problem: Problem) -> None:
         pairs = Pairs(problem, self.settings.seed)
-        contenders = self._contenders(problem)
+        speeds = self._us_per_work.setdefault((problem.op, problem.trans), {})
+        every = self._contenders(problem)
+        named = {c.name: c for c in every if not self._too_long(problem, c.name, speeds.get(c.name, 0.0))}
         out = np.zeros(problem.out_shape(), np.float32)
-        self._check(problem, pairs.pairs[0], contenders, out)
+        accuracy = self._check(problem, pairs.pairs[0], named, out)
         link_us = self._link_us(problem)
-        named = {contender.name: contender for contender in contenders}
+        samples: dict[str, dict[Mode, list[float]]] = {name: {} for name in named}
 
         def turn(name: str) -> None:
             time.sleep(AMONG_THREADS.rest_us / 1e6)  # until the threads of the one before have gone to sleep
@@ -182,35 +141,37 @@ class HostRunner(ProblemRunner):
                 if mode.pause_s and problem.bytes > PAUSED_BYTES:
                     continue
                 self.progress.detail(f"{name}, {mode.label}")
-                named[name].samples.setdefault(mode, []).extend(self._time(named[name], mode, pairs, out))
+                samples[name].setdefault(mode, []).extend(self._time(named[name], mode, pairs, out))
 
         list(take_turns(dict.fromkeys(named, TURNS), turn))
-        for contender in contenders:
-            best = min(min(samples) for samples in contender.samples.values())
-            self._us_per_flop[contender.name] = best / problem.flops
-            for mode in contender.samples:
-                timing = contender.timing(mode)
-                others = {c.name: c.timing(mode) for c in contenders if c.is_peer and c is not contender}
-                ratios = {name: timing.speed_against(other) for name, other in others.items()}
-                common = (problem, contender.name, contender.is_peer, timing, contender.accuracy, ratios)
+        for name, contender in named.items():
+            speeds[name] = min(map(min, samples[name].values())) / problem.work
+            for mode in samples[name]:
+                timings = {other: Timing(samples[other][mode], "wall clock") for other in named}
+                others = [other for other, c in named.items() if not c.ours and other != name]
+                ratios = {other: timings[name].speed_against(timings[other]) for other in others}
+                common = (problem, name, not contender.ours, timings[name], accuracy[name], ratios)
                 self.document.rows.append(HostRow(*common, mode=mode, link_us=link_us))
 
-    def _check(self, problem: Problem, pair: tuple[Array, Array], contenders: list[Contender], out: Array) -> None:
+    def _check(
+        self, problem: Problem, pair: tuple[Array, Array], named: dict[str, Contender], out: Array
+    ) -> dict[str, Accuracy]:
         """Sampled rows against float64, and every element finite, of a new result and of one written to `out`."""
         a, b = pair
         rows = strips(problem.m, 16, np.random.default_rng(self.settings.seed))
         expected = expected_product(a[rows], b)
-        for contender in contenders:
-            self.progress.detail(f"{contender.name}, checked")
+        worst = {}
+        for name, contender in named.items():
+            self.progress.detail(f"{name}, checked")
             out.fill(np.nan)
             contender.call(a, b, out)
-            worst = None
+            judged = []
             for result in (contender.call(a, b, None), out):
                 found = judge(result[rows], expected, problem.k)
                 whole = result.shape == out.shape and bool(np.isfinite(result).all())
-                found = Accuracy(found.ok and whole, found.max_units, found.rel_f)
-                worst = found if worst is None or not found.ok else worst
-            contender.accuracy = worst
+                judged.append(replace(found, ok=found.ok and whole))
+            worst[name] = min(judged, key=lambda accuracy: accuracy.ok)
+        return worst
 
     def _link_us(self, problem: Problem) -> float | None:
         """What the link takes for these operands and this result from and to pinned memory, both ways at once."""

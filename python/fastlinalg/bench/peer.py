@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from .._check import Array
 from .problems import Problem
-from .timing import DeviceCall, HostCall
+from .timing import DeviceCall, HostCall, once
 
 COPY = "copy"  # beside the transposes: the same bytes in the same order, the limit of what a transpose can reach
 
@@ -107,27 +106,14 @@ class DevicePeer(Peer):
         """Wait for everything on the device."""
         raise NotImplementedError
 
-    def _event(self) -> Any:
-        raise NotImplementedError
-
-    def _milliseconds(self, begin: Any, end: Any) -> float:
-        raise NotImplementedError
-
-    def _on_stream(self, call: Callable[[], object]) -> DeviceCall:
-        """`call` with the given stream as the library's current one."""
-        raise NotImplementedError
-
     def loop(self, call: DeviceCall, launches: int, replays: int) -> list[float]:
-        """Microseconds per call from events around plain launches, after a warm-up."""
+        """Microseconds per call of plain launches and the wait for them, after a warm-up."""
         address = self.stream()
-        call(address)
-        times = []
-        for _ in range(replays):
-            begin, end = self._event(), self._event()
-            begin.record(self._stream)
+
+        def block() -> None:
             for _ in range(launches):
                 call(address)
-            end.record(self._stream)
-            end.synchronize()
-            times.append(self._milliseconds(begin, end) * 1e3 / launches)
-        return times
+            self.synchronize()
+
+        block()
+        return [once(block) / launches for _ in range(replays)]

@@ -105,12 +105,6 @@ class CuPy(DevicePeer):
     def synchronize(self) -> None:
         self.library.cuda.runtime.deviceSynchronize()
 
-    def _event(self) -> Any:
-        return self.library.cuda.Event()
-
-    def _milliseconds(self, begin: Any, end: Any) -> float:
-        return float(self.library.cuda.get_elapsed_time(begin, end))
-
 
 class Torch(DevicePeer):
     """``torch.mm``, ``torch.mv`` and ``copy_`` with ``out=``, in full float32."""
@@ -176,12 +170,6 @@ class Torch(DevicePeer):
 
     def synchronize(self) -> None:
         self.library.cuda.synchronize()
-
-    def _event(self) -> Any:
-        return self.library.cuda.Event(enable_timing=True)
-
-    def _milliseconds(self, begin: Any, end: Any) -> float:
-        return float(begin.elapsed_time(end))
 
 
 class CuBLAS(Torch):

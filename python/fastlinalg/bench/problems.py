@@ -130,9 +130,11 @@ FOUNDING_SHAPES = {"sgemv": [(16384, 16), (16384, 32), (16384, 128)], "transpose
 
 
 def founding(op: str, quick: bool = False) -> list[Problem]:
-    """The shapes of the founding documents; the small ones of SGEMM if `quick`."""
+    """The shapes of the founding documents, the small ones of SGEMM if `quick`; of host those of `_host`."""
     if op == "sgemm":
         return [Problem(op, size, size, FOUNDING_K) for size in (QUICK_SIZES if quick else FOUNDING_SIZES)]
+    if op == "host":
+        return _host(quick)
     return [problem for m, n in FOUNDING_SHAPES[op] for problem in _orientations(op, m, n)]
 
 
@@ -147,7 +149,7 @@ HOST_LAYOUTS = (1024, 4096)  # cubes that are measured in every layout
 QUICK_HOST_LAYOUTS = (1024,)
 
 
-def host(quick: bool = False) -> list[Problem]:
+def _host(quick: bool) -> list[Problem]:
     """Cubes, products that are tall, wide, deep and flat, and operands in other layouts."""
     cubes = [(size, size, size) for size in (QUICK_HOST_SIZES if quick else HOST_SIZES)]
     shapes = cubes if quick else [*cubes, *HOST_SHAPES]
@@ -159,34 +161,18 @@ def host(quick: bool = False) -> list[Problem]:
     return [Problem("host", m, n, k) for m, n, k in shapes] + others
 
 
-def parse_host(text: str) -> list[Problem]:
-    """Problems from ``1024,4096x4096x512``: M for a cube or MxNxK, with ``:F`` or ``:strided`` behind it.
-
-    Raises
-    ------
-    ValueError
-        Text that is not such a list.
-    """
-    problems = []
-    for item in text.split(","):
-        shape, _, layout = item.partition(":")
-        try:
-            sizes = [int(part) for part in shape.lower().split("x")]
-        except ValueError:
-            sizes = []
-        sizes = sizes * 3 if len(sizes) == 1 else sizes
-        if len(sizes) != 3 or min(sizes) < 1 or layout not in ("", "C", "F", "strided"):
-            wanted = "M or MxNxK, with :F or :strided behind it, sizes of at least 1"
-            raise ValueError(f"--shapes for host takes {wanted}, separated by commas; got {item!r}")
-        problems.append(Problem("host", sizes[0], sizes[1], sizes[2], layout=layout or "C"))
-    return problems
+WANTED = {
+    "sgemm": "M or MxNxK, with *BATCH and :NN, :NT, :TN or :TT behind it, or :AAT or :ATA behind squares,",
+    "host": "M or MxNxK, with :F or :strided behind it,",
+}
 
 
 def parse(op: str, text: str) -> list[Problem]:
-    """Problems from ``1024,4096x4096x512``: for sgemm M=N (with K=1024) or MxNxK, for the others MxN.
+    """Problems from ``1024,4096x4096x512``: MxNxK of products, or M for M=N, with K=1024 for sgemm and M for host; for
+    the others MxN.
 
-    A product may go on with ``*BATCH`` and ``:TN``, the transposition of what is stored: ``64x64x64*4096:NT``; or with
-    ``:AAT`` or ``:ATA``, a matrix and its own transpose.
+    A product of sgemm may go on with ``*BATCH`` and ``:TN``, the transposition of what is stored: ``64x64x64*4096:NT``;
+    or with ``:AAT`` or ``:ATA``, a matrix and its own transpose. One of host with ``:F`` or ``:strided``.
 
     Raises
     ------
@@ -197,23 +183,24 @@ def parse(op: str, text: str) -> list[Problem]:
 
 
 def _parse_one(op: str, item: str) -> list[Problem]:
-    shape, _, letters = item.partition(":") if op == "sgemm" else (item, "", "")
+    shape, _, behind = item.partition(":") if op in WANTED else (item, "", "")
     shape, _, batch = shape.partition("*") if op == "sgemm" else (shape, "", "")
     try:
         sizes = [int(part) for part in shape.lower().split("x")]
         count = int(batch or 1)
     except ValueError:
         sizes, count = [], 0
-    if op == "sgemm" and len(sizes) == 1:
-        sizes = [sizes[0], sizes[0], FOUNDING_K]
-    own = letters.upper() in OWN and len(sizes) == 3 and sizes[0] == sizes[1]
-    transposition = OWN[letters.upper()] if own else (letters or "NN").upper()
-    right = len(sizes) == (3 if op == "sgemm" else 2) and min([*sizes, count]) >= 1
-    if not right or transposition not in ("NN", "NT", "TN", "TT"):
-        behind = "with *BATCH and :NN, :NT, :TN or :TT behind it, or :AAT or :ATA behind squares,"
-        wanted = f"M or MxNxK, {behind}" if op == "sgemm" else "MxN,"
+    if op in WANTED and len(sizes) == 1:
+        sizes = [sizes[0], sizes[0], FOUNDING_K if op == "sgemm" else sizes[0]]
+    own = behind.upper() in OWN and len(sizes) == 3 and sizes[0] == sizes[1]
+    transposition = OWN[behind.upper()] if own else (behind or "NN").upper()
+    known = behind in ("", "C", "F", "strided") if op == "host" else transposition in ("NN", "NT", "TN", "TT")
+    if not known or len(sizes) != (3 if op in WANTED else 2) or min([*sizes, count]) < 1:
+        wanted = WANTED.get(op, "MxN,")
         raise ValueError(f"--shapes for {op} takes {wanted} sizes of at least 1, separated by commas; got {item!r}")
     m, n, *k = sizes
+    if op == "host":
+        return [Problem(op, m, n, k[0], layout=behind or "C")]
     if op != "sgemm":
         return _orientations(op, m, n)
     trans_a, trans_b = (letter == "T" for letter in transposition)

@@ -28,28 +28,32 @@ class Settings:
     Attributes
     ----------
     device : str
-        "cpu" or "cuda".
-    precision : str
-        Of the dispatched product, and of the kernels that run unless they are asked for by name.
-    kernels : sequence of str, optional
-        Which to run; all that are available, and "dispatch", if None.
-    against_strict : bool
-        Whether the dispatched strict product is something to compare with.
+        "cpu" or "cuda"; of whole calls "auto" too.
+    precisions : sequence of str
+        Of the dispatched product, and of the kernels that run unless they are asked for by name: one but of whole
+        calls.
     peers : sequence of Peer
     plan : Plan
     limit_s : float
         A contender that would take longer for one call is skipped, and the output says so.
     seed : int
+    kernels : sequence of str, optional
+        Which to run; all that are available, and "dispatch", if None.
+    against_strict : bool
+        Whether the dispatched strict product is something to compare with.
+    devices : sequence of str
+        Of whole calls on several.
     """
 
     device: str
-    precision: str
-    kernels: Sequence[str] | None
-    against_strict: bool
+    precisions: Sequence[str]
     peers: Sequence[Peer]
     plan: Plan
     limit_s: float
     seed: int
+    kernels: Sequence[str] | None = None
+    against_strict: bool = False
+    devices: Sequence[str] = ()
 
 
 class Progress(Protocol):
@@ -62,8 +66,9 @@ class Progress(Protocol):
 class ProblemRunner:
     """Runs problem after problem into a document."""
 
-    def __init__(self, document: Document, progress: Progress) -> None:
-        self.document, self.progress = document, progress
+    def __init__(self, settings: Settings, document: Document, progress: Progress) -> None:
+        self.settings, self.document, self.progress = settings, document, progress
+        self._us_per_work: dict[tuple[str, bool], dict[str, float]] = {}  # of contenders, by operation and trans
 
     def run(self, problems: Sequence[Problem]) -> None:
         """Measure each; a shape that does not fit in memory is skipped."""
@@ -80,8 +85,12 @@ class ProblemRunner:
     def _skip(self, problem: Problem, kernel: str, reason: str) -> None:
         self.document.skipped.append({"op": problem.op, "shape": problem.label, "kernel": kernel, "reason": reason})
 
-    def _skip_slow(self, problem: Problem, kernel: str, seconds: float, limit_s: float) -> None:
-        self._skip(problem, kernel, f"about {seconds:.1f} s per call, the limit is {limit_s:g} s")
+    def _too_long(self, problem: Problem, kernel: str, us_per_work: float) -> bool:
+        """Whether one call would take longer than it may, which the output says."""
+        seconds = us_per_work * problem.work / 1e6
+        if seconds > self.settings.limit_s:
+            self._skip(problem, kernel, f"about {seconds:.1f} s per call, the limit is {self.settings.limit_s:g} s")
+        return seconds > self.settings.limit_s
 
 
 class UnknownKernel(ValueError):
@@ -105,52 +114,40 @@ def kernel_names(op: str, device: str, wanted: Sequence[str] | None, precision: 
 class Runner(ProblemRunner):
     """Kernels and libraries on operands that lie where they compute."""
 
-    def __init__(self, settings: Settings, document: Document, progress: Progress) -> None:
-        super().__init__(document, progress)
-        self.settings = settings
-        self._speeds: dict[tuple[str, bool, str], float] = {}  # microseconds per unit of work
-
     def _session(self, problem: Problem) -> tuple[Session, Operands]:
         operands = Operands(problem, self.settings.seed)
         on_host = self.settings.device == "cpu"
-        return (HostSession if on_host else DeviceSession)(problem, operands, self.settings.precision), operands
+        return (HostSession if on_host else DeviceSession)(problem, operands, self.settings.precisions[0]), operands
 
     def _contenders(self, session: Session, problem: Problem) -> list[Contender]:
         settings = self.settings
-        names = kernel_names(problem.op, settings.device, settings.kernels, settings.precision)
+        names = kernel_names(problem.op, settings.device, settings.kernels, settings.precisions[0])
         names += [STRICT] if settings.against_strict and problem.op == "sgemm" else []
         every = [session.ours(name) for name in names]
         for peer in settings.peers:
             every += session.theirs(peer)
         return list({c.name: c for c in [*every, *session.copies()]}.values())
 
-    def _too_slow(self, problem: Problem) -> dict[str, float]:
-        """Estimated seconds per call of the contenders over the limit, from the time of a smaller problem."""
+    def _speeds(self, problem: Problem) -> dict[str, float]:
+        """Of the contenders, from the time of a smaller problem; empty where none can be slow."""
         probe_work = PROBE_WORK[self.settings.device][problem.op]
-        if problem.work <= probe_work:
-            return {}
-        if not any(key[:2] == (problem.op, problem.trans) for key in self._speeds):
-            small = problem.shrunk(probe_work)
-            session, _ = self._session(small)
-            for contender in self._contenders(session, small):
-                self.progress.detail(f"{contender.name}, an estimate from {small.label}")
-                key = (problem.op, problem.trans, contender.name)
-                try:
-                    self._speeds[key] = session.first_us(contender) / small.work
-                except ValueError:  # it refuses these operands, perhaps not the larger ones
-                    self._speeds[key] = 0.0
-        seconds = {
-            key[2]: us * problem.work / 1e6
-            for key, us in self._speeds.items()
-            if key[:2] == (problem.op, problem.trans)
-        }
-        return {name: s for name, s in seconds.items() if s > self.settings.limit_s}
+        speeds = self._us_per_work.setdefault((problem.op, problem.trans), {})
+        if problem.work <= probe_work or speeds:
+            return speeds if problem.work > probe_work else {}
+        small = problem.shrunk(probe_work)
+        session, _ = self._session(small)
+        for contender in self._contenders(session, small):
+            self.progress.detail(f"{contender.name}, an estimate from {small.label}")
+            try:
+                speeds[contender.name] = session.first_us(contender) / small.work
+            except ValueError:  # it refuses these operands, perhaps not the larger ones
+                speeds[contender.name] = 0.0
+        return speeds
 
     def _run_one(self, problem: Problem) -> None:
-        slow = self._too_slow(problem)
-        for name, seconds in slow.items():
-            self._skip_slow(problem, name, seconds, self.settings.limit_s)
-        if slow and len(slow) == sum(key[:2] == (problem.op, problem.trans) for key in self._speeds):
+        speeds = self._speeds(problem)
+        slow = [name for name, us in speeds.items() if self._too_long(problem, name, us)]
+        if slow and len(slow) == len(speeds):
             return
         session, operands = self._session(problem)
         contenders = [c for c in self._contenders(session, problem) if c.name not in slow]
@@ -159,7 +156,7 @@ class Runner(ProblemRunner):
         timings = session.measure(contenders, self.settings.plan, lambda name: self.progress.detail(f"{name}, timed"))
         if problem.work >= PROBE_WORK[self.settings.device][problem.op]:
             for name, timing in timings.items():  # a better base than the probe to estimate larger shapes from
-                self._speeds[problem.op, problem.trans, name] = min(timing.samples) / problem.work
+                self._us_per_work[problem.op, problem.trans][name] = min(timing.samples) / problem.work
         others = [c.name for c in contenders if c.reference]
         for contender in contenders:
             timing = timings[contender.name]

@@ -19,12 +19,11 @@ from ._parser import error, names
 from .info import unavailable
 
 if TYPE_CHECKING:
-    from ..bench.host import HostSettings
     from ..bench.problems import Problem
     from ..bench.runner import Settings
     from ..bench.timing import Plan
 
-    Job = tuple[Settings | HostSettings, list[Problem]]
+    Job = tuple[str, Settings, list[Problem]]  # "host" or another operation first
 
 PRECISIONS = ("accurate", "strict", "reproducible")
 QUICK = {"repeats": 7, "budget_s": 0.2, "limit_s": 1.0}
@@ -160,12 +159,10 @@ def _jobs(args: argparse.Namespace, device: str) -> list[Job]:
     jobs: list[Job] = []
     if args.op != "host":
         settings = _settings(args, device)
-        jobs.append((settings, _problems(args, settings)))
+        jobs.append((args.op, settings, _problems(args, settings)))
     kernels_alone = args.kernels or args.random
     if args.op == "host" or (args.op == "all" and device == "cuda" and not kernels_alone):
-        from ..bench.problems import host, parse_host
-
-        jobs.append((_host_settings(args), parse_host(args.shapes) if args.shapes else host(args.quick)))
+        jobs.append(("host", _host_settings(args), _problems_of("host", args)))
     return jobs
 
 
@@ -177,15 +174,17 @@ def _plan(args: argparse.Namespace) -> tuple[Plan, float]:
     return plan, defaults["limit_s"] if args.limit is None else args.limit
 
 
-def _host_settings(args: argparse.Namespace) -> HostSettings:
-    from ..bench.host import HostSettings
+def _host_settings(args: argparse.Namespace) -> Settings:
     from ..bench.peers import HOST_PEERS, load_for_host
+    from ..bench.runner import Settings
 
     names = [name for name in args.against if args.op == "host" or name in HOST_PEERS]
     on_gpu = args.device != "cpu" and fl.cuda.is_available()
     precisions = [args.precision] if args.precision else PRECISIONS[:2]
-    peers, devices = load_for_host(names, on_gpu), _devices(args.devices)
-    return HostSettings(args.device or "auto", precisions, peers, *_plan(args), args.seed, devices)
+    devices = _devices(args.devices)
+    return Settings(
+        args.device or "auto", precisions, load_for_host(names, on_gpu), *_plan(args), args.seed, devices=devices
+    )
 
 
 def _devices(asked: list[str]) -> list[str]:
@@ -208,8 +207,8 @@ def _settings(args: argparse.Namespace, device: str) -> Settings:
     from ..bench.runner import Settings
 
     peers = load([name for name in args.against if name != STRICT], device, args.threads)
-    precision = args.precision or "accurate"
-    return Settings(device, precision, args.kernels, STRICT in args.against, peers, *_plan(args), args.seed)
+    precisions = [args.precision or PRECISIONS[0]]
+    return Settings(device, precisions, peers, *_plan(args), args.seed, args.kernels, STRICT in args.against)
 
 
 def _problems(args: argparse.Namespace, settings: Settings) -> list[Problem]:
@@ -217,7 +216,7 @@ def _problems(args: argparse.Namespace, settings: Settings) -> list[Problem]:
     from ..bench.runner import UnknownKernel, kernel_names
 
     def known(op: str, wanted: list[str] | None = None) -> list[str]:
-        return kernel_names(op, settings.device, wanted, settings.precision)
+        return kernel_names(op, settings.device, wanted, settings.precisions[0])
 
     ops = OPERATIONS if args.op == "all" else (args.op,)
     if args.shapes and args.random:
@@ -251,7 +250,7 @@ def _peak_gflops(device: str, threads: int) -> float:
 def _measure(args: argparse.Namespace, device: str, jobs: list[Job]) -> int:
     from ..bench import machine, nvml, report
     from ..bench.busy import busy
-    from ..bench.host import HostRunner, HostSettings
+    from ..bench.host import HostRunner
     from ..bench.results import Document
     from ..bench.runner import Runner
 
@@ -269,15 +268,12 @@ def _measure(args: argparse.Namespace, device: str, jobs: list[Job]) -> int:
             "of two clocks",
             file=sys.stderr,
         )
-    peers = {peer.name: peer.version for settings, _ in jobs for peer in settings.peers}
+    peers = {peer.name: peer.version for _, settings, _ in jobs for peer in settings.peers}
     run = machine.head(["fastlinalg", *args.argv], described)
     document = Document({"op": args.op, **run, "peers": peers}, peak)
-    with report.progress(sum(len(problems) for _, problems in jobs)) as shown:
-        for settings, problems in jobs:
-            if isinstance(settings, HostSettings):
-                HostRunner(settings, document, shown).run(problems)
-            else:
-                Runner(settings, document, shown).run(problems)
+    with report.progress(sum(len(problems) for *_, problems in jobs)) as shown:
+        for op, settings, problems in jobs:
+            (HostRunner if op == "host" else Runner)(settings, document, shown).run(problems)
     described["clocks"] = {"before": before, "after": sensors() or None}
 
     report.print_tables(document)
