@@ -1,6 +1,7 @@
 #include "core/element.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "core/halves.h"
 
@@ -95,7 +96,7 @@ OverflowWatch::OverflowWatch(const Stored& stored)
 
 OverflowWatch::~OverflowWatch() {
   if (!overflowed_) return;
-  if (std::fetestexcept(FE_OVERFLOW)) overflowed_->store(true, std::memory_order_relaxed);
+  if (std::fetestexcept(FE_OVERFLOW)) std::atomic_ref(*overflowed_).store(true, std::memory_order_relaxed);
   std::fesetexceptflag(&before_, FE_OVERFLOW);
 }
 

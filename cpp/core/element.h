@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cfenv>
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +31,7 @@ enum class Element : unsigned char {
 struct Stored {
   Element element = Element::float32;
   const float* origin = nullptr;
-  std::atomic<bool>* overflowed = nullptr;  // set where a finite number becomes infinite, if anybody asks
+  bool* overflowed = nullptr;  // set where a finite number becomes infinite, if anybody asks
   bool converted() const { return element != Element::float32; }
   bool in_16_bits() const { return element == Element::float16 || element == Element::bfloat16; }
   bool operator==(const Stored&) const = default;
@@ -57,7 +56,7 @@ class FL_EXPORT OverflowWatch {
   OverflowWatch& operator=(const OverflowWatch&) = delete;
 
  private:
-  std::atomic<bool>* const overflowed_;  // null: nothing can overflow, or nobody asks
+  bool* const overflowed_;  // null: nothing can overflow, or nobody asks
   std::fexcept_t before_;
 };
 

@@ -4,7 +4,6 @@
 
 #include <nanobind/nanobind.h>
 
-#include <atomic>
 #include <string_view>
 #include <vector>
 
@@ -43,7 +42,7 @@ class CallLocation {
   bool in_operator() const { return in_operator_; }
   OtherTypes other_types() const { return other_types_; }
   void set_other_types(OtherTypes other_types) { other_types_ = other_types; }
-  std::atomic<bool>* overflowed() const { return &overflowed_; }  // of operands that are converted
+  bool* overflowed() const { return &overflowed_; }  // of operands that are converted
   bool on_device() const { return device_ >= 0; }
   int device() const { return device_; }
   void* stream() const { return stream_; }
@@ -86,7 +85,7 @@ class CallLocation {
   std::vector<void*> others_;
   std::vector<nb::object> kept_;
   nb::object result_;
-  mutable std::atomic<bool> overflowed_{false};
+  mutable bool overflowed_ = false;
 };
 
 void drop_kept_operands();  // those of calls that are done; every call that keeps some does it too

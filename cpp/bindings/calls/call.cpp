@@ -147,7 +147,7 @@ nb::object Target::finish() {
 
 void finish_call(CallLocation& location) {
   location.finish();
-  if (location.overflowed()->load(std::memory_order_relaxed)) report_overflow();
+  if (*location.overflowed()) report_overflow();  // those who set it are done
 }
 
 template <class Args>

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <type_traits>
 
 #include "core/launch_group.h"
 #include "core/problem.h"
@@ -44,8 +45,8 @@ struct KeptMember {
   GroupMember<Plan, Args> member;
 };
 
-template <auto KERNEL, class Plan, class Args>
-void launch_kept(std::span<const KeptLaunch* const> kept, const Context& ctx) {
+template <class Plan, class Args>
+void launch_groups(const LaunchedKernel& twin, std::span<const KeptLaunch* const> kept, const Context& ctx) {
   Group<Plan, Args> group;
   while (!kept.empty()) {
     LaunchShape shape = kept.front()->as<KeptMember<Plan, Args>>().shape;
@@ -58,9 +59,16 @@ void launch_kept(std::span<const KeptLaunch* const> kept, const Context& ctx) {
       group.ends[count] = shape.blocks += one.shape.blocks;
       group.members[count] = one.member;
     }
-    launch_kernel<KERNEL>(shape, ctx, group);
+    void* arguments[] = {&group};
+    launch_kernel(twin, shape, ctx, arguments);
     kept = kept.subspan(count);
   }
+}
+
+template <auto TWIN, class Plan, class Args>
+void launch_kept(std::span<const KeptLaunch* const> kept, const Context& ctx) {
+  static_assert(std::is_same_v<decltype(TWIN), void (*)(Group<Plan, Args>)>);
+  launch_groups<Plan, Args>(launched<TWIN>(), kept, ctx);
 }
 
 // Keeps a launch if the call is of a list. What does not depend on the product is equal in all shapes, but for the size
