@@ -1,6 +1,7 @@
 #include "table/registry.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <type_traits>
 
@@ -28,12 +29,7 @@
 namespace fl {
 
 // 1. Declare every kernel of the table. A row whose function is missing is a link error that names it.
-#define SGEMM(name, ...) void sgemm_##name(const SgemmArgs&, const Context&);
-#define SGEMV(name, ...) void sgemv_##name(const SgemvArgs&, const Context&);
-#define TRANSPOSE(name, ...) void transpose_##name(const TransposeArgs&, const Context&);
-#define CUDA_SGEMM SGEMM
-#define CUDA_SGEMV SGEMV
-#define CUDA_TRANSPOSE TRANSPOSE
+#define KERNEL(op, Args, name, ...) void op##_##name(const Args&, const Context&);
 #include "table/kernels.def"
 
 // 2. Tiles that are legal, and named after themselves.
@@ -64,20 +60,9 @@ constexpr bool fits(Needs needs) {
 #endif
 
 // 4. What was measured of each row, as coefficients of its model.
-#define SGEMM(name, needs, legal, cost, workspace, traits, blurb) \
-  struct sgemm_##name##_row;                                      \
-  using sgemm_##name##_cost = Model<cost>::Coefficients;
-#define SGEMV(name, needs, legal, cost, workspace, blurb) \
-  struct sgemv_##name##_row;                              \
-  using sgemv_##name##_cost = Model<cost>::Coefficients;
-#define TRANSPOSE(name, needs, legal, cost, workspace, blurb) \
-  struct transpose_##name##_row;                              \
-  using transpose_##name##_cost = Model<cost>::Coefficients;
-#define CUDA_SGEMM(name, needs, legal, cost, depth, workspace, traits, blurb) \
-  SGEMM(name, needs, legal, cost, workspace, traits, blurb)
-#define CUDA_SGEMV(name, needs, legal, cost, workspace, traits, blurb) SGEMV(name, needs, legal, cost, workspace, blurb)
-#define CUDA_TRANSPOSE(name, needs, legal, cost, workspace, traits, blurb) \
-  TRANSPOSE(name, needs, legal, cost, workspace, blurb)
+#define KERNEL(op, Args, name, needs, legal, cost, ...) \
+  struct op##_##name##_row;                             \
+  using op##_##name##_cost = Model<cost>::Coefficients;
 #include "table/kernels.def"
 #define COST(kernel, chip, commit, shapes, residual, ...) \
   template <>                                             \
@@ -86,43 +71,32 @@ constexpr bool fits(Needs needs) {
 
 // 5. One array per operation.
 namespace {
-#define FL_ROW(op, name, needs, legal, cost, workspace, blurb, fn, depth, traits)     \
-  {#name, Needs::needs, legal,  cost_on<op##_##name##_row, cost>,   workspace, blurb, \
-   fn,    depth,        traits, cost_model<op##_##name##_row, cost>},
-constexpr Kernel<SgemmArgs> sgemm_rows[] = {
-#define SGEMM(name, needs, legal, cost, workspace, traits, blurb) \
-  FL_ROW(sgemm, name, needs, legal, cost, workspace, blurb, sgemm_##name, nullptr, traits)
-#define CUDA_SGEMM(name, needs, legal, cost, depth, workspace, traits, blurb) \
-  FL_ROW(sgemm, name, needs, legal, cost, workspace, blurb, FL_CUDA_FN(sgemm_##name), depth, traits)
+template <class Args>
+constexpr std::size_t kernel_count = 0
+#define KERNEL(op, Of, ...) +std::is_same_v<Args, Of>
 #include "table/kernels.def"
-};
-constexpr Kernel<SgemvArgs> sgemv_rows[] = {
-#define SGEMV(name, needs, legal, cost, workspace, blurb) \
-  FL_ROW(sgemv, name, needs, legal, cost, workspace, blurb, sgemv_##name, nullptr, plain)
-#define CUDA_SGEMV(name, needs, legal, cost, workspace, traits, blurb) \
-  FL_ROW(sgemv, name, needs, legal, cost, workspace, blurb, FL_CUDA_FN(sgemv_##name), nullptr, traits)
+    ;
+
+template <class Args>
+constexpr auto rows_of() {
+  std::array<Kernel<Args>, kernel_count<Args>> rows{};
+  std::size_t i = 0;
+#define FL_ROW(op, Of, name, needs, legal, cost, depth, workspace, traits, blurb, fn)               \
+  if constexpr (std::is_same_v<Args, Of>)                                                           \
+    rows[i++] = {#name, Needs::needs, legal,  cost_on<op##_##name##_row, cost>,   workspace, blurb, \
+                 fn,    depth,        traits, cost_model<op##_##name##_row, cost>};
+#define KERNEL(op, Of, name, ...) FL_ROW(op, Of, name, __VA_ARGS__, op##_##name)
+#define CUDA_KERNEL(op, Of, name, ...) FL_ROW(op, Of, name, __VA_ARGS__, FL_CUDA_FN(op##_##name))
 #include "table/kernels.def"
-};
-constexpr Kernel<TransposeArgs> transpose_rows[] = {
-#define TRANSPOSE(name, needs, legal, cost, workspace, blurb) \
-  FL_ROW(transpose, name, needs, legal, cost, workspace, blurb, transpose_##name, nullptr, plain)
-#define CUDA_TRANSPOSE(name, needs, legal, cost, workspace, traits, blurb) \
-  FL_ROW(transpose, name, needs, legal, cost, workspace, blurb, FL_CUDA_FN(transpose_##name), nullptr, traits)
-#include "table/kernels.def"
-};
+  return rows;
+}
+template <class Args>
+constexpr auto kernel_rows = rows_of<Args>();
 }  // namespace
 
-template <>
-std::span<const Kernel<SgemmArgs>> kernels() {
-  return sgemm_rows;
-}
-template <>
-std::span<const Kernel<SgemvArgs>> kernels() {
-  return sgemv_rows;
-}
-template <>
-std::span<const Kernel<TransposeArgs>> kernels() {
-  return transpose_rows;
+template <class Args>
+std::span<const Kernel<Args>> kernels() {
+  return kernel_rows<Args>;
 }
 
 template <class Args>
@@ -139,6 +113,7 @@ const Kernel<Args>& find(std::string_view name) {
 }
 
 #define FL_INSTANTIATE(Args)                                   \
+  template std::span<const Kernel<Args>> kernels();            \
   template const Kernel<Args>* find_or_null(std::string_view); \
   template const Kernel<Args>& find(std::string_view);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)

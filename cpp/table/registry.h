@@ -58,13 +58,7 @@ struct Kernel {
 };
 
 template <class Args>
-std::span<const Kernel<Args>> kernels();
-template <>
-FL_EXPORT std::span<const Kernel<SgemmArgs>> kernels();
-template <>
-FL_EXPORT std::span<const Kernel<SgemvArgs>> kernels();
-template <>
-FL_EXPORT std::span<const Kernel<TransposeArgs>> kernels();
+FL_EXPORT std::span<const Kernel<Args>> kernels();
 
 // The named kernel; throws InvalidValue with the list of names if there is none.
 template <class Args>

@@ -209,12 +209,8 @@ void launch(const char* name, const Args& p, const Context& context) {
 }  // namespace
 
 namespace fl {
-#define CUDA_SGEMM(name, ...) \
-  void sgemm_##name(const SgemmArgs& p, const Context& context) { launch(#name, p, context); }
-#define CUDA_SGEMV(name, ...) \
-  void sgemv_##name(const SgemvArgs& p, const Context& context) { launch(#name, p, context); }
-#define CUDA_TRANSPOSE(name, ...) \
-  void transpose_##name(const TransposeArgs& p, const Context& context) { launch(#name, p, context); }
+#define CUDA_KERNEL(op, Args, name, ...) \
+  void op##_##name(const Args& p, const Context& context) { launch(#name, p, context); }
 #include "table/kernels.def"
 
 #ifdef __x86_64__  // the rows that need more than AVX2 are not compiled, and no call chooses them
@@ -224,9 +220,8 @@ const int fewer_instructions = setenv("FASTLINALG_CPU", "avx2", 0);
 #define FL_ROW_avx512f(function, Args) \
   void function(const Args&, const Context&) { simulated::wrong(#function " is not there"); }
 #define FL_ROW_amx_bf16 FL_ROW_avx512f
-#define SGEMM(name, needs, ...) FL_ROW_##needs(sgemm_##name, SgemmArgs)
-#define SGEMV(name, needs, ...) FL_ROW_##needs(sgemv_##name, SgemvArgs)
-#define TRANSPOSE(name, needs, ...) FL_ROW_##needs(transpose_##name, TransposeArgs)
+#define KERNEL(op, Args, name, needs, ...) FL_ROW_##needs(op##_##name, Args)
+#define CUDA_KERNEL(...)
 #include "table/kernels.def"
 int64_t peak_loop_avx512(int64_t) { return 0; }
 #endif
