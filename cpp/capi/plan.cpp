@@ -78,44 +78,31 @@ void move_operands(const Check& check, SgemvArgs& args, const float* a, const fl
 }
 
 template <class Args>
-class PlanOf : public fl_plan {
+void make(std::optional<Plan<Args>>& plan, const Args& args, CallOptions options) {
+  const CallLog log(args, options);
+  plan.emplace(args, options);
+}
+void make(std::optional<Group>& group, const std::vector<Product>& products, CallOptions options) {
+  const CallLog log(options);
+  group.emplace(products, options, Group::again);
+}
+
+// `Given` is what a plan is made of, `Made` what it is then.
+template <class Given, class Made>
+class Planned : public fl_plan {
  public:
-  PlanOf(const Args& args, const CallOptions& options) : args_(args), options_(options), kernel_(options.kernel) {
+  Planned(Given given, const CallOptions& options)
+      : given_(std::move(given)), options_(options), kernel_(options.kernel) {
     options_.kernel = kernel_;
     made();
   }
+  void forget() override { made_.reset(); }
 
-  void execute(void* stream) override {
-    change([&](Plan<Args>& plan) { plan.execute(stream ? stream : options_.stream); });
+ protected:
+  Made& made() {
+    if (!made_) make(made_, given_, options_);
+    return *made_;
   }
-
-  void reset_operands(const Check& check, const float* a, const float* b, float* c) override {
-    Args moved = args_;
-    move_operands(check, moved, a, b, c);
-    args_ = moved;
-    const bool renewed = options_.constant && (*options_.constant == Side::a ? a : b);
-    change([&](Plan<Args>& plan) {
-      plan.rebind(args_);
-      if (renewed) plan.renew_constant();
-    });
-  }
-
-  fl_plan_info info() override {
-    const Plan<Args>& plan = made();
-    return {sizeof(fl_plan_info), plan.kernel(), plan.device().kind == Device::cuda ? plan.device().ordinal : -1,
-            plan.workspace_bytes()};
-  }
-
-  void forget() override { plan_.reset(); }
-
- private:
-  Plan<Args>& made() {
-    if (plan_) return *plan_;
-    CallOptions options = options_;
-    const CallLog log(args_, options);
-    return plan_.emplace(args_, options);
-  }
-
   // A plan that could not get its memory has to be made anew.
   template <class Body>
   void change(Body&& body) {
@@ -127,53 +114,54 @@ class PlanOf : public fl_plan {
     }
   }
 
-  Args args_;
+  Given given_;
   CallOptions options_;
+
+ private:
   std::string kernel_;
-  std::optional<Plan<Args>> plan_;
+  std::optional<Made> made_;
 };
 
-class PlanOfGroup : public fl_plan {
+template <class Args>
+class PlanOf : public Planned<Args, Plan<Args>> {
+  using Base = Planned<Args, Plan<Args>>;
+  using Base::given_, Base::options_;
+
  public:
-  PlanOfGroup(std::vector<Product> products, const CallOptions& options)
-      : products_(std::move(products)), options_(options), kernel_(options.kernel) {
-    options_.kernel = kernel_;
-    made();
-  }
-
+  using Base::Base;
   void execute(void* stream) override {
-    try {
-      made().run(stream ? stream : options_.stream);
-    } catch (...) {
-      forget();
-      throw;
-    }
+    Base::change([&](Plan<Args>& plan) { plan.execute(stream ? stream : options_.stream); });
   }
+  void reset_operands(const Check& check, const float* a, const float* b, float* c) override {
+    Args moved = given_;
+    move_operands(check, moved, a, b, c);
+    given_ = moved;
+    const bool renewed = options_.constant && (*options_.constant == Side::a ? a : b);
+    Base::change([&](Plan<Args>& plan) {
+      plan.rebind(given_);
+      if (renewed) plan.renew_constant();
+    });
+  }
+  fl_plan_info info() override {
+    const Plan<Args>& plan = Base::made();
+    return {sizeof(fl_plan_info), plan.kernel(), plan.device().kind == Device::cuda ? plan.device().ordinal : -1,
+            plan.workspace_bytes()};
+  }
+};
 
+class PlanOfGroup : public Planned<std::vector<Product>, Group> {
+ public:
+  using Planned::Planned;
+  void execute(void* stream) override {
+    change([&](Group& group) { group.run(stream ? stream : options_.stream); });
+  }
   void reset_operands(const Check& check, const float*, const float*, float*) override {
     check.refuse("a plan of a list keeps its operands; make a new one by fl_plan_sgemm_grouped()");
   }
-
   fl_plan_info info() override {
     const bool on_device = options_.device.kind == Device::cuda;
     return {sizeof(fl_plan_info), "", on_device ? options_.device.ordinal : -1, made().workspace_bytes()};
   }
-
-  void forget() override { group_.reset(); }
-
- private:
-  Group& made() {
-    if (group_) return *group_;
-    CallOptions options = options_;
-    const CallLog log(options);
-    group_ = std::make_unique<Group>(products_, options, Group::again);
-    return *group_;
-  }
-
-  std::vector<Product> products_;
-  CallOptions options_;
-  std::string kernel_;
-  std::unique_ptr<Group> group_;
 };
 
 std::optional<Side> constant_side(const Check& check, fl_operand constant) {
