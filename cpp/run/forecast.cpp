@@ -57,6 +57,15 @@ Forecast forecast_of(const Decision<Args>& decision) {
   return result;
 }
 
+// What is asked of it; nothing where nothing is computed.
+template <class Args, class Ask>
+auto of_decision(const Args& args, const CallOptions& options, Ask&& ask) {
+  return as_computed(args, options, [&](const auto& problem, const CallOptions& computed) {
+    const auto decision = decide(problem, computed);
+    return decision ? ask(*decision) : decltype(ask(*decision)){};
+  });
+}
+
 }  // namespace
 
 template <class Args>
@@ -86,21 +95,13 @@ Device device_of(const Args& args, const CallOptions& options) {
 template <class Args>
 Forecast forecast(const Args& args, const CallOptions& options) {
   const ThreadCount threads;
-  return as_computed(args, options, [](const auto& problem, const CallOptions& computed) {
-    const auto decision = decide(problem, computed);
-    return decision ? forecast_of(*decision) : Forecast{};
-  });
+  return of_decision(args, options, [](const auto& decision) { return forecast_of(decision); });
 }
 
 // Who asks before each call asks about the same few again and again, so each thread remembers its last answers.
 template <class Args>
 double expected_us(const Args& args, const CallOptions& options) {
-  const auto ask = [&] {
-    return as_computed(args, options, [](const auto& problem, const CallOptions& computed) {
-      const auto decision = decide(problem, computed);
-      return decision ? kernel_us(*decision) : 0;
-    });
-  };
+  const auto ask = [&] { return of_decision(args, options, [](const auto& decision) { return kernel_us(decision); }); };
   if (!options.device_memory || !options.kernel.empty()) return ask();  // other devices' costs decide too
   auto* const recent = per_thread<CallCache<CallKey<Args>, double, 32>>();
   if (!recent) return ask();

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <limits>
 
@@ -35,8 +36,6 @@ std::string tile_text(const Traits& traits) {
 template <class Args>
 nb::dict traits_row(const Kernel<Args>& kernel, const KernelState& state) {
   const Traits& traits = kernel.traits;
-  nb::list chips;
-  for (const char* chip : state.measured_on) chips.append(chip);
   return dict_of({{"strict", traits.strict},
                   {"ladder", traits.ladder},
                   {"tile", tile_text(traits)},
@@ -48,7 +47,7 @@ nb::dict traits_row(const Kernel<Args>& kernel, const KernelState& state) {
                   {"addend", traits.addend},
                   {"triangle", traits.triangle},
                   {"reproducible", traits.reproducible},
-                  {"measured_on", nb::tuple(chips)}});
+                  {"measured_on", nb::tuple(nb::cast(state.measured_on))}});
 }
 
 template <class Args>

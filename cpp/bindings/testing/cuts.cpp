@@ -1,4 +1,5 @@
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <string>
 
@@ -53,21 +54,16 @@ nb::list device_shares(int64_t m, int64_t n, int64_t k, int64_t batch, int devic
                        bool one_b, float beta, const std::string& kernel) {
   const SgemmArgs layout = product_layout(m, n, k, batch, one_a, one_b, beta);
   const auto plan = plan_panels<SgemmArgs>(layout, always(find<SgemmArgs>(kernel)));
-  const auto list = [](const auto& numbers) {
-    nb::list result;
-    for (const auto number : numbers) result.append(number);
-    return result;
-  };
   nb::list shares;
   for (const auto& share : share_out(plan, layout, devices, passes_on)) {
     nb::list loads, steps;
     for (std::size_t i = 0; i < share.plan.loads.size(); ++i) {
       const PanelLoad& load = share.plan.loads[i];
-      loads.append(nb::make_tuple(int(load.operand), block(load.block), list(share.passed_on[i])));
+      loads.append(nb::make_tuple(int(load.operand), block(load.block), share.passed_on[i]));
     }
     for (std::size_t i = 0; i < share.plan.steps.size(); ++i) {
       const auto& step = share.plan.steps[i];
-      steps.append(nb::make_tuple(step.loads, block(step.block), list(share.received[i])));
+      steps.append(nb::make_tuple(step.loads, block(step.block), share.received[i]));
     }
     shares.append(nb::make_tuple(loads, steps));
   }
@@ -80,8 +76,6 @@ nb::tuple tile_plan(const Args& layout, std::size_t memory, const Kernel<Args>& 
   const auto plan = plan_out_of_core<Args>(layout, memory, always(row));
   nb::list tiles;
   for (const OutOfCoreTile& t : plan.tiles) {
-    nb::list slices;
-    for (const int64_t row : t.slices) slices.append(row);
     tiles.append(dict_of({{"problem", nb::make_tuple(t.problem, t.problems)},
                           {"row", nb::make_tuple(t.row, t.rows)},
                           {"col", nb::make_tuple(t.col, t.cols)},
@@ -90,7 +84,7 @@ nb::tuple tile_plan(const Args& layout, std::size_t memory, const Kernel<Args>& 
                           {"load", nb::make_tuple(t.load[0], t.load[1])},
                           {"first", t.first},
                           {"last", t.last},
-                          {"slices", slices}}));
+                          {"slices", nb::cast(t.slices)}}));
   }
   const OutOfCoreShape& s = plan.shape;
   return nb::make_tuple(nb::make_tuple(s.bytes, s.input_slots[0], s.input_slots[1], s.output_slots, s.slice_rows),
