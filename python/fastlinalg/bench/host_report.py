@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._text import aligned
 from .curves import colours, legend_beside, width
 from .host import MODES, HostRow
-
-
-def table(rows: list[HostRow]) -> list[str]:
-    """The cells as aligned text."""
-    lines = cells(rows)
-    return aligned(lines, right=range(2, len(lines[0])))
 
 
 def cells(rows: list[HostRow]) -> list[list[str]]:

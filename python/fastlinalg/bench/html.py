@@ -10,8 +10,7 @@ from html import escape
 from matplotlib.figure import Figure
 
 from .._info import cuda_version
-from . import host_report, plot, report
-from .host import HostRow
+from . import plot, report
 from .results import Document, Row, summarise
 
 STYLE = """
@@ -112,13 +111,9 @@ def _facts(document: Document) -> list[str]:
 
 
 def _rows(op: str, rows: list[Row], peak_gflops: float) -> list[str]:
-    if op == "host":
-        head, *lines = host_report.cells([row for row in rows if isinstance(row, HostRow)])
-        return table(head, [[escape(cell) for cell in line] for line in lines])
-    peers = list(dict.fromkeys(name for row in rows for name in row.ratios))
-    lines = [[escape(cell) for cell in report.cells(row, peak_gflops, peers)] for row in rows]
+    head, *lines = report.table(op, rows, peak_gflops)
     kinds = ["wrong" if row.wrong else "peer" if row.peer else "" for row in rows]
-    return table(report.columns(op, peers), lines, kinds)
+    return table(head, [[escape(cell) for cell in line] for line in lines], () if op == "host" else kinds)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], kinds: Iterable[str] = ()) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,20 +14,22 @@ from .host import HostRow
 from .results import Document, Row, summarise
 from .runner import Progress
 
-RICH = importlib.util.find_spec("rich") is not None  # colours and a bar; without it everything is plain text
+RICH = importlib.util.find_spec("rich") is not None  # a bar of progress; without it there are lines
 
 TIME_UNITS = {"sgemm": ("us", 1.0), "sgemv": ("ns", 1e3), "transpose": ("us", 1.0)}
 
 
-def columns(op: str, peers: Sequence[str]) -> list[str]:
-    """The header of the table of one operation."""
-    unit = TIME_UNITS[op][0]
+def table(op: str, rows: list[Row], peak_gflops: float) -> list[list[str]]:
+    """The cells of the table of one operation, the header first."""
+    if op == "host":
+        return host_report.cells([row for row in rows if isinstance(row, HostRow)])
+    peers = list(dict.fromkeys(name for row in rows for name in row.ratios))
     rate = ["GFLOP/s", "% of peak"] if op == "sgemm" else ["GB/s"]
-    return ["shape", "kernel", f"median {unit}", *rate, *(f"x {peer}" for peer in peers), "max error", "rel. F"]
+    names = ["shape", "kernel", f"median {TIME_UNITS[op][0]}", *rate, *(f"x {peer}" for peer in peers)]
+    return [[*names, "max error", "rel. F"], *(_cells(row, peak_gflops, peers) for row in rows)]
 
 
-def cells(row: Row, peak_gflops: float, peers: Sequence[str]) -> list[str]:
-    """One line of it."""
+def _cells(row: Row, peak_gflops: float, peers: Sequence[str]) -> list[str]:
     op, timing = row.problem.op, row.timing
     scale = TIME_UNITS[op][1]
     percent = row.percent_of_peak(peak_gflops)
@@ -61,17 +62,12 @@ def print_tables(document: Document) -> None:
     """One table per operation, then what was skipped and what is wrong."""
     for op in dict.fromkeys(row.problem.op for row in document.rows):
         rows = [row for row in document.rows if row.problem.op == op]
-        if op == "host":
-            table = host_report.table([row for row in rows if isinstance(row, HostRow)])
-            print("\n".join([f"NumPy to NumPy on {machine_name(document)}", *table, ""]))
-            continue
-        peers = list(dict.fromkeys(name for row in rows for name in row.ratios))
-        title = f"{op} on {machine_name(document)}"
+        title = f"{'NumPy to NumPy' if op == 'host' else op} on {machine_name(document)}"
         if op == "sgemm":
             title += f", float32 peak {document.peak_gflops / 1e3:.2f} TFLOP/s"
-        _print_table(title, columns(op, peers), rows, document.peak_gflops, peers)
-    notes = legend(document)
-    print("\n".join(notes))
+        lines = table(op, rows, document.peak_gflops)
+        print("\n".join([title, *aligned(lines, right=range(2, len(lines[0]))), ""]))
+    print("\n".join(legend(document)))
 
 
 def legend(document: Document, summary: bool = True) -> list[str]:
@@ -98,28 +94,6 @@ def legend(document: Document, summary: bool = True) -> list[str]:
         if row.wrong:
             lines.append(f"WRONG: {row.problem.op} {row.problem.label} {row.kernel}: not within the float32 bound")
     return lines
-
-
-def _print_table(title: str, names: list[str], rows: list[Row], peak_gflops: float, peers: Sequence[str]) -> None:
-    lines = [cells(row, peak_gflops, peers) for row in rows]
-    plain = aligned([names, *lines], right=range(2, len(names)))
-    # Cells have one more blank on a terminal. A table that does not fit is printed plain rather than cut.
-    fits = len(plain[0]) + len(names) <= shutil.get_terminal_size().columns
-    if not (sys.stdout.isatty() and fits and RICH):
-        print("\n".join([title, *plain, ""]))
-        return
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
-    for i, name in enumerate(names):
-        table.add_column(name, justify="left" if i < 2 else "right", no_wrap=True)
-    for row, line, following in zip(rows, lines, [*rows[1:], None], strict=True):
-        last = following is None or following.problem != row.problem
-        style = "bold red" if row.wrong else "dim" if row.peer else None
-        table.add_row(*line, style=style, end_section=last)
-    Console().print(table)
 
 
 class _Lines:
