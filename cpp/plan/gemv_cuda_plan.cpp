@@ -1,9 +1,9 @@
 #include "plan/gemv_cuda_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/layout.h"
-#include "core/normalise.h"
 #include "plan/reference_device.h"
 
 namespace fl {
@@ -30,10 +30,12 @@ SplitColumnsPlan split_columns_plan(const SgemvArgs& p) {
 }
 
 bool read_as_copied(const SgemvArgs& p) {
-  const ConstMatrix copy = copied_densely(p.a, p.m, p.n, p.batch);
-  const bool alike = p.a.rs == copy.rs && p.a.cs == copy.cs && p.a.bs == copy.bs;
+  const auto [inner, lines] = p.a.cs == 1 ? std::pair(p.n, p.m) : std::pair(p.m, p.n);
+  const auto next = [&, lines = lines](int64_t stride) { return lines == 1 || ld(p.a) == stride; };
+  const bool in_turn = next(inner) && (p.a.bs == 0 || p.a.bs == inner * lines);
+  const bool side_by_side = p.a.bs == inner && next(inner * p.batch);
   // Four numbers are one load, which no line may begin within, nor the first of all.
-  return alike && unit_stride(p.a) && aligned<4>(p.a.data);
+  return unit_stride(p.a) && (in_turn || side_by_side) && aligned<4>(p.a.data);
 }
 
 std::size_t split_columns_workspace(const SgemvArgs& p) {
