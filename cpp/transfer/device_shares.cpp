@@ -27,13 +27,10 @@ bool overlap(int64_t a, int64_t a_size, int64_t b, int64_t b_size) { return a < 
 bool same_rows(const Block& x, const Block& y) { return overlap(x.row, x.rows, y.row, y.rows); }
 bool same_cols(const Block& x, const Block& y) { return overlap(x.col, x.cols, y.col, y.cols); }
 
-bool is_shared(const SgemmArgs& p, OperandRole role) {
-  return role == OperandRole::a ? p.a.bs == 0 : role == OperandRole::b && p.b.bs == 0;
+template <class Args>
+bool is_shared(const Args& p, OperandRole role) {
+  return role == OperandRole::a ? shared_a(p) : role == OperandRole::b && shared_b(p);
 }
-bool is_shared(const SgemvArgs& p, OperandRole role) {
-  return role == OperandRole::a ? p.a.bs == 0 : role == OperandRole::b && p.x.bs == 0;
-}
-bool is_shared(const TransposeArgs& p, OperandRole role) { return role == OperandRole::a && p.a.bs == 0; }
 
 // Of one problem: whether the load has rows, columns or elements that this block of the result is made of.
 bool meets(const SgemmArgs&, const PanelLoad& load, const Block& result) {

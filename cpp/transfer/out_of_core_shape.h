@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <tuple>
 
-#include "core/operations.h"
 #include "transfer/out_of_core_tile.h"
 #include "transfer/panel_plan.h"
 
@@ -36,18 +34,6 @@ struct Extent {
 inline Extent extent(const SgemmArgs& p) { return {p.m, p.n, p.k, p.batch}; }
 inline Extent extent(const SgemvArgs& p) { return {p.m, 1, p.n, p.batch}; }
 inline Extent extent(const TransposeArgs& p) { return {p.m, p.n, 1, p.batch}; }
-
-// Whether all problems of a batch share the operand; a transpose has no second one.
-template <class Args>
-bool shared_a(const Args& p) {
-  return (p.*std::get<0>(Operation<Args>::inputs)).bs == 0;
-}
-template <class Args>
-bool shared_b(const Args& p) {
-  constexpr auto inputs = Operation<Args>::inputs;
-  if constexpr (std::tuple_size_v<decltype(inputs)> == 1) return true;
-  else return (p.*std::get<1>(inputs)).bs == 0;
-}
 
 // The depth of a transpose is no sum, and its result goes out as it is.
 constexpr bool cut_depth(const TransposeArgs&) { return false; }

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <tuple>
 #include <vector>
 
+#include "core/operations.h"
 #include "table/registry.h"
 #include "transfer/host_link.h"
 
@@ -25,6 +27,18 @@ struct Block {
 
 constexpr Block mirror_image(const Block& block) {
   return {block.problem, block.problems, block.col, block.cols, block.row, block.rows};
+}
+
+// Whether all problems of a batch share the operand; a transpose has no second one.
+template <class Args>
+bool shared_a(const Args& p) {
+  return (p.*std::get<0>(Operation<Args>::inputs)).bs == 0;
+}
+template <class Args>
+bool shared_b(const Args& p) {
+  constexpr auto inputs = Operation<Args>::inputs;
+  if constexpr (std::tuple_size_v<decltype(inputs)> == 1) return true;
+  else return (p.*std::get<1>(inputs)).bs == 0;
 }
 
 enum class OperandRole { a, b, c };  // of a SgemvArgs: the matrix, x, y; of a TransposeArgs: a, none, b
