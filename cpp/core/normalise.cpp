@@ -1,6 +1,8 @@
 #include "core/normalise.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 #include <utility>
 
 #include "core/stored.h"
@@ -120,6 +122,27 @@ bool normalise(TransposeArgs& p) {
   rename_axes(p);
   see_in_place(p.a.data, p.stored[0]);
   return true;
+}
+
+ConstMatrix copied_densely(const ConstMatrix& x, int64_t rows, int64_t cols, int64_t batch) {
+  ConstMatrix copy{nullptr, 0, 0, 0};
+  struct Axis {
+    int64_t size, given;
+    int64_t& stride;
+    int64_t distance() const { return given == 0 ? std::numeric_limits<int64_t>::max() : std::abs(given); }
+  };
+  const Axis axes[] = {{x.bs == 0 ? 1 : batch, x.bs, copy.bs}, {rows, x.rs, copy.rs}, {cols, x.cs, copy.cs}};
+  const Axis* nearest_last[] = {&axes[0], &axes[1], &axes[2]};
+  std::ranges::stable_sort(nearest_last, [](const Axis* a, const Axis* b) { return a->distance() > b->distance(); });
+  int64_t elements = 1;
+  for (int i = 2; i >= 0; --i) {
+    const Axis& axis = *nearest_last[i];
+    if (axis.size == 1) continue;
+    axis.stride = elements;
+    elements *= axis.size;
+  }
+  tidy_strides(copy, rows, cols, batch);
+  return copy;
 }
 
 }  // namespace fl

@@ -24,4 +24,8 @@ bool swaps_operands(const Args&) {
   return false;
 }
 
+// The strides of a copy without gaps in the order in which the elements lie, which astype makes of an array. One matrix
+// for a whole batch stays one.
+ConstMatrix copied_densely(const ConstMatrix& x, int64_t rows, int64_t cols, int64_t batch);
+
 }  // namespace fl
