@@ -24,7 +24,11 @@ class _Plan:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.free()  # type: ignore[attr-defined]
+        self.free()
+
+    def free(self) -> None:
+        """Give back the workspace and the operands; the plan cannot be used any more."""
+        super().free()  # type: ignore[misc]
 
     def __reduce__(self) -> NoReturn:
         name = type(self).__name__
@@ -34,7 +38,7 @@ class _Plan:
         )
 
 
-class Matmul(_core.MatmulPlan, _Plan, Generic[_Array]):
+class Matmul(_Plan, _core.MatmulPlan, Generic[_Array]):
     """``alpha * op(a) @ op(b) + beta * c`` of operands that are bound to it, for many executions.
 
     A call of `fastlinalg.matmul` checks its operands, chooses a kernel and gets its workspace; a plan does so once,
@@ -165,12 +169,8 @@ class Matmul(_core.MatmulPlan, _Plan, Generic[_Array]):
         """
         self._reset_operands(a, b, c, out)
 
-    def free(self) -> None:
-        """Give back the workspace and the operands; the plan cannot be used any more."""
-        super().free()
 
-
-class GroupedMatmul(_core.GroupedPlan, _Plan, Generic[_Array]):
+class GroupedMatmul(_Plan, _core.GroupedPlan, Generic[_Array]):
     """The products of two lists that are planned once and executed many times.
 
     As `fastlinalg.grouped_matmul` of the same arguments, whose operands are read anew at every execution,
@@ -234,7 +234,3 @@ class GroupedMatmul(_core.GroupedPlan, _Plan, Generic[_Array]):
         return results
 
     __call__ = execute
-
-    def free(self) -> None:
-        """Give back the workspace and the operands; the plan cannot be used any more."""
-        super().free()
