@@ -5,7 +5,7 @@
 // costs they were fitted with, but a cost that is fitted again must not change them.
 #pragma once
 
-#include <iterator>
+#include <array>  // std::size(), too: nvcc would read <iterator> for half a second
 #include <utility>
 
 #include "plan/accurate/range_bound.h"

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>  // std::size(), too: nvcc would read <iterator> for half a second
 #include <cmath>
-#include <iterator>
 #include <utility>
 
 #include "core/context.h"
