@@ -123,7 +123,7 @@ def grouped_matmul(a, b, /, out=None, *, precision="accurate", device="auto", st
     Returns
     -------
     list of array of float32
-        The arrays of `out`, or new ones as `matmul` makes them.
+        The arrays of `out`, or new ones as `matmul` makes them, all of the library of ``a[0]``.
 
     Raises
     ------

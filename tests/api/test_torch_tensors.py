@@ -21,6 +21,25 @@ def test_tensors_that_require_grad():
         assert np.allclose(got.detach().numpy(), a.detach().numpy() @ b.numpy(), atol=1e-5)
 
 
+def test_tensors_with_tangents():
+    """Are refused where the tangent would be lost."""
+    forward, a = torch.autograd.forward_ad, torch.eye(5)
+    with forward.dual_level():
+        dual = forward.make_dual(a, 2 * a)
+        for x, y, name in ((dual, a, "a"), (a, dual, "b")):
+            with pytest.raises(TypeError, match=rf"^{name} has a tangent.*unpack_dual\({name}\)\.primal"):
+                fl.matmul(x, y)
+        assert torch.equal(fl.matmul(a, forward.unpack_dual(dual).primal), a)
+    assert torch.equal(fl.matmul(dual, a), a)
+
+
+def test_lists_of_tensors_and_arrays():
+    """The first array of the list says of which library the results are."""
+    x, y = torch.eye(5), np.eye(5, dtype=np.float32)
+    assert [type(c) for c in fl.grouped_matmul([x, y], [y, x])] == [torch.Tensor] * 2
+    assert [type(c) for c in fl.grouped_matmul([y, x], [x, y])] == [np.ndarray] * 2
+
+
 def _refused():
     yield "sparse", torch.eye(5).to_sparse()
     yield "compressed", torch.eye(5).to_sparse_csr()

@@ -338,7 +338,8 @@ def test_tangents_are_not_lost(normal):
     forward, a, b = torch.autograd.forward_ad, normal(5, 5), normal(5, 5)
     with forward.dual_level():
         dual = forward.make_dual(a, b)
-        for call in (flt.matmul, flt.linear, lambda *pair: flt.grouped_matmul(*([x] for x in pair))):
+        functions = flt.matmul, flt.linear, lambda *pair: flt.grouped_matmul(*([x] for x in pair))
+        for call in (*functions, ops.mm, ops.linear, lambda a, b: ops.addmm(a, b, b)):
             with pytest.raises(NotImplementedError, match="forward mode"):
                 call(dual, b)
             assert isinstance(call(a, b), (torch.Tensor, list))

@@ -121,7 +121,16 @@ nb::object requires_grad(nb::handle tensor, const TensorMembers* known) {
   return nb::steal(value);
 }
 
-// What a tensor means beyond its elements in memory. Neither has a counterpart here.
+// In forward mode, of which a torch that has it says by the level that it is at whether anybody uses it.
+bool has_tangent(nb::handle tensor) {
+  const nb::object module = nb::steal(PyImport_GetModule(names().forward_ad.ptr()));
+  if (!module) return PyErr_Clear(), false;
+  const nb::object level = nb::getattr(module, names().current_level, nb::none());
+  if (!PyLong_Check(level.ptr()) || PyLong_AsLong(level.ptr()) < 0) return false;
+  return !module.attr("unpack_dual")(tensor).attr("tangent").is_none();
+}
+
+// What a tensor means beyond its elements in memory. None of it has a counterpart here.
 void refuse_lazy(nb::handle tensor, const char* name, bool plain) {
   static constinit Lazy<TensorMembers> members;
   const TensorMembers* known = plain ? &members.get([] { return TensorMembers(); }) : nullptr;
@@ -138,6 +147,9 @@ void refuse_lazy(nb::handle tensor, const char* name, bool plain) {
                       " has its negative bit set: the elements in memory are not its values; pass " + name +
                       ".resolve_neg()");
   if (!negative.is_valid()) throw nb::python_error();
+  if (has_tangent(tensor))
+    throw InvalidType(std::string(name) + " has a tangent of forward mode, which would be lost; pass its primal, " +
+                      "torch.autograd.forward_ad.unpack_dual(" + name + ").primal");
 }
 
 [[noreturn]] void refuse_without_elements(nb::handle tensor, const char* name) {

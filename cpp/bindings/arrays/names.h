@@ -11,6 +11,7 @@ namespace nb = nanobind;
 
 struct Names {
   nb::object dlpack = intern("__dlpack__"), requires_grad = intern("requires_grad"), is_neg = intern("is_neg"),
+             forward_ad = intern("torch.autograd.forward_ad"), current_level = intern("_current_level"),
              ptr = intern("ptr"), cuda_stream = intern("cuda_stream"), data = intern("data"), device = intern("device"),
              device_id = intern("device_id"), shape = intern("shape"), strides = intern("strides"),
              dtype = intern("dtype");

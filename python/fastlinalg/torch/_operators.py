@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from .. import _core
 from ._refusals import refuse_linear, unmatched
@@ -60,6 +61,19 @@ def _require_dims(name: str, dims: int, **operands: Tensor) -> None:
     for operand, x in operands.items():
         if x.ndim != dims:
             raise ValueError(f"fastlinalg::{name}: {operand} must have {dims} dimensions, got shape {tuple(x.shape)}")
+
+
+def _refusing_tangents(name: str, kernel: Any) -> Any:
+    """What `register_autograd` makes loses them. Those of `torch.func.jvp` are not seen here."""
+
+    def checked(*given: Tensor | None, **options: Any) -> Tensor:
+        if forward_ad._current_level >= 0 and any(
+            x is not None and forward_ad.unpack_dual(x).tangent is not None for x in given
+        ):
+            raise NotImplementedError(f"fastlinalg::{name} has no derivative in forward mode")
+        return kernel(*given, **options)
+
+    return checked
 
 
 # ---------------------------------------------------------------- their results' shapes
@@ -191,7 +205,7 @@ for _name, _kernel, _fake, _backward, _vmap in (
     ("linear", _linear, _fake_linear, _backward_linear, _vmap_linear),
 ):
     for _device in ("CPU", "CUDA"):
-        _library.impl(_name, _kernel, _device)
+        _library.impl(_name, _refusing_tangents(_name, _kernel), _device)
     torch.library.register_fake(f"fastlinalg::{_name}", _fake, lib=_library)
     torch.library.register_autograd(f"fastlinalg::{_name}", _backward, setup_context=_save, lib=_library)
     torch.library.register_vmap(f"fastlinalg::{_name}", _vmap, lib=_library)
