@@ -207,8 +207,7 @@ FALL_BACKS = [
     ("nan", "fp16x2", 2051, "plain float32 because of NaN or infinite numbers"),
     ("kernel_matrix", "fp16x2", 2063, "three bf16 terms because of the range of the operands"),
     ("tall", "fp16x2", 2064, "plain float32 because of the range of the operands"),
-    # Too small for launches of bf16x6, and k too long for three terms in that of two:
-    ("graded", "fp16x2", 200, "plain float32 because of the range of the operands"),
+    ("graded", "fp16x2", 200, "three bf16 terms because of the range of the operands"),  # in the launch of two
     ("normal", "fp16x2_mma", 2058, "two fp16 terms"),
     ("graded", "fp16x2_mma", 2056, "three bf16 terms because of the range of the operands"),
     ("graded", "fp16x2_mma", 201, "plain float32 because of the range of the operands"),
@@ -282,12 +281,21 @@ def test_what_stands_by_for_every_tile(row, kind, shape, trans):
     assert_product(got[rows], a[rows], b, context=f"{row.name} {shape}")
 
 
+LONG = ((500, 510, 2500), (760, 1000, 4100), (1400, 1300, 3000))  # summed up in parts by three terms
+
+
 @gpu
-@pytest.mark.parametrize("shape", [(m + 3, n, k) for m, n, k in TILED[:-1]], ids=str)  # logged once
+@pytest.mark.parametrize("shape", [(m + 3, n, k) for m, n, k in (*TILED[:-1], *LONG)], ids=str)  # logged once
 def test_three_terms_are_in_the_launch_that_rejects_two(shape, caplog):
+    """In the second call they come first, with the same bits."""
     caplog.set_level(logging.DEBUG, "fastlinalg")
-    fl.sgemm(*on_device(*data("twelve_decades", *shape)), kernel="fp16x2")
+    a, b = data("twelve_decades", *shape)
+    operands = on_device(a, b)
+    got = fl.sgemm(*operands, kernel="fp16x2").numpy()
     assert "computed by three bf16 terms because of the range of the operands" in caplog.text
+    rows = np.arange(0, shape[0], 17)
+    assert_product(got[rows], a[rows], b, context=str(shape))
+    assert_same_bits(fl.sgemm(*operands, kernel="fp16x2").numpy(), got, str(shape))
 
 
 @gpu

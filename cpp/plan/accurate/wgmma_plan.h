@@ -107,15 +107,27 @@ constexpr bool computes_triangle(const SgemmArgs& p) {
 }
 
 // Whether three bf16 terms are tried where two fp16 terms are rejected: from 2^34 multiply-adds on in launches of their
-// own. cuBLAS cuts longer sums where tiles are few, and has the smaller error then.
-constexpr int64_t LARGEST_K_BEHIND = 2048;
+// own.
 constexpr bool falls_back_to_three_terms(const SgemmArgs& p) {
-  return has_bf16x6_fallback(p) ||
-         (terms_fit(p.k) && p.k <= LARGEST_K_BEHIND && wgmma_split_k(p.m, p.n, p.k).count == 1);
+  return has_bf16x6_fallback(p) || (terms_fit(p.k) && wgmma_split_k(p.m, p.n, p.k).count == 1);
 }
-// Whether they may be computed first, with terms beside those of two: 80 MB for 2^23 numbers.
+// Below that, three terms sum up a long k in parts, as cuBLAS does where tiles are few: whole sums have larger errors.
+constexpr int64_t LONGEST_PART = 2048;
+constexpr AccurateSplitK three_terms_split_k(const SgemmArgs& p) {
+  AccurateSplitK best = wgmma_split_k(p.m, p.n, p.k);
+  if (best.count > 1 || p.k <= LONGEST_PART || has_bf16x6_fallback(p)) return best;
+  const double area = double(best.rows) * double(best.ld), tile = ACCURATE_SPLIT_K_TILE * ACCURATE_SPLIT_K_TILE;
+  double least = 0;
+  for (int64_t count = ceil_div(p.k, LONGEST_PART); count <= ceil_div(p.k, SPLIT_PIECE) && count <= 16; ++count) {
+    const double rounds = double(ceil_div(int64_t(area / tile) * count, PLAN_MULTIPROCESSORS)) / double(count);
+    const double time = rounds * tile * 4 * double(p.k) / PLAN_OPERATIONS_PER_US + double(count) * area * 4 / 3e6;
+    if (least == 0 || time < least) least = time, best.count = int(count);
+  }
+  return best;
+}
+// Whether they may be computed first, with terms beside those of two: 160 MB for 2^24 numbers.
 constexpr bool has_room_for_three_terms(const SgemmArgs& p) {
-  return falls_back_to_three_terms(p) && !has_bf16x6_fallback(p) && double(p.k) * double(p.m + p.n) <= 0x1p23;
+  return falls_back_to_three_terms(p) && !has_bf16x6_fallback(p) && double(p.k) * double(p.m + p.n) <= 0x1p24;
 }
 
 }  // namespace fl

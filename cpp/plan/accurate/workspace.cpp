@@ -18,13 +18,11 @@ constexpr bool same_parts_of_k(int64_t m, int64_t n, int64_t k) {
 }
 static_assert(same_parts_of_k(512, 512, 1024) && same_parts_of_k(768, 768, 1024) && same_parts_of_k(2048, 2048, 1024),
               "in how many parts k is summed must not depend on the device");
-static_assert(split_segments(1, LARGEST_K_BEHIND) == 1,
-              "a split pass in segments does not reset what three terms count");
 }  // namespace
 
 std::size_t bf16x6_workspace(const SgemmArgs& p) {
   if (!terms_fit(p.k)) return 0;
-  return AccuratePlan(p, Terms::bf16x6, TERM_BLOCK, wgmma_split_k(p.m, p.n, p.k)).bytes;
+  return AccuratePlan(p, Terms::bf16x6, TERM_BLOCK, three_terms_split_k(p)).bytes;
 }
 
 std::size_t own_fp16x2_workspace(const SgemmArgs& p) {

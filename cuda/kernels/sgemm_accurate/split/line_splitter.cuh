@@ -15,8 +15,8 @@ struct SplitPlan {
   float small, large;         // thresholds on scaled numbers
   bool early;                 // whether the product's blocks may start as soon as there is room, or by the end
   const unsigned* previous;   // the status of the terms that were tried before these, if any
-  unsigned* taken;            // groups that blocks have taken, and finished, where they share out a pass in a product
-  bool beside;                // works beside the launch before it, which has waited for all before that
+  unsigned* taken;  // groups, then units, that blocks have taken, and finished, where three terms are behind two
+  bool beside;      // works beside the launch before it, which has waited for all before that
 };
 
 struct SplitShared {
@@ -39,7 +39,9 @@ __device__ __forceinline__ void clear(SplitShared& shared, unsigned block) {
   __syncthreads();
 }
 
+template <class S>
 __device__ __forceinline__ bool split_wanted(const SplitPlan& plan) {
+  if (S::COUNT == 2 && ptx::block_index() == 0 && threadIdx.x < 4) plan.taken[threadIdx.x] = 0;  // for three terms
   return !plan.previous || out_of_range(*plan.previous);
 }
 

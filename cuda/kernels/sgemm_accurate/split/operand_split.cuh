@@ -89,8 +89,7 @@ __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
   if (plan.early) pdl_launch_next();
   ptx::touch(plan);
   if (!plan.beside) pdl_wait();
-  if (!split_wanted(plan)) return;
-  if (S::COUNT == 2 && ptx::block_index() == 0 && threadIdx.x < 2) plan.taken[threadIdx.x] = 0;  // for three terms
+  if (!split_wanted<S>(plan)) return;
   for (unsigned block = blockIdx.x; block < plan.groups; block = shared.block_of_warp() + gridDim.x) {
     clear(shared, block);
     by_operand<S, Shape, UNSWIZZLED, HALVES>(plan, block, [&](auto type, const SplitOperand& x, unsigned low) {
@@ -109,9 +108,9 @@ __global__ void __launch_bounds__(LongSplit::THREADS, 2) split_by_tile_kernel(co
     __shared__ SplitTile<SPLIT_PIECE> tile;
     ptx::touch(plan);
     pdl_wait();
-    if (!split_wanted(plan)) return;
+    if (!split_wanted<S>(plan)) return;
     for (unsigned number = blockIdx.x; number < plan.groups; number += gridDim.x)
-      split_by_tile<S, SPLIT_PIECE, true, false>(plan, number, tile);
+      split_by_tile<S, SPLIT_PIECE, true>(plan, number, tile);
   }
 }
 

@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(LongSplit::THREADS, 2)
   __shared__ SplitShared shared;
   ptx::touch(plan);
   pdl_wait();
-  if (!split_wanted(plan.split)) return;
+  if (!split_wanted<S>(plan.split)) return;
   const unsigned group = blockIdx.x % plan.split.groups;
   clear(shared, group);
   by_operand<S, LongSplit, UNSWIZZLED, HALVES>(plan.split, group, [&](auto type, const SplitOperand& x, unsigned low) {
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(LongSplit::THREADS, 2)
   if (plan.split.early) pdl_launch_next();
   ptx::touch(plan);
   pdl_wait();
-  if (!split_wanted(plan.split)) return;
+  if (!split_wanted<S>(plan.split)) return;
   const unsigned number = blockIdx.x % plan.split.groups, line = threadIdx.x % SPLIT_LINES;
   const TileSplitter<S, SPLIT_PIECE, FOR_WGMMA> lines(plan.split, tile, number);
   const SplitOperand& x = lines.x;

@@ -135,14 +135,13 @@ struct TileSplitter {
     count_large(counts, line);
   }
 
-  // k from `from` up to `end` by the scales of the maxima in largest[1]. THERE: all of it is in the tile.
-  template <bool THERE = false>
-  __device__ __forceinline__ void write_all(int64_t from, int64_t end) const {
+  // k from `from` up to `end` by the scales of the maxima in largest[1]. `there`: all of it is in the tile.
+  __device__ __forceinline__ void write_all(int64_t from, int64_t end, bool there = false) const {
     __syncthreads();
     take_scales();
     __syncthreads();
     for (; from < end; from += PIECE) {
-      if constexpr (!THERE) read(from);
+      if (!there) read(from);
       write(from);
       __syncthreads();
     }
@@ -182,16 +181,16 @@ struct TileSplitter {
   }
 };
 
-// All of 16 lines, by all threads of a block. FITS: the tile holds all k. Else they are read twice.
-template <class S, int PIECE, bool HALVES, bool FITS>
+// All of 16 lines, by all threads of a block. They are read twice unless the tile holds all k.
+template <class S, int PIECE, bool HALVES>
 __device__ __forceinline__ void split_by_tile(const SplitPlan& plan, unsigned number, SplitTile<PIECE>& tile) {
   const TileSplitter<S, PIECE, HALVES> lines(plan, tile, number);
   clear(tile.lines, number);
-  for (int64_t from = 0; from < (FITS ? 1 : plan.k); from += PIECE) {
+  for (int64_t from = 0; from < plan.k; from += PIECE) {
     if (from > 0) __syncthreads();
     lines.read(from);
   }
-  lines.template write_all<FITS>(0, FITS ? 1 : plan.k);
+  lines.write_all(0, plan.k, plan.k <= PIECE);
   if (threadIdx.x >= 32) return;
   const unsigned line = threadIdx.x % SPLIT_LINES, largest = tile.lines.largest[1][line];
   report_lines(plan, lines.x, lines.group, largest, tile.lines.large_count[line], exponent_for(largest, S::TOP),

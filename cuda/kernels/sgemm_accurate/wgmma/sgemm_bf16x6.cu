@@ -31,14 +31,16 @@ bool launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* statu
     if (!launch_triangle<SQUARE>(p, bound, previous, status, inside, own)) launch_float32_fallback(p, status, ctx);
     return false;
   }
-  const AccurateSplitK split_k = wgmma_split_k(p.m, p.n, p.k);
+  const AccurateSplitK split_k = three_terms_split_k(p);
   const ProductOperands at(p, AccuratePlan(p, Terms::bf16x6, TERM_BLOCK, split_k), Terms::bf16x6, own);
   AccurateProduct product{p, at, bound, previous, status, inside, ctx};
   product.expectation.beside = beside;
   launch_split<Bf16Terms>(product);
   bool falls_back = false;
-  if (split_k.count > 1) launch_split_k<bf16x6_split_k>(product, split_k), falls_back = inside;
-  else if (single(bf16x6_single_64x64)) falls_back = launch_single<bf16x6_single_64x64>(product);
+  if (split_k.count > 1) {
+    product.last = falls_back = inside && !beside;  // behind two terms float32 does not sum up in parts
+    launch_split_k<bf16x6_split_k>(product, split_k);
+  } else if (single(bf16x6_single_64x64)) falls_back = launch_single<bf16x6_single_64x64>(product);
   else if (single(bf16x6_single_128x64)) falls_back = launch_single<bf16x6_single_128x64>(product);
   else if (small_is_faster(p, ctx.sm_count)) falls_back = launch_persistent<SMALL>(product);
   else falls_back = launch_persistent<SQUARE>(product);

@@ -34,13 +34,7 @@ __global__ void __launch_bounds__(T::THREADS, 1) split_k_kernel(const __grid_con
   if (status & STATUS_REJECTED) return;
   float acc[T::BN / 2] = {};
   multiply_part<T>(acc, stages, work, typename T::Compensation(status));
-  const TileCorner<int> corner = rasterize<T>(plan.product, tile, 0);
-  float* const to = plan.to.sums + part * plan.to.part_stride;
-#pragma unroll
-  for (int i = 0; i < T::VECTORS; ++i) {
-    const RowVector<T> at(corner, work, i);
-    *reinterpret_cast<float4*>(to + at.row * plan.to.ld + at.col) = RowVector<T>::of(acc, i);
-  }
+  store_sums<T>(plan.to, rasterize<T>(plan.product, tile, 0), work, acc);
 #else
   not_for_this_target();
 #endif

@@ -4,6 +4,7 @@
 
 #include "cuda/kernels/sgemm_accurate/split/launch.cuh"
 #include "cuda/kernels/sgemm_accurate/split/tile_splitter.cuh"
+#include "cuda/kernels/sgemm_accurate/split_k_reduction.cuh"
 #include "cuda/kernels/sgemm_accurate/wgmma/tile_part.cuh"
 #include "plan/accurate/wgmma_plan.h"
 
@@ -17,28 +18,31 @@ struct ThreeTermsPlan {
   SingleProduct product;
   SplitPlan split;
   unsigned* rejected;
+  SplitKReduction sums;  // of a long k
 };
 struct NothingBehind {
   static constexpr bool wanted = false;
 };
-using BehindTile = SplitTile<LARGEST_K_BEHIND>;
+using BehindTile = SplitTile<LONGEST_PART>;
 
-// A block that takes a group finishes it before it waits, so none waits for a block that has not begun.
-__device__ __forceinline__ void share_out_split(const SplitPlan& plan, BehindTile& tile) {
+// Calls work(unit) for units that no other block has taken, and waits for all of them. A block that takes one finishes
+// it before it waits, so none waits for a block that has not begun. counts: units taken, finished.
+template <class Work>
+__device__ __forceinline__ void share_out(unsigned* counts, unsigned units, Work&& work) {
   __shared__ unsigned next;
   for (;;) {
-    if (threadIdx.x == 0) next = atomicAdd(&plan.taken[0], 1);
+    if (threadIdx.x == 0) next = atomicAdd(&counts[0], 1);
     __syncthreads();
-    const unsigned group = next;
-    if (group >= plan.groups) break;
-    split_by_tile<Bf16Terms, LARGEST_K_BEHIND, false, true>(plan, group, tile);
+    const unsigned unit = next;
+    if (unit >= units) break;
+    work(unit);
     ptx::bulk_copy_fence();
     __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0) atomicAdd(&plan.taken[1], 1);
+    if (threadIdx.x == 0) atomicAdd(&counts[1], 1);
   }
   if (threadIdx.x == 0)
-    while (ptx::load_acquire(&plan.taken[1]) < plan.groups) __nanosleep(100);
+    while (ptx::load_acquire(&counts[1]) < units) __nanosleep(100);
   __syncthreads();
   ptx::bulk_copy_fence();
 }
@@ -50,7 +54,9 @@ __device__ __forceinline__ bool three_terms(const ThreeTermsPlan& plan, char* me
   static_assert(sizeof(BehindTile) <= T::SHARED_BYTES);
   if (!plan.wanted || !out_of_range(range.status)) return false;
   if (blockIdx.x == 0 && threadIdx.x == 0 && plan.rejected) *plan.rejected = 1;
-  share_out_split(plan.split, *reinterpret_cast<BehindTile*>(memory));
+  share_out(plan.split.taken, plan.split.groups, [&](unsigned group) {
+    split_by_tile<Bf16Terms, LONGEST_PART, false>(plan.split, group, *reinterpret_cast<BehindTile*>(memory));
+  });
   const ProductPlan& product = plan.product.product;
   if (threadIdx.x == 0) range = {};
   __syncthreads();
@@ -59,15 +65,22 @@ __device__ __forceinline__ bool three_terms(const ThreeTermsPlan& plan, char* me
   const unsigned status = status_of(product.check, range);
   if (blockIdx.x == 0 && threadIdx.x == 0) *product.check.status = status;
   if (status & STATUS_REJECTED) return false;
-  const WarpgroupWork<T> work(product.k_blocks, 0, 1);
-  for (int tile = blockIdx.x; tile < product.tile_rows * product.tile_cols; tile += gridDim.x) {
-    __syncthreads();
+  const SplitKSums& to = plan.sums.from;
+  const int tiles = product.tile_rows * product.tile_cols;
+  const auto multiply = [&](int unit) {
+    const WarpgroupWork<T> work(product.k_blocks, unit / tiles, to.parts);
     const Stages stages = begin_stages<T>(memory, range, 4);
     __syncthreads();
-    if (threadIdx.x == 0) produce_part<T>(product, tile, stages, work, range);
+    if (threadIdx.x == 0) produce_part<T>(product, unit % tiles, stages, work, range);
     if (threadIdx.x == 128) ptx::barrier_arrive(stages.checked);
-    if (threadIdx.x >= 128) multiply_single<T>(plan.product, tile, stages, 0, work, status);
-  }
+    if (threadIdx.x >= 128) multiply_single<T>(plan.product, unit % tiles, stages, 0, work, status, to);
+  };
+  share_out(plan.split.taken + 2, tiles * to.parts, multiply);
+  if (to.parts > 1)
+    for (unsigned block = blockIdx.x; block < reduction_blocks(product.out.m, product.out.n); block += gridDim.x) {
+      add_up_parts(plan.sums, status, block, *reinterpret_cast<ReductionShared*>(memory));
+      __syncthreads();
+    }
   return true;
 }
 
@@ -76,16 +89,18 @@ ThreeTermsPlan three_terms_plan(const AccurateProduct& two) {
   const SgemmArgs& p = two.p;
   Context own = two.ctx;
   own.prepacked = nullptr;  // they are of two terms
-  const ProductOperands at(p, AccuratePlan(p, Terms::bf16x6), Terms::bf16x6, own);
+  const AccurateSplitK split_k = three_terms_split_k(p);
+  const ProductOperands at(p, AccuratePlan(p, Terms::bf16x6, TERM_BLOCK, split_k), Terms::bf16x6, own);
   const RangeBound bound(Terms::bf16x6, p.k);
   const AccurateProduct three{p, at, bound, nullptr, two.status + 1, true, own};
   // The split pass of two terms, if there is one, sets the counts to zero.
-  const bool wanted = two.last && falls_back_to_three_terms(p) && p.k <= LARGEST_K_BEHIND &&
-                      two.at.a.missing_groups() + two.at.b.missing_groups() > 0;
+  const bool wanted =
+      two.last && falls_back_to_three_terms(p) && two.at.a.missing_groups() + two.at.b.missing_groups() > 0;
   return {wanted,
           {ProductPlan(three, ceil_div(p.m, T::BM), ceil_div(p.n, T::BN), 8), aligned<4>(p.c.data, p.c.rs)},
           split_plan(three),
-          two.expectation.rejected};
+          two.expectation.rejected,
+          SplitKReduction(three, split_k_sums(three, split_k))};
 }
 
 // In kernels of two terms, but those of triangles, of operands of 16 bits, and with stores that few calls take: the

@@ -220,12 +220,27 @@ __device__ __forceinline__ void add_parts(float4 (&mine)[T::VECTORS], uint32_t r
     }
 }
 
+// Of split-K: the sums of a part, to the workspace.
+template <class T>
+__device__ __forceinline__ void store_sums(const SplitKSums& plan, const TileCorner<int>& corner,
+                                           const WarpgroupWork<T>& work, const float (&acc)[T::BN / 2]) {
+  float* const to = plan.sums + work.part * plan.part_stride;
+#pragma unroll
+  for (int i = 0; i < T::VECTORS; ++i) {
+    const RowVector<T> at(corner, work, i);
+    *reinterpret_cast<float4*>(to + at.row * plan.ld + at.col) = RowVector<T>::of(acc, i);
+  }
+}
+
+// `to`: where sums go if there are several parts in other blocks.
 template <class T>
 __device__ __forceinline__ void multiply_single(const SingleProduct& plan, int tile, const Stages& stages,
-                                                uint32_t received, const WarpgroupWork<T>& work, unsigned status) {
+                                                uint32_t received, const WarpgroupWork<T>& work, unsigned status,
+                                                const SplitKSums& to = {}) {
   const DirectEpilogue<T> epilogue(plan, work, tile);
   float acc[T::BN / 2] = {};
   multiply_part<T>(acc, stages, work, typename T::Compensation(status));
+  if (T::BEHIND && to.parts > 1) return store_sums<T>(to, rasterize<T>(plan.product, tile, 0), work, acc);
   float4 mine[T::VECTORS];
   if constexpr (T::PARTS == 2 && T::CLUSTER_K == 1) exchange_halves<T>(mine, acc, received, work);
   else exchange_parts<T>(mine, acc, received, work);
