@@ -22,13 +22,11 @@ from support.source_tree import ROOT, needs_source_tree
 pytestmark = needs_source_tree
 IN_GIT = (ROOT / ".git").exists()
 ONE_CALL = r"Call.track_seconds\(matmul out, 2\)"
-WAIT = """
-import time
+SLOW = """
 _quick = matmul
 def matmul(*operands, **options):
-    time.sleep(1e-3)
-    return _quick(*operands, **options)
-"""
+    return [_quick(*operands, **options) for _ in range(300)][0]
+"""  # calls on one thread are timed by its CPU time, in which waiting is not counted
 END = "\nimport os\ndef matmul(*operands, **options):\n    os._exit(3)\n"
 
 
@@ -59,16 +57,16 @@ needs_scipy = pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reas
 @needs_scipy
 def test_a_slower_call_fails_the_comparison(base, tmp_path):
     """And the size of the package, which is the same but for some bytes, does not."""
-    head, data = copy(tmp_path / "head", WAIT), tmp_path / "moved.json"
+    head, data = copy(tmp_path / "head", SLOW), tmp_path / "moved.json"
     bench = ONE_CALL + "|Size.track_installed"
-    status, said = run("compare", base, head, "--bench", bench, "--rounds", 2, "--confirm", 2, "--json", data)
+    status, said = run("compare", base, head, "--bench", bench, "--rounds", 3, "--confirm", 3, "--json", data)
     assert status == 1 and "2 cases, 1 with a second look" in said, said
-    assert re.search(r"round 2 of 2, \d+\.\d min left", said), said
-    assert re.search(r"1 of 2 cases look different: 2 rounds of these, about \d+\.\d min", said), said
+    assert re.search(r"round 3 of 3, \d+\.\d min left", said), said
+    assert re.search(r"1 of 2 cases look different: 3 rounds of these, about \d+\.\d min", said), said
     assert "slower:" in said and "calls.Call.track_seconds(matmul out, 2)" in said and "faster" not in said, said
     call, size = json.loads(data.read_text())
-    assert len(call["base_first"]["values"]) == len(call["head_second"]["values"]) == 2
-    assert len(size["base_first"]["values"]) == 2 and not size["head_second"]
+    assert len(call["base_first"]["values"]) == len(call["head_second"]["values"]) == 3
+    assert len(size["base_first"]["values"]) == 3 and not size["head_second"]
 
 
 @needs_scipy
