@@ -17,7 +17,7 @@ KERNELS = "cuda/kernels"
 TILES, EPILOGUE = f"{KERNELS}/common/rasterize.cuh", f"{KERNELS}/sgemm_accurate/wgmma/mirrored_epilogue.cuh"
 STRICT, PLAN = f"{KERNELS}/sgemm_strict/tile_epilogue.cuh", "cpp/plan/strict/pipelined_plan.h"
 SOURCES = (TILES, EPILOGUE, STRICT, PLAN, f"{KERNELS}/common/epilogue.cuh", f"{KERNELS}/common/float4.cuh")
-NEEDLESS = ("sgemm_accurate/epilogue.cuh", "common/ptx_shared.cuh", "common/inner_loop.cuh", "common/ptx_wgmma.cuh")
+NEEDLESS = ("sgemm_accurate/epilogue.cuh", "common/ptx.cuh", "common/inner_loop.cuh", "common/ptx_wgmma.cuh")
 
 # What these headers name of CUDA, and of other headers that they include.
 STAND_INS = r"""
@@ -50,8 +50,8 @@ struct AccurateEpilogue {
 };
 inline float power_of_two(int e) { return std::ldexp(1.0f, e); }
 inline float scale_wide(float x, int e) { return std::ldexp(x, e); }
-inline unsigned thread_again() { return threadIdx.x; }
 namespace ptx {
+inline unsigned thread_index() { return threadIdx.x; }
 void store1(uint32_t, float);
 void store2(uint32_t, float2);
 float load1(uint32_t);

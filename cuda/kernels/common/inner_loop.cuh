@@ -10,13 +10,6 @@ namespace fl {
 // How many of the next BK steps along k exist; zero or less behind the last one.
 __device__ __forceinline__ int k_left(int64_t left, int BK) { return static_cast<int>(min(left, int64_t{BK})); }
 
-// threadIdx.x, read anew: what is derived from it stays out of the registers that live through the main loop.
-__device__ __forceinline__ unsigned thread_again() {
-  unsigned t;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
-  return t;
-}
-
 // acc += a_frag * b_frag, every value of one with every value of the other. The walk turns at the end of a row, so
 // that each FMA shares an operand with the one before it: that one comes from the reuse cache and leaves the two banks
 // of the register file to the others.

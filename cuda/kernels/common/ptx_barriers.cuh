@@ -63,11 +63,11 @@ __device__ __forceinline__ void barrier_expect(uint32_t barrier, uint32_t bytes)
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
-// ---------------------------------------------------------------- barriers of part of a block
-__device__ __forceinline__ void block_barrier_sync(int id, int threads) {  // bar.sync
+// ---------------------------------------------------------------- barriers by number, of part of a block
+__device__ __forceinline__ void named_barrier_sync(int id, int threads) {  // bar.sync
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
-__device__ __forceinline__ void block_barrier_arrive(int id, int threads) {  // bar.arrive: does not wait
+__device__ __forceinline__ void named_barrier_arrive(int id, int threads) {  // bar.arrive: does not wait
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 template <int ID, int THREADS>

@@ -53,14 +53,6 @@ __device__ __forceinline__ void wait_boxes_read() {  // all but the latest N hav
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
 }
 
-// ---------------------------------------------------------------- barriers by number, for warpgroups in ping-pong
-__device__ __forceinline__ void named_barrier_sync(int id, int threads) {  // bar.sync
-  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
-__device__ __forceinline__ void named_barrier_arrive(int id, int threads) {  // bar.arrive
-  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
-
 // ---------------------------------------------------------------- products of a warpgroup (sm_90a)
 __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -79,57 +71,44 @@ __device__ __forceinline__ uint64_t plain_tile(uint32_t address, uint32_t leadin
 }
 
 #define FL_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
-#define FL_D32(i) \
-  FL_D4(i), FL_D4(i + 4), FL_D4(i + 8), FL_D4(i + 12), FL_D4(i + 16), FL_D4(i + 20), FL_D4(i + 24), FL_D4(i + 28)
+#define FL_D16(i) FL_D4(i), FL_D4(i + 4), FL_D4(i + 8), FL_D4(i + 12)
+#define FL_32                                                                                                      \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, " \
+  "%24, %25, %26, %27, %28, %29, %30, %31"
+#define FL_48 FL_32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define FL_64 FL_48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
 // d (+)= A[64,16] B[16,N], fp16 or bf16 to float32. A is stored with k contiguous, B with its columns, or with k too
-// (B_ALONG_K). `keep` 0 drops the old d.
-#define FL_WGMMA64(TYPE)                                                                                            \
-  asm volatile(                                                                                                     \
-      "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %34, 0;\n\t"                                                            \
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32." TYPE "." TYPE                                                   \
-      " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, " \
-      "%23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p, 1, 1, 0, %35;\n\t}"                               \
-      : FL_D32(0)                                                                                                   \
-      : "l"(a), "l"(b), "r"(keep), "n"(B_ALONG_K ? 0 : 1))
-#define FL_WGMMA96(TYPE)                                                                                            \
-  asm volatile(                                                                                                     \
-      "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %50, 0;\n\t"                                                            \
-      "wgmma.mma_async.sync.aligned.m64n96k16.f32." TYPE "." TYPE                                                   \
-      " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, " \
-      "%23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "   \
-      "%44, %45, %46, %47}, %48, %49, p, 1, 1, 0, %51;\n\t}"                                                        \
-      : FL_D32(0), FL_D4(32), FL_D4(36), FL_D4(40), FL_D4(44)                                                       \
-      : "l"(a), "l"(b), "r"(keep), "n"(B_ALONG_K ? 0 : 1))
-#define FL_WGMMA128(TYPE)                                                                                           \
-  asm volatile(                                                                                                     \
-      "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %66, 0;\n\t"                                                            \
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32." TYPE "." TYPE                                                  \
-      " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, " \
-      "%23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "   \
-      "%44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "       \
-      "%64, %65, p, 1, 1, 0, %67;\n\t}"                                                                             \
-      : FL_D32(0), FL_D32(32)                                                                                       \
-      : "l"(a), "l"(b), "r"(keep), "n"(B_ALONG_K ? 0 : 1))
+// (B_ALONG_K). `keep` 0 drops the old d. `SUMS` are the numbers of what d has, A to ORDER those of what follows.
+#define FL_WGMMA(TYPE, N, SUMS, A, B, KEEP, ORDER, ...)                                                     \
+  asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %" #KEEP                                               \
+               ", 0;\n\t"                                                                                   \
+               "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" SUMS "}, %" #A ", %" #B \
+               ", p, 1, 1, 0, %" #ORDER ";\n\t}"                                                            \
+               : __VA_ARGS__                                                                                \
+               : "l"(a), "l"(b), "r"(keep), "n"(B_ALONG_K ? 0 : 1))
+
 template <bool BF16, bool B_ALONG_K = false>
 __device__ __forceinline__ void wgmma(float (&d)[32], uint64_t a, uint64_t b, int keep) {
-  if constexpr (BF16) FL_WGMMA64("bf16");
-  else FL_WGMMA64("f16");
+  if constexpr (BF16) FL_WGMMA("bf16", 64, FL_32, 32, 33, 34, 35, FL_D16(0), FL_D16(16));
+  else FL_WGMMA("f16", 64, FL_32, 32, 33, 34, 35, FL_D16(0), FL_D16(16));
 }
 template <bool BF16, bool B_ALONG_K = false>
 __device__ __forceinline__ void wgmma(float (&d)[48], uint64_t a, uint64_t b, int keep) {
-  if constexpr (BF16) FL_WGMMA96("bf16");
-  else FL_WGMMA96("f16");
+  if constexpr (BF16) FL_WGMMA("bf16", 96, FL_48, 48, 49, 50, 51, FL_D16(0), FL_D16(16), FL_D16(32));
+  else FL_WGMMA("f16", 96, FL_48, 48, 49, 50, 51, FL_D16(0), FL_D16(16), FL_D16(32));
 }
 template <bool BF16, bool B_ALONG_K = false>
 __device__ __forceinline__ void wgmma(float (&d)[64], uint64_t a, uint64_t b, int keep) {
-  if constexpr (BF16) FL_WGMMA128("bf16");
-  else FL_WGMMA128("f16");
+  if constexpr (BF16) FL_WGMMA("bf16", 128, FL_64, 64, 65, 66, 67, FL_D16(0), FL_D16(16), FL_D16(32), FL_D16(48));
+  else FL_WGMMA("f16", 128, FL_64, 64, 65, 66, 67, FL_D16(0), FL_D16(16), FL_D16(32), FL_D16(48));
 }
-#undef FL_WGMMA64
-#undef FL_WGMMA96
-#undef FL_WGMMA128
-#undef FL_D32
+
+#undef FL_WGMMA
+#undef FL_64
+#undef FL_48
+#undef FL_32
+#undef FL_D16
 #undef FL_D4
 
 // The compiler does not know that a product writes d after its instruction: nothing may read d before this.

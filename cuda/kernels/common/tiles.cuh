@@ -15,6 +15,7 @@
 #include "cuda/kernels/common/float4.cuh"
 #include "cuda/kernels/common/inner_loop.cuh"
 #include "cuda/kernels/common/launch.cuh"
+#include "cuda/kernels/common/ptx.cuh"
 #include "cuda/kernels/common/rasterize.cuh"
 
 namespace fl {
@@ -94,7 +95,7 @@ struct TileLoader1 : TileLoader<ROWS, COLS, TRANSPOSED, 1> {
 #pragma unroll
       for (int i = 0; i < COUNT; ++i) values.of[i] = from[i * step];
     } else {
-      const TileLoader1 at(thread_again());
+      const TileLoader1 at(ptx::thread_index());
 #pragma unroll
       for (int i = 0; i < COUNT; ++i)
         values.of[i] = at.row() + i * STEP < rows && at.col() < cols ? from[i * step] : outside;
@@ -117,7 +118,7 @@ struct TileLoader4 : TileLoader<ROWS, COLS, TRANSPOSED, 4> {
   __device__ __forceinline__ float4 fetch(const float* from, bool whole, int rows, int cols, float outside) const {
     if (whole) return *reinterpret_cast<const float4*>(from);
     const int lines = TRANSPOSED ? cols : rows, length = TRANSPOSED ? rows : cols;
-    const TileLoader4 at(thread_again());
+    const TileLoader4 at(ptx::thread_index());
     const int exist = at.across < lines ? length - at.along : 0;
     return {exist > 0 ? from[0] : outside, exist > 1 ? from[1] : outside, exist > 2 ? from[2] : outside,
             exist > 3 ? from[3] : outside};

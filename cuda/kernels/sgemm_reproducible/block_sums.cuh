@@ -26,7 +26,7 @@ struct KeptC {
   bool from, to;  // whether the results of the last block are there, and those of this one are to go there
 
   __device__ __forceinline__ KeptC(uint32_t shared, bool is_kept, bool is_to_be_kept)
-      : memory(shared + T::KEPT_C + thread_again() % T::GROUP_THREADS * 16),
+      : memory(shared + T::KEPT_C + ptx::thread_index() % T::GROUP_THREADS * 16),
         from(T::KEEPS_C && is_kept),
         to(T::KEEPS_C && is_to_be_kept) {}
   __device__ __forceinline__ void load4(float* old, int q) const { unpack(old, ptx::load4(place(q))); }
@@ -48,7 +48,7 @@ struct AlignedRows {
   float* c;
 
   __device__ __forceinline__ AlignedRows(const SgemmArgs& args, const Corner& corner, uint32_t) : p(args), at(corner) {
-    const int t = static_cast<int>(thread_again()) % T::GROUP_THREADS;
+    const int t = static_cast<int>(ptx::thread_index()) % T::GROUP_THREADS;
     const QuadPlace<T> place(t / 32, lane_of<T>(t % 32), 0);
     row = place.row, col = place.col;
     c = at.c + row * p.c.rs + col;
@@ -81,7 +81,7 @@ struct StagedRows {
   uint32_t memory;
 
   __device__ __forceinline__ StagedRows(const SgemmArgs& args, const Corner& corner, uint32_t shared)
-      : p(args), at(corner), memory(warp_staging<T>(shared, thread_again() / 32).memory) {}
+      : p(args), at(corner), memory(warp_staging<T>(shared, ptx::thread_index() / 32).memory) {}
   __device__ __forceinline__ void load4(float* old, int q) const {
     each(q, [&](uint32_t staged, const float* c) { ptx::store1(staged, *c); });
     __syncwarp();
@@ -97,12 +97,12 @@ struct StagedRows {
 
  private:
   __device__ __forceinline__ uint32_t four() const {
-    const Lane lane(thread_again() % 32);
+    const Lane lane(ptx::thread_index() % 32);
     return memory + (lane.row * PITCH + lane.col * 4) * 4;
   }
   template <class Use>
   __device__ __forceinline__ void each(int q, Use use) const {
-    const int t = static_cast<int>(thread_again()), lane = t % 32;
+    const int t = static_cast<int>(ptx::thread_index()), lane = t % 32;
     const QuadPlace<T> place(t % T::GROUP_THREADS / 32, Lane(0), q);
     const int across = place.col + lane % 16;
 #pragma unroll
@@ -174,7 +174,7 @@ __device__ __forceinline__ void multiply_blocks_by_groups(const SgemmArgs& p, co
     const int first = block * T::BLOCK_STEPS;
     math.zero();
     math.multiply(plan, {first, min(T::BLOCK_STEPS, plan.steps - first)}, 0);
-    const int warp = static_cast<int>(thread_again()) % T::GROUP_THREADS / 32;
+    const int warp = static_cast<int>(ptx::thread_index()) % T::GROUP_THREADS / 32;
     const auto turn = [&](int done) {
       return math.pipeline.shared + T::TURNS + (done % T::K_GROUPS * WARPS + warp) * 8;
     };

@@ -104,7 +104,7 @@ struct PipelineState {
   // The multiplying warps.
   __device__ __forceinline__ void consumer_wait() const {
     if constexpr (T::BY_REGISTERS) {
-      ptx::block_barrier_sync(number() + half(), HALF_THREADS);
+      ptx::named_barrier_sync(number() + half(), HALF_THREADS);
     } else {
       // A group that has not read this stage in the last round does not know whether that round has begun.
       if constexpr (T::GROUPS_CHANGE_STAGES) ptx::barrier_wait(empty(), phase ^ 1);
@@ -112,17 +112,17 @@ struct PipelineState {
     }
   }
   __device__ __forceinline__ void consumer_release() const {
-    if constexpr (T::BY_REGISTERS) ptx::block_barrier_arrive(number() + 2 + half(), HALF_THREADS);
+    if constexpr (T::BY_REGISTERS) ptx::named_barrier_arrive(number() + 2 + half(), HALF_THREADS);
     else ptx::barrier_arrive(empty());
   }
   // The copying ones, where they copy through registers.
   __device__ __forceinline__ void producer_commit() const {
-    ptx::block_barrier_arrive(number(), HALF_THREADS);
-    ptx::block_barrier_arrive(number() + 1, HALF_THREADS);
+    ptx::named_barrier_arrive(number(), HALF_THREADS);
+    ptx::named_barrier_arrive(number() + 1, HALF_THREADS);
   }
   __device__ __forceinline__ void producer_acquire() const {
-    ptx::block_barrier_sync(number() + 2, HALF_THREADS);
-    ptx::block_barrier_sync(number() + 3, HALF_THREADS);
+    ptx::named_barrier_sync(number() + 2, HALF_THREADS);
+    ptx::named_barrier_sync(number() + 3, HALF_THREADS);
   }
 
   template <int BY>

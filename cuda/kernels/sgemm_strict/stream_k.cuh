@@ -70,7 +70,7 @@ struct StreamKSums {
   }
   // As in sum_and_store, the products with one free the sums from neighbouring registers.
   static __device__ __forceinline__ void save(const PipelinedPlan& plan, const WarpMath<T>& math) {
-    const unsigned t = thread_again();
+    const unsigned t = ptx::thread_index();
     float4* to = place(plan.stream_k, blockIdx.x, t);
 #pragma unroll
     for (int q = 0; q < QUADS; ++q) __stcg(to + q * T::MATH_THREADS, plan.one * math.quad(q));
@@ -78,7 +78,7 @@ struct StreamKSums {
     if (t % 32 == 0) ptx::store_release(plan.stream_k.saved + (blockIdx.x * T::MATH_THREADS + t) / 32, 1);
   }
   static __device__ __forceinline__ void load(const PipelinedPlan& plan, WarpMath<T>& math) {
-    const unsigned t = thread_again(), before = blockIdx.x - 1;
+    const unsigned t = ptx::thread_index(), before = blockIdx.x - 1;
     while (ptx::load_acquire(plan.stream_k.saved + (before * T::MATH_THREADS + t) / 32) == 0) {
     }
     const float4* from = place(plan.stream_k, before, t);

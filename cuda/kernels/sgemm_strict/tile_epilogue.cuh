@@ -4,7 +4,7 @@
 
 #include "cuda/kernels/common/epilogue.cuh"
 #include "cuda/kernels/common/inner_loop.cuh"
-#include "cuda/kernels/common/ptx_shared.cuh"
+#include "cuda/kernels/common/ptx.cuh"
 #include "cuda/kernels/common/rasterize.cuh"
 #include "plan/strict/tile_rules.h"
 
@@ -97,7 +97,7 @@ __device__ __forceinline__ WarpStaging warp_staging(uint32_t shared, int warp) {
 // Stores a warp's sums from registers. The lane's place is worked out here and now, not kept through the main loop.
 template <class T, class Math>
 __device__ __forceinline__ void store(const SgemmArgs& p, const Math& math, const Corner& at) {
-  const int t = static_cast<int>(thread_again());
+  const int t = static_cast<int>(ptx::thread_index());
   if constexpr (T::C16) {
     const QuadPlace<T> place(t / 32, lane_of<T>(t % 32), 0);
     float* row = at.c + place.row * p.c.rs + place.col;
@@ -130,7 +130,7 @@ __device__ __forceinline__ bool on_diagonal(const Tile& tile) {
 // of a row then, and eight lanes have whole lines.
 template <class T, class Math>
 __device__ __forceinline__ void store_mirrored(const SgemmArgs& p, const Math& math, const Corner& at) {
-  const int t = static_cast<int>(thread_again());
+  const int t = static_cast<int>(ptx::thread_index());
   const QuadPlace<T> place(t / 32, lane_of<T>(t % 32), 0);
 #pragma unroll
   for (int j = 0; j < T::TN; ++j) {
