@@ -218,6 +218,12 @@ inline constexpr PipelinedTile reproducible_128x128r = strict_128x128r.for_block
 // sgemm_strict_before_hopper.cu
 #define FL_BEFORE_HOPPER_TILES(DO) DO(strict_128x192p) DO(strict_128x128p) DO(strict_64x128k2p) DO(strict_128x192r) \
     DO(strict_128x128r)
+// sgemm_reproducible_large.cu
+#define FL_REPRODUCIBLE_TILES(DO) DO(reproducible_128x256) DO(reproducible_192x192) DO(reproducible_128x128) \
+    DO(reproducible_96x192k2) DO(reproducible_64x128k4)
+// sgemm_reproducible_before_hopper.cu
+#define FL_REPRODUCIBLE_BEFORE_HOPPER_TILES(DO) DO(reproducible_128x192p) DO(reproducible_128x128p) \
+    DO(reproducible_128x192r) DO(reproducible_128x128r)
 // clang-format on
 
 }  // namespace fl

@@ -78,6 +78,8 @@ inline constexpr ShortKTile short_k_few{.BM = 32, .BN = 64, .stages = 4, .blocks
 // clang-format off
 // sgemm_strict_warp_tiles.cu
 #define FL_WARP_TILES(DO) DO(strict_16x16w) DO(strict_64x32w)
+// sgemm_reproducible_warps.cu
+#define FL_REPRODUCIBLE_WARP_TILES(DO) DO(reproducible_48x32k4) DO(reproducible_32x16k4) DO(reproducible_16x16k4)
 // clang-format on
 
 }  // namespace fl

@@ -4,17 +4,9 @@
 
 namespace fl {
 
-void sgemm_reproducible_128x192p(const SgemmArgs& p, const Context& ctx) {
-  reproducible_pipelined<reproducible_128x192p>(p, ctx);
-}
-void sgemm_reproducible_128x128p(const SgemmArgs& p, const Context& ctx) {
-  reproducible_pipelined<reproducible_128x128p>(p, ctx);
-}
-void sgemm_reproducible_128x192r(const SgemmArgs& p, const Context& ctx) {
-  reproducible_pipelined<reproducible_128x192r>(p, ctx);
-}
-void sgemm_reproducible_128x128r(const SgemmArgs& p, const Context& ctx) {
-  reproducible_pipelined<reproducible_128x128r>(p, ctx);
-}
+#define FL_FUNCTION(tile) \
+  void sgemm_##tile(const SgemmArgs& p, const Context& ctx) { reproducible_pipelined<tile>(p, ctx); }
+FL_REPRODUCIBLE_BEFORE_HOPPER_TILES(FL_FUNCTION)
+#undef FL_FUNCTION
 
 }  // namespace fl

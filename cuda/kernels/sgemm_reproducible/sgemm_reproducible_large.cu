@@ -4,20 +4,9 @@
 
 namespace fl {
 
-void sgemm_reproducible_128x256(const SgemmArgs& p, const Context& ctx) {
-  reproducible_pipelined<reproducible_128x256>(p, ctx);
-}
-void sgemm_reproducible_192x192(const SgemmArgs& p, const Context& ctx) {
-  reproducible_pipelined<reproducible_192x192>(p, ctx);
-}
-void sgemm_reproducible_128x128(const SgemmArgs& p, const Context& ctx) {
-  reproducible_pipelined<reproducible_128x128>(p, ctx);
-}
-void sgemm_reproducible_96x192k2(const SgemmArgs& p, const Context& ctx) {
-  reproducible_pipelined<reproducible_96x192k2>(p, ctx);
-}
-void sgemm_reproducible_64x128k4(const SgemmArgs& p, const Context& ctx) {
-  reproducible_pipelined<reproducible_64x128k4>(p, ctx);
-}
+#define FL_FUNCTION(tile) \
+  void sgemm_##tile(const SgemmArgs& p, const Context& ctx) { reproducible_pipelined<tile>(p, ctx); }
+FL_REPRODUCIBLE_TILES(FL_FUNCTION)
+#undef FL_FUNCTION
 
 }  // namespace fl

@@ -156,14 +156,9 @@ void reproducible_warps(const SgemmArgs& call, const Context& ctx) {
 
 }  // namespace
 
-void sgemm_reproducible_48x32k4(const SgemmArgs& p, const Context& ctx) {
-  reproducible_warps<reproducible_48x32k4>(p, ctx);
-}
-void sgemm_reproducible_32x16k4(const SgemmArgs& p, const Context& ctx) {
-  reproducible_warps<reproducible_32x16k4>(p, ctx);
-}
-void sgemm_reproducible_16x16k4(const SgemmArgs& p, const Context& ctx) {
-  reproducible_warps<reproducible_16x16k4>(p, ctx);
-}
+#define FL_FUNCTION(tile) \
+  void sgemm_##tile(const SgemmArgs& p, const Context& ctx) { reproducible_warps<tile>(p, ctx); }
+FL_REPRODUCIBLE_WARP_TILES(FL_FUNCTION)
+#undef FL_FUNCTION
 
 }  // namespace fl
