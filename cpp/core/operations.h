@@ -122,14 +122,19 @@ double step_count(const Args& args) {
   return std::apply(product, Operation<Args>::sizes);
 }
 
+// "3x4x5", "3x4 batch 2"
+template <class Args>
+std::string sizes_text(const Args& args) {
+  std::string text;
+  const auto add = [&](auto size) { text += (text.empty() ? "" : "x") + std::to_string(args.*size); };
+  std::apply([&](auto... size) { (add(size), ...); }, Operation<Args>::sizes);
+  return args.batch > 1 ? text + " batch " + std::to_string(args.batch) : text;
+}
+
 // "sgemm 3x4x5", "transpose 3x4 batch 2"
 template <class Args>
 std::string describe(const Args& args) {
-  std::string text = Operation<Args>::name;
-  char before = ' ';
-  const auto add = [&](auto size) { text += before + std::to_string(args.*size), before = 'x'; };
-  std::apply([&](auto... size) { (add(size), ...); }, Operation<Args>::sizes);
-  return args.batch > 1 ? text + " batch " + std::to_string(args.batch) : text;
+  return Operation<Args>::name + (" " + sizes_text(args));
 }
 
 }  // namespace fl

@@ -50,7 +50,6 @@ CapturedRun::~CapturedRun() {
 void CapturedRun::forget() {
   state_->runs = 0;
   if (!state_->graph) return;
-  require_device(state_->device);
   const DeviceGuard guard(state_->device);
   cuda::forget(state_->graph);
 }

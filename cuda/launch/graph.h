@@ -96,10 +96,4 @@ inline bool start(GraphExec& graph, cudaStream_t stream) {
   return false;
 }
 
-inline bool is_capturing(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  FL_CUDA(cudaStreamIsCapturing(stream, &status));
-  return status != cudaStreamCaptureStatusNone;
-}
-
 }  // namespace fl::cuda

@@ -118,7 +118,6 @@ bool start_cached_graph(const ListCall& call, int device, const std::function<vo
 }
 
 void trim(int device) {
-  require_device(device);
   const DeviceGuard guard(device);
   for_each_operation([&]<class Args>() { forget_all<GraphKey<Args>>(device); });
   forget_all<ListCall>(device);

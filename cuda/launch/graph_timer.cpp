@@ -9,7 +9,6 @@
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/streams.h"
-#include "device/device_info.h"
 #include "device/timing.h"
 
 namespace fl::cuda {
@@ -60,9 +59,8 @@ std::vector<double> replay(cudaGraphExec_t graph, cudaStream_t stream, int repla
 }  // namespace
 
 std::vector<double> time_in_graph(int device, int launches, int replays, const std::function<void(void*)>& work) {
-  require_device(device);
-  if (launches < 1 || replays < 1) throw InvalidValue("time_in_graph needs at least one launch and one replay");
   const DeviceGuard guard(device);
+  if (launches < 1 || replays < 1) throw InvalidValue("time_in_graph needs at least one launch and one replay");
   const StreamLease lease(device, nullptr);
   const cudaStream_t stream = lease.get();
   work(stream);  // loads the kernels and fills the pools, and fails in plain sight if it must

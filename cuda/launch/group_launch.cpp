@@ -175,7 +175,6 @@ void launch_all(std::span<const AnyLaunch> launches, const Streams& streams, cha
 
 // What is captured by somebody else is captured in a row: a stream of the library's would stay in that capture.
 void run_on_device_operands(std::vector<AnyLaunch> launches, int device, void* stream) {
-  require_device(device);
   const DeviceGuard guard(device);
   const cudaStream_t queue = stream_of(stream, device);
   const bool captured = capturing(device, queue);
@@ -222,7 +221,6 @@ CapturedGroup::~CapturedGroup() {
 
 void CapturedGroup::run(void* stream) {
   State& state = *state_;
-  require_device(state.device);
   const DeviceGuard guard(state.device);
   const cudaStream_t queue = stream_of(stream, state.device);
   std::optional<ForkedStreams> forked;

@@ -66,7 +66,6 @@ CudaError named(const CudaError& error, const Kernel<Args>& kernel, const std::s
 // queue(stream) with the device current, on the given stream or the library's own.
 template <class Args, class Queue>
 void queue_on_device(const Kernel<Args>& kernel, int device, void* stream, Queue&& queue) {
-  require_device(device);
   const DeviceGuard guard(device);
   try {
     queue(stream_of(stream, device));

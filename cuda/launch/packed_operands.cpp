@@ -1,14 +1,11 @@
 // Operands in device memory that no product kernel takes as they lie, or in 16 bits: packed copies, made and brought
 // back on a stream.
-#include <string_view>
-
 #include "core/normalise.h"
 #include "core/operations.h"
 #include "cuda/launch/launch_kernel.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/memory_pool.h"
 #include "cuda/runtime/streams.h"
-#include "device/device_info.h"
 #include "device/launches.h"
 
 namespace fl::cuda {
@@ -66,11 +63,7 @@ bool lay_out(const PackedOperand<const float>& x, Stored& stored) {
   return true;
 }
 
-const Kernel<TransposeArgs>& copy_kernel() {
-  for (const auto& kernel : kernels<TransposeArgs>())
-    if (kernel.name == std::string_view("strided")) return kernel;
-  __builtin_unreachable();
-}
+const Kernel<TransposeArgs>& copy_kernel() { return find<TransposeArgs>("strided"); }
 
 // A copy is the transpose of the transposed view.
 TransposeArgs copy_of(const ConstMatrix& from, const Matrix& to, int64_t rows, int64_t cols, int64_t batch,
@@ -181,7 +174,6 @@ std::optional<TransposeArgs> packed_layout(const TransposeArgs&) {
 template <class Args>
 void run_on_packed_operands(const Kernel<Args>& kernel, const Args& args, const Args& layout, int device, void* stream,
                             StatusWords* left) {
-  require_device(device);
   const DeviceGuard guard(device);
   Args packed = layout;
   run_packed(kernel, args, packed, device, stream, left);

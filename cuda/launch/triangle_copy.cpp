@@ -3,13 +3,11 @@
 
 #include "cuda/launch/launch_kernel.h"
 #include "cuda/runtime/device_guard.h"
-#include "device/device_info.h"
 #include "device/launches.h"
 
 namespace fl::cuda {
 
 void copy_triangle(const TriangleCopy& copy, int device, void* stream) {
-  require_device(device);
   const DeviceGuard guard(device);
   require_numbered(copy.n, copy.n, copy.batch);
   fl::copy_triangle(copy, context_on(device, stream_of(stream, device)));

@@ -102,23 +102,12 @@ std::string text(std::span<const int> devices) {
                     " are there, or are the limit, together with what is in use");
 }
 
-std::string sizes(const SgemmArgs&, const OutOfCoreShape& s) {
-  return std::to_string(s.rows) + "x" + std::to_string(s.cols) + "x" + std::to_string(s.depths);
-}
-std::string sizes(const SgemvArgs&, const OutOfCoreShape& s) {
-  return std::to_string(s.rows) + "x" + std::to_string(s.depths);
-}
-std::string sizes(const TransposeArgs&, const OutOfCoreShape& s) {
-  return std::to_string(s.rows) + "x" + std::to_string(s.cols);
-}
-
 template <class Args>
 void log_parts(const Log& log, const Places& places, const Args& layout, const OutOfCorePlan<Args>& plan,
                std::size_t needed) {
-  const OutOfCoreShape& shape = plan.shape;
-  log(text(places.devices) + " in " + std::to_string(plan.tiles.size()) + " parts of at most " + sizes(layout, shape) +
-      (shape.problems > 1 ? " batch " + std::to_string(shape.problems) : "") + ", which take " +
-      std::to_string(shape.bytes) + " bytes of its memory; the whole takes " + std::to_string(needed));
+  log(text(places.devices) + " in " + std::to_string(plan.tiles.size()) + " parts of at most " +
+      sizes_text(sub_problem(layout, largest_tile(plan.shape))) + ", which take " + std::to_string(plan.shape.bytes) +
+      " bytes of its memory; the whole takes " + std::to_string(needed));
 }
 
 template <class Args>
@@ -167,9 +156,7 @@ void run_whole_or_in_parts(const PanelPlan<Args>& plan, const Args& host, const 
 }
 
 void refuse_capture(void* stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  FL_CUDA(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status));
-  if (status != cudaStreamCaptureStatusNone)
+  if (is_capturing(static_cast<cudaStream_t>(stream)))
     throw InvalidValue(
         "a call on arrays in host memory waits for its result and cannot be captured in a CUDA graph: "
         "use device arrays");
@@ -182,7 +169,6 @@ template <class Args>
 void run_on_host_operands(const PanelPlan<Args>& plan, const Args& host, const Args& layout,
                           std::span<const int> all_devices, void* stream, const Log* log) {
   const std::span<const int> devices = all_devices.first(std::min(all_devices.size(), plan.steps.size()));
-  for (const int device : devices) require_device(device);
   const DeviceGuard guard(devices.front());
   if (stream) refuse_capture(stream);
   Args args = layout;

@@ -18,7 +18,6 @@ void check_range(const DeviceBuffer& buffer, std::size_t bytes, std::size_t offs
 }
 
 void* allocate_for_all_streams(std::size_t bytes, int device) {
-  require_device(device);
   const DeviceGuard guard(device);
   const cudaStream_t stream = library_stream(device);
   void* const data = pool_allocate(device, bytes, stream);

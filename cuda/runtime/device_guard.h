@@ -18,7 +18,8 @@ namespace fl::cuda {
 // Most callers have the device current already: then one question is all it costs.
 class DeviceGuard {
  public:
-  explicit DeviceGuard(int device) : calls_(driver()) {
+  // Throws CudaError for a device that is not there.
+  explicit DeviceGuard(int device) : calls_((require_device(device), driver())) {
     if (const cudaError_t error = make_current(device); error != cudaSuccess) {
       calls_.set(previous_);
       fail(error, "cudaSetDevice(device)", __FILE__, __LINE__);

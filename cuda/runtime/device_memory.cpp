@@ -21,7 +21,6 @@ void give_back(int device, void* data, std::size_t bytes, cudaStream_t stream) n
 }  // namespace
 
 std::shared_ptr<void> allocate(int device, std::size_t bytes, void* stream) {
-  require_device(device);
   const DeviceGuard guard(device);
   const AllowDuringCapture allow;
   const auto queue = static_cast<cudaStream_t>(stream);
@@ -31,7 +30,6 @@ std::shared_ptr<void> allocate(int device, std::size_t bytes, void* stream) {
 
 void copy(int device, void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
-  require_device(device);
   const DeviceGuard guard(device);
   const AllowDuringCapture allow;  // waiting is among what another thread's capture forbids
   const cudaStream_t stream = library_stream(device);

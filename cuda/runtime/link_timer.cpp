@@ -8,7 +8,6 @@
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/memory_pool.h"
 #include "cuda/runtime/streams.h"
-#include "device/device_info.h"
 #include "device/timing.h"
 
 namespace fl::cuda {
@@ -58,10 +57,9 @@ double median_us(const std::vector<Direction>& directions, int repeats) {
 }  // namespace
 
 LinkTimes time_link(int device, std::size_t in_bytes, std::size_t out_bytes, int repeats) {
-  require_device(device);
+  const DeviceGuard guard(device);
   if (in_bytes == 0 || out_bytes == 0 || repeats < 1)
     throw InvalidValue("time_link needs bytes in both directions and at least one repeat");
-  const DeviceGuard guard(device);
   const std::size_t in_size = std::min(in_bytes, most_pinned), out_size = std::min(out_bytes, most_pinned);
   const Pinned host_in(in_size), host_out(out_size);
   const StreamLease in(device, nullptr), out(device, nullptr);

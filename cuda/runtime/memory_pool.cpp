@@ -151,7 +151,6 @@ bool connect_pools(std::span<const int> devices) {
 std::size_t memory_limit(int device) { return per_device<Pool>(device).limit; }
 
 MemoryInfo memory_info(int device) {
-  require_device(device);
   const DeviceGuard guard(device);
   Pool& pool = pool_of(device);
   MemoryInfo info;
@@ -168,7 +167,6 @@ MemoryInfo memory_info(int device) {
 void pool_trim(int device) { give_back_unused(pool_of(device).handle, device); }
 
 void set_memory_limit(int device, std::size_t bytes) {
-  require_device(device);
   const DeviceGuard guard(device);
   Pool& pool = pool_of(device);
   pool.limit = bytes;

@@ -44,7 +44,6 @@ void order_across(const DeviceStream& later, const DeviceStream& earlier) {
     return;
   }
   require_device(later.device);
-  require_device(earlier.device);
   order_or_wait(earlier.device, handle(earlier), [&] {
     const EventLease event(earlier.device);
     FL_CUDA(cudaEventRecord(event.get(), handle(earlier)));

@@ -25,19 +25,16 @@ unsigned long long capture_of(void* stream) {
 }  // namespace
 
 void* own_stream(int device) {
-  require_device(device);
   const DeviceGuard guard(device);
   return library_stream(device);
 }
 
 bool capturing(int device, void* stream) {
-  require_device(device);
   const DeviceGuard guard(device);
   return capture_of(stream) != 0;
 }
 
 bool order_after(int device, void* later, void* earlier) {
-  require_device(device);
   bool possible = true;
   order_or_wait(device, handle(earlier), [&] {
     const auto graph = capture_of(later);
@@ -51,14 +48,12 @@ bool order_after(int device, void* later, void* earlier) {
 }
 
 void wait_for(int device, void* stream) {
-  require_device(device);
   const DeviceGuard guard(device);
   const AllowDuringCapture allow;
   if (capture_of(stream) == 0) FL_CUDA(cudaStreamSynchronize(handle(stream)));
 }
 
 StreamEvent::StreamEvent(int device, void* stream) : device_(device), event_(nullptr) {
-  require_device(device);
   order_or_wait(device, handle(stream), [&] {
     if (capture_of(stream) != 0) return;
     const cudaEvent_t event = borrow_event(device);

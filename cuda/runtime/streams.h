@@ -47,10 +47,17 @@ class FinishOnError {
   std::vector<cudaStream_t> streams_;
 };
 
+inline bool is_capturing(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  FL_CUDA(cudaStreamIsCapturing(stream, &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
 // order(), with the device current, makes it wait for what is on a stream. Where it cannot, for want of memory say, the
 // host waits: what comes next may give memory back that the stream still uses.
 template <class Order>
 void order_or_wait(int device, cudaStream_t stream, Order&& order) {
+  require_device(device);
   try {
     const DeviceGuard guard(device);
     order();
