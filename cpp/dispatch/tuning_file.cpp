@@ -1,6 +1,7 @@
 #include "dispatch/tuning_file.h"
 
 #include <sys/stat.h>
+#include <sys/utsname.h>
 
 #include <strings.h>
 
@@ -9,7 +10,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
-#include <stdexcept>
 
 #include "core/errors.h"
 #include "core/lazy.h"
@@ -37,7 +37,8 @@ std::string model_name() {
     const std::size_t name = line.find_first_not_of(' ', colon + 1);
     if (name != std::string::npos) return line.substr(name);
   }
-  return "CPU";
+  utsname system{};
+  return ::uname(&system) == 0 ? system.machine : "CPU";
 }
 
 // "1.5:0.9": microseconds by the rule, and the factor.

@@ -15,6 +15,8 @@ import numpy as np
 
 import fastlinalg as fl
 
+from .. import _core
+
 
 def describe(device: str, peak_gflops: float, threads: int) -> dict[str, Any]:
     """The machine as plain data; clocks are added by `nvml.sensors`."""
@@ -22,7 +24,7 @@ def describe(device: str, peak_gflops: float, threads: int) -> dict[str, Any]:
     gpu = fl.devices()[0] if device == "cuda" else None
     return {
         "device": device,
-        "cpu": _cpu_model(),
+        "cpu": _core.cpu_name(),
         "cores": os.cpu_count(),
         "threads": threads,
         "os": platform.platform(),
@@ -44,15 +46,6 @@ def head(command: Sequence[str], described: dict[str, Any]) -> dict[str, Any]:
         "command": shlex.join(command),
         "machine": described,
     }
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 def commit() -> str | None:
