@@ -1,6 +1,5 @@
 // The C interface: plans.
 #include <atomic>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>

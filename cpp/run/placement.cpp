@@ -6,6 +6,7 @@
 #include "core/errors.h"
 #include "core/lazy.h"
 #include "device/device_info.h"
+#include "device/pretended.h"
 
 namespace fl {
 namespace {
@@ -14,9 +15,8 @@ namespace {
 void require_alike(const std::vector<int>& devices) {
   const auto kind = [](int device) {
     const DeviceSpec& spec = cuda::device_info(device).spec;
-    return std::string(spec.name) + ", compute capability " + std::to_string(spec.compute_capability / 10) + "." +
-           std::to_string(spec.compute_capability % 10) + ", " + std::to_string(spec.multiprocessors) +
-           " multiprocessors";
+    return std::string(spec.name) + ", compute capability " + capability_text(spec.compute_capability) + ", " +
+           std::to_string(spec.multiprocessors) + " multiprocessors";
   };
   const int first = devices.front();
   for (const int device : devices)

@@ -5,6 +5,7 @@
 
 #include "core/errors.h"
 #include "device/device_info.h"
+#include "device/pretended.h"
 
 namespace fl::cuda {
 namespace {
@@ -19,9 +20,8 @@ std::string architectures_hint() {
   std::string hint = "; this build of fastlinalg has code for " + std::string(built_architectures());
   int device = 0;
   if (cudaGetDevice(&device) != cudaSuccess || device >= device_count()) return hint;
-  const int cc = device_info(device).compute_capability;
   return hint + ", and cuda:" + std::to_string(device) + " (" + device_info(device).spec.name +
-         ") has compute capability " + std::to_string(cc / 10) + "." + std::to_string(cc % 10);
+         ") has compute capability " + capability_text(device_info(device).compute_capability);
 }
 
 std::string hint(cudaError_t error) {

@@ -57,9 +57,7 @@ struct ManagedTensorVersioned {
 };
 inline constexpr uint64_t read_only = 1, is_copied = 2;  // flags
 
-inline constexpr const char *capsule = "dltensor", *used_capsule = "used_dltensor";
-inline constexpr const char *capsule_versioned = "dltensor_versioned",
-                            *used_capsule_versioned = "used_dltensor_versioned";
+inline constexpr const char *capsule = "dltensor", *capsule_versioned = "dltensor_versioned";
 
 // What a type publishes as `__dlpack_c_exchange_api__`, a capsule of this name. Functions return 0, or -1 with a Python
 // exception set. None of them orders streams: the caller is to use the library's current one.

@@ -95,13 +95,9 @@ nb::tuple sgemm_tiles(int64_t m, int64_t n, int64_t k, int64_t batch, std::size_
                       float beta, const std::string& kernel) {
   return tile_plan(product_layout(m, n, k, batch, one_a, one_b, beta), memory, find<SgemmArgs>(kernel));
 }
-nb::tuple transpose_tiles(int64_t m, int64_t n, int64_t batch, std::size_t memory) {
-  const DescribedCall call{.m = m, .n = n, .k = 0, .batch = batch};
-  return tile_plan(layout_of<TransposeArgs>(call), memory, find<TransposeArgs>("reference"));
-}
-nb::tuple sgemv_tiles(int64_t m, int64_t n, int64_t batch, std::size_t memory) {
-  const DescribedCall call{.m = m, .n = n, .k = 0, .batch = batch};
-  return tile_plan(layout_of<SgemvArgs>(call), memory, find<SgemvArgs>("warp_per_row"));
+template <class Args>
+nb::tuple tiles_of_matrix(int64_t m, int64_t n, int64_t batch, std::size_t memory, const std::string& kernel) {
+  return tile_plan(layout_of<Args>({.m = m, .n = n, .k = 0, .batch = batch}), memory, find<Args>(kernel));
 }
 
 }  // namespace
@@ -116,8 +112,10 @@ void bind_cuts(nb::module_& m) {
   m.def("sgemm_tiles", sgemm_tiles, nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("batch"), nb::arg("memory"),
         nb::arg("one_a") = false, nb::arg("one_b") = false, nb::arg("beta") = 0.0f,
         nb::arg("kernel") = "double_buffered");
-  m.def("sgemv_tiles", sgemv_tiles, nb::arg("m"), nb::arg("n"), nb::arg("batch"), nb::arg("memory"));
-  m.def("transpose_tiles", transpose_tiles, nb::arg("m"), nb::arg("n"), nb::arg("batch"), nb::arg("memory"));
+  m.def("sgemv_tiles", tiles_of_matrix<SgemvArgs>, nb::arg("m"), nb::arg("n"), nb::arg("batch"), nb::arg("memory"),
+        nb::arg("kernel") = "warp_per_row");
+  m.def("transpose_tiles", tiles_of_matrix<TransposeArgs>, nb::arg("m"), nb::arg("n"), nb::arg("batch"),
+        nb::arg("memory"), nb::arg("kernel") = "reference");
 }
 
 }  // namespace fl::py
