@@ -60,14 +60,13 @@ __device__ __forceinline__ int64_t accumulate_whole(float (&acc)[V], const Sgemv
 }
 
 // What a thread reads: columns first, first + step, ... below end for the block's first group, and so on.
-template <class T, int V, int LC, int THREADS, int U, class Load>
+template <class T, int V, int LC, int U, class Load>
 __device__ __forceinline__ void read_tile(float (&acc)[V], const SgemvArgs& p, const RowBlock& at, int64_t first,
                                           unsigned step, int64_t end, const Load& load) {
-  using S = ColumnTile<V, LC, THREADS>;
   int64_t j = first + threadIdx.x / LC;
   const int64_t output = at.row + threadIdx.x % LC * V;
   const T* a = place_of<T>(p.stored[0], at.a) + output;
-  if (at.row + S::OUTPUTS <= p.m) {
+  if (output + V <= p.m) {
     j = accumulate_whole<V, U>(acc, p, a, at.x, j, step, end, load);
     if (j < end) columns::accumulate<V, true, U>(acc, p, a, at.x, j, step, end, V);
   } else if (output < p.m) {

@@ -26,8 +26,8 @@ __device__ __forceinline__ void split_columns_of_block(const SgemvArgs& p, const
   const RowBlock at = grid.block(p, tile);
   const int64_t first = int64_t{split} * plan.columns, rest = p.n - first;
   float acc[V] = {};
-  read_tile<T, V, LC, THREADS, UNROLL>(acc, p, at, first, THREADS / LC, first + at_most(rest, plan.columns),
-                                       MatrixLoad<RESIDENT>(fraction));
+  read_tile<T, V, LC, UNROLL>(acc, p, at, first, THREADS / LC, first + at_most(rest, plan.columns),
+                              MatrixLoad<RESIDENT>(fraction));
   if (plan.splits > 1) pdl_launch_next();
   sum_tile<V, LC, THREADS>(acc, [&](unsigned c, float sum) {
     if (at.row + c >= p.m) return;
