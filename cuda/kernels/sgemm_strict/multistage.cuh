@@ -93,25 +93,32 @@ struct TogetherCopies {
   }
 
   // With one stage: the loads of the next step pass while this one is multiplied.
-  __device__ __forceinline__ void fetch_next() {
-    if (left <= 0) return;
-    begin();
-    a.fetch();
-    b.fetch();
-    end();
-  }
   __device__ __forceinline__ void multiply_by_registers(MultistageSums<T>& sums, const BlockShare& of, uint32_t shared,
                                                         int group, int a_offset, int b_offset) {
-    fetch_next();
+    a.with_way([&](auto known_a) {
+      b.with_way([&](auto known_b) {
+        const auto fetch_next = [&] {
+          if (left <= 0) return;
+          begin();
+          known_a.fetch();
+          known_b.fetch();
+          if constexpr (T::SLICES) known_a.next_columns();
+          else known_a.next_lines();
+          known_b.next_lines();
+          left -= T::BK;
+        };
+        fetch_next();
 #pragma unroll 1
-    for (int64_t k = 0; k < of.depth; k += T::BK) {
-      if (k > 0) __syncthreads();  // the stage has been read
-      a(shared);
-      b(shared + T::A_BYTES);
-      __syncthreads();
-      fetch_next();
-      sums.multiply(shared + a_offset, shared + b_offset, T::BK, group);
-    }
+        for (int64_t k = 0; k < of.depth; k += T::BK) {
+          if (k > 0) __syncthreads();  // the stage has been read
+          known_a.store(shared);
+          known_b.store(shared + T::A_BYTES);
+          __syncthreads();
+          fetch_next();
+          sums.multiply(shared + a_offset, shared + b_offset, T::BK, group);
+        }
+      });
+    });
   }
 };
 

@@ -34,20 +34,53 @@ class RegisterCopy {
   __device__ __forceinline__ void next_lines(int tiles = 1) { from_ += tiles * LINES * (is_transposed() ? 1 : ld_); }
   __device__ __forceinline__ void next_columns(int tiles = 1) { from_ += tiles * LEN * (is_transposed() ? ld_ : 1); }
 
-  __device__ __forceinline__ void fetch() {
+  // use(this, with a way that is known at compile time). Of few steps the code for each way comes too late.
+  template <class Use>
+  __device__ __forceinline__ void with_way(const Use& use) {
+    switch (way_) {
+      case Way::by16: return use(Known<Way::by16>{*this});
+      case Way::by4: return use(Known<Way::by4>{*this});
+      case Way::transposed: return use(Known<Way::transposed>{*this});
+      case Way::transposed16:
+        if constexpr (FOURS) return use(Known<Way::transposed16>{*this});
+    }
+  }
+
+  __device__ __forceinline__ void fetch() { fetch_by<Way::any>(); }
+  __device__ __forceinline__ void operator()(uint32_t tile) { store_by<Way::any>(tile); }
+
+ private:
+  // CopyPath's, and fours of a column by 16 bytes, where columns are aligned and long enough for half the threads: 2 x
+  // 16 threads of a warp store the same one of their four into 32 different banks.
+  enum class Way : int { by16, by4, transposed, transposed16, any };
+  template <Way WAY>
+  struct Known {
+    RegisterCopy& copy;
+    __device__ __forceinline__ void fetch() const { copy.template fetch_by<WAY>(); }
+    __device__ __forceinline__ void store(uint32_t tile) const { copy.template store_by<WAY>(tile); }
+    __device__ __forceinline__ void next_lines() const {
+      copy.from_ += LINES * (WAY >= Way::transposed ? 1 : copy.ld_);
+    }
+    __device__ __forceinline__ void next_columns() const {
+      copy.from_ += LEN * (WAY >= Way::transposed ? copy.ld_ : 1);
+    }
+  };
+  template <Way WAY>
+  __device__ __forceinline__ void fetch_by() {
     if constexpr (MANY_STEPS) {
-      if (lines != seen_.lines || length != seen_.length) look();
-      if (!seen_.cut) return fetch_whole_ones();
+      if (lines != seen_.lines || length != seen_.length) look<WAY>();
+      if (!seen_.cut) return fetch_whole_ones<WAY>();
     }
     const bool whole = lines >= LINES && length >= LEN;
-    each([&]<int VEC, bool TRANSPOSED>(float* values, const float* from, int line, int col) {
+    each<WAY>([&]<int VEC, bool TRANSPOSED>(float* values, const float* from, int line, int col) {
       const int down = lines - line_ - line, across = length - col_ - col;  // what exists from here
       load<VEC>(values, from, whole ? VEC : TRANSPOSED ? (across > 0 ? down : 0) : down > 0 ? across : 0);
     });
   }
-  __device__ __forceinline__ void operator()(uint32_t tile) {
+  template <Way WAY>
+  __device__ __forceinline__ void store_by(uint32_t tile) {
     const uint32_t to = tile + (line_ * LD + col_) * 4;
-    each([&]<int VEC, bool TRANSPOSED>(float* values, const float*, int line, int col) {
+    each<WAY>([&]<int VEC, bool TRANSPOSED>(float* values, const float*, int line, int col) {
       const uint32_t place = to + (line * LD + col) * 4;
       if constexpr (VEC == 4 && !TRANSPOSED) ptx::store4(place, {values[0], values[1], values[2], values[3]});
       else
@@ -56,10 +89,6 @@ class RegisterCopy {
     });
   }
 
- private:
-  // CopyPath's, and fours of a column by 16 bytes, where columns are aligned and long enough for half the threads: 2 x
-  // 16 threads of a warp store the same one of their four into 32 different banks.
-  enum class Way : int { by16, by4, transposed, transposed16 };
   static constexpr bool FOURS = LEN % (THREADS / 2) == 0;
   // What neighbouring threads cover, in floats; by 16-byte copies so many that the lines are whole rounds.
   static constexpr int UNIT = LEN % 32 == 0 ? 32 : 16, UNIT16 = LINES % (THREADS * 4 / UNIT) == 0 ? UNIT : 2 * UNIT;
@@ -76,21 +105,29 @@ class RegisterCopy {
     bool cut = false;
   };
   struct Nothing {};
+  static constexpr unsigned all_of(int moves) { return moves >= 32 ? ~0u : (1u << moves) - 1; }
   std::conditional_t<MANY_STEPS, Seen, Nothing> seen_;
   static_assert(!MANY_STEPS || LINES * LEN / THREADS <= 32);
 
   __device__ __forceinline__ bool is_transposed() const { return way_ >= Way::transposed; }
 
+  template <Way WAY>
   __device__ __forceinline__ void fetch_whole_ones() {
-    each([&]<int VEC, bool>(float* values, const float* from, int, int) {
+    if (seen_.exist == all_of(LINES * LEN / THREADS / (WAY == Way::by16 || WAY == Way::transposed16 ? 4 : 1)))
+      return each<WAY>([&]<int VEC, bool>(float* values, const float* from, int, int) {
+        if constexpr (VEC == 4) unpack(values, __ldg(reinterpret_cast<const float4*>(from)));
+        else *values = __ldg(from);
+      });
+    each<WAY>([&]<int VEC, bool>(float* values, const float* from, int, int) {
       if (!(seen_.exist >> int(values - values_) / VEC & 1)) return;
       if constexpr (VEC == 4) unpack(values, __ldg(reinterpret_cast<const float4*>(from)));
       else *values = __ldg(from);
     });
   }
+  template <Way WAY>
   __device__ __forceinline__ void look() {
     seen_ = {lines, length};
-    each([&]<int VEC, bool TRANSPOSED>(float* values, const float*, int line, int col) {
+    each<WAY>([&]<int VEC, bool TRANSPOSED>(float* values, const float*, int line, int col) {
       const int down = lines - line_ - line, across = length - col_ - col;
       const int exist = TRANSPOSED ? (across > 0 ? down : 0) : down > 0 ? across : 0;
       seen_.exist |= unsigned{exist >= VEC} << int(values - values_) / VEC;
@@ -109,12 +146,17 @@ class RegisterCopy {
 
   // use(the values, where they come from, row, column) for all that the thread moves at a time. The outer loop follows
   // ld, as in TileCopy: addresses worked out one by one took more registers than there are.
-  template <class Use>
+  template <Way WAY, class Use>
   __device__ __forceinline__ void each(const Use& use) {
-    if (way_ == Way::by16) rounds<4, THREADS / (UNIT16 / 4), UNIT16, false>(use);
-    else if (way_ == Way::by4) rounds<1, THREADS / UNIT, UNIT, false>(use);
-    else if (way_ == Way::transposed) rounds<1, THREADS / 8, 8, true>(use);
-    else if constexpr (FOURS) rounds<4, THREADS / 2, 8, true>(use);
+    if constexpr (WAY == Way::any) {
+      if (way_ == Way::by16) each<Way::by16>(use);
+      else if (way_ == Way::by4) each<Way::by4>(use);
+      else if (way_ == Way::transposed) each<Way::transposed>(use);
+      else if constexpr (FOURS) each<Way::transposed16>(use);
+    } else if constexpr (WAY == Way::by16) rounds<4, THREADS / (UNIT16 / 4), UNIT16, false>(use);
+    else if constexpr (WAY == Way::by4) rounds<1, THREADS / UNIT, UNIT, false>(use);
+    else if constexpr (WAY == Way::transposed) rounds<1, THREADS / 8, 8, true>(use);
+    else rounds<4, THREADS / 2, 8, true>(use);
   }
   template <int VEC, int OUTER_STEP, int INNER_STEP, bool TRANSPOSED, class Use>
   __device__ __forceinline__ void rounds(const Use& use) {
@@ -123,11 +165,14 @@ class RegisterCopy {
     const float* from = from_;
     float* values = values_;
 #pragma unroll
-    for (int outer = 0; outer < OUTER; outer += OUTER_STEP, from += OUTER_STEP * ld_)
+    for (int outer = 0; outer < OUTER; outer += OUTER_STEP, from += OUTER_STEP * ld_) {
 #pragma unroll
       for (int inner = 0; inner < INNER; inner += INNER_STEP, values += VEC)
         use.template operator()<VEC, TRANSPOSED>(values, from + inner, TRANSPOSED ? inner : outer,
                                                  TRANSPOSED ? outer : inner);
+      // One address follows from the one before, not each from the first. Of few steps the products wait for that.
+      if constexpr (MANY_STEPS) asm("" : "+l"(from));
+    }
   }
 };
 

@@ -30,8 +30,7 @@ __device__ __forceinline__ void cluster_columns_of_block(const SgemvArgs& p, con
   const RowBlock at = grid.block(p, block / cluster);
   constexpr int U = columns::in_flight<V> * (V > 1 ? sizeof(float) / sizeof(T) : 1);  // as many bytes in any type
   float acc[V] = {};
-  read_tile<T, V, LC, U>(acc, p, at, rank * S::GROUPS, cluster * S::GROUPS, p.n,
-                         MatrixLoad<RESIDENT>(fraction));
+  read_tile<T, V, LC, U>(acc, p, at, rank * S::GROUPS, cluster * S::GROUPS, p.n, MatrixLoad<RESIDENT>(fraction));
   if constexpr (LC < 32) pdl_launch_next();
   ptx::cluster_wait();  // the first block has begun
   const uint32_t mine = ptx::address_in(0, ptx::shared_address(sums[rank]));
