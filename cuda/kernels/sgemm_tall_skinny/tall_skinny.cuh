@@ -118,16 +118,19 @@ __device__ __forceinline__ void copy_part_of_chunk(const TallSkinnyArgs& args, c
   }
 }
 
-// Copies a chunk of B from `from` on, of which `exist` k do; what does not exist in a step of it becomes zero. A chunk
-// that exists as a whole goes without a question: what the others ask took a tenth of the instructions of a product.
+// Copies a chunk of B, k = first to first + KC - 1 of the block's range; what does not exist in a step of it becomes
+// zero. A chunk that exists as a whole goes without a question: what the others ask took a tenth of the instructions of
+// a product.
 template <class Chunk>
 __device__ __forceinline__ void copy_chunk(const TallSkinnyArgs& args, const TallSkinnyBlock& at, uint32_t to,
-                                           const float* from, int exist, bool first) {
+                                           int64_t first) {
   constexpr int NR = Chunk::NR, KC = Chunk::KC, QUADS = NR < 4 ? 1 : NR / 4;
   constexpr bool COLUMN_MAJOR = Chunk::COLUMN > Chunk::K;
   constexpr int ALONG = COLUMN_MAJOR ? KC / 4 : QUADS,
                 LINES = COLUMN_MAJOR ? NR : KC;  // copies to a line of memory, and lines
   const auto& b = args.p.b;
+  const float* from = b.data + at.batch * b.bs + (at.k + first) * b.rs + at.column * b.cs;
+  const int exist = static_cast<int>(min(at.count - first, int64_t{KC}));
   // Beside it the kernel for 8 columns of a row-major B keeps addresses on the stack: 254 instead of 251 us with
   // A of 16384 x 16384.
   constexpr bool ROOM = NR != 8 || COLUMN_MAJOR;
@@ -142,7 +145,7 @@ __device__ __forceinline__ void copy_chunk(const TallSkinnyArgs& args, const Tal
       ptx::copy_async16(to + (COLUMN_MAJOR ? Chunk::place(along, line) : Chunk::place(line, along)), from);
     return;
   }
-  copy_part_of_chunk<Chunk>(args, at, to, from, exist, first);
+  copy_part_of_chunk<Chunk>(args, at, to, from, exist, first <= KC);
 }
 
 // A chunk of B in shared memory. Row-major: pairs of k, 2 * NR floats and padding that sends the lanes of a warp, which
@@ -158,14 +161,6 @@ struct TallSkinnyChunk {
   }
 
   static __device__ __forceinline__ uint32_t place(int k, int col) { return k / 2 * PAIR + k % 2 * K + col * COLUMN; }
-
-  // Copies k = first to first + KC - 1 of the block's range.
-  static __device__ __forceinline__ void copy(const TallSkinnyArgs& args, const TallSkinnyBlock& at, uint32_t to,
-                                              int64_t first) {
-    const auto& b = args.p.b;
-    const float* from = b.data + at.batch * b.bs + (at.k + first) * b.rs + at.column * b.cs;
-    copy_chunk<TallSkinnyChunk>(args, at, to, from, static_cast<int>(min(at.count - first, int64_t{KC})), first <= KC);
-  }
 
   // x[i][c]: the first NC columns from `from` on of the two k i of a pair.
   template <int NC>
@@ -309,7 +304,7 @@ __device__ __forceinline__ void walk_k(const TallSkinnyArgs& args, const TallSki
     ++copied;
     into = into + T::SLOT_BYTES == end ? ring : into + T::SLOT_BYTES;
   };
-  if (steps > 0) T::Chunk::copy(args, at, shared, 0);
+  if (steps > 0) copy_chunk<typename T::Chunk>(args, at, shared, 0);
 #pragma unroll 1
   for (int s = 0; s < T::SLOTS - 1; ++s) copy_next();
   int in_chunk = 0;
@@ -320,7 +315,7 @@ __device__ __forceinline__ void walk_k(const TallSkinnyArgs& args, const TallSki
     ptx::wait_copies<T::SLOTS - 2>();
     if (in_chunk == 0) {
       __syncthreads();  // everybody's copies of this chunk have arrived, and the other one is not read any more
-      if (next < at.count) T::Chunk::copy(args, at, other, next);
+      if (next < at.count) copy_chunk<typename T::Chunk>(args, at, other, next);
     } else {
       __syncwarp();  // the same for this warp's ring
     }

@@ -27,13 +27,6 @@ struct QuadChunk {
 
   static __device__ __forceinline__ uint32_t place(int k, int col) { return k / 4 * QUAD + k % 4 * K + col * COLUMN; }
 
-  static __device__ __forceinline__ void copy(const TallSkinnyArgs& args, const TallSkinnyBlock& at, uint32_t to,
-                                              int64_t first) {
-    const auto& b = args.p.b;
-    const float* from = b.data + at.batch * b.bs + (at.k + first) * b.rs + at.column * b.cs;
-    copy_chunk<QuadChunk>(args, at, to, from, static_cast<int>(min(at.count - first, int64_t{KC})), first <= KC);
-  }
-
   // x[i][c]: NC columns of the four k that lie at `from`.
   static __device__ __forceinline__ void load(float (&x)[4][NC], uint32_t from) {
     if constexpr (COLUMN_MAJOR) {
