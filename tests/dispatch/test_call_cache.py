@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cpp_program import SEEDED, assert_noticed, assert_right, build, built_once, write_sources
-from support.source_tree import ROOT
+from support.cpp_program import assert_noticed, assert_right, built_with_faults
 
 HERE = Path(__file__).parent
 KEY, PROBLEM = "cpp/dispatch/call_key.h", "cpp/core/problem.h"
@@ -28,13 +27,7 @@ FAULTS = {
 @pytest.fixture(scope="module")
 def program(tmp_path_factory) -> Path:
     """call_cache.cpp with all faults."""
-
-    def make(folder: Path, program: Path) -> Path:
-        write_sources(folder, (KEY, PROBLEM), FAULTS)
-        options = (*SEEDED, f"-I{folder}", f"-I{ROOT / 'cpp'}", HERE / "call_cache.cpp")
-        return build(program, ROOT / KEY, *options, seconds=200)
-
-    return built_once(tmp_path_factory, "call_cache", make)
+    return built_with_faults(tmp_path_factory, HERE / "call_cache.cpp", (KEY, PROBLEM), FAULTS, seconds=200)
 
 
 def test_keys_overlook_nothing(program):

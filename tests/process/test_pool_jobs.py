@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cpp_program import SEEDED, assert_noticed, assert_right, build, built_once, write_sources
-from support.source_tree import ROOT
+from support.cpp_program import assert_noticed, assert_right, built_with_faults
 
 HERE = Path(__file__).parent
 POOL = "cpp/runtime/thread_pool.cpp"
@@ -41,13 +40,8 @@ FAULTS = {name: (POOL, *fault) for name, fault in FAULTS.items()}
 @pytest.fixture(scope="module")
 def program(tmp_path_factory, around_the_pool) -> Path:
     """pool_jobs.cpp with all faults."""
-
-    def make(folder: Path, program: Path) -> Path:
-        write_sources(folder, [POOL], FAULTS)
-        options = ("-pthread", *SEEDED, f"-I{folder}", f"-I{ROOT / 'cpp'}", HERE / "pool_jobs.cpp", around_the_pool)
-        return build(program, ROOT / POOL, *options, seconds=200)
-
-    return built_once(tmp_path_factory, "pool_jobs", make)
+    options = ("-pthread", around_the_pool)
+    return built_with_faults(tmp_path_factory, HERE / "pool_jobs.cpp", [POOL], FAULTS, *options, seconds=200)
 
 
 def test_jobs(program):

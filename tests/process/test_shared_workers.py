@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cpp_program import SEEDED, assert_noticed, assert_right, build, with_faults
+from support.cpp_program import assert_noticed, assert_right, built_with_faults
 from support.source_tree import ROOT
 
 pytestmark = pytest.mark.xdist_group("machine")  # threads that are short of processors meet other races
@@ -51,13 +51,9 @@ FAULTS = {
 @pytest.fixture(scope="module")
 def program(tmp_path_factory, around_the_pool) -> Path:
     """shared_workers.cpp with all faults."""
-    folder = tmp_path_factory.mktemp("shared_workers")
-    sources = [HERE / "shared_workers.cpp"]
-    for name in (POOL, COPIES, WORKERS):
-        sources.append(folder / Path(name).name)
-        sources[-1].write_text(with_faults(name, (ROOT / name).read_text(), FAULTS))
-    options = ("-O1", "-pthread", *SEEDED, f"-I{ROOT}", f"-I{ROOT / 'cpp'}")
-    return build(folder / "shared_workers", ROOT / POOL, *options, *sources, around_the_pool, seconds=600)
+    main, sources = HERE / "shared_workers.cpp", (POOL, COPIES, WORKERS)
+    options = ("-O1", "-pthread", f"-I{ROOT}", around_the_pool)
+    return built_with_faults(tmp_path_factory, main, sources, FAULTS, *options, seconds=600, compiled=sources)
 
 
 def test_shared_workers(program):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cpp_program import SEEDED, assert_noticed, assert_right, build, built_once, write_sources
+from support.cpp_program import assert_noticed, assert_right, built_with_faults
 from support.requirements import mostly_exhaustive
 from support.source_tree import ROOT
 
@@ -16,6 +16,7 @@ VECTOR, ADD, CHAIN = (f"{FOLDER}/{name}" for name in ("sgemm_reproducible_vector
                                                       "chain_of_a_thread.cuh"))  # fmt: skip
 PLAN = "cpp/plan/reproducible_plan.h"
 SOURCES = (VECTOR, ADD, CHAIN, PLAN, f"{FOLDER}/order.cuh", "cuda/kernels/common/float4.cuh")
+NEEDLESS = ("cuda_runtime.h", "cuda/kernels/common/launch.cuh", "cuda/kernels/common/ptx.cuh")
 FEWER_SLABS = ("int64_t{32} << 20", "int64_t{1} << 12")  # so that there are groups of them
 
 STAND_INS = r"""
@@ -100,19 +101,13 @@ FAULTS = {
 def program(tmp_path_factory) -> Path:
     """vector_kernels.cpp with all faults."""
 
-    def make(folder: Path, program: Path) -> Path:
-        assert FEWER_SLABS[0] in (ROOT / PLAN).read_text()
-        empty = ("cuda_runtime.h", "cuda/kernels/common/launch.cuh", "cuda/kernels/common/ptx.cuh")
+    def for_the_host(text: str) -> str:
+        return text.replace("extern __shared__", "extern").replace(*FEWER_SLABS)
 
-        def for_the_host(text: str) -> str:
-            return text.replace("extern __shared__", "extern").replace(*FEWER_SLABS)
-
-        write_sources(folder, SOURCES, FAULTS, empty, for_the_host)
-        (folder / "stand_ins.h").write_text(STAND_INS)
-        options = ("-O1", "-w", "-ffp-contract=off", *SEEDED, f"-I{folder}", f"-I{ROOT / 'cpp'}")
-        return build(program, ROOT / "cuda", *options, HERE / "vector_kernels.cpp", seconds=120)
-
-    return built_once(tmp_path_factory, "vector_kernels", make)
+    assert FEWER_SLABS[0] in (ROOT / PLAN).read_text()
+    main, options = HERE / "vector_kernels.cpp", ("-O1", "-w", "-ffp-contract=off")
+    more = {"empty": NEEDLESS, "edit": for_the_host, "stand_ins": STAND_INS}
+    return built_with_faults(tmp_path_factory, main, SOURCES, FAULTS, *options, seconds=120, **more)
 
 
 @pytest.mark.parametrize("options", mostly_exhaustive(["", "all"]))

@@ -49,16 +49,6 @@ def with_faults(source: str, text: str, faults: Faults) -> str:
     return text
 
 
-def write_sources(
-    folder: Path, sources: Iterable[str], faults: Faults, empty: Sequence[str] = (), edit: Callable[[str], str] = str
-) -> None:
-    """Sources with their faults where they are included from, and headers that are included for nothing."""
-    for source in (*sources, *empty):
-        place = folder / source.removeprefix("cpp/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text("" if source in empty else with_faults(source, edit((ROOT / source).read_text()), faults))
-
-
 @contextmanager
 def common_folder(factory: pytest.TempPathFactory, name: str) -> Iterator[Path]:
     """A folder for all processes of a run (pytest-xdist), by one at a time: the second finds what the first built."""
@@ -88,6 +78,36 @@ def build(program: Path, needed: Path, *arguments: str | Path, seconds: float) -
     done = subprocess.run(command, capture_output=True, text=True, timeout=patient(seconds), check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     return program
+
+
+def built_with_faults(
+    factory: pytest.TempPathFactory,
+    main: Path,
+    sources: Iterable[str],
+    faults: Faults,
+    *arguments: str | Path,
+    seconds: float,
+    empty: Sequence[str] = (),
+    edit: Callable[[str], str] = str,
+    stand_ins: str = "",
+    compiled: Iterable[str] = (),
+) -> Path:
+    """The program `main` with all faults in its `sources`, which it includes or, those `compiled`, is linked with.
+
+    `empty`: headers that are included for nothing. `stand_ins` is what it includes by that name.
+    """
+
+    def make(folder: Path, program: Path) -> Path:
+        texts = {source: with_faults(source, edit((ROOT / source).read_text()), faults) for source in sources}
+        for source, text in {**texts, **dict.fromkeys(empty, ""), "stand_ins.h": stand_ins}.items():
+            place = folder / source.removeprefix("cpp/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+        linked = [folder / source.removeprefix("cpp/") for source in compiled]
+        options = (*SEEDED, f"-I{folder}", f"-I{ROOT / 'cpp'}", *arguments)
+        return build(program, ROOT / "cpp", *options, main, *linked, seconds=seconds)
+
+    return built_once(factory, main.stem, make)
 
 
 def weak_symbols(target: Path) -> list[str]:

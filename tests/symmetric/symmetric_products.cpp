@@ -8,10 +8,10 @@
 #include <thread>
 #include <vector>
 
-#include "portable/simd.h"
+#include "kernels/portable/simd.h"
 
 #include "cost/cpu_cost.h"
-#include "packed_sgemm.h"
+#include "kernels/packed_sgemm.h"
 
 namespace fl {
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from support.cpp_program import SEEDED, assert_noticed, assert_right, build, built_once, write_sources
-from support.source_tree import ROOT
+from support.cpp_program import assert_noticed, assert_right, built_with_faults
 
 HERE = Path(__file__).parent
 KERNELS = "cuda/kernels"
 TILES, EPILOGUE = f"{KERNELS}/common/rasterize.cuh", f"{KERNELS}/sgemm_accurate/wgmma/mirrored_epilogue.cuh"
 STRICT, PLAN = f"{KERNELS}/sgemm_strict/tile_epilogue.cuh", "cpp/plan/strict/pipelined_plan.h"
 SOURCES = (TILES, EPILOGUE, STRICT, PLAN, f"{KERNELS}/common/epilogue.cuh", f"{KERNELS}/common/float4.cuh")
-NEEDLESS = ("sgemm_accurate/epilogue.cuh", "common/ptx.cuh", "common/inner_loop.cuh", "common/ptx_wgmma.cuh")
+NEEDLESS = ("cuda_runtime.h", *(f"{KERNELS}/{header}" for header in (
+    "sgemm_accurate/epilogue.cuh", "common/ptx.cuh", "common/inner_loop.cuh", "common/ptx_wgmma.cuh")))  # fmt: skip
 
 # What these headers name of CUDA, and of other headers that they include.
 STAND_INS = r"""
@@ -101,15 +101,8 @@ FAULTS = {
 @pytest.fixture(scope="module")
 def program(tmp_path_factory) -> Path:
     """mirrored_tiles.cpp with all faults."""
-
-    def make(folder: Path, program: Path) -> Path:
-        empty = ("cuda_runtime.h", *(f"{KERNELS}/{header}" for header in NEEDLESS))
-        write_sources(folder, SOURCES, FAULTS, empty)
-        (folder / "stand_ins.h").write_text(STAND_INS)
-        options = ("-O1", "-w", *SEEDED, f"-I{folder}", f"-I{ROOT / 'cpp'}", HERE / "mirrored_tiles.cpp")
-        return build(program, ROOT / "cuda", *options, seconds=60)
-
-    return built_once(tmp_path_factory, "mirrored_tiles", make)
+    main, more = HERE / "mirrored_tiles.cpp", {"empty": NEEDLESS, "stand_ins": STAND_INS}
+    return built_with_faults(tmp_path_factory, main, SOURCES, FAULTS, "-O1", "-w", seconds=60, **more)
 
 
 def test_one_triangle_makes_the_whole_result(program):

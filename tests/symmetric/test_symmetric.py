@@ -13,7 +13,7 @@ import pytest
 
 import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits, bits
-from support.cpp_program import SEEDED, assert_noticed, assert_right, build, built_once, write_sources
+from support.cpp_program import assert_noticed, assert_right, built_with_faults
 from support.layouts import BROADCAST_LAYOUTS, MATRIX_LAYOUTS, matrix_input, result
 from support.operands import normal
 from support.rows import SLOW, rows
@@ -204,16 +204,10 @@ FAULTS = {
 @pytest.fixture(scope="module")
 def program(tmp_path_factory) -> Path:
     """symmetric_products.cpp with all faults."""
-
-    def make(folder: Path, program: Path) -> Path:
-        parts = (f"{part}/{x.name}" for part in (KERNELS, PLAN) for x in (ROOT / part).iterdir() if x.is_file())
-        write_sources(folder, parts, FAULTS)
-        sources = (folder / "plan/triangle_cut.cpp", SOURCES / "plan/cpu_blocking.cpp", SOURCES / "core/element.cpp")
-        includes = (f"-I{place}" for place in (folder, SOURCES, folder / "kernels", SOURCES / "kernels"))
-        options = ("-O0", "-pthread", *SEEDED, *includes, HERE / "symmetric_products.cpp", *sources)
-        return build(program, SOURCES / "kernels", *options, seconds=200)
-
-    return built_once(tmp_path_factory, "symmetric_products", make)
+    main = HERE / "symmetric_products.cpp"
+    parts = [f"{part}/{x.name}" for part in (KERNELS, PLAN) for x in (ROOT / part).iterdir() if x.is_file()]
+    options = ("-O0", "-pthread", SOURCES / "plan/cpu_blocking.cpp", SOURCES / "core/element.cpp")
+    return built_with_faults(tmp_path_factory, main, parts, FAULTS, *options, seconds=200, compiled=[CUT])
 
 
 def test_half_of_the_products_are_computed(program):
