@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -180,7 +178,7 @@ def test_triangles_have_the_bits_of_converted_operands(name):
 
 
 @pytest.mark.parametrize("name", HALVES)
-def test_no_operand_in_16_bits_is_copied_whole(name):
+def test_no_operand_in_16_bits_is_copied_whole(name, python):
     """What the process has ever had in memory grows by less than such a copy."""
     program = f"""
 import resource
@@ -198,7 +196,7 @@ with fl.num_threads(1):
 assert peak() - before < 4 * n * n / 1024 / 2, peak() - before
 """
     dtype_of(name)
-    subprocess.run([sys.executable, "-c", program], check=True)
+    python(program)
 
 
 def test_out_may_lie_in_the_memory_of_an_operand():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
 import sys
 import threading
 
@@ -13,7 +12,6 @@ import pytest
 import fastlinalg as fl
 from fastlinalg import _core
 from support.accuracy import assert_product
-from support.patience import patient
 
 F32 = np.float32
 PLACES = [
@@ -169,8 +167,6 @@ print(len(calls))
 
 
 @pytest.mark.parametrize(("device", "kernel"), PLACES)
-def test_ctrl_c_ends_a_call(device, kernel):
+def test_ctrl_c_ends_a_call(device, kernel, python):
     """Of more than ten seconds on a CPU; plans too."""
-    command = [sys.executable, "-c", INTERRUPTED, device, kernel or ""]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=patient(120), check=False)
-    assert done.returncode == 0 and done.stdout == "interrupted interrupted 1\n", done.stdout + done.stderr
+    assert python(INTERRUPTED, device, kernel or "") == "interrupted interrupted 1\n"
