@@ -3,8 +3,6 @@
 
 #include <climits>
 
-#include "cuda/kernels/common/async_code.cuh"
-
 namespace fl {
 namespace {
 

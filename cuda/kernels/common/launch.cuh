@@ -82,6 +82,10 @@ cudaError_t prepare_kernel(const LaunchedKernel& kernel, bool& for_sm90, int mos
 // Whether blocks of a kernel without dynamic shared memory may form clusters: its code knows them, and the device, or
 // what it pretends to be, has them.
 bool has_clusters(const LaunchedKernel& kernel, const Context& ctx);
+// Whether a kernel that exists with asynchronous copies and without them runs with them: the code of this library that
+// the current device has loaded knows them, and the device, or what it pretends to be, has them. Code for 7.5 runs on
+// any device where the build has no other. One kernel speaks for all.
+bool copies_async(const void* kernel, const Context& ctx);
 // How many clusters of such a launch run at a time on the current device; 0 if that cannot be found out, which is no
 // error of the call.
 int active_clusters(const LaunchedKernel& kernel, const LaunchShape& shape);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "cuda/kernels/common/async_code.cuh"
 #include "cuda/kernels/common/grouped.cuh"
 #include "cuda/kernels/common/split_k.cuh"
 #include "cuda/kernels/sgemm_strict/multistage_math.cuh"
