@@ -42,7 +42,7 @@ void download(const cuda::DeviceBuffer& self, nb::handle target, size_t offset) 
 std::vector<double> time_in_graph(const nb::callable& work, int launches, int replays, int device) {
   const GilReleased released;
   return cuda::time_in_graph(device, launches, replays, [&work](void* stream) {
-    nb::gil_scoped_acquire gil;
+    const GilAcquired acquired;
     work(reinterpret_cast<uintptr_t>(stream));
   });
 }
