@@ -159,19 +159,15 @@ void ConstantOperands::clear(int device) {
     if (entry.operand && entry.operand->device() == device) gone.push_back(std::move(entry.operand));
 }
 
-std::size_t ConstantOperands::bytes() const {
-  const std::lock_guard lock(mutex_);
-  std::size_t sum = 0;
-  for (const Entry& entry : entries_) sum += entry.operand ? entry.operand->bytes() : 0;
-  return sum;
-}
-
-std::size_t ConstantOperands::bytes(int device) const {
-  const std::lock_guard lock(mutex_);
+std::size_t ConstantOperands::kept(std::optional<int> device) const {
   std::size_t sum = 0;
   for (const Entry& entry : entries_)
-    if (entry.operand && entry.operand->device() == device) sum += entry.operand->bytes();
+    if (entry.operand && (!device || entry.operand->device() == *device)) sum += entry.operand->bytes();
   return sum;
+}
+std::size_t ConstantOperands::bytes(std::optional<int> device) const {
+  const std::lock_guard lock(mutex_);
+  return kept(device);
 }
 
 // What other threads still use of that which goes is freed when they are done.
@@ -179,8 +175,7 @@ bool ConstantOperands::make_room(ConstantOperand& asking, std::size_t bytes) {
   std::vector<std::shared_ptr<ConstantOperand>> gone;
   const std::lock_guard lock(mutex_);
   if (asking.bytes_ + bytes > limit_) return false;
-  std::size_t used = 0;
-  for (const Entry& entry : entries_) used += entry.operand ? entry.operand->bytes() : 0;
+  std::size_t used = kept();
   for (auto entry = entries_.rbegin(); entry != entries_.rend() && used + bytes > limit_; ++entry) {
     if (!entry->operand || entry->operand.get() == &asking) continue;
     used -= entry->operand->bytes();

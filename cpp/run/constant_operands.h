@@ -8,6 +8,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -82,8 +83,7 @@ class FL_EXPORT ConstantOperands {
   void keep_only(std::span<const int64_t> owners);
   void clear();
   void clear(int device);
-  std::size_t bytes() const;
-  std::size_t bytes(int device) const;
+  std::size_t bytes(std::optional<int> device = {}) const;  // on all devices, or on one
 
  private:
   friend ConstantOperand;
@@ -95,6 +95,7 @@ class FL_EXPORT ConstantOperands {
   struct Hash {
     std::size_t operator()(const Key& key) const;
   };
+  std::size_t kept(std::optional<int> device = {}) const;  // the same under the lock
   bool make_room(ConstantOperand& asking, std::size_t bytes);
   void give_back(ConstantOperand& asking, std::size_t bytes);
 
