@@ -6,6 +6,7 @@ from typing import Any
 
 from .curves import colours, legend_beside, width
 from .host import MODES, HostRow
+from .results import Document, Row
 
 
 def cells(rows: list[HostRow]) -> list[list[str]]:
@@ -43,9 +44,9 @@ caller's array; paused: after 2 ms of sleep. link: the bytes from and to pinned 
 of the time with out. x NAME: how many times as fast with a fresh result, and with out."""
 
 
-def plot(axes: Any, rows: list[HostRow]) -> None:
+def plot(axes: Any, rows: list[Row], _: Document) -> None:
     """Milliseconds over the size for square matrices with a fresh result; all shapes if none is square."""
-    fresh = [row for row in rows if row.mode == MODES[0]]
+    fresh = [row for row in rows if isinstance(row, HostRow) and row.mode == MODES[0]]
     square = [row for row in fresh if row.problem.m == row.problem.n == row.problem.k and row.problem.layout == "C"]
     chosen = square or fresh
     sizes = {row.problem: (row.problem.flops / 2) ** (1 / 3) for row in chosen}

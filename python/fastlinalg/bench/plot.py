@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 
 from . import host_report
 from .curves import FONT_SIZE, colours, legend_beside, width
-from .host import HostRow
 from .results import Document, Row
 
 MANY_SHAPES = 20
@@ -24,7 +23,7 @@ def figures(document: Document) -> Iterator[tuple[str, Figure]]:
         figure = Figure(figsize=(10, 6), layout="constrained")
         axes = figure.subplots()
         many = len({row.problem for row in rows}) > MANY_SHAPES
-        draw = _host if op == "host" else _points if many else _lines if op == "sgemm" else _bars
+        draw = host_report.plot if op == "host" else _points if many else _lines if op == "sgemm" else _bars
         draw(axes, rows, document)
         machine = document.header["machine"]
         axes.set_title(f"{op}, float32, {machine['gpu'] or machine['cpu']}, fastlinalg {document.header['version']}")
@@ -83,10 +82,6 @@ def _lines(axes: Any, rows: list[Row], document: Document) -> None:
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     legend_beside(axes)
-
-
-def _host(axes: Any, rows: list[Row], _: Document) -> None:
-    host_report.plot(axes, [row for row in rows if isinstance(row, HostRow)])
 
 
 def _points(axes: Any, rows: list[Row], document: Document) -> None:
