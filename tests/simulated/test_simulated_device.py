@@ -313,7 +313,7 @@ def test_host_layer(library, name, seed):
     assert passes(library, files.split(), chosen, seed, *marked)
 
 
-FEW = "(bits_of_one and strict and not 30001) or plans or midst or splits"
+FEW = "(bits_of_one and strict and not 30001) or plans or midst or splits or within_its_limit"
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_several_devices(library, devices, peers, seed, chosen):
     """That pass operands on to each other, or cannot."""
     files = ["host/test_several_devices.py", "device/test_sharded.py"]
     if devices == 2:
-        files += ["simulated/shared_splits.py"]
+        files += ["simulated/shared_splits.py", "simulated/constant_operands.py"]
     variables = {"FASTLINALG_SIMULATED_DEVICES": str(devices), "FASTLINALG_SIMULATED_PEERS": str(peers)}
     assert passes(library, files, chosen, seed, FASTLINALG_REQUIRE="cuda,sm_90a,cuda2", **variables)
 
