@@ -15,32 +15,35 @@ namespace {
 
 // The operand and the result both pass through the last level, which other cores use too. What does not fit is written
 // past the caches, so that it need not be read first. A last level of hundreds of MiB is shared by so many cores that
-// for one of them it is as slow as memory: only a part of it counts, and there blocks are to be smaller.
-constexpr int64_t largest_near_cache = 128 << 20;
+// for one of them a line that is read to be written costs as much as from memory: there the limit is what L2 may hold.
+constexpr int64_t largest_near_cache = 128 << 20, near_one_core = 6 << 20;
 inline bool far_cache() { return int64_t(last_level_cache()) > largest_near_cache; }
+inline int64_t bytes_of(const TransposeArgs& p) { return 8 * p.m * p.n * p.batch; }
 inline bool beyond_caches(const TransposeArgs& p) {
-  return 8 * p.m * p.n * p.batch > (far_cache() ? largest_near_cache : int64_t(last_level_cache())) / 2;
+  return bytes_of(p) > (far_cache() ? near_one_core : int64_t(last_level_cache()) / 2);
 }
 
-// How a call is cut into blocks, each of which is staged. `far`: beyond the caches, so that the next block is fetched
-// ahead, and runs are streamed where S can. `down`: the next block is the one below, else the one beside.
+// How a call is cut into blocks, each of which is staged. `far`: beyond the caches, so that runs are streamed where S
+// can. `fetch`: while a block is transposed, the next one is fetched. `down`: that is the one below, else the one
+// beside.
 struct Cut {
   int64_t rows, columns;
-  bool far, down = false;
+  bool far, fetch = far, down = false;
 };
 // Blocks as wide as the operand follow each other in memory. It is then read best in ascending order, lines ahead.
 inline bool wide_run(const TransposeArgs& p) { return p.n > 48 && p.n <= 128 && p.a.rs == p.n; }
 template <class S>
 Cut choose_cut(const TransposeArgs& p, int threads) {
   if (beyond_caches(p)) {
-    if (p.n <= 16) return {S::streams ? 64 : 128, 16, true};
-    if (wide_run(p)) return {256, 128, true};
-    if (p.m <= 64 || (far_cache() && p.n > 48)) return {64, 64, true};
-    return {256, p.n <= 48 ? p.n : 32, true};
+    const bool fetch = !far_cache() || bytes_of(p) > largest_near_cache / 2;
+    if (p.n <= 16) return {S::streams ? 64 : 128, 16, true, fetch};
+    if (wide_run(p)) return {256, 128, true, fetch};
+    if (p.m <= 64 || (p.m > 256 && p.n > 48)) return {64, 64, true, fetch};
+    return {256, p.n <= 48 ? p.n : 32, true, fetch};
   }
   if (p.n <= 16) return {128, 16, false};
   // Several threads: each keeps to some rows of the result, else their lines move from core to core.
-  return {128, 64, false, threads > 1 && p.n >= 64 * threads};
+  return {128, 64, false, false, threads > 1 && p.n >= 64 * threads};
 }
 
 // Where a block begins.
@@ -159,8 +162,9 @@ void turn(const TransposeArgs& p, const Context& context) {
     Place at = blocks.at(first);
     for (int64_t block = first; block < behind; ++block) {
       const Place next = block + 1 < blocks.count ? blocks.at(block + 1) : at;
-      if (blocks.cut.far) transpose_block<typename S::Far>(blocks, at, stage, blocks.ahead(at, next));
-      else transpose_block<S>(blocks, at, stage, nullptr);
+      const float* const ahead = blocks.cut.fetch ? blocks.ahead(at, next) : nullptr;
+      if (blocks.cut.far && !far_cache()) transpose_block<typename S::Far>(blocks, at, stage, ahead);
+      else transpose_block<S>(blocks, at, stage, ahead);
       at = next;
     }
     if (blocks.cut.far) S::fence();
