@@ -21,7 +21,7 @@ double task_time(int64_t rows, int64_t columns, const SgemmArgs& p, const CpuBlo
 int64_t most_kept(int threads) { return std::clamp<int64_t>((int64_t(8) << 20) / threads, 1 << 19, 1 << 21); }
 
 double pack_cycles_of(int64_t columns, const SgemmArgs& p, const CpuBlocking& blocking) {
-  const bool copied = p.b.cs == 1 && blocking.rate <= CpuBlocking{}.rate;
+  const bool copied = p.b.cs == 1 && blocking.rate < term_blocking.rate;
   return double(p.k) * double(columns) * (copied ? 0.17 : pack_cycles);
 }
 

@@ -19,7 +19,7 @@ constexpr CpuBlocking portable_blocking{6, 8, 96, 512, 1024};
 constexpr CpuBlocking avx2_blocking{6, 16, 48, 1024, 2048};
 // KC 1024 against 512: 1 % on a Zen 4, 2 to 5 % on one thread of a Xeon, whose C comes from further away. MC 126 and
 // 168 are level with 84 there on one thread, and 2 to 4 % behind on sixteen.
-constexpr CpuBlocking avx512_blocking{14, 32, 84, 1024, 2048};
+constexpr CpuBlocking avx512_blocking{14, 32, 84, 1024, 2048, 32};
 // Not measured, but from the makers' cache sizes. A panel of B, 24 KiB, stays in L1 while strips of A, 16 KiB each,
 // pass by: 64 KiB in a Neoverse. 192 KiB of A in L2: 512 KiB there at least, a quarter of 1 MiB for each of four
 // Cortex-A72. 2 MiB of B: an L3 of 32 MiB has so much for each of 16 cores.
