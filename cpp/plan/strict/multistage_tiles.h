@@ -86,7 +86,7 @@ inline constexpr MultistageTile strict_64x128m1{
     .BM = 64, .BN = 128, .BK = 16, .TM = 8, .TN = 8, .k_groups = 1, .stages = 3, .blocks = 4, .one_buffer = true};
 
 inline constexpr MultistageTile strict_32x32i4{
-    .BM = 32, .BN = 32, .BK = 32, .TM = 4, .TN = 4, .k_groups = 4, .stages = 3, .blocks = 3,
+    .BM = 32, .BN = 32, .BK = 32, .TM = 4, .TN = 4, .k_groups = 4, .stages = 3, .blocks = 4,
     .copies = Copies::together, .any_gpu = true};
 inline constexpr MultistageTile strict_32x64i4{
     .BM = 32, .BN = 64, .BK = 32, .TM = 4, .TN = 8, .k_groups = 4, .stages = 3, .blocks = 3,
