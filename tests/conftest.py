@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import logging
 import os
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -23,7 +22,7 @@ if "FASTLINALG_SIMULATED_SEED" in os.environ:  # on a device that other librarie
 
 import fastlinalg as fl
 from support.device_libraries import LIBRARIES, WRITABLE, Cupy, Torch
-from support.patience import patient
+from support.programs import completed
 from support.requirements import demanded, known, missing, required
 
 hypothesis_settings.register_profile("short", max_examples=150, deadline=None, derandomize=True, database=None)
@@ -166,16 +165,8 @@ def python():
     def run(program: str, *args: str, status: int = 0, timeout: float = 120, **environment: str) -> str:
         env = {key: value for key, value in os.environ.items() if not key.startswith("FASTLINALG_")}
         env["FASTLINALG_TUNE"] = "off"
-        done = subprocess.run(
-            [sys.executable, "-c", program, *args],
-            env=env | environment,
-            capture_output=True,
-            text=True,
-            timeout=patient(timeout),
-            check=False,
-        )
-        assert done.returncode == status, f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
+        options = {"env": env | environment, "seconds": timeout}
+        return completed(sys.executable, "-c", program, *args, status=status, **options).stdout
 
     return run
 

@@ -14,7 +14,7 @@ from fastlinalg.bench import nvml, peers, timing
 from fastlinalg.bench.contenders import DISPATCH, STRICT, Contender, DeviceSession
 from fastlinalg.bench.problems import parse
 from fastlinalg.bench.timing import Plan, Quiet, Timing, alternating, by_turns
-from support.patience import patient
+from support.programs import patient
 
 
 def turns(calls: list[str]) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from fastlinalg.bench import busy
 from support.command import here
+from support.programs import completed
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/stat"), reason="needs /proc/stat")
 
@@ -54,8 +55,7 @@ sys.exit(main(sys.argv[3:]))
 
 
 def bench(missing: str, others: str) -> subprocess.CompletedProcess[str]:
-    arguments = [sys.executable, "-c", PROGRAM, missing, others, *LINE.split()]
-    return subprocess.run(arguments, capture_output=True, text=True, check=True, timeout=300)
+    return completed(sys.executable, "-c", PROGRAM, missing, others, *LINE.split(), seconds=300)
 
 
 def test_bench_warns_and_measures_all_the_same():

@@ -16,7 +16,7 @@ import fastlinalg as fl
 from fastlinalg._cases import cases
 from fastlinalg.cli.selftest import _subjects, sample
 from support.command import command, here
-from support.patience import patient
+from support.programs import patient
 from support.rows import OPERATIONS
 
 

@@ -15,7 +15,7 @@ from fastlinalg import _core
 from fastlinalg.bench import tuning
 from fastlinalg.cli.tune import parts_of, text_of
 from support.command import checked, command
-from support.patience import patient
+from support.programs import completed, patient
 from support.tuning_tables import interchangeable, table, write
 
 
@@ -99,8 +99,7 @@ def tune(changes: str, *options: str, status: int = 0) -> subprocess.CompletedPr
     """In a process of its own, with changes to what is measured."""
     code = f"import sys; from fastlinalg.bench import busy, tuning; from fastlinalg.cli import main; {changes}; "
     program = [sys.executable, "-c", code + "sys.exit(main(['tune', *sys.argv[1:]]))", *options]
-    done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=patient(120))
-    return checked(done, changes, status)
+    return checked(completed(*program, status=status), changes, status)
 
 
 def test_tune_show_reset(environment, monkeypatch):

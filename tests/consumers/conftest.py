@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from support import c_interface
 from support.cpp_program import common_folder
-from support.patience import patient
+from support.programs import completed
 from support.source_tree import IS_THERE, ROOT
 
 CUDA_VARIABLES = ("CUDACXX", "CUDA_HOME", "CUDA_PATH", "CUDAToolkit_ROOT", "FASTLINALG_CUDA")
@@ -33,16 +32,8 @@ def output_of(environment):
     """Run a command and return all it printed, with which the test fails if the command does."""
 
     def run(*command, cwd=None, **variables):
-        done = subprocess.run(
-            [str(part) for part in command],
-            env=environment | {name: str(value) for name, value in variables.items()},
-            cwd=cwd,
-            capture_output=True,
-            text=True,
-            timeout=patient(600),
-            check=False,
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        env = environment | {name: str(value) for name, value in variables.items()}
+        done = completed(*map(str, command), seconds=600, env=env, cwd=cwd)
         return done.stdout + done.stderr
 
     return run

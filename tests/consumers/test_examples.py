@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import shutil
-import subprocess
 import sys
 
 import pytest
 
 import fastlinalg as fl
-from support.patience import patient
+from support.programs import completed
 from support.source_tree import ROOT, needs_source_tree
 
 EXAMPLES = ROOT / "examples"
@@ -19,10 +18,7 @@ pytestmark = needs_source_tree
 
 
 def run(name: str, *arguments: str) -> str:
-    command = [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=patient(120), check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return completed(sys.executable, EXAMPLES / f"{name}.py", *arguments).stdout
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -92,10 +88,8 @@ def test_tensor_cores_idea_by_idea(tmp_path):
         pytest.skip("needs nvcc and a device of compute capability 9.0")
     program = tmp_path / "tensor_cores"
     options = ["-std=c++20", "-O3", "-gencode", "arch=compute_90a,code=sm_90a", f"-I{ROOT}", f"-I{ROOT / 'cpp'}"]
-    command = ["nvcc", *options, str(EXAMPLES / "tensor_cores" / "tensor_cores.cu"), "-o", str(program)]
-    subprocess.run(command, check=True, timeout=patient(300))
-    done = subprocess.run([str(program)], capture_output=True, text=True, timeout=patient(120), check=True)
-    rows = list(csv.DictReader(done.stdout.splitlines()))
+    completed("nvcc", *options, EXAMPLES / "tensor_cores" / "tensor_cores.cu", "-o", program, seconds=300)
+    rows = list(csv.DictReader(completed(program).stdout.splitlines()))
     assert len(rows) == 20
     for row in rows:
         error = float(row["error (norm)"])

@@ -11,7 +11,7 @@ import pytest
 from support.accuracy import assert_product, assert_same_bits
 from support.dask_arrays import da, dask, distributed, fld
 from support.operands import normal
-from support.patience import patient
+from support.programs import patient
 
 
 @pytest.fixture(scope="module")

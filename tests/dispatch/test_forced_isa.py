@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 
 import pytest
 
 import fastlinalg as fl
-from support.patience import patient
+from support.programs import completed
 from support.requirements import mostly_exhaustive
 from support.source_tree import ROOT, TESTS
 
@@ -43,28 +42,8 @@ def test_suite_with_a_lower_instruction_set(level, files):
         pytest.skip(f"this processor has no {' or '.join(LEVELS[level])}: the other tests ran at {level} or below")
     not_its_own = ("FASTLINALG_REQUIRE", "PYTEST_")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(not_its_own)}
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-x",
-            "-p",
-            "no:cacheprovider",
-            "-m",
-            "not gpu and not huge",
-            "-k",
-            f"not ({BY_NAME})",
-        ]
-        + [str(TESTS / name) for name in FILES[files]],
-        env=environment | {"FASTLINALG_CPU": level},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=patient(600),
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    options = ("-q", "-x", "-p", "no:cacheprovider", "-m", "not gpu and not huge", "-k", f"not ({BY_NAME})")
+    command = (sys.executable, "-m", "pytest", *options, *(TESTS / name for name in FILES[files]))
+    done = completed(*command, env=environment | {"FASTLINALG_CPU": level}, cwd=ROOT, seconds=600)
     passed = re.search(r"(\d+) passed", done.stdout)
     assert passed and int(passed[1]) > 5, "hardly any test ran:\n" + done.stdout[-2000:]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import subprocess
 import sys
 import textwrap
 
@@ -16,7 +15,7 @@ import fastlinalg as fl
 from fastlinalg import _core
 from fastlinalg.bench import tuning
 from support.accuracy import assert_product, assert_same_bits
-from support.patience import patient
+from support.programs import completed
 from support.tuning_tables import favour, interchangeable, table, use, write
 
 F32 = np.float32
@@ -233,10 +232,7 @@ def first_call(env, code="", tmp_path=None):
             plan.plan()
             print(plan.kernel)
     """)
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False, timeout=patient(60)
-    )
-    assert done.returncode == 0, done.stderr
+    done = completed(sys.executable, "-c", script, env=env, seconds=60)
     return done.stdout.strip(), done.stderr.strip().splitlines()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 
 import pytest
@@ -14,6 +13,7 @@ from turns import cases
 from turns.quick import possible
 
 import fastlinalg as fl
+from support.programs import completed
 from support.rows import OPERATIONS
 from support.source_tree import ROOT, TESTS, needs_source_tree
 
@@ -49,15 +49,8 @@ def test_nothing_in_them_depends_on_the_commit(tmp_path):
     """A package without a single name gives the same list."""
     (tmp_path / "fastlinalg").mkdir()
     (tmp_path / "fastlinalg" / "__init__.py").touch()
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "asv_bench" / "turns" / "child.py")],
-        input='{"list": "full"}',
-        env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert not done.returncode, done.stderr
+    child, env = ROOT / "asv_bench" / "turns" / "child.py", {"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin"}
+    done = completed(sys.executable, child, input='{"list": "full"}', env=env)
     found = [(row["name"], *row["params"]) for row in json.loads(done.stdout)]
     assert found == [(case.name, *case.params) for case in cases.every()]
 

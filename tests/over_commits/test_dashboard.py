@@ -9,12 +9,12 @@ import functools
 import http.server
 import json
 import shutil
-import subprocess
 import sys
 import threading
 
 import pytest
 
+from support.programs import completed
 from support.requirements import missing
 from support.source_tree import ROOT, needs_source_tree
 
@@ -39,9 +39,7 @@ def address(tmp_path_factory):
     if not shutil.which("npm") or not (ROOT / ".git").exists() or not RESULTS.is_dir():
         missing("browser", "needs npm, and the repository with its results")
     output = tmp_path_factory.mktemp("dashboard") / "html"
-    command = [sys.executable, str(ROOT / "tools" / "dashboard"), "--output", str(output)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert not done.returncode, done.stderr
+    completed(sys.executable, ROOT / "tools" / "dashboard", "--output", output, seconds=600)
     handler = functools.partial(Server, directory=str(output))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

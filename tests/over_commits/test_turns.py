@@ -17,6 +17,7 @@ from turns.rounds import Build, ask
 
 import fastlinalg as fl
 from fastlinalg import _core
+from support.programs import completed
 from support.source_tree import ROOT, needs_source_tree
 
 pytestmark = needs_source_tree
@@ -169,8 +170,7 @@ def test_what_was_measured_elsewhere_is_added(base, tmp_path):
     )
     options = ["--machine", "there", "--rounds", "2", "--bench", ONE_CALL, "--measure-only", str(file)]
     command = [sys.executable, "-c", program, str(elsewhere / "tools" / "asv_wheels"), *options, f"{commit}={base}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    completed(*command)
     assert not (elsewhere / "asv_bench" / "results").exists()
     whole = json.loads(file.read_text())
     never = whole["builds"][0] | {"commit": "0" * 40}  # its turn had not come when the time was over

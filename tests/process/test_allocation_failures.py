@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import fastlinalg as fl
 from support.cpp_program import loaded_library
-from support.patience import patient
+from support.programs import completed
 from support.requirements import missing
 from support.source_tree import ROOT
 
@@ -24,9 +23,7 @@ def test_every_request_that_can_fail(tmp_path):
         missing("simulated", f"needs a compiler and the headers: {compiler}, {headers}")
     library, program = loaded_library(), tmp_path / "failures"
     command = [compiler, "-xc++", "-std=c++17", "-fno-exceptions", "-fno-threadsafe-statics", f"-I{headers}"]
-    command += [str(SOURCE), "-rdynamic", "-ldl", "-o", str(program)]
+    command += [SOURCE, "-rdynamic", "-ldl", "-o", program]
     command += ["-Wl,--unresolved-symbols=ignore-all", "-Wl,-z,lazy"]  # the program loads the library by itself
-    done = subprocess.run(command, capture_output=True, text=True, timeout=patient(100), check=False)
-    assert done.returncode == 0, done.stderr
-    done = subprocess.run([program, library], capture_output=True, text=True, timeout=patient(100), check=False)
-    assert done.returncode == 0 and done.stdout == "all right\n", done.stdout + done.stderr
+    completed(*command)
+    assert completed(program, library).stdout == "all right\n"

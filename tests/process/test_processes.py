@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import struct
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 import fastlinalg as fl
 from support.accuracy import assert_same_bits
 from support.command import SETUP
-from support.patience import patient
+from support.programs import completed, patient
 from support.source_tree import ROOT, needs_source_tree
 from support.threads import in_threads
 
@@ -77,9 +76,9 @@ def test_import_and_exit_are_silent(python):
 @needs_source_tree
 def test_the_sources_say_that_they_are_not_installed(tmp_path):
     """As in a Python that is run in their folder; without site-packages an editable install is not found either."""
-    command = [sys.executable, "-S", "-c", "import fastlinalg"]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(command, cwd=ROOT / "python", env=environment, capture_output=True, text=True, check=False)
+    command = (sys.executable, "-S", "-c", "import fastlinalg")
+    done = completed(*command, status=1, cwd=ROOT / "python", env=environment)
     assert re.search(r"ImportError: .* has the sources of fastlinalg alone, .* pip install -e \.", done.stderr)
     assert "partially initialized" not in done.stderr
 

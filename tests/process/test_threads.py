@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -15,6 +14,7 @@ import pytest
 import fastlinalg as fl
 from fastlinalg import _core
 from support.accuracy import assert_product
+from support.programs import completed
 from support.rows import SLOW
 
 
@@ -194,13 +194,12 @@ def test_nonsense_in_the_environment_is_ignored(python):
 def test_settings_that_cannot_be_read_are_told_once(settings, words):
     """By the logger at WARNING, which reaches stderr where nobody has set up logging."""
     program = "import numpy as np, fastlinalg as fl; a = np.ones((2, 2), 'f4'); fl.matmul(a, a); fl.transpose(a)"
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, check=True)
+    done = completed(sys.executable, "-c", program, env=os.environ | settings)
     assert done.stderr.startswith(words) and done.stderr.count("\n") == bool(words), done.stderr
     # And by whom one asks for settings, without a call.
-    asked = [sys.executable, "-c", "import fastlinalg as fl; print(*fl.info()['unusable_settings'])"]
-    done = subprocess.run(asked, env=os.environ | settings, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith(words) and bool(done.stdout.strip()) == bool(words)
+    asked = "import fastlinalg as fl; print(*fl.info()['unusable_settings'])"
+    said = completed(sys.executable, "-c", asked, env=os.environ | settings).stdout
+    assert said.startswith(words) and bool(said.strip()) == bool(words)
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity masks here")

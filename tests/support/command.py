@@ -16,7 +16,7 @@ import pytest
 from fastlinalg.bench import busy, host, timing
 from fastlinalg.cli import main
 
-from .patience import patient
+from .programs import completed
 
 needs_plot = pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="needs matplotlib")
 
@@ -30,15 +30,8 @@ SETUP = (
 
 def command(line: str, status: int = 0, cwd=None) -> subprocess.CompletedProcess[str]:
     """In a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "fastlinalg", *shlex.split(line)],
-        capture_output=True,
-        text=True,
-        timeout=patient(240),
-        check=False,
-        cwd=cwd,
-    )
-    return checked(done, line, status)
+    command = (sys.executable, "-m", "fastlinalg", *shlex.split(line))
+    return checked(completed(*command, status=status, seconds=240, cwd=cwd), line, status)
 
 
 def here(line: str, status: int = 0, cwd=None) -> subprocess.CompletedProcess[str]:

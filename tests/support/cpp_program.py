@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.patience import patient
+from support.programs import completed, patient
 from support.requirements import missing
 from support.source_tree import ROOT, TESTS
 
@@ -75,8 +75,7 @@ def build(program: Path, needed: Path, *arguments: str | Path, seconds: float) -
     if not compiler or not needed.exists():
         missing("simulated", f"needs a C++ compiler and the source tree: {compiler}")
     command = [compiler, "-std=c++20", *map(str, arguments), "-o", str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=patient(seconds), check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
+    completed(*command, seconds=seconds)
     return program
 
 
@@ -112,8 +111,8 @@ def built_with_faults(
 
 def weak_symbols(target: Path) -> list[str]:
     """An inline function is one weak symbol with its copies in other objects, of which the linker keeps any."""
-    said = subprocess.run(["nm", "-C", "--defined-only", str(target)], capture_output=True, text=True, check=True)
-    found = [line for line in said.stdout.splitlines() if re.match(r"[0-9a-f]* *[WVu] ", line)]
+    said = completed("nm", "-C", "--defined-only", target).stdout
+    found = [line for line in said.splitlines() if re.match(r"[0-9a-f]* *[WVu] ", line)]
     # What catches exceptions has the address of the runtime's handler, which is the same in all objects and no code.
     return [line for line in found if not line.endswith(" DW.ref.__gxx_personality_v0")]
 

@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy as np
 
 import fastlinalg as fl
 
-from ..patience import patient
+from ..programs import completed
 from ..simulation.library import build_library, run
 from ..source_tree import TESTS
 from .tables import Table, read
@@ -185,10 +184,7 @@ def on_cpu() -> dict[str, Table]:
     there |= {"FASTLINALG_TUNE": "off", "CUDA_VISIBLE_DEVICES": ""}
     tables = {}
     for name, variables in ON_CPU.items():
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM], env=there | variables, capture_output=True, text=True, check=True,
-            timeout=patient(300),
-        )  # fmt: skip
+        done = completed(sys.executable, "-c", PROGRAM, env=there | variables, seconds=300)
         tables[f"cpu: {name}"] = json.loads(done.stdout)
     return tables
 

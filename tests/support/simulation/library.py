@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import fastlinalg as fl
 
-from ..patience import patient
+from ..programs import completed
 from ..requirements import missing
 from ..source_tree import IS_THERE, ROOT, TESTS
 
@@ -49,8 +48,7 @@ def build_library(build: Path, jobs: int = 2) -> Path:
         options["CMAKE_CXX_COMPILER_LAUNCHER"] = ccache
     configure = [tools["cmake"], "-S", SOURCE, "-B", build, "-G", "Ninja", *(f"-D{k}={v}" for k, v in options.items())]
     for command in (configure, [tools["cmake"], "--build", build, f"-j{jobs}"]):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+        completed(*command, seconds=600)
     for name in (".0", ".0.1"):  # what the module asks for depends on how it was built
         link = build / f"libfastlinalg.so{name}"
         if not link.is_symlink():
@@ -67,10 +65,5 @@ def run(library: Path, arguments: list[str], seed: int = 1, **variables: str) ->
         "FASTLINALG_TUNE": "off",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # the import of all that is installed is most of a short run
     } | variables
-    done = subprocess.run(
-        [sys.executable, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True, check=False,
-        timeout=patient(300),
-    )  # fmt: skip
-    output = done.stdout + done.stderr
-    assert done.returncode == 0, f"seed {seed}: exit status {done.returncode}\n{output[-6000:]}"
-    return output
+    done = completed(sys.executable, *arguments, env=environment, cwd=ROOT, seconds=300)
+    return done.stdout + done.stderr
