@@ -64,9 +64,24 @@ def kernel_table() -> str:
 
 
 @cache
-def results(name: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((RESULTS / f"h200-{name}.json").read_text())
+def _loaded(file: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(file.read_text())
     return loaded
+
+
+def run_of(name: str) -> dict[str, Any]:
+    return _loaded(RESULTS / f"{name}.json")
+
+
+def results(name: str) -> dict[str, Any]:
+    return run_of(f"h200-{name}")
+
+
+@cache
+def lines_of(name: str) -> list[dict[str, str]]:
+    """Of a file with a line for each measurement; comments in it begin with #."""
+    text = (RESULTS / f"{name}.csv").read_text()
+    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
 
 
 def row(file: str, kernel: str, shape: tuple[int, ...], trans: str | None = None) -> dict[str, Any]:
@@ -79,10 +94,8 @@ def row(file: str, kernel: str, shape: tuple[int, ...], trans: str | None = None
     raise KeyError(f"{file}: no row of {kernel} at {shape}")
 
 
-@cache
 def counters(operation: str) -> dict[str, dict[str, str]]:
-    with (RESULTS / f"h200-counters-{operation}.csv").open(newline="") as file:
-        return {line["kernel"]: line for line in csv.DictReader(file)}
+    return {line["kernel"]: line for line in lines_of(f"h200-counters-{operation}")}
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -135,8 +148,7 @@ def ratio(kernel: str, than: str, size: str, file: str = "sgemm") -> str:
 @figure
 def large(shape: str, kernel: str, name: str) -> str:
     """A counter of the longest launch of a kernel at a large size; the end of its name is enough."""
-    with (RESULTS / "h200-counters-large.csv").open(newline="") as file:
-        lines = [line for line in csv.DictReader(file) if line["shape"] == shape]
+    lines = [line for line in lines_of("h200-counters-large") if line["shape"] == shape]
     launches = [line for line in lines if line["kernel"].endswith(kernel)]
     return significant(float(max(launches, key=lambda line: int(line["time_ns"]))[name]))
 
@@ -179,12 +191,15 @@ def commit(file: str) -> str:
 
 @figure
 def counter(operation: str, kernel: str, name: str) -> str:
+    return _shown(counters(operation)[kernel], name)
+
+
+def _shown(line: dict[str, str], name: str) -> str:
     """A counter, in millions from a million on.
 
     What the files have of waiting warps is for a hundred instructions issued; here it is how many of a scheduler's
     warps wait in a cycle.
     """
-    line = counters(operation)[kernel]
     value = float(line[name])
     if name == "registers":
         return f"{value:.0f}"
@@ -206,10 +221,9 @@ def transpose_us(kernel: str) -> str:
 @figure
 def fallback_us() -> str:
     """The float32 fallback of fp16x2 with nothing to do, at 8192 x 8192 x 1024."""
-    with (RESULTS / "h200-counters-large.csv").open(newline="") as file:
-        for line in csv.DictReader(file):
-            if (line["shape"], line["kernel"]) == ("8192x8192x1024", "fp16x2") and "fallback" in line["launch"]:
-                return significant(int(line["time_ns"]) / 1e3, 2)
+    for line in lines_of("h200-counters-large"):
+        if (line["shape"], line["kernel"]) == ("8192x8192x1024", "fp16x2") and "fallback" in line["launch"]:
+            return significant(int(line["time_ns"]) / 1e3, 2)
     raise KeyError("no fallback was measured")
 
 
@@ -243,6 +257,9 @@ COUNTERS = {
     "stall_mio_throttle_pct": "warps of a scheduler that wait to put a request to shared memory",
     "stall_short_scoreboard_pct": "warps of a scheduler that wait for shared memory",
     "stall_barrier_pct": "warps of a scheduler that wait at a barrier",
+    "tflops": "TFLOP/s under the profiler",
+    "l2_hit_pct": "sectors found in L2, %",
+    "dram_read_bytes": "bytes read from device memory",
 }
 
 
@@ -254,11 +271,13 @@ def table(head: list[str], lines: list[list[str]]) -> str:
 @figure
 def counter_table(operation: str, kernels: str, names: str) -> str:
     """Counters (separated by commas) of some kernels, beside each other."""
-    columns = kernels.split(",")
-    shape = counters(operation)[columns[0]]["shape"]
+    columns = {kernel: counters(operation)[kernel] for kernel in kernels.split(",")}
+    return _beside(columns, next(iter(columns.values()))["shape"], names)
+
+
+def _beside(columns: dict[str, dict[str, str]], shape: str, names: str) -> str:
     head = [shape.replace("x", " × "), *(f"`{kernel}`" for kernel in columns)]
-    lines = [[COUNTERS[name], *(counter(operation, kernel, name) for kernel in columns)] for name in names.split(",")]
-    return table(head, lines)
+    return table(head, [[COUNTERS[n], *(_shown(line, n) for line in columns.values())] for n in names.split(",")])
 
 
 @figure
@@ -292,11 +311,6 @@ SPEED = {
 FEW = ((256, 1024), (1024, 1024), (4096, 1024), (16384, 1024), (8192, 8192))  # M = N and K of README.md's rows
 
 
-def _run() -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((RESULTS / "speed.json").read_text())
-    return loaded
-
-
 Products = dict[tuple[int, int], dict[str, Any]]
 
 
@@ -309,7 +323,7 @@ def _products(run: dict[str, Any]) -> Products:
 
 
 def _of_speed(kernel: str, size: str, k: str) -> dict[str, Any]:
-    return dict(_products(_run())[int(size), int(k)][kernel])
+    return dict(_products(run_of("speed"))[int(size), int(k)][kernel])
 
 
 @figure
@@ -333,7 +347,7 @@ def error(kernel: str, size: str, k: str = "1024") -> str:
 @figure
 def mean(file: str, kernel: str, against: str, what: str = "geometric_mean") -> str:
     """How many times as fast as another, over the shapes of a file: their geometric mean, or `minimum`."""
-    lines = json.loads((RESULTS / f"{file}.json").read_text())["summary"]
+    lines = run_of(file)["summary"]
     return next(f"{row[what]:.2f}" for row in lines if (row["kernel"], row["against"]) == (kernel, against))
 
 
@@ -350,19 +364,19 @@ def host_ms(kernel: str, size: str, result: str) -> str:
 @figure
 def speed_table() -> str:
     """What dispatch reaches beside cuBLAS, and the errors of the same products: all of one run."""
-    run = _run()
-    command = re.sub(r" --(json|csv|plot) \S+", "", run["command"])
-    text = f"{_speed_run(run)} Commit {run['commit'][:7]}, `{command}` (`benchmarks/results/speed.json`)."
-    return f"{_speed_lines(_products(run))}\n\n{_filled(text)}"
+    found = run_of("speed")
+    command = re.sub(r" --(json|csv|plot) \S+", "", found["command"])
+    text = f"{_speed_run(found)} Commit {found['commit'][:7]}, `{command}` (`benchmarks/results/speed.json`)."
+    return f"{_speed_lines(_products(found))}\n\n{_filled(text)}"
 
 
 @figure
 def speed_rows() -> str:
     """Five lines of it, under what they come to in one sentence."""
-    run = _run()
-    products = _products(run)
+    found = run_of("speed")
+    products = _products(found)
     few = {size: products[size] for size in FEW if size in products} or products
-    text = f"{_speed_run(run)} Commit {run['commit'][:7]}."
+    text = f"{_speed_run(found)} Commit {found['commit'][:7]}."
     return f"{_filled(_in_one_sentence(products))}\n\n{_speed_lines(few)}\n\n{_filled(text)}"
 
 
@@ -456,7 +470,7 @@ MODELS = {
 @figure
 def models_table() -> str:
     """Steps of PyTorch models: milliseconds, times as fast as "highest", errors."""
-    found = json.loads((RESULTS / "models" / "h200.json").read_text())["rows"]
+    found = run_of("models/h200")["rows"]
     rows = {(row["case"], row["precision"]): row for row in found if not row["compiled"]}
     lines = []
     for case, name in MODELS.items():
@@ -472,7 +486,7 @@ def models_table() -> str:
 @figure
 def accuracy_table(data: str) -> str:
     """Norms of the errors of positive data, in units of 1e-7, at M = N = 1024."""
-    found = json.loads((RESULTS / "accuracy" / "h200.json").read_text())["rows"]
+    found = run_of("accuracy/h200")["rows"]
     products = ["cuBLAS float32", "strict", "fp16x2", "bf16x6"]
     lines = []
     for k in (1024, 8192, 65536):
@@ -484,16 +498,10 @@ def accuracy_table(data: str) -> str:
 # ---------------------------------------------------------------- steps from asynchronous copies on
 
 
-@cache
-def ladder_run() -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((RESULTS / "ladder.json").read_text())
-    return loaded
-
-
 def _step(kernel: str, size: str) -> float:
     """TFLOP/s by the median time; a size is M (and N, with K = 1024) or MxNxK."""
     m, n, k = map(int, size.split("x")) if "x" in size else (int(size), int(size), 1024)
-    for row in ladder_run()["rows"]:
+    for row in run_of("ladder")["rows"]:
         if row["kernel"] == kernel and row["shape"] == {"m": m, "n": n, "k": k}:
             return 2e-6 * m * n * k / float(row["median_us"])
     raise KeyError(f"ladder: no row of {kernel} at {size}")
@@ -512,61 +520,30 @@ def steps(kernels: str, sizes: str) -> str:
         [size.replace("x", " × "), *(significant(_step(kernel, size)) for kernel in (*columns, "torch"))]
         for size in sizes.split(",")
     ]
-    text = f"TFLOP/s by the median time on one {ladder_run()['machine']['gpu']} (`benchmarks/results/ladder.json`)."
+    text = f"TFLOP/s by the median time on one {run_of('ladder')['machine']['gpu']} (`benchmarks/results/ladder.json`)."
     return f"{table(head, lines)}\n\n{text}"
-
-
-@cache
-def _ladder_counters() -> dict[tuple[str, str], dict[str, str]]:
-    with (RESULTS / "h100-counters-ladder.csv").open(newline="") as file:
-        return {(line["shape"], line["kernel"]): line for line in csv.DictReader(file)}
 
 
 @figure
 def ladder_counters(kernels: str, names: str, shape: str = "2048x2048x1024") -> str:
     """Counters of steps beside each other, and their time and speed under the profiler."""
-    columns = kernels.split(",")
-    lines = []
-    for name in names.split(","):
-        lines.append([{**COUNTERS, **LADDER_COUNTERS}[name]])
-        for kernel in columns:
-            line = _ladder_counters()[shape, kernel]
-            value = float(line["time_ns" if name == "tflops" else name])
-            m, n, k = map(int, shape.split("x"))
-            if name == "tflops":
-                lines[-1].append(significant(2e-3 * m * n * k / value))
-            elif name.startswith("stall_"):
-                lines[-1].append(f"{value * float(line['issue_active_pct']) / 1e4:.2f}")
-            elif name == "registers":
-                lines[-1].append(f"{value:.0f}")
-            else:
-                lines[-1].append(f"{value / 1e6:.1f} million" if value >= 1e6 else significant(value))
-    return table([shape.replace("x", " × "), *(f"`{kernel}`" for kernel in columns)], lines)
-
-
-LADDER_COUNTERS = {
-    "tflops": "TFLOP/s under the profiler",
-    "l2_hit_pct": "sectors found in L2, %",
-    "dram_read_bytes": "bytes read from device memory",
-}
+    m, n, k = map(int, shape.split("x"))
+    found = {line["kernel"]: line for line in lines_of("h100-counters-ladder") if line["shape"] == shape}
+    columns = {kernel: found[kernel] for kernel in kernels.split(",")}
+    for kernel, line in columns.items():
+        columns[kernel] = line | {"tflops": f"{2e-3 * m * n * k / float(line['time_ns'])}"}
+    return _beside(columns, shape, names)
 
 
 @figure
 def range_cost() -> str:
     """TFLOP/s of accurate products by what their data are, and of strict ones."""
-    with (RESULTS / "range-cost.csv").open(newline="") as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    rows = lines_of("range-cost")
     found = {(row["size"], row["k"], row["data"]): row["TFLOP/s"] for row in rows}
     kinds = {"normal": "two terms", "graded": "graded data", "180 octaves": "180 powers of two", "strict": "strict"}
     sizes = list(dict.fromkeys((row["size"], row["k"]) for row in rows))
     lines = [[f"{size}, K = {k}", *(found[size, k, kind] for kind in kinds)] for size, k in sizes]
     return table(["M = N", *kinds.values()], lines)
-
-
-@cache
-def _tensor_cores() -> list[dict[str, str]]:
-    with (RESULTS / "tensor-cores.csv").open(newline="") as file:
-        return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
 @figure
@@ -576,7 +553,7 @@ def tensor_table(what: str, value: str, sizes: str = "4096x1024,4096x8192,8192x1
     lines = []
     for size in sizes.split(","):
         n, k = size.split("x")
-        found = {row["what"]: row for row in _tensor_cores() if (row["m = n"], row["k"]) == (n, k)}
+        found = {row["what"]: row for row in lines_of("tensor-cores") if (row["m = n"], row["k"]) == (n, k)}
         cells = [float(found[name][value.replace("_", " ")]) for name in columns]
         lines.append([f"{n}, K = {k}", *(f"{c:.0f}" if value == "TFLOP/s" else significant(1e7 * c, 2) for c in cells)])
     return table(["M = N", *columns], lines)

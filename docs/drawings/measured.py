@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +21,7 @@ LINE = 1.35  # heights of a letter from one name to the next
 
 
 def rows(file: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((figures.RESULTS / f"{file}.json").read_text())["rows"]
-    return found
+    return list(figures.run_of(file)["rows"])
 
 
 def _colours(palette: Palette) -> dict[str, str]:
@@ -152,8 +150,7 @@ def _speed(value: str, names: Mapping[str, str]) -> dict[str, Points]:
 
 
 def _peak() -> float:
-    run = json.loads((figures.RESULTS / "speed.json").read_text())
-    return float(run["machine"]["peak_gflops"]) / 1e3
+    return float(figures.run_of("speed")["machine"]["peak_gflops"]) / 1e3
 
 
 @drawing
