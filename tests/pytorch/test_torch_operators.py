@@ -67,7 +67,7 @@ def test_gradcheck(normal):
             assert torch.autograd.gradgradcheck(call, tensors, **steps)
 
 
-def test_the_backward_pass_has_the_precision_of_the_call(normal, monkeypatch):
+def test_derivatives_have_the_precision_of_the_call(normal, monkeypatch):
     seen = []
     core = flt._operators._core
     for name in ("tensor_product", "tensor_products"):
@@ -84,6 +84,8 @@ def test_the_backward_pass_has_the_precision_of_the_call(normal, monkeypatch):
     assert seen == ["strict"] * 6
     sum(y.sum() for y in flt.grouped_matmul([x[0], x[1]], [w.mT, w.mT], precision="strict")).backward()
     assert seen == ["strict"] * 8
+    _of_dual_numbers(lambda a, b: flt.matmul(a, b, precision="strict"), [x, w.mT], [x, None])
+    assert seen == ["strict"] * 10
 
 
 # ---------------------------------------------------------------- other types
@@ -246,14 +248,90 @@ def test_vmap_over_stacks(normal):
     assert close(torch.vmap(ops.bmm, (0, None))(a, b), torch.matmul(a.double(), b.double()), 7)
 
 
-def test_gradients_of_functions(normal):
-    def loss(product):
-        return lambda x, y: product(x, y).square().sum()
+def _of_dual_numbers(call, given, tangents):
+    forward = torch.autograd.forward_ad
+    with forward.dual_level():
+        pairs = zip(given, tangents, strict=True)
+        return forward.unpack_dual(call(*(x if t is None else forward.make_dual(x, t) for x, t in pairs))).tangent
 
-    a, b = normal(3, 5, 7), normal(7, 4)
-    for transform in (torch.func.grad, lambda f: torch.vmap(torch.func.grad(f), (0, None)), torch.func.jacrev):
-        got = transform(loss(flt.matmul))(a, b)
-        assert close(got, transform(loss(torch.matmul))(a.double(), b.double()), 50)
+
+def _of_a_transform(call, given, tangents):
+    which = [i for i, t in enumerate(tangents) if t is not None]
+
+    def of_these(*some):
+        return call(*(some[which.index(i)] if i in which else x for i, x in enumerate(given)))
+
+    return torch.func.jvp(of_these, tuple(given[i] for i in which), tuple(tangents[i] for i in which))[1]
+
+
+def test_tangents(normal):
+    """Of each operand alone, and of all."""
+    for op, reference, given, options in _samples(normal):
+        tangents = [normal(*x.shape) for x in given]
+        alone = ([t if i == j else None for j, t in enumerate(tangents)] for i in range(len(given)))
+        for wanted, tangent_of in itertools.product([*alone, tangents], (_of_dual_numbers, _of_a_transform)):
+            exact = [x.detach().double() for x in given], [None if t is None else t.double() for t in wanted]
+            want = tangent_of(lambda *x, f=reference, o=options: f(*x, **o), *exact)
+            assert close(tangent_of(lambda *x, f=op, o=options: f(*x, **o), given, wanted), want, 14), op
+
+
+class _NoGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None
+
+
+def test_no_gradient_of_a_result(normal):
+    x = normal(3, 3, requires_grad=True)
+    for op in (ops.mm, flt.matmul):
+        (got,) = torch.autograd.grad(_NoGradient.apply(op(x, x)).sum() + x.sum(), x)
+        assert torch.equal(got, torch.ones_like(x))
+
+
+def _along(f, direction):
+    return lambda x: torch.func.jvp(f, (x,), (direction.to(x.dtype),))[1]
+
+
+def _compiled(f):
+    torch.compiler.reset()
+    return torch.compile(f, backend="aot_eager", fullgraph=True)
+
+
+@pytest.mark.parametrize("op", ["mm", "bmm", "addmm", "linear", "flt.matmul", "flt.linear", "flt.grouped_matmul"])
+def test_derivatives_of_functions(normal, op):
+    """Of both modes, of derivatives, and of what is mapped and compiled."""
+    func, x, y, stack = torch.func, normal(4, 4), normal(4, 4), normal(2, 4, 4)
+    product = {
+        "bmm": lambda a, b: ops.bmm(a[None], b[None])[0],
+        "addmm": lambda a, b: ops.addmm(b, a, b, beta=2, alpha=3),
+        "flt.matmul": flt.matmul,
+        "flt.linear": lambda a, b: flt.linear(a, b, b[0]),
+        "flt.grouped_matmul": lambda a, b: flt.grouped_matmul([a], [b])[0],
+    }.get(op) or getattr(ops, op)
+    reference = {"addmm": lambda a, b: 3 * a @ b + 2 * b, "linear": lambda a, b: a @ b.mT,
+                 "flt.linear": lambda a, b: a @ b.mT + b[0]}.get(op, torch.matmul)  # fmt: skip
+    for given, transform in (
+        (x, func.grad),
+        (x, func.hessian),
+        (x, lambda f: func.jacrev(func.jacrev(f))),
+        (x, lambda f: _along(_along(f, y), x)),
+        (x, lambda f: func.grad(_along(f, y))),
+        (stack, lambda f: func.vmap(func.grad(f))),
+        (stack, lambda f: func.vmap(_along(f, y))),
+        (stack, lambda f: _along(func.vmap(f), stack)),
+        (x, lambda f: _compiled(_along(f, y))),
+        (x, lambda f: _compiled(lambda a: _of_dual_numbers(f, [a], [y.to(a.dtype)]))),
+        (x, lambda f: _compiled(func.grad(f))),
+    ):
+        got, want = (
+            transform(lambda a, p=p: p(p(a, y.to(a.dtype)), a).square().sum())(z)
+            for p, z in ((product, given), (reference, given.double()))
+        )
+        assert close(got / want.abs().max(), want / want.abs().max(), 14), op
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -332,17 +410,6 @@ def test_negated_views(normal):
             assert close(got, a.double() @ b.double(), 5)
     got, want = (torch.autograd.grad(x_by_y.sum(), y)[0] for x_by_y in (flt.matmul(x, y), x @ y))
     assert close(got, want, 5)
-
-
-def test_tangents_are_not_lost(normal):
-    forward, a, b = torch.autograd.forward_ad, normal(5, 5), normal(5, 5)
-    with forward.dual_level():
-        dual = forward.make_dual(a, b)
-        functions = flt.matmul, flt.linear, lambda *pair: flt.grouped_matmul(*([x] for x in pair))
-        for call in (*functions, ops.mm, ops.linear, lambda a, b: ops.addmm(a, b, b)):
-            with pytest.raises(NotImplementedError, match="forward mode"):
-                call(dual, b)
-            assert isinstance(call(a, b), (torch.Tensor, list))
 
 
 def test_what_is_refused(normal, device):

@@ -1,9 +1,7 @@
 """``matmul``, ``grouped_matmul`` and ``linear`` of tensors.
 
 On plain tensors they call the library at once, with a node of autograd where a gradient is recorded; wherever else
-PyTorch has to see a call (``torch.compile``, Python modes, subclasses) they go through the operators. As functions of
-autograd that know ``vmap`` they can be transformed by ``torch.func``, gradients included, which operators with a
-gradient written in Python cannot.
+PyTorch has to see a call (``torch.compile``, ``torch.func``, tangents, Python modes, subclasses) they call operators.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from .. import _core
-from ._operators import front, ops, rows
+from ._operators import ops, rows
 from ._refusals import refuse_linear, refuse_product
 
 if TYPE_CHECKING:
@@ -221,7 +219,9 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, precision: Precision
         raise ValueError("weight must have 2 dimensions")
     if bias is None:
         return _matmul(x, weight.mT, precision)
-    sums = _call(_Sum, rows(x), weight.mT, bias, precision)
+    if not _is_plain(x, weight, bias):
+        return ops.linear(x, weight, bias, precision=precision)
+    sums = super(torch.autograd.Function, _Sum).apply(rows(x), weight.mT, bias, precision)
     return sums.reshape(*x.shape[:-1], weight.shape[0])
 
 
@@ -244,18 +244,13 @@ def _records_gradient(*tensors: Tensor) -> bool:
     return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
 
-def _call(function: Any, *given: Any) -> Tensor:
-    *tensors, precision = given
-    if not _is_plain(*tensors):
-        return function.apply(*given)
-    if _records_gradient(*tensors):
-        return super(torch.autograd.Function, function).apply(*given)  # without what ``torch.func`` needs
-    return function.forward(*tensors, precision)
-
-
 def _product(a: Tensor, b: Tensor, precision: str) -> Tensor:
     """Of matrices, or of stacks of as many."""
-    return _call(_Product, a, b, precision)
+    if not _is_plain(a, b):
+        return (ops.mm if a.ndim == 2 else ops.bmm)(a.float(), b.float(), precision=precision)
+    if _records_gradient(a, b):
+        return super(torch.autograd.Function, _Product).apply(a, b, precision)  # without what `torch.func` needs
+    return _core.tensor_product(a, b, None, None, 1.0, 0.0, precision, True)
 
 
 def _product_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -268,28 +263,14 @@ class _Product(torch.autograd.Function):
     """``a @ b`` of matrices or equal stacks."""
 
     @staticmethod
-    def forward(a: Tensor, b: Tensor, precision: str) -> Tensor:
-        if _is_plain(a, b):
-            return _core.tensor_product(a, b, None, None, 1.0, 0.0, precision, True)
-        return (ops.mm if a.ndim == 2 else ops.bmm)(a.float(), b.float(), precision=precision)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs[:2])
-        ctx.precision = inputs[2]
+    def forward(ctx: Any, a: Tensor, b: Tensor, precision: str) -> Tensor:
+        ctx.save_for_backward(a, b)
+        ctx.precision = precision
+        return _core.tensor_product(a, b, None, None, 1.0, 0.0, precision, True)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         return *_product_gradients(ctx, grad), None
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], a: Tensor, b: Tensor, precision: Precision
-    ) -> tuple[Tensor, int]:
-        a = front(a, in_dims[0], info.batch_size)
-        if in_dims[1] is not None or b.ndim == 3:
-            b = front(b, in_dims[1], info.batch_size)
-        return matmul(a, b, precision=precision), 0
 
 
 class _Group(torch.autograd.Function):
@@ -324,27 +305,12 @@ class _Sum(torch.autograd.Function):
     """``a @ b + c`` of matrices, and of a row that is added to each."""
 
     @staticmethod
-    def forward(a: Tensor, b: Tensor, c: Tensor, precision: str) -> Tensor:
-        if _is_plain(a, b, c):
-            return _core.tensor_product(a, b, c, None, 1.0, 1.0, precision, True)
-        return ops.addmm(c, a, b, precision=precision)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs[:2])
-        ctx.shape, ctx.precision = inputs[2].shape, inputs[3]
+    def forward(ctx: Any, a: Tensor, b: Tensor, c: Tensor, precision: str) -> Tensor:
+        ctx.save_for_backward(a, b)
+        ctx.shape, ctx.precision = c.shape, precision
+        return _core.tensor_product(a, b, c, None, 1.0, 1.0, precision, True)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         grad_c = grad.sum_to_size(ctx.shape) if ctx.needs_input_grad[2] else None
         return *_product_gradients(ctx, grad), grad_c, None
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], a: Tensor, b: Tensor, c: Tensor, precision: Precision
-    ) -> tuple[Tensor, int]:
-        if in_dims[1:3] == (None, None):
-            a = front(a, in_dims[0], info.batch_size)
-            return _call(_Sum, rows(a), b, c, precision).reshape(*a.shape[:-1], b.shape[-1]), 0
-        product, _ = _Product.vmap(info, in_dims[:2], a, b, precision)
-        return product + front(c, in_dims[2], info.batch_size).unsqueeze(1), 0

@@ -1,7 +1,7 @@
 """The operators ``fastlinalg::mm``, ``bmm``, ``addmm`` and ``linear`` of ``torch.library``.
 
-Each has a kernel for the CPU and for CUDA devices, a fake kernel, a gradient made of the same operators, and a rule for
-``torch.vmap``.
+Each has a kernel for the CPU and for CUDA devices, a fake kernel, gradients and tangents made of the same operators,
+and a rule for ``torch.vmap``.
 """
 
 from __future__ import annotations
@@ -63,19 +63,6 @@ def _require_dims(name: str, dims: int, **operands: Tensor) -> None:
             raise ValueError(f"fastlinalg::{name}: {operand} must have {dims} dimensions, got shape {tuple(x.shape)}")
 
 
-def _refusing_tangents(name: str, kernel: Any) -> Any:
-    """What `register_autograd` makes loses them. Those of `torch.func.jvp` are not seen here."""
-
-    def checked(*given: Tensor | None, **options: Any) -> Tensor:
-        if forward_ad._current_level >= 0 and any(
-            x is not None and forward_ad.unpack_dual(x).tangent is not None for x in given
-        ):
-            raise NotImplementedError(f"fastlinalg::{name} has no derivative in forward mode")
-        return kernel(*given, **options)
-
-    return checked
-
-
 # ---------------------------------------------------------------- their results' shapes
 def _fake_product(a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
     given = [x for x in (a, b, c) if x is not None]
@@ -105,41 +92,76 @@ def _fake_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, preci
     return _fake_product(rows(x), weight.mT, bias).reshape(*x.shape[:-1], weight.shape[0])
 
 
-# ---------------------------------------------------------------- their gradients
-def _save(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: dict[str, Any], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs)
-    ctx.options = keyword_only_inputs
+# ---------------------------------------------------------------- their derivatives
+class _Recorded(torch.autograd.Function):
+    """A `result` and what its derivatives need. PyTorch's `register_autograd` loses tangents without a word."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, op: Any, gradients: Any, options: dict[str, Any], result: list[Tensor], *given: Any
+    ) -> Tensor:
+        ctx.save_for_backward(*given)
+        ctx.save_for_forward(*given)
+        ctx.set_materialize_grads(False)  # zeros would be multiplied
+        ctx.op, ctx.gradients, ctx.options, ctx.shape = op, gradients, options, result[0].shape
+        return result[0]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor | None) -> tuple[Any, ...]:
+        if grad is None:
+            return (None,) * len(ctx.needs_input_grad)
+        return *[None] * 4, *ctx.gradients(grad, *ctx.saved_tensors, wanted=ctx.needs_input_grad[4:], **ctx.options)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Tensor:
+        op, given, tangents, options = ctx.op, ctx.saved_tensors, tangents[4:], dict(ctx.options)
+        alpha, beta = options.pop("alpha", 1), options.pop("beta", 1)
+        if op is ops.addmm.default:
+            op, given, tangents = ops.mm, given[1:], (*tangents[1:], tangents[0])
+        with forward_ad._set_fwd_grad_enabled(True):  # PyTorch has disabled it, for outer levels of `torch.func` too
+            a, b = (forward_ad.unpack_dual(x, level=0).primal for x in given[:2])
+            factors = (tangents[0], b), (a, tangents[1])
+            terms = [op(x, y, **options) * alpha for x, y in factors if x is not None and y is not None]
+            terms += [(x * beta).expand(ctx.shape) for x in tangents[2:] if x is not None]
+            return sum(terms[1:], terms[0])
 
 
-def _product_gradients(ctx: Any, grad: Tensor, a: Tensor, b: Tensor, wanted: Any) -> tuple[Any, Any]:
-    """Of ``a @ b``, where they are asked for."""
-    product, precision = ops.mm if a.ndim == 2 else ops.bmm, ctx.options.get("precision", "accurate")
-    grad_a = product(grad, b.mT, precision=precision) if wanted[0] else None
-    return grad_a, product(a.mT, grad, precision=precision) if wanted[1] else None
+def _recorded(op: Any, gradients: Any) -> Any:
+    """The kernel under the key of autograd."""
+    apply = super(torch.autograd.Function, _Recorded).apply
+
+    def kernel(keys: Any, *given: Tensor | None, **options: Any) -> Tensor:
+        with torch._C._AutoDispatchBelowAutograd():
+            result = op.redispatch(keys & torch._C._after_autograd_keyset, *given, **options)
+        if not torch._C._are_functorch_transforms_active():
+            return apply(op, gradients, options, [result], *given)
+        with torch._functorch.utils.enable_single_level_autograd_function():
+            return apply(op, gradients, options, [result], *given)
+
+    return kernel
 
 
-def _backward_product(ctx: Any, grad: Tensor) -> tuple[Any, Any]:
-    a, b = ctx.saved_tensors
-    return _product_gradients(ctx, grad, a, b, ctx.needs_input_grad)
+def _product_gradients(grad: Tensor, a: Tensor, b: Tensor, *, wanted: Any, **options: Any) -> tuple[Any, Any]:
+    product = ops.mm if a.ndim == 2 else ops.bmm
+    grad_a = product(grad, b.mT, **options) if wanted[0] else None
+    return grad_a, product(a.mT, grad, **options) if wanted[1] else None
 
 
-def _backward_addmm(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    c, a, b = ctx.saved_tensors
-    beta, alpha = ctx.options.get("beta", 1), ctx.options.get("alpha", 1)
-    grad_c = grad.sum_to_size(c.shape) * beta if ctx.needs_input_grad[0] else None
-    gradients = _product_gradients(ctx, grad, a, b, ctx.needs_input_grad[1:])
+def _addmm_gradients(
+    grad: Tensor, c: Tensor, a: Tensor, b: Tensor, *, wanted: Any, beta: float = 1, alpha: float = 1, **options: Any
+) -> tuple[Any, ...]:
+    grad_c = grad.sum_to_size(c.shape) * beta if wanted[0] else None
+    gradients = _product_gradients(grad, a, b, wanted=wanted[1:], **options)
     return (grad_c, *(x * alpha if x is not None and alpha != 1 else x for x in gradients))
 
 
-def _backward_linear(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    x, weight, bias = ctx.saved_tensors
+def _linear_gradients(
+    grad: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None, *, wanted: Any, **options: Any
+) -> tuple[Any, ...]:
     grad_rows = rows(grad)
-    precision = ctx.options.get("precision", "accurate")
-    wanted = ctx.needs_input_grad
-    grad_x = ops.mm(grad_rows, weight, precision=precision).reshape(x.shape) if wanted[0] else None
-    grad_weight = ops.mm(grad_rows.mT, rows(x), precision=precision) if wanted[1] else None
-    grad_bias = grad_rows.sum_to_size(bias.shape) if bias is not None and wanted[2] else None
-    return grad_x, grad_weight, grad_bias
+    grad_x = ops.mm(grad_rows, weight, **options).reshape(x.shape) if wanted[0] else None
+    grad_weight = ops.mm(grad_rows.mT, rows(x), **options) if wanted[1] else None
+    return grad_x, grad_weight, grad_rows.sum_to_size(bias.shape) if bias is not None and wanted[2] else None
 
 
 # ---------------------------------------------------------------- under vmap
@@ -198,14 +220,14 @@ def _vmap_linear(
 
 
 # ----------------------------------------------------------------
-for _name, _kernel, _fake, _backward, _vmap in (
-    ("mm", _product_of("mm", 2), _fake_mm, _backward_product, _vmap_mm),
-    ("bmm", _product_of("bmm", 3), _fake_mm, _backward_product, _vmap_bmm),
-    ("addmm", _addmm, _fake_addmm, _backward_addmm, _vmap_addmm),
-    ("linear", _linear, _fake_linear, _backward_linear, _vmap_linear),
+for _name, _kernel, _fake, _gradients, _vmap in (
+    ("mm", _product_of("mm", 2), _fake_mm, _product_gradients, _vmap_mm),
+    ("bmm", _product_of("bmm", 3), _fake_mm, _product_gradients, _vmap_bmm),
+    ("addmm", _addmm, _fake_addmm, _addmm_gradients, _vmap_addmm),
+    ("linear", _linear, _fake_linear, _linear_gradients, _vmap_linear),
 ):
     for _device in ("CPU", "CUDA"):
-        _library.impl(_name, _refusing_tangents(_name, _kernel), _device)
+        _library.impl(_name, _kernel, _device)
     torch.library.register_fake(f"fastlinalg::{_name}", _fake, lib=_library)
-    torch.library.register_autograd(f"fastlinalg::{_name}", _backward, setup_context=_save, lib=_library)
+    _library.impl(_name, _recorded(getattr(ops, _name).default, _gradients), "Autograd", with_keyset=True)
     torch.library.register_vmap(f"fastlinalg::{_name}", _vmap, lib=_library)
