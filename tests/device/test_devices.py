@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 
 import numpy as np
 import pytest
@@ -25,11 +24,7 @@ def current_context() -> int:
 
 
 def in_a_new_thread(work):
-    answer = []
-    thread = threading.Thread(target=lambda: answer.append(work()))
-    thread.start()
-    thread.join()
-    return answer[0]
+    return in_threads(lambda _: work(), [None])[0]
 
 
 def plan_whose_result_moves(x):

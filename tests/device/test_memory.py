@@ -12,17 +12,13 @@ from fastlinalg import _core
 from support.accuracy import assert_product, assert_same_bits
 from support.device import Strided, device_sgemm, device_sgemv, device_transpose
 from support.operands import normal
+from support.programs import resident
 from support.threads import in_threads
 
 pytestmark = pytest.mark.gpu
 
 F32 = np.float32
 MIB = 2**20
-
-
-def resident() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * 4096
 
 
 # ---------------------------------------------------------------- nothing is lost

@@ -10,6 +10,7 @@ import pytest
 
 import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits
+from support.operands import normal_of as normal
 
 pytestmark = [pytest.mark.gpu, pytest.mark.gpu2]
 BOTH = ["cuda:0", "cuda:1"]
@@ -23,10 +24,6 @@ def nothing_is_left():
     fl.cuda.trim(0)  # operands of libraries whose streams are not known
     gc.collect()
     assert [fl.cuda.memory_info(i)["used"] for i in (0, 1)] == before
-
-
-def normal(*shape, seed=0):
-    return np.random.default_rng([seed, *shape]).standard_normal(shape, dtype=np.float32)
 
 
 def put(array, device=0):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -11,6 +9,7 @@ import fastlinalg as fl
 from fastlinalg import _core
 from support.chips import CHIPS, H200, chip
 from support.operands import normal
+from support.threads import in_threads
 
 F32 = np.float32
 has_avx512 = any(row.available and row.name == "avx512_14x32" for row in fl.kernels("sgemm"))
@@ -105,11 +104,7 @@ def test_remembered_choices_are_those_of_the_rules(rng, device):
             return plan.kernel
 
     def in_a_new_thread(*args, **keywords):
-        answer = []
-        thread = threading.Thread(target=lambda: answer.append(chosen(*args, **keywords)))
-        thread.start()
-        thread.join()
-        return answer[0]
+        return in_threads(lambda _: chosen(*args, **keywords), [None])[0]
 
     kinds = list(operands_of_many_kinds(rng))
     variants = [{}, {"precision": "strict"}, {"c": None, "alpha": 0.0}]

@@ -10,15 +10,12 @@ import pytest
 import fastlinalg as fl
 from fastlinalg.bench.timing import once
 from support.accuracy import assert_same_bits
+from support.operands import normal_of as normal
 from support.threads import in_threads
 
 pytestmark = pytest.mark.gpu
 PINNED_MOST = 256 << 20
 SIZES = ((40, 30, 20), (500, 300, 200), (600, 700, 650), (800, 900, 700))
-
-
-def normal(*shape, seed=0):
-    return np.random.default_rng([seed, *shape]).standard_normal(shape, dtype=np.float32)
 
 
 def multiply(a, b, out=None):

@@ -11,6 +11,7 @@ import pytest
 import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits, oracle
 from support.layouts import MATRIX_LAYOUTS, matrix_input, result
+from support.operands import normal_of as normal
 from support.pinned import check_products_of_pinned_operands
 from support.rows import rows
 from support.threads import in_threads
@@ -28,10 +29,6 @@ SIZES = (
     (64, 65, 30_001),
     (2, 3, 300_000),
 )
-
-
-def normal(*shape, seed=0):
-    return np.random.default_rng([seed, *shape]).standard_normal(shape, dtype=np.float32)
 
 
 def sgemm(a, b, *args, **options):

@@ -12,16 +12,13 @@ import pytest
 import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits
 from support.layouts import MATRIX_LAYOUTS, matrix_input, result
+from support.operands import normal_of as normal
 from support.threads import in_threads
 
 pytestmark = [pytest.mark.gpu, pytest.mark.gpu2]
 BOTH = ["cuda:0", "cuda:1"]
 SIZES = ((40, 30, 20), (900, 800, 700), (513, 2050, 700), (6000, 130, 70), (130, 6000, 70), (64, 65, 30_001))
 MiB = 2**20
-
-
-def normal(*shape, seed=0):
-    return np.random.default_rng([seed, *shape]).standard_normal(shape, dtype=np.float32)
 
 
 @pytest.mark.parametrize("precision", ("strict", "accurate"))

@@ -15,6 +15,7 @@ import pytest
 import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits
 from support.operands import normal
+from support.programs import resident
 from support.threads import in_threads
 
 F32 = np.float32
@@ -154,10 +155,6 @@ def test_short_lived_threads_with_small_stacks(rng):
 
 
 def test_memory_does_not_grow(rng):
-    def resident():
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * 4096
-
     if not sys.platform.startswith("linux"):
         pytest.skip("reads /proc")
     operands = [normal(rng, n, n) for n in (1, 2, 5, 16, 33, 64, 100)]

@@ -11,6 +11,7 @@ import pytest
 
 import fastlinalg as fl
 from fastlinalg import _core
+from support.programs import resident
 from support.threads import in_threads
 
 HUGE_PAGE = 2 << 20
@@ -49,10 +50,6 @@ def test_a_freed_block_is_handed_out_again():
 def test_what_is_kept_is_bounded():
     if not sys.platform.startswith("linux"):
         pytest.skip("reads /proc")
-
-    def resident():
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * 4096
 
     base = resident()
     most = _core.testing.kept_results()[1]

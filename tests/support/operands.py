@@ -21,6 +21,11 @@ def normal(rng, *shape):
     return rng.standard_normal(shape, dtype=np.float32)
 
 
+def normal_of(*shape, seed=0):
+    """The same for a shape and a seed, whoever else draws."""
+    return normal(np.random.default_rng([seed, *shape]), *shape)
+
+
 def dtype_of(name: str) -> np.dtype:
     if name != "bfloat16":
         return np.dtype(name)

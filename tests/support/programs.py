@@ -13,6 +13,11 @@ def patient(seconds: float) -> float:
     return seconds * float(os.environ.get("FASTLINALG_TEST_PATIENCE", "1"))
 
 
+def resident() -> int:
+    """Bytes of this process's memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def completed(
     *command: str | Path, status: int = 0, seconds: float = 120, **options: Any
 ) -> subprocess.CompletedProcess[str]:

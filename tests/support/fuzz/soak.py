@@ -12,12 +12,12 @@ import statistics
 import threading
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 
 import fastlinalg as fl
 from support.fuzz import random_calls
+from support.programs import resident
 from support.threads import in_threads
 
 
@@ -154,7 +154,7 @@ class Soak:
             "s": round(seconds, 1),
             "actions": actions,
             "failures": len(self.failures),
-            "rss_mib": int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20,
+            "rss_mib": resident() / 2**20,
             **{f"{name}_mib": round(memory[name] / 2**20, 1) for name in ("used", "reserved", "pinned") if memory},
             **({"device_mib": (memory["total"] - memory["free"]) / 2**20} if memory else {}),
             "threads": len(os.listdir("/proc/self/task")),
