@@ -7,11 +7,8 @@
 // 128 bytes, the number of threads and what stays as it is while the process lives.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
 
-#include "core/device_spec.h"
 #include "core/layout.h"
 #include "core/problem.h"
 

@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 
-#include "core/element.h"
 #include "transfer/panel_plan.h"
 
 namespace fl::cuda {

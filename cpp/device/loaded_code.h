@@ -3,7 +3,6 @@
 // code that was taken has its body; what the hardware could run says nothing about that.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "table/registry.h"

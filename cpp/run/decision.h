@@ -4,10 +4,8 @@
 
 #include <memory>
 #include <optional>
-#include <utility>
 #include <variant>
 
-#include "core/operations.h"
 #include "dispatch/dispatch.h"
 #include "run/call_options.h"
 #include "transfer/panel_plan.h"

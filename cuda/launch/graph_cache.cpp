@@ -12,7 +12,6 @@
 #include "core/operations.h"
 #include "cuda/launch/graph.h"
 #include "cuda/launch/launch_kernel.h"
-#include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/memory_pool.h"
 #include "cuda/runtime/per_device.h"

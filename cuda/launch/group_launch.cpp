@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/launch_group.h"
-#include "core/operations.h"
 #include "cuda/launch/graph.h"
 #include "cuda/launch/graph_cache.h"
 #include "cuda/launch/lasting_memory.h"

@@ -5,7 +5,6 @@
 #include "cuda/launch/launch_kernel.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/memory_pool.h"
-#include "cuda/runtime/streams.h"
 #include "device/launches.h"
 
 namespace fl::cuda {

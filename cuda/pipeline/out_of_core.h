@@ -5,7 +5,6 @@
 
 #include <span>
 
-#include "core/element.h"
 #include "transfer/out_of_core_plan.h"
 
 namespace fl::cuda {

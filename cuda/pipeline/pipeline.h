@@ -5,7 +5,6 @@
 
 #include <span>
 
-#include "core/element.h"
 #include "transfer/device_shares.h"
 #include "transfer/panel_plan.h"
 

@@ -10,7 +10,6 @@
 #include "core/errors.h"
 #include "core/operations.h"
 #include "cuda/pipeline/copy_workers.h"
-#include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/link.h"
 #include "cuda/runtime/memory_pool.h"

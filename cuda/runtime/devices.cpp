@@ -2,7 +2,6 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
-#include <exception>
 #include <vector>
 
 #include "core/errors.h"

@@ -2,12 +2,10 @@
 // too much or cannot be: so every access beside it is seen, and what is wrong has to be refused.
 #include <fuzzer/FuzzedDataProvider.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <string>
-#include <vector>
 
 #include "fastlinalg/fastlinalg.h"
 

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "stand_ins.h"
 

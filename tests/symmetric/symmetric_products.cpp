@@ -10,7 +10,6 @@
 
 #include "kernels/portable/simd.h"
 
-#include "cost/cpu_cost.h"
 #include "kernels/packed_sgemm.h"
 
 namespace fl {

@@ -8,7 +8,6 @@
 #include "bindings/arrays/names.h"
 #include "core/errors.h"
 #include "core/lazy.h"
-#include "device/device_memory.h"
 #include "device/streams.h"
 
 namespace fl::py {

@@ -11,8 +11,6 @@
 #include "run/explanation.h"
 #include "run/group.h"
 #include "run/plan.h"
-#include "run/run.h"
-#include "run/triangle.h"
 
 namespace fl::py {
 

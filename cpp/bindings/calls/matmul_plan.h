@@ -8,7 +8,6 @@
 
 #include "bindings/calls/call.h"
 #include "bindings/calls/plan_lock.h"
-#include "bindings/calls/problems.h"
 
 namespace fl::py {
 

@@ -6,7 +6,6 @@
 #include "bindings/arrays/dict.h"
 #include "bindings/calls/bind.h"
 #include "bindings/calls/described_call.h"
-#include "device/hardware.h"
 #include "device/loaded_code.h"
 #include "device/pretended.h"
 #include "plan/accumulation_depth.h"
