@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import fastlinalg as fl
-from support import fused
 from support.accuracy import assert_same_bits
 from support.operands import normal
+from support.reproducible import program
 from support.rows import rows
+from support.source_tree import needs_source_tree
 
+pytestmark = needs_source_tree
 ONE_CHAIN = "reference"
 SAME_ORDER = [row for row in rows("sgemm", "cpu", strict=True) if row.values[0].name != ONE_CHAIN]
 SHAPES = ((37, 50, 700), (3, 70, 513), (64, 33, 256), (20, 4, 1030), (16, 16, 257), (40, 34, 100))
@@ -18,12 +20,11 @@ SHAPES = ((37, 50, 700), (3, 70, 513), (64, 33, 256), (20, 4, 1030), (16, 16, 25
 
 @pytest.mark.parametrize("row", SAME_ORDER)
 def test_chains_in_ascending_k(row, rng):
-    add = fused.fused if row.traits.reproducible else fused.rounded
+    _, product = program(row.traits.reproducible)
     for m, n, k in SHAPES:
         a, b = normal(rng, m, k), normal(rng, k, n)
         for alpha in (1.0, -0.7):
-            want = fused.product(a, b, alpha, add)
-            context = f"{m}x{n}x{k}, alpha {alpha}, as sums of chains of {fused.CHAIN}"
+            want, context = product(a, b, alpha), f"{m}x{n}x{k}, alpha {alpha}"
             for x in (a, np.asfortranarray(a)):
                 for y in (b, np.asfortranarray(b)):
                     assert_same_bits(fl.sgemm(x, y, alpha=alpha, kernel=row.name), want, context)
@@ -49,22 +50,23 @@ def test_sums_are_rounded_once(row):
 def test_what_dispatch_chooses(rng):
     """On one and several threads; with one row or one column a product is another sum."""
     best = next(row for row in reversed(fl.kernels("sgemm")) if row.device == "cpu" and row.available)
-    add = fused.rounded if best.needs == "baseline" else fused.fused
+    _, product = program(best.needs != "baseline")
     a, b = normal(rng, 150, 600), normal(rng, 600, 130)
-    want = fused.product(a, b, add=add)
+    want = product(a, b)
     for threads in (1, 2, 3):
         with fl.num_threads(threads):
             assert_same_bits(fl.matmul(a, b, device="cpu", precision="strict"), want, f"{threads} threads")
             assert_same_bits(fl.matmul(a[:5], b, device="cpu"), want[:5], f"{threads} threads, five rows")
-            assert_same_bits(fl.matmul(a, a.T, device="cpu"), fused.product(a, a.T, add=add), "symmetric")
+            assert_same_bits(fl.matmul(a, a.T, device="cpu"), product(a, a.T), "symmetric")
 
 
-def test_the_oracle_rounds_once():
+def test_the_page_rounds_once():
     """Cases whose sum in float64 lies half way between two float32."""
+    fma, _ = program()
     one, tiny = np.float32(1), np.float32(2.0**-60)
     half_way = np.float32(1 + 2.0**-23) * np.float32(2.0**-24)  # a little more than half a unit of 1
-    assert fused.fused(np.float32(2.0**-24), one, one) == one  # a tie, to even
-    assert fused.fused(half_way, one, one) == np.float32(1 + 2.0**-23)
+    assert fma(np.float32(2.0**-24), one, one) == one  # a tie, to even
+    assert fma(half_way, one, one) == np.float32(1 + 2.0**-23)
     x, y = np.float32(1 + 2.0**-12), np.float32(1 + 2.0**-12)  # 1 + 2^-11 + 2^-24: a tie of float32
-    assert fused.fused(x, y, tiny) == np.float32(1 + 2.0**-11 + 2.0**-23)
-    assert fused.fused(x, y, -tiny) == np.float32(1 + 2.0**-11)
+    assert fma(x, y, tiny) == np.float32(1 + 2.0**-11 + 2.0**-23)
+    assert fma(x, y, -tiny) == np.float32(1 + 2.0**-11)

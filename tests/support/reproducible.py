@@ -187,12 +187,15 @@ def differing(run, most: float = np.inf) -> list[int]:
     return [at.number for at, want in both if at.work <= most and digest(run(at)) != want]
 
 
-def program() -> Any:
-    """``reproducible`` of docs/reproducible.md."""
+@functools.cache
+def program(fused: bool = True) -> Any:
+    """``fma`` and ``reproducible`` of docs/reproducible.md; or without FMAs, the same chains of a CPU that has none."""
     page = (ROOT / "docs" / "reproducible.md").read_text()
     found: dict[str, Any] = {}
     exec(re.search(r"```python\n(.+?)```", page, re.DOTALL)[1], found)
-    return found["reproducible"]
+    if not fused:
+        found["fma"] = lambda x, y, z: F32(x) * F32(y) + F32(z)
+    return found["fma"], found["reproducible"]
 
 
 def main(what: str = "cpu", kernel: str | None = None) -> None:
@@ -203,7 +206,7 @@ def main(what: str = "cpu", kernel: str | None = None) -> None:
         from_host = differing(lambda at: at.run(device="cuda", kernel=kernel))
         print(f"calls with other bits: {on_device} on device arrays, {from_host} from host memory")
     else:
-        product = program()
+        _, product = program()
         with np.errstate(all="ignore"):
             of_docs = differing(lambda at: at.expected(product))
         print(f"calls with other bits: {of_docs} by the docs, {differing(lambda at: at.run(device='cpu'))} on the CPU")
