@@ -320,6 +320,7 @@ def test_derivatives_of_functions(normal, op):
         (x, lambda f: func.jacrev(func.jacrev(f))),
         (x, lambda f: _along(_along(f, y), x)),
         (x, lambda f: func.grad(_along(f, y))),
+        (x, lambda f: lambda a: torch.autograd.functional.hessian(f, a, vectorize=True)),  # by a vmap of its own
         (stack, lambda f: func.vmap(func.grad(f))),
         (stack, lambda f: func.vmap(_along(f, y))),
         (stack, lambda f: _along(func.vmap(f), stack)),

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _READ_AS_THEY_LIE = (torch.float32, torch.float16, torch.bfloat16)
+# A gradient by `torch.autograd.grad(is_grads_batched=True)`, which has a vmap of its own.
+_is_batched = getattr(torch._C._functorch, "is_legacy_batchedtensor", lambda x: False)
 
 
 def matmul(a: Tensor, b: Tensor, *, precision: Precision = "accurate", dtype: torch.dtype | None = None) -> Tensor:
@@ -246,7 +248,7 @@ def _records_gradient(*tensors: Tensor) -> bool:
 
 def _product(a: Tensor, b: Tensor, precision: str) -> Tensor:
     """Of matrices, or of stacks of as many."""
-    if not _is_plain(a, b):
+    if not _is_plain(a, b) or _is_batched(a) or _is_batched(b):
         return (ops.mm if a.ndim == 2 else ops.bmm)(a.float(), b.float(), precision=precision)
     if _records_gradient(a, b):
         return super(torch.autograd.Function, _Product).apply(a, b, precision)  # without what `torch.func` needs
@@ -297,7 +299,11 @@ class _Group(torch.autograd.Function):
             if grad is not None and ctx.needs_input_grad[1 + half + i]:
                 wanted[half + i] = given[i].mT, grad
         left, right = ([pair[side] for pair in wanted.values()] for side in (0, 1))
-        found = dict(zip(wanted, grouped_matmul(left, right, precision=ctx.precision), strict=True))
+        if any(map(_is_batched, left + right)):
+            products = [_product(x, y, ctx.precision) for x, y in wanted.values()]
+        else:
+            products = grouped_matmul(left, right, precision=ctx.precision)
+        found = dict(zip(wanted, products, strict=True))
         return None, *(found.get(i) for i in range(2 * half))
 
 

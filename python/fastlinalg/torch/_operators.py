@@ -6,6 +6,7 @@ and a rule for ``torch.vmap``.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -54,7 +55,7 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, precision:
 
 def rows(x: Tensor) -> Tensor:
     """All of them as one matrix."""
-    return x.unsqueeze(0) if x.ndim == 1 else x.flatten(end_dim=-2)
+    return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 def _require_dims(name: str, dims: int, **operands: Tensor) -> None:
