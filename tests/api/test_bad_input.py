@@ -176,11 +176,6 @@ WRONG_KINDS = {
     "limit": (lambda: fl.cuda.set_memory_limit([2]), "set_memory_limit: nbytes must be a number of bytes or text like"),
     "half a byte": (lambda: fl.cuda.set_memory_limit(0.5), "got 0.5, which is not whole"),
     "ordinal": (lambda: fl.cuda.memory_info("cuda:0"), "memory_info: device must be an int, got 'cuda:0'"),
-    "shape as a list": (
-        lambda: fl.explain([2, 3], (3, 4)),
-        "a must be an array or a tuple that is its shape, as (1000",
-    ),
-    "length": (lambda: fl.explain((2, 3), 3), "b must be an array or a tuple that is its shape, as (1000, 500), got 3"),
     "ordinal to trim": (lambda: fl.cuda.trim(None), "trim: device must be an int, got None"),
     "operation": (lambda: fl.kernels(3), "op must be the name of an operation, got 3"),
 }

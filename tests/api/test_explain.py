@@ -159,16 +159,6 @@ def test_kernels_are_found_by_name_and_device():
         fl.kernels("sgemm", device="gpu")
 
 
-def test_show_versions(capsys, monkeypatch):
-    monkeypatch.setenv("FASTLINALG_DEVICE", "cpu")
-    fl.show_versions()
-    text = capsys.readouterr().out
-    for words in (fl.__version__, np.__version__, "python", "driver", "FASTLINALG_DEVICE"):
-        assert words in text, text
-    for device in fl.devices():
-        assert device["name"] in text
-
-
 def test_an_empty_variable_decides_nothing(monkeypatch):
     monkeypatch.setenv("FASTLINALG_DEVICE", "")
     assert "FASTLINALG_DEVICE" not in str(fl.explain((9, 9), (9, 9)))
