@@ -183,14 +183,15 @@ def environment(tmp_path, monkeypatch):
 # ---------------------------------------------------------------- on the device
 @pytest.fixture
 def limit():
-    """Set the memory limit of the device for one test, with pools that hold nothing from earlier calls."""
+    """Set the memory limit of a device for one test, with pools that hold nothing from earlier calls."""
 
-    def set_limit(nbytes: int) -> None:
-        fl.cuda.trim()
-        fl.cuda.set_memory_limit(nbytes)
+    def set_limit(nbytes: int, device: int = 0) -> None:
+        fl.cuda.trim(device)
+        fl.cuda.set_memory_limit(nbytes, device)
 
     yield set_limit
-    fl.cuda.set_memory_limit(0)
+    for device in range(len(fl.devices())):
+        fl.cuda.set_memory_limit(0, device)
 
 
 @pytest.fixture(params=LIBRARIES)

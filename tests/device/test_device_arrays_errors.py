@@ -10,7 +10,7 @@ import pytest
 
 import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits
-from support.device_libraries import LIBRARIES, Cupy, Own, Torch
+from support.device_libraries import LIBRARIES, Announced, Cupy, Own, Torch
 from support.operands import normal
 
 pytestmark = pytest.mark.gpu
@@ -108,20 +108,6 @@ def test_lazy_tensors_are_refused():
         fl.matmul(a, a, out=torch.empty((3, 3), device="cuda", requires_grad=True))
 
 
-class Interface:
-    """An object that has nothing but ``__cuda_array_interface__``."""
-
-    def __init__(self, owner, **changes):
-        self.owner = owner
-        self.__cuda_array_interface__ = {
-            "shape": owner.shape,
-            "typestr": "<f4",
-            "data": (owner.__cuda_array_interface__["data"][0], False),
-            "version": 3,
-            "strides": None,
-        } | changes
-
-
 def test_cuda_array_interface_as_documented(rng):
     a = normal(rng, 6, 4)
     own = fl.DeviceArray.from_numpy(a)
@@ -138,7 +124,7 @@ def test_cuda_array_interface_as_documented(rng):
         "version 2": ({"version": 2}, a),
     }
     for name, (changes, want) in good.items():
-        assert_same_bits(fl.transpose(Interface(own, **changes)).numpy(), want.T, name)
+        assert_same_bits(fl.transpose(Announced(own, **changes)).numpy(), want.T, name)
     bad = {
         "mask": ({"mask": own}, TypeError, "mask"),
         "typestr": ({"typestr": "<f8"}, TypeError, "float32"),
@@ -151,9 +137,9 @@ def test_cuda_array_interface_as_documented(rng):
     }
     for changes, error, match in bad.values():
         with pytest.raises(error, match=match):
-            fl.transpose(Interface(own, **changes))
+            fl.transpose(Announced(own, **changes))
     with pytest.raises(ValueError, match="out is read-only"):
-        fl.transpose(own, out=Interface(fl.DeviceArray.from_numpy(a.T), data=(pointer, True)))
+        fl.transpose(own, out=Announced(fl.DeviceArray.from_numpy(a.T), data=(pointer, True)))
 
 
 # ---------------------------------------------------------------- DeviceArray

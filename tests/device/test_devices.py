@@ -145,18 +145,15 @@ def test_the_current_device_of_the_caller_stays(rng):
 
 @pytest.mark.gpu
 @pytest.mark.gpu2
-def test_memory_is_counted_and_limited_per_device(rng):
+def test_memory_is_counted_and_limited_per_device(limit):
     before = [fl.cuda.memory_info(i)["used"] for i in (0, 1)]
     buffer = _core.DeviceBuffer(2**20, 1)
     assert [fl.cuda.memory_info(i)["used"] for i in (0, 1)] == [before[0], before[1] + 2**20]
     del buffer
-    fl.cuda.set_memory_limit(2**20, 1)
-    try:
-        with pytest.raises(MemoryError, match="cuda:1"):
-            _core.DeviceBuffer(2**22, 1)
-        assert _core.DeviceBuffer(2**22, 0).nbytes == 2**22
-    finally:
-        fl.cuda.set_memory_limit(0, 1)
+    limit(2**20, 1)
+    with pytest.raises(MemoryError, match="cuda:1"):
+        _core.DeviceBuffer(2**22, 1)
+    assert _core.DeviceBuffer(2**22, 0).nbytes == 2**22
 
 
 @pytest.mark.gpu

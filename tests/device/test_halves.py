@@ -85,19 +85,16 @@ def test_matrices_that_begin_anywhere_times_vectors(name):
 
 @pytest.mark.parametrize("name", HALVES)
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_no_large_matrix_is_copied_for_a_product_with_a_vector(name, order):
+def test_no_large_matrix_is_copied_for_a_product_with_a_vector(name, order, limit):
     n = 2048
     a, x = Placed(np.ones((n, n), dtype_of(name), order=order)), Placed(np.ones(n, F32))
     fl.sgemv(a, x, dtype=F32)
     fl.cuda.trim()
-    fl.cuda.set_memory_limit(fl.cuda.memory_info()["used"] + n * n)
-    try:
-        for trans in (False, True):
-            assert (values(fl.sgemv(a, x, trans=trans, dtype=F32)) == n).all()
-        with pytest.raises(MemoryError):
-            fl.matmul(a, a, precision="strict", dtype=F32)
-    finally:
-        fl.cuda.set_memory_limit(0)
+    limit(fl.cuda.memory_info()["used"] + n * n)
+    for trans in (False, True):
+        assert (values(fl.sgemv(a, x, trans=trans, dtype=F32)) == n).all()
+    with pytest.raises(MemoryError):
+        fl.matmul(a, a, precision="strict", dtype=F32)
 
 
 def every_number(name):

@@ -167,7 +167,7 @@ def test_the_least_recently_used_goes_first(rng):
         assert_product(found, np.eye(n, dtype=F32), hosts[i] if is_kept else np.zeros((n, n), F32))
 
 
-def test_what_is_kept_makes_room_for_calls(rng):
+def test_what_is_kept_makes_room_for_calls(rng, limit):
     """It only saves time."""
     n = 512
     x, y, z = (put(normal(rng, n, n)) for _ in range(3))
@@ -184,19 +184,12 @@ def test_what_is_kept_makes_room_for_calls(rng):
         workspace = plan.workspace_bytes
     for room in (workspace, workspace + split // 2, workspace + split, workspace + 2 * split):
         fl.cuda.set_memory_limit(used + 4 * n * n + room)
-        try:
-            for _ in range(3):
-                assert_same_bits(product(named, x, y), want)
-                fl.sgemm(x, z, kernel="fp16x2", out=out)
-                product(named, x, z)
-        finally:
-            fl.cuda.set_memory_limit(0)
-    fl.cuda.trim()
-    fl.cuda.set_memory_limit(used + 4 * n * n)
-    try:
-        assert_product(fl.matmul(x, y).numpy(), x.numpy(), y.numpy())  # strict: there is no room for a workspace
-    finally:
-        fl.cuda.set_memory_limit(0)
+        for _ in range(3):
+            assert_same_bits(product(named, x, y), want)
+            fl.sgemm(x, z, kernel="fp16x2", out=out)
+            product(named, x, z)
+    limit(used + 4 * n * n)
+    assert_product(fl.matmul(x, y).numpy(), x.numpy(), y.numpy())  # strict: there is no room for a workspace
 
 
 def test_threads(rng):

@@ -148,16 +148,14 @@ def test_empty_ones():
     assert [block.shape for block in fl.matmul(parts(a, 15), put(b[:, :0]))] == [(15, 0), (15, 0)]
 
 
-def test_without_memory_for_a_copy_the_next_call_works():
+def test_without_memory_for_a_copy_the_next_call_works(limit):
     a, b = parts(normal(600, 600), 300), parts(normal(600, 600, seed=1), 300)
     into = parts(np.full((600, 600), 7, np.float32), 300)
-    try:
-        fl.cuda.set_memory_limit(fl.cuda.memory_info(1)["used"] + (1 << 20), 1)
-        with pytest.raises(MemoryError, match="the memory limit of cuda:1"):
-            fl.matmul(a, b, into)
-        assert (whole(into) == 7).all()
-    finally:
-        fl.cuda.set_memory_limit(0, 1)
+    limit(fl.cuda.memory_info(1)["used"] + (1 << 20), 1)
+    with pytest.raises(MemoryError, match="the memory limit of cuda:1"):
+        fl.matmul(a, b, into)
+    assert (whole(into) == 7).all()
+    limit(0, 1)
     assert_same_bits(whole(fl.matmul(a, b, into)), whole(fl.matmul(a, b)), "the next call")
 
 

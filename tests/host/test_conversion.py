@@ -74,15 +74,12 @@ def test_vectors_and_transposes():
 
 
 @pytest.mark.parametrize("types", [("f8", "i2"), ("f2", "bfloat16")], ids=str)
-def test_part_by_part(types):
+def test_part_by_part(types, limit):
     """What does not fit on the device: tiles begin anywhere in the operands."""
     a, b = numbers(types[0], 1500, 1100), numbers(types[1], 1100, 1300)
-    fl.cuda.set_memory_limit(4 << 20)
-    try:
-        got = fl.matmul(a, b, dtype=np.float32, precision="strict", device="cuda")
-        want = fl.matmul(as_float32(a), as_float32(b), precision="strict", device="cuda")
-    finally:
-        fl.cuda.set_memory_limit(0)
+    limit(4 << 20)
+    got = fl.matmul(a, b, dtype=np.float32, precision="strict", device="cuda")
+    want = fl.matmul(as_float32(a), as_float32(b), precision="strict", device="cuda")
     assert_same_bits(got, want)
 
 

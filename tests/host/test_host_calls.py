@@ -169,15 +169,13 @@ def test_threads_share_the_pinned_memory():
     assert_same_bits(sgemm(a, b, precision="strict"), want, "after trim")
 
 
-def test_out_of_device_memory_leaves_the_result_alone():
+def test_out_of_device_memory_leaves_the_result_alone(limit):
     a, b = normal(1500, 1500), normal(1500, 1500, seed=1)
     want, out = sgemm(a, b), np.full((1500, 1500), 7, np.float32)
-    fl.cuda.set_memory_limit(fl.cuda.memory_info()["used"] + (1 << 9))  # 1 MiB would do, a part at a time
-    try:
-        with pytest.raises(MemoryError, match="limit"):
-            sgemm(a, b, out=out)
-    finally:
-        fl.cuda.set_memory_limit(0)
+    limit(fl.cuda.memory_info()["used"] + (1 << 9))  # 1 MiB would do, a part at a time
+    with pytest.raises(MemoryError, match="limit"):
+        sgemm(a, b, out=out)
+    limit(0)
     assert (out == 7).all()
     assert_same_bits(sgemm(a, b, out=out), want, "the next call")
 
@@ -191,7 +189,7 @@ def test_pinned_operands_are_used_where_they_are(torch, rng):
 
 @pytest.mark.parametrize("row", rows("sgemm", "cuda", strict=False))
 @pytest.mark.parametrize("m, n, k", ((1400, 1300, 600), (1000, 5000, 530), (5000, 1000, 1100)))
-def test_steps_share_the_splits_of_their_operands(m, n, k, row, caplog):
+def test_steps_share_the_splits_of_their_operands(m, n, k, row, caplog, limit):
     """And split both themselves, with the same bits, where there is no room for that."""
     a, b = normal(m, k), normal(k, n, seed=1)
     a[m // 2 :, 3] *= np.float32(2.0**40)  # some steps have what two terms cannot hold
@@ -201,10 +199,7 @@ def test_steps_share_the_splits_of_their_operands(m, n, k, row, caplog):
         plan.plan()
         room = plan.workspace_bytes + int(4.2 * (m * k + k * n + m * n)) + (1 << 16)
     fl.cuda.trim()
-    fl.cuda.set_memory_limit(fl.cuda.memory_info()["used"] + room)
-    try:
-        with caplog.at_level("DEBUG", logger="fastlinalg"):
-            assert_same_bits(sgemm(a, b, kernel=row.name), got)
-        assert "parts" not in caplog.text
-    finally:
-        fl.cuda.set_memory_limit(0)
+    limit(fl.cuda.memory_info()["used"] + room)
+    with caplog.at_level("DEBUG", logger="fastlinalg"):
+        assert_same_bits(sgemm(a, b, kernel=row.name), got)
+    assert "parts" not in caplog.text

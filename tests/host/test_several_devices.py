@@ -100,46 +100,38 @@ def test_plans():
         assert_same_bits(product.execute(), 2 * want, "other values")
 
 
-@pytest.mark.parametrize("limit", [6 * MiB, 16 * MiB])
-def test_more_than_the_memory_of_all(limit):
+@pytest.mark.parametrize("memory", [6 * MiB, 16 * MiB])
+def test_more_than_the_memory_of_all(memory, limit):
     """The tiles that one device would compute, under the same limit."""
     m, n, k = 1301, 1203, 2005
     a, b, c = normal(m, k), normal(k, n, seed=1), normal(m, n, seed=2)
-    try:
-        for device in (0, 1):
-            fl.cuda.trim(device)
-            fl.cuda.set_memory_limit(limit, device)
-        for precision in ("strict", "accurate"):
-            for alpha, beta in ((1.0, 0.0), (-1.0, 0.25)):
-                options = {"alpha": alpha, "beta": beta, "precision": precision}
-                added = c if beta else None
-                want = fl.sgemm(a, b, added, device="cuda:1", **options)
-                assert_product(want, a, b, c, alpha, beta)
-                assert_same_bits(fl.sgemm(a, b, added, device="cuda:all", **options), want, str(options))
-        batch = normal(30, 300, 200), normal(200, 310)
-        assert_same_bits(fl.matmul(*batch, device="cuda:all"), fl.matmul(*batch, device="cuda:0"), "a batch")
-    finally:
-        for device in (0, 1):
-            fl.cuda.set_memory_limit(0, device)
+    for device in (0, 1):
+        limit(memory, device)
+    for precision in ("strict", "accurate"):
+        for alpha, beta in ((1.0, 0.0), (-1.0, 0.25)):
+            options = {"alpha": alpha, "beta": beta, "precision": precision}
+            added = c if beta else None
+            want = fl.sgemm(a, b, added, device="cuda:1", **options)
+            assert_product(want, a, b, c, alpha, beta)
+            assert_same_bits(fl.sgemm(a, b, added, device="cuda:all", **options), want, str(options))
+    batch = normal(30, 300, 200), normal(200, 310)
+    assert_same_bits(fl.matmul(*batch, device="cuda:all"), fl.matmul(*batch, device="cuda:0"), "a batch")
 
 
-def test_the_least_memory_counts(caplog):
+def test_the_least_memory_counts(caplog, limit):
     a, b = normal(1411, 1301), normal(1301, 1207, seed=1)
     caplog.set_level(logging.DEBUG, "fastlinalg")
-    fl.cuda.trim(1)
-    fl.cuda.set_memory_limit(6 * MiB, 1)
-    try:
-        got = fl.matmul(a, b, device=BOTH)
-        assert_product(got, a, b)
-        (line,) = [r.getMessage() for r in caplog.records if " parts " in r.getMessage()]
-        assert "cuda:0,cuda:1 in" in line
-        fl.cuda.set_memory_limit(1 << 9, 1)
-        out = np.full_like(got, 7)
-        with pytest.raises(MemoryError, match="cuda:0,cuda:1 cannot hold even a small part"):
-            fl.matmul(a, b, out, device=BOTH)
-        assert (out == 7).all()
-    finally:
-        fl.cuda.set_memory_limit(0, 1)
+    limit(6 * MiB, 1)
+    got = fl.matmul(a, b, device=BOTH)
+    assert_product(got, a, b)
+    (line,) = [r.getMessage() for r in caplog.records if " parts " in r.getMessage()]
+    assert "cuda:0,cuda:1 in" in line
+    limit(1 << 9, 1)
+    out = np.full_like(got, 7)
+    with pytest.raises(MemoryError, match="cuda:0,cuda:1 cannot hold even a small part"):
+        fl.matmul(a, b, out, device=BOTH)
+    assert (out == 7).all()
+    limit(0, 1)
     assert_product(fl.matmul(a, b, device=BOTH), a, b)
 
 

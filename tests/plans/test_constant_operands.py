@@ -223,7 +223,7 @@ def test_graphs_of_the_caller(before, torch, rng):
 
 
 @pytest.mark.gpu
-def test_memory(rng, caplog):
+def test_memory(rng, caplog, limit):
     """What is kept is counted, given back, and done without where there is no room for it: with the same bits."""
     n = 1024
     a, b, out = put(normal(rng, n, n)), put(normal(rng, n, n)), zeros(n, n)
@@ -242,14 +242,11 @@ def test_memory(rng, caplog):
     plain, kept = used_by(), used_by(constant="b")
     assert 4 * n * n <= kept - plain <= 7 * n * n  # tiles of 96 columns leave room
     assert fl.cuda.memory_info()["used"] == used
-    fl.cuda.trim()
-    fl.cuda.set_memory_limit(used + kept - 1)
-    try:
-        with caplog.at_level("DEBUG", logger="fastlinalg"):
-            assert used_by(constant="b") == plain
-        assert f"no {kept - plain} bytes to prepack the constant operand" in caplog.text
-    finally:
-        fl.cuda.set_memory_limit(0)
+    limit(used + kept - 1)
+    with caplog.at_level("DEBUG", logger="fastlinalg"):
+        assert used_by(constant="b") == plain
+    assert f"no {kept - plain} bytes to prepack the constant operand" in caplog.text
+    limit(0)
     assert used_by(constant="b") == kept
 
 

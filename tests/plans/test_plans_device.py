@@ -188,27 +188,23 @@ def test_many_plans_leave_no_memory_behind(torch, rng):
     assert fl.cuda.memory_info()["free"] >= middle - 32 * 2**20
 
 
-def test_a_workspace_that_does_not_fit(rng, caplog):
+def test_a_workspace_that_does_not_fit(rng, caplog, limit):
     n = WITH_WORKSPACE
     host = [normal(rng, n, n) for _ in range(2)]
     a, b = (fl.DeviceArray.from_numpy(x) for x in host)
     out = fl.DeviceArray.from_numpy(np.zeros((n, n), F32))
     strict = fl.matmul(a, b, precision="strict").numpy()
-    fl.cuda.trim()
-    fl.cuda.set_memory_limit(3 * 4 * n * n + 2**20)
-    try:
-        with caplog.at_level("DEBUG", logger="fastlinalg"), fl.Matmul(a, b, out=out) as plan:
-            assert plan.execute() is out
-            assert_same_bits(out.numpy(), strict)
-            assert plan.workspace_bytes == 0
-        assert "strict precision instead" in caplog.text
-        with pytest.raises(MemoryError, match="limit of cuda:0"):
-            fl.Matmul(a, b, kernel="fp16x2").plan()
-    finally:
-        fl.cuda.set_memory_limit(0)
+    limit(3 * 4 * n * n + 2**20)
+    with caplog.at_level("DEBUG", logger="fastlinalg"), fl.Matmul(a, b, out=out) as plan:
+        assert plan.execute() is out
+        assert_same_bits(out.numpy(), strict)
+        assert plan.workspace_bytes == 0
+    assert "strict precision instead" in caplog.text
+    with pytest.raises(MemoryError, match="limit of cuda:0"):
+        fl.Matmul(a, b, kernel="fp16x2").plan()
 
 
-def test_an_execution_without_room_for_its_workspace(rng):
+def test_an_execution_without_room_for_its_workspace(rng, limit):
     """It is strict, the next one accurate again: with packed operands each execution gets memory of its own."""
     n = WITH_WORKSPACE
     hosts = [normal(rng, 2 * n, 2 * n) for _ in range(2)]
@@ -220,29 +216,23 @@ def test_an_execution_without_room_for_its_workspace(rng):
     assert (accurate != strict).any()
     with fl.Matmul(*views, out=out) as plan:
         for room, want in ((0, accurate), (2 * 4 * n * n + 2**20, strict), (0, accurate)):
-            fl.cuda.trim()
-            fl.cuda.set_memory_limit(room and fl.cuda.memory_info()["used"] + room)
-            try:
-                plan.execute()
-            finally:
-                fl.cuda.set_memory_limit(0)
+            limit(0)
+            limit(room and fl.cuda.memory_info()["used"] + room)
+            plan.execute()
             assert_same_bits(out.numpy(), want)
 
 
-def test_after_an_execution_without_memory(rng):
+def test_after_an_execution_without_memory(rng, limit):
     """The next one writes `out` again."""
     host = normal(rng, 600, 600)
     a, b = (fl.DeviceArray.from_numpy(x) for x in (host, np.eye(600, dtype=F32)))
     with fl.Matmul(a, b, out=a) as plan:  # through a temporary
         plan.execute()
-        fl.cuda.trim()
-        fl.cuda.set_memory_limit(2 * 4 * 600 * 600 + 2**16)
-        try:
-            for method in (plan.execute, plan.plan):
-                with pytest.raises(MemoryError):
-                    method()
-        finally:
-            fl.cuda.set_memory_limit(0)
+        limit(2 * 4 * 600 * 600 + 2**16)
+        for method in (plan.execute, plan.plan):
+            with pytest.raises(MemoryError):
+                method()
+        limit(0)
         assert plan.execute() is a
     assert_same_bits(a.numpy(), host)
 

@@ -41,11 +41,9 @@ def recognised(a, b, **options) -> bool:
 
 @pytest.mark.parametrize("row", CPU_ROWS)
 def test_bits_of_the_general_product(row, rng):
-    before = fl.get_num_threads()
-    try:
-        triangle = row.traits.triangle  # the others compute what they always do
-        for threads in (1, 2, 5) if triangle and row.name not in SLOW else (2,):
-            fl.set_num_threads(threads)
+    triangle = row.traits.triangle  # the others compute what they always do
+    for threads in (1, 2, 5) if triangle and row.name not in SLOW else (2,):
+        with fl.num_threads(threads):
             for n, k in SHAPES if triangle else SHAPES[:12]:
                 a = normal(rng, n, k)
                 for x in (a, np.asfortranarray(a)):
@@ -58,8 +56,6 @@ def test_bits_of_the_general_product(row, rng):
                         assert_same_bits(got, got.T, context)
                         assert_same_bits(fl.sgemm(x, x, trans_b=True, **options), got, context)
                 assert_same_bits(fl.sgemm(a, a, trans_a=True, kernel=row.name), general(a.T, a, kernel=row.name))
-    finally:
-        fl.set_num_threads(before)
 
 
 @pytest.mark.parametrize("row", rows("sgemm", "cpu", strict=False))
@@ -90,17 +86,13 @@ def test_every_layout(row, rng):
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
 def test_large_products(rng, threads):
     """Several squares for each thread, groups of columns, and sums whose B is not kept."""
-    before = fl.get_num_threads()
-    try:
-        fl.set_num_threads(threads)
+    with fl.num_threads(threads):
         for n, k in ((700, 300), (1100, 20), (260, 9000)):
             a = normal(rng, n, k)
             got = fl.matmul(a, a.T, **CPU)
             assert_same_bits(got, fl.matmul(a, a.copy().T, **CPU), f"{n}x{k}")
             f = np.asfortranarray(a)
             assert_same_bits(fl.matmul(f, f.T, **CPU), got, f"{n}x{k}, F order")
-    finally:
-        fl.set_num_threads(before)
 
 
 def test_batches(rng):
