@@ -7,7 +7,7 @@ import pytest
 
 import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits
-from support.device_libraries import Announced
+from support.device_libraries import view
 from support.operands import normal
 from support.rows import refused, rows
 
@@ -32,28 +32,24 @@ def _product(row, *operands, must=False, **options):
         return None
 
 
+def whole(values):
+    return values
+
+
 def _view(rng, shape, order):
     """A device array of this shape, and its values: a view of a larger one with another order of its elements."""
     m, n = shape
-    if order == "row":
-        values = normal(rng, n)
-        return put(values), values
-    if order == "column":
-        values = normal(rng, m, 1)
-        return put(values), values
-    if order == "number":
-        values = normal(rng, 1, 1)
-        return put(values), values
-    if order == "transposed":
-        parent = normal(rng, n, m)
-        return Announced(put(parent), shape=(m, n), strides=(4, 4 * m)), parent.T
-    if order == "backwards":
-        parent = normal(rng, m, n)
-        device = put(parent)
-        first = (device.__cuda_array_interface__["data"][0] + 4 * (m * n - 1), False)
-        return Announced(device, data=first, strides=(-4 * n, -4)), parent[::-1, ::-1]
-    parent = normal(rng, m, n + {"padded by 16 bytes": 4 + -n % 4, "padded by 4 bytes": 1}[order])
-    return Announced(put(parent), shape=(m, n), strides=(4 * parent.shape[1], 4)), parent[:, :n]
+    stored, select = {
+        "row": ((n,), whole),
+        "column": ((m, 1), whole),
+        "number": ((1, 1), whole),
+        "padded by 16 bytes": ((m, n + 4 + -n % 4), lambda x: x[:, :n]),
+        "padded by 4 bytes": ((m, n + 1), lambda x: x[:, :n]),
+        "transposed": ((n, m), np.transpose),
+        "backwards": ((m, n), lambda x: x[::-1, ::-1]),
+    }[order]
+    values = normal(rng, *stored)
+    return view(put(values), select), select(values)
 
 
 ORDERS = ("row", "column", "number", "padded by 16 bytes", "padded by 4 bytes", "transposed", "backwards")
@@ -81,13 +77,11 @@ def test_results_of_any_order(row, rng):
     a, b = normal(rng, m, k), normal(rng, k, n)
     for order in ORDERS:
         addend, values = _view(rng, (m, n), order)
-        for scale, strides in ((1, (4, 4 * m)), (2, (16 * n, 8))):
-            parent = put(np.full(scale * scale * m * n, np.nan, np.float32))
-            out = Announced(parent, shape=(m, n), strides=strides)
-            fl.sgemm(put(a), put(b), addend, beta=-1.5, out=out, kernel=row.name)
-            every = np.lib.stride_tricks.as_strided(parent.numpy(), (m, n), strides)
+        for stored, select in (((n, m), np.transpose), ((2 * m, 2 * n), lambda x: x[::2, ::2])):
+            parent = put(np.full(stored, np.nan, np.float32))
+            fl.sgemm(put(a), put(b), addend, beta=-1.5, out=view(parent, select), kernel=row.name)
             wide = np.broadcast_to(values, (m, n))
-            assert_product(every.copy(), a, b, wide, beta=-1.5, context=f"{order} {strides}")
+            assert_product(select(parent.numpy()).copy(), a, b, wide, beta=-1.5, context=f"{order} {stored}")
 
 
 @every_gpu_row

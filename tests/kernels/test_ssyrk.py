@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 import fastlinalg as fl
 from support.accuracy import assert_same_bits, assert_within, oracle
 from support.device import DeviceMatrix
+from support.device_libraries import view
 from support.layouts import BROADCAST_LAYOUTS, MATRIX_LAYOUTS, matrix_input, result
 from support.operands import normal
 from support.requirements import mostly_exhaustive
@@ -206,23 +207,12 @@ def marked(*shape):
     return (np.uint32(0x7FC00000) + np.arange(np.prod(shape), dtype=np.uint32)).reshape(shape).view(F32)
 
 
-def described(address, shape, strides, owner=None):
-    """An array in device memory, of bytes that somebody else keeps."""
-    interface = {"shape": shape, "strides": strides, "typestr": "<f4", "data": (address, False), "version": 3}
-    return SimpleNamespace(__cuda_array_interface__=interface, owner=owner)
-
-
 def placed(values, order="C", pad=0, shift=0, gap=0):
     """A stack of matrices between canaries, and the array that calls get."""
     matrix = DeviceMatrix(values, pad, shift, order == "F", gap)
-    rows, cols = (4 * stride for stride in matrix.strides)
-    return matrix, described(matrix.ptr, values.shape, (4 * matrix.bs, rows, cols))
-
-
-def same_place(x, memory, view):
-    """Of a device copy `x` of `memory`, what `view` is of `memory`."""
-    address = x.__cuda_array_interface__["data"][0] + view.ctypes.data - memory.ctypes.data
-    return described(address, view.shape, view.strides, x)
+    strides = tuple(4 * stride for stride in (matrix.bs, *matrix.strides))
+    interface = {"shape": values.shape, "strides": strides, "typestr": "<f4", "data": (matrix.ptr, False), "version": 3}
+    return matrix, SimpleNamespace(__cuda_array_interface__=interface)
 
 
 @on_gpu
@@ -295,14 +285,14 @@ def test_device_addends_and_overlap(uplo, trans, rng):
         places += [lambda x, at=at: x[at].T for at in (here, beside)]
         for i, j in product(range(len(places)), repeat=2):
             x = put(values)
-            in_device = [same_place(x, values, view(values)) for view in (places[0], places[i], places[j])]
+            in_device = [view(x, place) for place in (places[0], places[i], places[j])]
             fl.ssyrk(*in_device[:2], out=in_device[2], **options)
             memory, context = x.numpy(), f"{n}, c in place {i}, out in place {j}"
             check(places[j](memory), places[j](values), a, uplo, places[i](values), 1.0, 0.5, context)
             places[j](memory)[...] = places[j](values)
             assert_same_bits(memory, values, context)
         x, (matrix, out) = put(values), placed(values[None, :n, :n], "F")
-        fl.ssyrk(put(values[None, :n, :n]), same_place(x, values, values[beside]), out=out, **options)
+        fl.ssyrk(put(values[None, :n, :n]), view(x, places[1]), out=out, **options)
         check(matrix.download(), values[None, :n, :n], a[None], uplo, values[beside], 1.0, 0.5, "another order")
     a, c = normal(rng, 2, 3, 70, 20), normal(rng, 2, 3, 70, 70)
     stored = put(np.ascontiguousarray(a.swapaxes(-1, -2)) if trans else a)
@@ -310,9 +300,9 @@ def test_device_addends_and_overlap(uplo, trans, rng):
         got = fl.ssyrk(stored, put(np.ascontiguousarray(addend)), **options).numpy()
         check(got, np.zeros_like(got), a, uplo, addend, 1.0, 0.5, str(addend.shape))
     memory = marked(70, 2, 3, 75)
-    out = np.moveaxis(memory, 0, -2)[..., :70]
-    x = put(memory)
-    fl.ssyrk(stored, put(c), out=same_place(x, memory, out), **options)
+    select = lambda x: np.moveaxis(x, 0, -2)[..., :70]  # noqa: E731
+    x, out = put(memory), select(memory)
+    fl.ssyrk(stored, put(c), out=view(x, select), **options)
     before = out.copy()
     memory[...] = x.numpy()
     check(out, before, a, uplo, c, 1.0, 0.5, "problems in between each other")

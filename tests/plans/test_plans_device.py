@@ -9,7 +9,7 @@ import pytest
 
 import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits
-from support.device_libraries import ENOUGH, WITH_WORKSPACE, Announced, Exported, Foreign
+from support.device_libraries import ENOUGH, WITH_WORKSPACE, Announced, Exported, Foreign, view
 from support.operands import normal
 
 pytestmark = pytest.mark.gpu
@@ -73,9 +73,7 @@ def test_an_addend_that_overlaps_the_result_in_part(rng):
     a, b = (fl.DeviceArray.from_numpy(x) for x in host)
     rows = normal(rng, 31, 30)
     memory = fl.DeviceArray.from_numpy(rows)
-    address = memory.__cuda_array_interface__["data"][0]
-    out = Announced(memory, shape=(30, 30))
-    c = Announced(memory, shape=(30, 30), data=(address + 4 * 30, False))
+    out, c = view(memory, lambda x: x[:30]), view(memory, lambda x: x[1:])
     with fl.Matmul(a, b, c, beta=1.0, out=out) as plan:
         for _ in range(ENOUGH):
             plan.execute()
@@ -208,9 +206,7 @@ def test_an_execution_without_room_for_its_workspace(rng, limit):
     """It is strict, the next one accurate again: with packed operands each execution gets memory of its own."""
     n = WITH_WORKSPACE
     hosts = [normal(rng, 2 * n, 2 * n) for _ in range(2)]
-    views = [
-        Announced(x, shape=(n, n), strides=(16 * n, 8)) for x in (fl.DeviceArray.from_numpy(host) for host in hosts)
-    ]
+    views = [view(fl.DeviceArray.from_numpy(host), lambda x: x[::2, ::2]) for host in hosts]
     out = fl.DeviceArray.from_numpy(np.zeros((n, n), F32))
     accurate, strict = (fl.matmul(*views, precision=x).numpy() for x in ("accurate", "strict"))
     assert (accurate != strict).any()

@@ -124,6 +124,14 @@ class Announced:
         return self.owner.__cuda_array_interface__ | self.changes
 
 
+def view(x, select):
+    """What `select` takes of a NumPy array, of a DeviceArray."""
+    like = np.empty(x.shape, F32)
+    part = select(like)
+    begin = x.__cuda_array_interface__["data"][0] + part.ctypes.data - like.ctypes.data
+    return Announced(x, shape=part.shape, strides=part.strides, data=(begin, False))
+
+
 class Exported:
     """The same with DLPack."""
 
