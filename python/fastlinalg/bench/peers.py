@@ -235,7 +235,7 @@ def load(names: Iterable[str], device: str, threads: int | None) -> list[Peer]:
     peers = []
     for name in names:
         if name not in PEERS:
-            raise MissingPeer(f"--against: {unknown('peer', name, PEERS)}")
+            raise MissingPeer(f"--against: {unknown('peer', name, [*PEERS, 'strict'])}")
         if device not in PEERS[name].devices:
             raise MissingPeer(f"--against {name}: does not run on {device}; choose --device {PEERS[name].devices[0]}")
         peers.append(_made(name))

@@ -12,18 +12,20 @@ from .. import _core
 LARGEST = 2**31 - 1  # what a C int holds
 
 
-def _number(name: str, kind: type, least: float, most: float, wanted: str) -> Callable[[str], Any]:
+def _number(kind: type, least: float, most: float, wanted: str) -> Callable[[str], Any]:
     def read(text: str) -> Any:
-        value = kind(text)
+        try:
+            value = kind(text)
+        except ValueError:
+            value = math.nan
         if not least <= value <= most:
             raise argparse.ArgumentTypeError(f"must be {wanted}, got {text}")
         return value
 
-    read.__name__ = name  # argparse says "invalid NAME value" of what is no number
     return read
 
 
-positive = _number("positive", int, 1, LARGEST, f"at least 1 and at most {LARGEST}")
-threads = _number("threads", int, 1, _core.most_threads, f"at least 1 and at most {_core.most_threads}")
-seed = _number("seed", int, 0, math.inf, "at least 0")  # of NumPy's random numbers
-seconds = _number("seconds", float, math.ulp(0), math.inf, "more than 0")
+positive = _number(int, 1, LARGEST, f"a whole number of at least 1 and at most {LARGEST}")
+threads = _number(int, 1, _core.most_threads, f"a whole number of at least 1 and at most {_core.most_threads}")
+seed = _number(int, 0, math.inf, "a whole number of at least 0")  # of NumPy's random numbers
+seconds = _number(float, math.ulp(0), math.inf, "a number of more than 0")
