@@ -12,7 +12,7 @@ import fastlinalg as fl
 from fastlinalg import _core
 from support.accuracy import assert_same_bits, assert_within, oracle
 from support.device import PLACEMENTS, DeviceMatrix, device_sgemm, device_sgemv, device_transpose, place
-from support.rows import OPERATIONS, best_precision, refused, rows
+from support.rows import OPERATIONS, best_precision, refused, rows, taken
 
 pytestmark = pytest.mark.gpu
 SIZES = (
@@ -47,16 +47,6 @@ def must_take(placement, *sizes):
     return placement.startswith("aligned") and 1 not in sizes
 
 
-def attempt(row, call, must):
-    """Whether the row took the operands; ValueError is the only other answer, and only where it may refuse."""
-    try:
-        call()
-    except ValueError as error:
-        assert refused(row, error) and not must, str(error)
-        return False
-    return True
-
-
 def sgemm(row, a, b, c, alpha, beta, must, precision="strict"):
     batch, m, n = c.shape
     k = a.shape[1] if a.transposed else a.shape[2]
@@ -64,7 +54,7 @@ def sgemm(row, a, b, c, alpha, beta, must, precision="strict"):
         device_sgemm, row.name, m, n, k, alpha, a.ptr, *a.strides, b.ptr, *b.strides, beta, c.ptr, c.ld,
         batch, a.bs, b.bs, c.bs, precision,
     )  # fmt: skip
-    return attempt(row, call, must)
+    return taken(row, call, must)
 
 
 @pytest.mark.parametrize("row", rows("sgemm", "cuda"))
@@ -149,7 +139,7 @@ def test_sgemv_placements(row):
                 abs(inc),
             )
             context = f"{(m, n)} {placement} trans {trans} inc {inc} alpha {alpha} beta {beta}"
-            if attempt(row, call, must_take(placement, m, n) and inc == 1):
+            if taken(row, call, must_take(placement, m, n) and inc == 1):
                 want, bound = answer(m, 1, n, 1, alpha, beta)
                 assert_within(y.download(context)[..., 0], want[..., 0], bound[..., 0], context)
                 ran += 1
@@ -174,7 +164,7 @@ def test_sgemv_batches(row):
         call = functools.partial(
             device_sgemv, row.name, m, n, 2.0, a.ptr, *a.strides, x.ptr, 1, -1.0, y.ptr, 1, 3, a.bs, x.bs, y.bs
         )
-        if attempt(row, call, a.bs % 4 == 0):
+        if taken(row, call, a.bs % 4 == 0):
             assert_within(y.download(), *answer(m, 1, n, 3, 2.0, -1.0), f"{(m, n)} trans {trans}")
 
 
@@ -224,7 +214,7 @@ def test_transpose_placements(row):
         b = place(np.full((batch, n, m), np.nan, np.float32), placement)
         call = functools.partial(device_transpose, row.name, m, n, a.ptr, a.ld, b.ptr, b.ld, batch, a.bs, b.bs)
         context = f"{(m, n)} {placement} batch {batch}"
-        if attempt(row, call, must_take(placement, m, n)):
+        if taken(row, call, must_take(placement, m, n)):
             assert_same_bits(b.download(context), values.swapaxes(-1, -2), context)
             ran += 1
     assert ran

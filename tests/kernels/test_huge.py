@@ -9,7 +9,7 @@ import fastlinalg as fl
 from fastlinalg import _core
 from support.accuracy import assert_same_bits, assert_within, oracle
 from support.device import device_sgemm, device_sgemv, device_transpose
-from support.rows import best_precision, refused, rows
+from support.rows import best_precision, rows, taken
 
 pytestmark = [pytest.mark.gpu, pytest.mark.huge, pytest.mark.xdist_group("machine")]
 SIDE = 46344  # SIDE * SIDE is just above 2^31, and a multiple of four for the vector kernels
@@ -72,15 +72,6 @@ def downloaded(buffer, shape, offset=0):
 
 def numbers_at(buffer):
     return np.concatenate([downloaded(buffer, 1, 4 * place) for place in PLACES])
-
-
-def taken(row, call):
-    try:
-        call()
-    except ValueError as error:
-        assert refused(row, error), str(error)
-        return False
-    return True
 
 
 def forget(buffer):

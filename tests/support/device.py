@@ -100,18 +100,18 @@ def device_sgemm(
     right = Strided(b, (k, b_rs), (n, b_cs), batch=batch, bs=b_bs)
     out = Strided(c, (m, ldc), (n, 1), batch=batch, bs=c_bs)
     added = out if beta else None
-    fl.sgemm(left, right, added, alpha=alpha, beta=beta, out=out, kernel=kernel, precision=precision)
+    return fl.sgemm(left, right, added, alpha=alpha, beta=beta, out=out, kernel=kernel, precision=precision)
 
 
 def device_sgemv(kernel, m, n, alpha, a, a_rs, a_cs, x, incx, beta, y, incy, batch=1, a_bs=0, x_bs=0, y_bs=0):
     matrix = Strided(a, (m, a_rs), (n, a_cs), batch=batch, bs=a_bs)
     vector, out = Strided(x, (n, incx), batch=batch, bs=x_bs), Strided(y, (m, incy), batch=batch, bs=y_bs)
-    fl.sgemv(matrix, vector, out if beta else None, alpha=alpha, beta=beta, out=out, kernel=kernel)
+    return fl.sgemv(matrix, vector, out if beta else None, alpha=alpha, beta=beta, out=out, kernel=kernel)
 
 
 def device_transpose(kernel, m, n, a, lda, b, ldb, batch=1, a_bs=0, b_bs=0):
     source = Strided(a, (m, lda), (n, 1), batch=batch, bs=a_bs)
-    fl.transpose(source, Strided(b, (n, ldb), (m, 1), batch=batch, bs=b_bs), kernel=kernel)
+    return fl.transpose(source, Strided(b, (n, ldb), (m, 1), batch=batch, bs=b_bs), kernel=kernel)
 
 
 def product(name, shape, a, b, c, alpha=1.0, beta=0.0, precision="strict"):

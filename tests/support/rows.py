@@ -78,14 +78,19 @@ def refused(row, error: ValueError) -> bool:
     return f"kernel '{row.name}' needs" in str(error)
 
 
-def attempt(row, call, must: bool):
-    """Return ``call()``, or None where the row refuses the operands and may: GPU rows never, they get padded copies."""
+def taken(row, call, must: bool = False):
+    """Return ``call()``, or None where the row refuses the operands and may."""
     try:
         return call()
     except ValueError as error:
-        if must or row.device == "cuda" or not refused(row, error):
+        if must or not refused(row, error):
             raise
         return None
+
+
+def attempt(row, call, must: bool):
+    """The same of operands in host memory, which GPU rows never refuse: they get padded copies."""
+    return taken(row, call, must or row.device == "cuda")
 
 
 # ---------------------------------------------------------------- what the rules say
