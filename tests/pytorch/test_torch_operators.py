@@ -453,6 +453,16 @@ def test_errors_have_the_names_and_shapes_that_were_given(normal):
         (ValueError, lambda: flt.matmul(x[0], w[:, 0]), "-1 of a, of size 32, and axis -1 of b, of size 16"),
         (TypeError, lambda: flt.matmul(array, array), "a must be a tensor, got ndarray; use torch.as_tensor(a)"),
         (TypeError, lambda: flt.matmul(x, [1.0]), "matmul: b must be a tensor, got list; use torch.as_tensor(b)"),
+        (
+            TypeError,
+            lambda: flt.linear(x, w.to_sparse()),
+            "linear: weight must be a strided tensor, got torch.sparse_coo",
+        ),
+        (
+            TypeError,
+            lambda: flt.matmul(torch.nested.nested_tensor([x]), w.T),
+            "a must be a strided tensor, got a nested",
+        ),
         (TypeError, lambda: flt.matmul(x.cfloat(), w.T), "use a.real.to(torch.float32)"),
     ):
         with pytest.raises(error, match=re.escape(words)) as caught:

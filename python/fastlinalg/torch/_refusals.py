@@ -37,6 +37,9 @@ def refuse_operands(function: str, converts: bool | None = None, **operands: Any
         if not isinstance(x, Tensor):
             advice = f"; use torch.as_tensor({name})" if _torch_reads(x) else ""
             raise TypeError(f"{function}: {name} must be a tensor, got {type(x).__name__}{advice}") from None
+        if x.is_nested or x.layout is not torch.strided:
+            kind = "a nested tensor" if x.is_nested else str(x.layout)
+            raise TypeError(f"{function}: {name} must be a strided tensor, got {kind}") from None
         if x.dtype != torch.float32 and (x.is_complex() or not converts):
             real = f"{name}.real" if x.is_complex() else name
             offer = ", or dtype=torch.float32 to have it converted" if converts is False and real == name else ""
