@@ -16,7 +16,7 @@ import fastlinalg as fl
 from fastlinalg._cases import cases
 from fastlinalg.cli.selftest import _subjects, sample
 from support.command import command, here
-from support.programs import patient
+from support.programs import completed, patient
 from support.rows import OPERATIONS
 
 
@@ -276,14 +276,9 @@ def test_output_into_a_closed_pipe_is_quiet():
 @pytest.mark.parametrize("line", ["info", "selftest --quick --every 50 --device cpu --op transpose"])
 def test_output_that_goes_nowhere(line):
     """Closed by who started the command: it does what it is asked for. On a full disk: it says so."""
-    shell = f"'{sys.executable}' -m fastlinalg {line}"
-    done = subprocess.run(
-        f"{shell} >&-", shell=True, stderr=subprocess.PIPE, text=True, timeout=patient(60), check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    program = f"'{sys.executable}' -m fastlinalg {line}"
+    assert completed("sh", "-c", f"{program} >&-").stderr == ""
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full here")
-    done = subprocess.run(
-        f"{shell} >/dev/full", shell=True, stderr=subprocess.PIPE, text=True, timeout=patient(60), check=False
-    )
-    assert (done.returncode, done.stderr) == (1, f"fastlinalg {line.split()[0]}: error: No space left on device\n")
+    done = completed("sh", "-c", f"{program} >/dev/full", status=1)
+    assert done.stderr == f"fastlinalg {line.split()[0]}: error: No space left on device\n"

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 
 import pytest
 
 import fastlinalg as fl
 from fastlinalg import _core
 from support.loaded_code import PROGRAM, answers
+from support.programs import completed
 from support.source_tree import ROOT
 
 KERNELS = sorted(p for p in (ROOT / "cuda").rglob("*.cu*") if "kernels" in p.parts)
@@ -181,9 +181,8 @@ def test_the_build_warns_of_missing_code(tmp_path, wanted, gpus, result, said):
     script = tmp_path / "configure.cmake"
     script.write_text(CONFIGURE.format(root=ROOT, list=wanted))
     definition = [f"-DFL_NVIDIA_SMI={tool if gpus is not None else ''}"]
-    done = subprocess.run([cmake, *definition, "-P", script], capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = completed(cmake, *definition, "-P", script, status=int(result == ""), cwd=tmp_path)
     output = " ".join((done.stdout + done.stderr).split())
-    assert (done.returncode == 0) == (result != ""), output
     if result != "":
         assert f"result {wanted if result is None else result}." in output, output
     assert ("CMake Warning" in output or "CMake Error" in output) == bool(said), output

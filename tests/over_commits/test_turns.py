@@ -47,6 +47,10 @@ def run(tool: str, *arguments: object) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+def current_commit() -> str:
+    return completed("git", "rev-parse", "HEAD", cwd=ROOT).stdout.strip()
+
+
 @pytest.fixture
 def base(tmp_path):
     return copy(tmp_path / "base")
@@ -133,8 +137,7 @@ def test_what_is_no_build_is_named(tmp_path):
 def test_results_of_builds_by_turns_are_results_of_asv(base, tmp_path):
     from asv.results import Results
 
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
-    commit, results = head.stdout.strip(), tmp_path / "results"
+    commit, results = current_commit(), tmp_path / "results"
     options = ("--machine", "here", "--rounds", 1, "--results", results, "--json", tmp_path / "samples.json")
     status, said = run("asv_wheels", *options, "--bench", "Size|" + ONE_CALL, f"{commit}={base}")
     assert status == 0 and "round 1 of 1" in said, said
@@ -157,8 +160,7 @@ def test_results_of_builds_by_turns_are_results_of_asv(base, tmp_path):
 @pytest.mark.skipif(not IN_GIT, reason="needs the repository")
 def test_what_was_measured_elsewhere_is_added(base, tmp_path):
     """Where it is measured there is neither asv nor the repository: the commit is given whole, and is not looked up."""
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
-    commit, file, results = head.stdout.strip(), tmp_path / "samples.json", tmp_path / "results"
+    commit, file, results = current_commit(), tmp_path / "samples.json", tmp_path / "results"
     elsewhere = tmp_path / "checkout"
     for part in ("asv_bench/turns", "asv_bench/benchmarks", "tools/asv_wheels", "python/fastlinalg/bench", "cpp/table"):
         source, target = ROOT / part, elsewhere / part

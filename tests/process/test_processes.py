@@ -8,15 +8,12 @@ import struct
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import fastlinalg as fl
-from support.accuracy import assert_same_bits
 from support.command import SETUP
 from support.programs import completed, patient
 from support.source_tree import ROOT, needs_source_tree
-from support.threads import in_threads
 
 
 @pytest.mark.parametrize("attempt", range(3))
@@ -213,38 +210,6 @@ def test_only_a_gpu_call_creates_a_context(python):
         "fl.matmul(a, a, device='cuda')\n"
         "assert has_context()\n"
     )
-
-
-@pytest.mark.gpu
-def test_device_memory_limit_is_a_memory_error(python):
-    python(
-        SETUP + "fl.matmul(a, a, device='cuda'); fl.cuda.trim()\n"
-        "ones = np.ones((1000, 1000), 'f4')\n"
-        "fl.cuda.set_memory_limit(2**9)\n"
-        "try: fl.matmul(ones, ones, device='cuda')\n"
-        "except MemoryError: pass\n"
-        "else: sys.exit('no MemoryError')\n"
-        "fl.cuda.set_memory_limit(2**20)\n"
-        "assert (fl.matmul(ones, ones, device='cuda') == 1000).all(), 'in parts'\n"
-        "small = a[:50, :50]\n"
-        "assert np.allclose(fl.matmul(small, small, device='cuda'), small @ small, atol=1e-4), 'the next call works'\n"
-        "fl.cuda.set_memory_limit(0)\n"
-        "assert np.allclose(fl.matmul(a, a, device='cuda'), want, atol=1e-3)\n"
-        "assert fl.cuda.memory_info()['used'] == 0\n"
-    )
-
-
-@pytest.mark.gpu
-def test_eight_threads_on_the_gpu(rng):
-    a = [rng.standard_normal((n, n), np.float32) for n in (5, 64, 129, 300)]
-    serial = [fl.matmul(x, x, device="cuda", precision="strict") for x in a]
-
-    def work(start):
-        for turn in range(20):
-            i = (start + turn) % len(a)
-            assert_same_bits(fl.matmul(a[i], a[i], device="cuda", precision="strict"), serial[i])
-
-    in_threads(work, range(8))
 
 
 def test_the_module_imported_again(python):
