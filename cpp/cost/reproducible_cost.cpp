@@ -6,17 +6,24 @@ SlabsCost slabs_cost(const SgemmArgs& p, const DeviceSpec& device, bool tail_apa
   constexpr double launch_us = 1.5;  // of one more kernel, which waits for the one before
   const SlabPlan plan = slab_plan(p);
   const int64_t blocks = std::max<int64_t>(blocks_of_k(p), 1), rounds = p.batch / plan.problems;
-  const int64_t groups = ceil_div(blocks, plan.at_a_time);
+  const bool tail = tail_apart && p.k % REPRODUCIBLE_BLOCK != 0;
+  const int64_t together = std::min(plan.at_a_time, blocks), groups = ceil_div(blocks, together), whole = blocks - tail;
   SgemmArgs product = p;
-  product.k = std::min(p.k, REPRODUCIBLE_BLOCK), product.batch = plan.problems * std::min(plan.at_a_time, blocks);
+  product.k = std::min(p.k, REPRODUCIBLE_BLOCK), product.batch = plan.problems * std::min(together, whole);
   product.alpha = 1.0f, product.beta = 0.0f, product.c = {nullptr, plan.ld, 1, p.m * plan.ld};
   if (plan.problems == 1) product.a.bs = REPRODUCIBLE_BLOCK * p.a.cs, product.b.bs = REPRODUCIBLE_BLOCK * p.b.rs;
-  SgemmArgs problem = p;
+  SgemmArgs problem = p, last = product;
   problem.batch = plan.problems;
-  const int64_t products = plan.problems > 1 ? blocks : groups + (tail_apart && p.k % REPRODUCIBLE_BLOCK != 0);
-  const double add_us = slab_addition_us(problem, int(std::min(plan.at_a_time, blocks)), device);
-  return {product, double(groups * rounds),
-          double(rounds) * (double(groups) * add_us + launch_us * double(products - 1))};
+  last.k = tail ? p.k % REPRODUCIBLE_BLOCK : 0, last.batch = plan.problems;
+  const int64_t products = plan.problems > 1 ? blocks : groups + tail;
+  // C is read and written again by each group but the first; slabs that L2 does not hold are written to memory.
+  const double slab = 4.0 * double(plan.problems) * double(p.m) * double(plan.ld);
+  const double written = std::max(slab - double(MOST_SLABS_BYTES), 0.0);
+  const double add_us = double(groups) * slab_addition_us(problem, int(together), device) +
+                        (2.0 * double(groups - 1) * slab + double(groups) * written) / device.bytes_per_us;
+  const double of_whole = double(whole) / double(std::max<int64_t>(std::min(together, whole), 1));
+  return {product, last, double(rounds) * of_whole, double(rounds),
+          double(rounds) * (add_us + launch_us * double(products - 1))};
 }
 
 double vector_us(const SgemmArgs& p, const DeviceSpec& device, const VectorCost& cost) {

@@ -9,9 +9,9 @@
 namespace fl {
 
 struct SlabsCost {
-  SgemmArgs product;  // of a group of blocks, as a batch
-  double groups;
-  double other_us;  // launches, and the additions
+  SgemmArgs product, tail;  // of a group of blocks, as a batch; of blocks that are not whole, if k is not 0
+  double groups, tails;     // the last group may have fewer blocks
+  double other_us;          // launches, and the additions
 };
 // `tail_apart`: a block that is not whole is a product of its own.
 SlabsCost slabs_cost(const SgemmArgs& p, const DeviceSpec& device, bool tail_apart);
@@ -23,22 +23,25 @@ template <class C, double (*US)(const SgemmArgs&, const DeviceSpec&, const C&), 
 struct InSlabs<US, TAIL_APART> {
   static double us(const SgemmArgs& p, const DeviceSpec& device, const C& cost) {
     if (is_plain_product(p)) return US(p, device, cost);
-    const SlabsCost slabs = slabs_cost(p, device, TAIL_APART);
-    return slabs.groups * US(slabs.product, device, cost) + slabs.other_us;
+    const SlabsCost slabs = slabs_cost(p, device, TAIL_APART || !device.has(feature_cp_async));
+    return slabs.groups * US(slabs.product, device, cost) + slabs.other_us +
+           (slabs.tail.k > 0 ? slabs.tails * US(slabs.tail, device, cost) : 0.0);
   }
 };
 // Four warps to a tile, each with a block of k at a time (sgemm_reproducible_warps.cu): the four share a
-// multiprocessor, and count as one tile there.
+// multiprocessor, and count as one tile there, of which those without a block take nothing.
 template <auto US>
 struct InRounds;
 template <class C, double (*US)(const SgemmArgs&, const DeviceSpec&, const C&)>
 struct InRounds<US> {
   static double us(const SgemmArgs& p, const DeviceSpec& device, const C& cost) {
     constexpr int64_t warps = 4;
-    const int64_t blocks = std::max<int64_t>(blocks_of_k(p), 1);
+    const int64_t rounds = std::max<int64_t>(ceil_div(blocks_of_k(p), warps), 1);
     SgemmArgs round = p;
     round.k = std::min(p.k, REPRODUCIBLE_BLOCK);
-    return double(ceil_div(blocks, warps)) * US(round, device, cost);
+    C busy = cost;
+    busy.k_ps *= double(p.k) / double(std::max<int64_t>(rounds * warps * round.k, 1));
+    return double(rounds) * US(round, device, busy);
   }
 };
 

@@ -92,12 +92,6 @@ double pipelined_us(const SgemmArgs& p, const PipelinedTile& tile, const DeviceS
          waves * wave_us(p, tile, step, cost.tile_ns, k_ps, false, copy);
 }
 
-// 16-byte copies and rows of A that have k contiguous: 0.56 of what it takes without.
-double warp_tile_factor(const SgemmArgs& p, const CopyCost& copy) {
-  return 1.0 - copy.warp_aligned * (p.a.cs == 1 && aligned16(p.a)) -
-         copy.warp_aligned * (p.b.cs == 1 && aligned16(p.b));
-}
-
 // What the copies of an operand add to a step along k of blocks that copy together.
 double together_share(const ConstMatrix& x, bool contiguous, double transposed, double unaligned) {
   return !contiguous ? transposed : aligned16(x) ? 0.0 : unaligned;
@@ -200,10 +194,11 @@ double cost_us(const SgemmArgs& p, const WarpTile& tile, const DeviceSpec& devic
   const int64_t tiles = tiles_of(p, tile), multiprocessors = device.multiprocessors;
   const double k = double(ceil_div(p.k, 16) * 16);
   const bool async = device.has(feature_cp_async);
-  const double copies = async ? warp_tile_factor(p, copy_cost(device)) : cost.by_registers;
-  return 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns)) +
-         double(ceil_div(tiles, multiprocessors * tile.warps_per_sm())) * 1e-6 * cost.warp_k_ps * k +
-         double(ceil_div(tiles, multiprocessors)) * (1e-3 * cost.tile_ns + 1e-6 * cost.k_ps * k) * copies;
+  const int by16 = (p.a.cs == 1 && aligned16(p.a)) + (p.b.cs == 1 && aligned16(p.b));
+  const double copies = async ? 1.0 - cost.aligned * by16 : cost.by_registers;
+  const double alone = double(ceil_div(tiles, multiprocessors * tile.warps_per_sm())) * 1e-6 * cost.warp_k_ps * k;
+  const double together = double(ceil_div(tiles, multiprocessors)) * (1e-3 * cost.tile_ns + 1e-6 * cost.k_ps * k);
+  return 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns)) + (alone + together) * copies;
 }
 
 double short_k_us(const SgemmArgs& p, const DeviceSpec& device, const ShortKCost& cost) {

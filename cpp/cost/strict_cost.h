@@ -47,9 +47,9 @@ FL_COEFFICIENTS(SpreadCost, start_ns, tile_ns, block_k_ps, k_ps, by4_ps, transpo
                 by_registers_ns, block_by_registers, by_registers, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const MultistageTile& tile, const DeviceSpec& device, const SpreadCost& cost);
 
-// A tile takes warp_k_ps per element of k by itself and adds tile_ns and k_ps to what its multiprocessor has to do; so
-// many times k_ps where copies go through registers, which alignment does not make shorter.
-FL_COEFFICIENTS(WarpTileCost, start_ns, warp_k_ps, tile_ns, k_ps, by_registers, no_pdl_ns);
+// A tile takes warp_k_ps per element of k by itself and adds tile_ns and k_ps to what its multiprocessor has to do: all
+// of it less by `aligned` for each operand that comes by copies of 16 bytes, or so many times by way of registers.
+FL_COEFFICIENTS(WarpTileCost, start_ns, warp_k_ps, tile_ns, k_ps, aligned, by_registers, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const WarpTile& tile, const DeviceSpec& device, const WarpTileCost& cost);
 
 // The coefficients of a tile's model.
@@ -81,9 +81,9 @@ double strict_us(const SgemmArgs& p, const DeviceSpec& device, const typename Co
 // much for each FMA that there is for a float copied, and at most so much.
 FL_COEFFICIENTS(CopyCost, transposed, unaligned_by_fma, most_unaligned, unaligned_transposed_by_fma,
                 most_unaligned_transposed, range_transposed, range_unaligned_by_fma, interleaved_transposed,
-                interleaved_unaligned, warp_aligned, unaligned_output_fs, interleaved_unaligned_output, stream_k_us,
-                reduction_us, interleaved_reduction_us, reduction_fs, interleaved_long_us, interleaved_long,
-                room_of_clusters_of_four, reduction_no_pdl_us, reduction_split_ns);
+                interleaved_unaligned, unaligned_output_fs, interleaved_unaligned_output, stream_k_us, reduction_us,
+                interleaved_reduction_us, reduction_fs, interleaved_long_us, interleaved_long, room_of_clusters_of_four,
+                reduction_no_pdl_us, reduction_split_ns);
 
 // Of the kernel that adds so many sums of each output of a product.
 double slab_addition_us(const SgemmArgs& p, int slabs, const DeviceSpec& device);

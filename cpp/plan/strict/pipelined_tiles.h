@@ -194,7 +194,6 @@ inline constexpr PipelinedTile strict_128x128r{
 
 // precision="reproducible", sgemm_reproducible_large.cu. Steps of 24 do not divide its blocks of k.
 inline constexpr PipelinedTile reproducible_128x256 = strict_128x256.for_blocks().that_keeps_c(16, 3).tma_in(32, 2);
-inline constexpr PipelinedTile reproducible_192x192 = strict_192x192.for_blocks().that_keeps_c(16, 3);
 inline constexpr PipelinedTile reproducible_128x128 = strict_128x128.for_blocks().that_keeps_c(32, 4);
 // A block of k for each group of warps.
 inline constexpr PipelinedTile reproducible_64x128k4 = strict_64x128k4.for_blocks().that_keeps_c(16, 12, 8);
@@ -219,8 +218,8 @@ inline constexpr PipelinedTile reproducible_128x128r = strict_128x128r.for_block
 #define FL_BEFORE_HOPPER_TILES(DO) DO(strict_128x192p) DO(strict_128x128p) DO(strict_64x128k2p) DO(strict_128x192r) \
     DO(strict_128x128r)
 // sgemm_reproducible_large.cu
-#define FL_REPRODUCIBLE_TILES(DO) DO(reproducible_128x256) DO(reproducible_192x192) DO(reproducible_128x128) \
-    DO(reproducible_96x192k2) DO(reproducible_64x128k4)
+#define FL_REPRODUCIBLE_TILES(DO) DO(reproducible_128x256) DO(reproducible_128x128) DO(reproducible_96x192k2) \
+    DO(reproducible_64x128k4)
 // sgemm_reproducible_before_hopper.cu
 #define FL_REPRODUCIBLE_BEFORE_HOPPER_TILES(DO) DO(reproducible_128x192p) DO(reproducible_128x128p) \
     DO(reproducible_128x192r) DO(reproducible_128x128r)

@@ -35,7 +35,6 @@ struct WarpTile {
   constexpr TileName name() const { return TileName(BM, BN).text("w"); }
 };
 
-inline constexpr WarpTile strict_64x32w{.BM = 64, .BN = 32, .BK = 16, .stages = 2, .warps = 4};
 inline constexpr WarpTile strict_16x16w{.BM = 16, .BN = 16, .BK = 16, .stages = 3, .warps = 8};
 
 // precision="reproducible", sgemm_reproducible_warps.cu: four warps of a block have the same tile, each a block of k at
@@ -76,8 +75,6 @@ inline constexpr ShortKTile short_k_few{.BM = 32, .BN = 64, .stages = 4, .blocks
 
 // The tiles that are kernels, by the file that compiles them.
 // clang-format off
-// sgemm_strict_warp_tiles.cu
-#define FL_WARP_TILES(DO) DO(strict_16x16w) DO(strict_64x32w)
 // sgemm_reproducible_warps.cu
 #define FL_REPRODUCIBLE_WARP_TILES(DO) DO(reproducible_48x32k4) DO(reproducible_32x16k4) DO(reproducible_16x16k4)
 // clang-format on

@@ -11,7 +11,6 @@ namespace fl {
 
 void sgemm_strict_64x128m1(const SgemmArgs&, const Context&);
 void sgemm_strict_64x64m1(const SgemmArgs&, const Context&);
-void sgemm_strict_64x32w(const SgemmArgs&, const Context&);
 void sgemm_strict_16x16w(const SgemmArgs&, const Context&);
 void sgemm_strict_short_k(const SgemmArgs&, const Context&);
 
@@ -47,12 +46,12 @@ void in_slabs(const SgemmArgs& call, Product* product, Product* tail, const Cont
   });
 }
 
-// `product` is the strict kernel with such tiles: for one block of k, and for devices without asynchronous copies. A
+// One block of k, and all of them on devices without asynchronous copies, are left to the strict kernel of this kind. A
 // copy of 16 bytes of A that straddles the end of k leaves +0 behind it there, which takes the sign off a sum of -0.
 template <WarpTile TILE>
-void in_slabs_of_warps(const SgemmArgs& call, Product* product, const Context& ctx) {
+void in_slabs_of_warps(const SgemmArgs& call, const Context& ctx) {
   if (is_plain_product(call) || !ctx.device->has(feature_cp_async))
-    return in_slabs(call, product, call.k % 4 == 0 ? product : sgemm_strict_short_k, ctx);
+    return in_slabs(call, sgemm_strict_16x16w, call.k % 4 == 0 ? sgemm_strict_16x16w : sgemm_strict_short_k, ctx);
   for_each_group(call, slab_plan(call), ctx, [&](const SgemmArgs& p, int64_t first, const Slabs& slabs) {
     launch_slab_tiles<TileOfAWarp<TILE, true>>(p, first, slabs, ctx);
   });
@@ -67,10 +66,10 @@ void sgemm_reproducible_64x64m1(const SgemmArgs& p, const Context& ctx) {
   in_slabs(p, sgemm_strict_64x64m1, sgemm_strict_64x64m1, ctx);
 }
 void sgemm_reproducible_64x32w(const SgemmArgs& p, const Context& ctx) {
-  in_slabs_of_warps<reproducible_64x32w>(p, sgemm_strict_64x32w, ctx);
+  in_slabs_of_warps<reproducible_64x32w>(p, ctx);
 }
 void sgemm_reproducible_16x16w(const SgemmArgs& p, const Context& ctx) {
-  in_slabs_of_warps<reproducible_16x16w>(p, sgemm_strict_16x16w, ctx);
+  in_slabs_of_warps<reproducible_16x16w>(p, ctx);
 }
 void sgemm_reproducible_short_k(const SgemmArgs& p, const Context& ctx) {
   in_slabs(p, sgemm_strict_short_k, sgemm_strict_short_k, ctx);

@@ -164,17 +164,11 @@ void launch_warp_tiles(const SgemmArgs& p, const Context& ctx) {
   else launch_kernel<strict_warp_tile_by_registers_kernel<T>>({blocks, T::THREADS, shared}, ctx, p, plan);
 }
 
-template <WarpTile TILE>
-void strict_warp_tiles(const SgemmArgs& p, const Context& ctx) {
-  aligned16(p.c) ? launch_warp_tiles<TileOfAWarp<TILE, true>>(p, ctx)
-                 : launch_warp_tiles<TileOfAWarp<TILE, false>>(p, ctx);
-}
-
 }  // namespace
 
-#define FL_FUNCTION(tile) \
-  void sgemm_##tile(const SgemmArgs& p, const Context& ctx) { strict_warp_tiles<tile>(p, ctx); }
-FL_WARP_TILES(FL_FUNCTION)
-#undef FL_FUNCTION
+void sgemm_strict_16x16w(const SgemmArgs& p, const Context& ctx) {
+  aligned16(p.c) ? launch_warp_tiles<TileOfAWarp<strict_16x16w, true>>(p, ctx)
+                 : launch_warp_tiles<TileOfAWarp<strict_16x16w, false>>(p, ctx);
+}
 
 }  // namespace fl
