@@ -129,15 +129,16 @@ class _Recorded(torch.autograd.Function):
 
 def _recorded(op: Any, gradients: Any) -> Any:
     """The kernel under the key of autograd."""
-    apply = super(torch.autograd.Function, _Recorded).apply
 
     def kernel(keys: Any, *given: Tensor | None, **options: Any) -> Tensor:
         with torch._C._AutoDispatchBelowAutograd():
             result = op.redispatch(keys & torch._C._after_autograd_keyset, *given, **options)
+        # Found here, as the documentation is built without PyTorch.
+        apply, given = super(torch.autograd.Function, _Recorded).apply, (op, gradients, options, [result], *given)
         if not torch._C._are_functorch_transforms_active():
-            return apply(op, gradients, options, [result], *given)
+            return apply(*given)
         with torch._functorch.utils.enable_single_level_autograd_function():
-            return apply(op, gradients, options, [result], *given)
+            return apply(*given)
 
     return kernel
 
