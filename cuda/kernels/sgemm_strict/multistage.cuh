@@ -50,10 +50,10 @@ struct TogetherCopies {
     b.length = of.cols;
   }
 
-  __device__ __forceinline__ void multiply(MultistageSums<T>& sums, const BlockShare& of, uint32_t shared, int group,
-                                           int a_offset, int b_offset) {
+  __device__ __forceinline__ void multiply(MultistageSums<T>& sums, const MultistagePlan& plan, const BlockShare& of,
+                                           uint32_t shared, int group, int a_offset, int b_offset) {
     if constexpr (T::ASYNC) multiply_async(sums, of, shared, group, a_offset, b_offset);
-    else multiply_by_registers(sums, of, shared, group, a_offset, b_offset);
+    else multiply_by_registers(sums, plan, of, shared, group, a_offset, b_offset);
   }
 
  private:
@@ -92,26 +92,24 @@ struct TogetherCopies {
   }
 
   // With one stage: the loads of the next step pass while this one is multiplied.
-  __device__ __forceinline__ void multiply_by_registers(MultistageSums<T>& sums, const BlockShare& of, uint32_t shared,
-                                                        int group, int a_offset, int b_offset) {
-    a.with_way([&](auto known_a) {
-      b.with_way([&](auto known_b) {
+  __device__ __forceinline__ void multiply_by_registers(MultistageSums<T>& sums, const MultistagePlan& plan,
+                                                        const BlockShare& of, uint32_t shared, int group, int a_offset,
+                                                        int b_offset) {
+    by_path(plan.a.path, [&]<CopyPath A> {
+      by_path(plan.b.path, [&]<CopyPath B> {
         const auto fetch_next = [&] {
           if (left <= 0) return;
           begin();
-          known_a.fetch();
-          known_b.fetch();
-          if constexpr (T::SLICES) known_a.next_columns();
-          else known_a.next_lines();
-          known_b.next_lines();
-          left -= T::BK;
+          a.template fetch<A>();
+          b.template fetch<B>();
+          end();
         };
         fetch_next();
 #pragma unroll 1
         for (int64_t k = 0; k < of.depth; k += T::BK) {
           if (k > 0) __syncthreads();  // the stage has been read
-          known_a.store(shared);
-          known_b.store(shared + T::A_BYTES);
+          a.template store<A>(shared);
+          b.template store<B>(shared + T::A_BYTES);
           __syncthreads();
           fetch_next();
           sums.multiply(shared + a_offset, shared + b_offset, T::BK, group);
@@ -212,7 +210,7 @@ __device__ __forceinline__ void compute_block(const SgemmArgs& p, const Multista
   const int col = warp % T::WARPS_N * 4 * T::TN + lane.col * 4;
   pdl_wait();
   MultistageSums<T> sums;
-  copies.multiply(sums, of, shared, group, sums.a_offset(group, row), sums.b_offset(group, col));
+  copies.multiply(sums, plan, of, shared, group, sums.a_offset(group, row), sums.b_offset(group, col));
   // What is left to do takes as long as the next kernel needs to start. In slices it takes longer: the reduction's
   // blocks may wait beside this, those of another product would land unevenly.
   if (!T::SLICES || plan.splits > 1) pdl_launch_next();
@@ -280,9 +278,11 @@ void strict_multistage(const SgemmArgs& call, const Context& ctx, const Launch& 
   const SgemmArgs p = transposed_problem(call, TILE);
   const SplitKPlan split_k = split_k_plan(call, TILE);
   const SgemmArgs part = begin_split_k(p, split_k, ctx);
-  launch(part, MultistagePlan{TILE.slices() ? operand(p.a, p.a.rs, p.a.cs) : operand(p.a, p.a.cs, p.a.rs),
-                              operand(p.b, p.b.rs, p.b.cs), TileGrid(p.m, p.n, p.batch, TILE.BM, TILE.BN), 1.0f,
-                              static_cast<unsigned>(split_k.splits), aligned16(part.c) && part.c.cs == 1,
+  bool fours = TILE.spread();
+  if constexpr (TILE.any_gpu && !TILE.slices()) fours |= ByRegisters<TILE>::wanted(ctx);
+  launch(part, MultistagePlan{TILE.slices() ? operand(p.a, p.a.rs, p.a.cs) : operand(p.a, p.a.cs, p.a.rs, fours * p.m),
+                              operand(p.b, p.b.rs, p.b.cs, fours * p.n), TileGrid(p.m, p.n, p.batch, TILE.BM, TILE.BN),
+                              1.0f, static_cast<unsigned>(split_k.splits), aligned16(part.c) && part.c.cs == 1,
                               split_k_rule(TILE).range(p.k, split_k.splits), split_k.stride(p)});
   reduce_split_k(p, split_k, ctx);
 }

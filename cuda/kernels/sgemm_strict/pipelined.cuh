@@ -216,7 +216,8 @@ void count_tiles(const SgemmArgs& p, PipelinedPlan& plan) {
 
 template <class T>
 PipelinedPlan pipelined_plan(const SgemmArgs& p, const SplitKPlan& split_k) {
-  PipelinedPlan plan{operand(p.a, p.a.cs, p.a.rs), operand(p.b, p.b.rs, p.b.cs)};
+  const bool fours = T::BY_REGISTERS;
+  PipelinedPlan plan{operand(p.a, p.a.cs, p.a.rs, fours * p.m), operand(p.b, p.b.rs, p.b.cs, fours * p.n)};
   plan.splits = static_cast<unsigned>(split_k.splits);
   plan.split_stride = split_k.stride(p);
   count_tiles<T>(p, plan);

@@ -25,19 +25,19 @@ __device__ __forceinline__ void produce_by_registers(const SgemmArgs& p, const P
     a.length = static_cast<int>(min(p.m - row, int64_t{T::BM}));
     b.length = static_cast<int>(min(p.n - col, int64_t{T::BN}));
     pdl_wait();
-    a.with_way([&](auto known_a) {
-      b.with_way([&](auto known_b) {
+    by_path(plan.a.path, [&]<CopyPath A> {
+      by_path(plan.b.path, [&]<CopyPath B> {
 #pragma unroll 1
         for (int step = steps.count; step > 0; --step) {
           if (step == 1 && steps.first + steps.count == plan.steps) a.lines = b.lines = plan.tail;
-          known_a.fetch();
-          known_b.fetch();
+          a.template fetch<A>();
+          b.template fetch<B>();
           if (pipeline.phase != 0) pipeline.producer_acquire();
-          known_a.store(pipeline.tiles());
-          known_b.store(pipeline.tiles() + T::A_BYTES);
+          a.template store<A>(pipeline.tiles());
+          b.template store<B>(pipeline.tiles() + T::A_BYTES);
           pipeline.producer_commit();
-          known_a.next_lines();
-          known_b.next_lines();
+          a.next_lines();
+          b.next_lines();
           if (++pipeline.stage == T::STAGES) pipeline.stage = 0, pipeline.phase = 1;  // stages have been full
         }
       });

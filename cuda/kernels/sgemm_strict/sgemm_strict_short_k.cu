@@ -120,8 +120,8 @@ __device__ __forceinline__ void block_by_registers(const SgemmArgs& p, const Sho
   float acc[T::TM][T::TN] = {};
 #pragma unroll 1
   for (int64_t k = 0; k < p.k; k += T::BK) {
-    a(a_tile);
-    b(b_tile);
+    a.store(a_tile);
+    b.store(b_tile);
     __syncthreads();
     if (k + T::BK < p.k) fetch(k + T::BK);
     multiply_stage<T>(acc, a_tile + warp * T::TM * 4, b_tile + lane * 4, k_left(p.k - k, T::BK));

@@ -33,8 +33,8 @@ struct SpreadCopies {
 
   // Between two steps everybody's copies of the next stage arrive, and a barrier says that all have read this one; the
   // fragments of the last line are in registers by then.
-  __device__ __forceinline__ void multiply(MultistageSums<T>& sums, const BlockShare& of, uint32_t shared, int group,
-                                           int a_offset, int b_offset) {
+  __device__ __forceinline__ void multiply(MultistageSums<T>& sums, const MultistagePlan&, const BlockShare& of,
+                                           uint32_t shared, int group, int a_offset, int b_offset) {
     constexpr int A_STEP = MultistageSums<T>::A_STEP, B_STEP = MultistageSums<T>::B_STEP, PARTS = T::LINES - 1;
 #pragma unroll 1
     for (int s = 0; s < T::STAGES - 1; ++s) {
@@ -89,29 +89,12 @@ struct SpreadCopies {
   }
 };
 
-// use() with a path that is known at compile time.
-template <class Use>
-void by_path(CopyPath path, const Use& use) {
-  switch (path) {
-    case CopyPath::by16: return use.template operator()<CopyPath::by16>();
-    case CopyPath::by4: return use.template operator()<CopyPath::by4>();
-    case CopyPath::transposed: return use.template operator()<CopyPath::transposed>();
-  }
-}
-
-// 16-byte copies bring whole fours of rows or columns, of which the last ones have to exist.
-void in_whole_fours(Operand& x, int64_t across) {
-  if (x.path == CopyPath::by16 && across % 4 != 0) x.path = CopyPath::by4;
-}
-
 template <MultistageTile TILE>
 void with_spread_copies(const SgemmArgs& call, const Context& ctx) {
   using T = Multistage<TILE>;
-  strict_multistage<TILE>(call, ctx, [&](const SgemmArgs& p, MultistagePlan plan) {
+  strict_multistage<TILE>(call, ctx, [&](const SgemmArgs& p, const MultistagePlan& plan) {
     if constexpr (TILE.any_gpu)
       if (ByRegisters<TILE>::wanted(ctx)) return ByRegisters<TILE>::launch(p, plan, ctx);
-    in_whole_fours(plan.a, p.m);
-    in_whole_fours(plan.b, p.n);
     by_path(plan.a.path, [&]<CopyPath A_PATH> {
       by_path(plan.b.path,
               [&]<CopyPath B_PATH> { launch_multistage<T, true, SpreadCopies<T, A_PATH, B_PATH>>(p, plan, ctx); });

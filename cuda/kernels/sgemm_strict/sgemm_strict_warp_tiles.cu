@@ -94,8 +94,8 @@ __device__ __forceinline__ void block_by_registers(const SgemmArgs& p, const War
 #pragma unroll 1
     for (int64_t k = 0; k < p.k; k += T::BK) {
       __syncwarp();  // all lanes have read the stage
-      next.a(stage);
-      next.b(stage + T::CopyA::BYTES);
+      next.a.store(stage);
+      next.b.store(stage + T::CopyA::BYTES);
       __syncwarp();
       walk.next(p);
       if (walk.tile < plan.grid.total) next = fetch();

@@ -28,10 +28,22 @@ struct Operand {
   CopyPath path;
 };
 
-// `across` is the stride of x that leads to the next row of its tiles, `along` the one within a row.
-inline Operand operand(const ConstMatrix& x, int64_t across, int64_t along) {
+// `across` is the stride of x that leads to the next row of its tiles, `along` the one within a row. What comes by 16
+// bytes comes in fours of `length`, where they have to be whole.
+inline Operand operand(const ConstMatrix& x, int64_t across, int64_t along, int64_t length = 0) {
   if (along != 1) return {x.data, along, x.bs, CopyPath::transposed};
-  return {x.data, across, x.bs, aligned<4>(x.data, across, x.bs) ? CopyPath::by16 : CopyPath::by4};
+  const bool fours = aligned<4>(x.data, across, x.bs) && length % 4 == 0;
+  return {x.data, across, x.bs, fours ? CopyPath::by16 : CopyPath::by4};
+}
+
+// use() with a path that is known at compile time.
+template <class Use>
+__host__ __device__ __forceinline__ void by_path(CopyPath path, const Use& use) {
+  switch (path) {
+    case CopyPath::by16: return use.template operator()<CopyPath::by16>();
+    case CopyPath::by4: return use.template operator()<CopyPath::by4>();
+    case CopyPath::transposed: return use.template operator()<CopyPath::transposed>();
+  }
 }
 
 namespace {
