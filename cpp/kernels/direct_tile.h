@@ -91,6 +91,11 @@ struct DirectTable<S, T, NV, Part, std::integer_sequence<int, I...>> {
 };
 // Rows of a tile of one vector: as many chains of FMAs as cover their latency.
 constexpr int narrow_rows = 8;
+// Of wider ones; B in 16 bits is less often in two lines. And of strips, which may end in tiles of one vector.
+template <class S, class T>
+constexpr int wide_rows = S::direct_rows > narrow_rows && sizeof(T) == 2 ? narrow_rows : S::direct_rows;
+template <class S, class T>
+constexpr int strip_rows = wide_rows<S, T> > narrow_rows ? wide_rows<S, T> : narrow_rows;
 
 template <class S, class T, int NV, int MaxRows>
 TileFunction direct_function(int64_t width, int64_t rows) {
@@ -104,12 +109,12 @@ TileFunction direct_function(int64_t width, int64_t rows) {
 template <class S, class T, int NV = S::NV>
 TileFunction direct_function_for(int64_t width, int64_t rows) {
   using Narrow = typename S::Narrow;
-  if (width <= Narrow::W) return direct_function<Narrow, T, 1, narrow_rows>(width, rows);
+  if (width <= Narrow::W) return direct_function<Narrow, T, 1, strip_rows<S, T>>(width, rows);
   if constexpr (NV > 1) {
-    if (width > (NV - 1) * S::W) return direct_function<S, T, NV, S::direct_rows>(width, rows);
+    if (width > (NV - 1) * S::W) return direct_function<S, T, NV, wide_rows<S, T>>(width, rows);
     return direct_function_for<S, T, NV - 1>(width, rows);
   } else {
-    return direct_function<S, T, 1, narrow_rows>(width, rows);
+    return direct_function<S, T, 1, strip_rows<S, T>>(width, rows);
   }
 }
 

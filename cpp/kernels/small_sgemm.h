@@ -47,7 +47,12 @@ class SmallProduct {
   }
 
  private:
-  int64_t most_rows() const { return block_.n <= S::W ? narrow_rows : S::direct_rows; }
+  // Rows of A 4 KiB apart are in one set of an L1 cache, of eight lines at least.
+  template <class T>
+  int64_t most_rows() const {
+    if (block_.n <= S::W) return narrow_rows;
+    return p_.a.rs % 1024 == 0 ? smaller(narrow_rows, wide_rows<S, T>) : wide_rows<S, T>;
+  }
   void begin_slice(int64_t k) {
     t_.k = smaller(small_depth, p_.k - k);
     t_.first = k == 0;
@@ -55,7 +60,7 @@ class SmallProduct {
 
   template <class T>
   void run_in_place(const T* b) {
-    const int64_t m = block_.m, n = block_.n, most = most_rows();
+    const int64_t m = block_.m, n = block_.n, most = most_rows<T>();
     // The rows of A at hand stay in L1 while all of B, in L2, passes by; a larger B is read once, panel by panel.
     if (4 * n * p_.k <= 512 * 1024) {
       for_each_strip(m, most, [&](int64_t i, int64_t rows) {
@@ -75,7 +80,7 @@ class SmallProduct {
     float rows_of_a[staged_floats];
     for (int64_t k = 0; k < p_.k; k += small_depth) {
       begin_slice(k);
-      for_each_strip(block_.m, most_rows(), [&](int64_t i, int64_t rows) {
+      for_each_strip(block_.m, most_rows<T>(), [&](int64_t i, int64_t rows) {
         convert_rows(i, rows, k, rows_of_a);
         for (int64_t j = 0; j < block_.n; j += NR) tile(i, rows, j, b + k * p_.b.rs + j);
       });
@@ -90,7 +95,7 @@ class SmallProduct {
       for (int64_t k = 0; k < p_.k; k += small_depth) {
         begin_slice(k);
         pack_strip<S>(panel, t_.b_rs, width, b + k * p_.b.rs + j * p_.b.cs, p_.b.cs, p_.b.rs, t_.k);
-        for_each_strip(block_.m, most_rows(), [&](int64_t i, int64_t rows) {
+        for_each_strip(block_.m, most_rows<float>(), [&](int64_t i, int64_t rows) {
           if (any_type && p_.stored[0].converted()) convert_rows(i, rows, k, rows_of_a);
           else read_rows(i, k);
           tile<float>(i, rows, j, panel);
@@ -101,13 +106,14 @@ class SmallProduct {
 
   // Where the tiles of a strip find A.
   void read_rows(int64_t i, int64_t k = 0) { t_.a = a_ + i * p_.a.rs + k * p_.a.cs; }
-  static constexpr int64_t staged_floats = narrow_rows * small_depth + S::W;
+  static constexpr int64_t most_strip = strip_rows<S, float>;
+  static constexpr int64_t staged_floats = most_strip * small_depth + S::W;
   void convert_rows(int64_t i, int64_t rows, int64_t k, float* staged) {
     with_elements(p_.stored[0], a_ + i * p_.a.rs + k * p_.a.cs, [&](const auto* a) {
       const bool along_k = p_.a.cs == 1;
       if (along_k) widen_lines<S>(staged, small_depth, a, p_.a.rs, rows, t_.k);
-      else pack_strip<S>(staged, narrow_rows, rows, a, p_.a.rs, p_.a.cs, t_.k);
-      t_.a_rs = along_k ? small_depth : 1, t_.a_cs = along_k ? 1 : narrow_rows;
+      else pack_strip<S>(staged, most_strip, rows, a, p_.a.rs, p_.a.cs, t_.k);
+      t_.a_rs = along_k ? small_depth : 1, t_.a_cs = along_k ? 1 : most_strip;
     });
     t_.a = staged;
   }
@@ -118,7 +124,7 @@ class SmallProduct {
     t_.c = c_ + i * p_.c.rs + j * p_.c.cs;
     t_.width = smaller(NR, block_.n - j);
     const int64_t pitch = t_.width <= S::W ? S::W : NR;
-    put_tile<narrow_rows * NR>(direct_function_for<S, T>(t_.width, rows), t_, rows, p_.c.cs, pitch);
+    put_tile<most_strip * NR>(direct_function_for<S, T>(t_.width, rows), t_, rows, p_.c.cs, pitch);
   }
 
   const SgemmArgs& p_;

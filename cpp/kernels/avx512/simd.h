@@ -19,10 +19,10 @@ struct Simd {
   static constexpr bool by_lane = false;
   static constexpr int registers = 32;
   static constexpr CpuBlocking blocking = avx512_blocking;
-  // Unpacked tiles: eight rows, so that A, whatever its row stride, is in the eight lines of an L1 set, and half
-  // vectors where that is enough.
+  // Unpacked tiles: twelve rows, since vectors of B that begin anywhere in a line are two loads, too many for a Xeon
+  // with eight rows; and half vectors where that is enough.
   using Narrow = Simd256;
-  static constexpr int direct_rows = 8;
+  static constexpr int direct_rows = 12;
 
   static V zero() { return _mm512_setzero_ps(); }
   static V set1(float x) { return _mm512_set1_ps(x); }
