@@ -95,9 +95,9 @@ void rows_along(const FewRows<T>& p, int64_t j0, int64_t count) {
   }
 }
 
-// G vectors of columns of B, each contiguous.
+// G vectors of columns of B, each contiguous; of the first `known` C is there already.
 template <class S, int M, int G, class T>
-void columns_transposed(const FewRows<T>& p, int64_t j) {
+void columns_transposed(const FewRows<T>& p, int64_t j, int64_t known = 0) {
   using V = typename S::V;
   constexpr int W = S::W;
   // Columns a power of two apart share one L1 set, which holds eight lines: those of eight columns are then used up
@@ -154,11 +154,11 @@ void columns_transposed(const FewRows<T>& p, int64_t j) {
     for (int g = 0; g < G; ++g)
 #pragma GCC unroll 4
       for (int i = 0; i < M; ++i) S::store(sums + (i * G + g) * W, acc[g][i]);
-    put_sums<M>(p, j, sums, W * G, W * G, chain == 0);
+    put_sums<M>(p, j + known, sums + known, W * G, W * G - known, chain == 0);
   }
 }
 
-// Any strides, and the last columns of the above.
+// Any strides, and fewer columns than a vector has.
 template <int M, class T>
 void columns_strided(const FewRows<T>& p, int64_t j0, int64_t count) {
   for (int64_t j = j0; j < j0 + count; ++j)
@@ -181,6 +181,7 @@ void few_rows(const FewRows<T>& p, int64_t j, int64_t count) {
     constexpr int G = (M == 1 ? 32 : 16) / N::W;
     for (; j + N::W * G <= end; j += N::W * G) columns_transposed<N, M, G>(p, j);
     for (; j + N::W <= end; j += N::W) columns_transposed<N, M, 1>(p, j);
+    if (j < end && end >= N::W) return columns_transposed<N, M, 1>(p, end - N::W, N::W - (end - j));
   }
   columns_strided<M>(p, j, end - j);
 }
