@@ -12,6 +12,7 @@ const char* chip_name(Chip chip) {
   switch (chip) {
     case Chip::h200: return "h200";
     case Chip::zen4: return "zen4";
+    case Chip::zen5: return "zen5";
     case Chip::neoverse_n1: return "neoverse_n1";
     case Chip::other: break;
   }
@@ -74,6 +75,8 @@ const DeviceSpec& host_spec() {
     host.chip = Chip::zen4;
 #if defined(__aarch64__)
     host.chip = Chip::neoverse_n1;
+#elif defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("amdfam19h")) host.chip = Chip::zen5;  // not a Zen 4
 #endif
     return host;
   });

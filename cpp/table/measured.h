@@ -39,6 +39,7 @@ std::span<const double> measured_values(Chip chip) {
   switch (chip) {
     case Chip::h200: return values_on<Row, Chip::h200>();
     case Chip::zen4: return values_on<Row, Chip::zen4>();
+    case Chip::zen5: return values_on<Row, Chip::zen5>();
     case Chip::neoverse_n1: return values_on<Row, Chip::neoverse_n1>();
     case Chip::other: break;
   }
@@ -52,11 +53,13 @@ double us_by(const typename Model<MODEL>::Args& p, const DeviceSpec& device, con
   std::copy_n(values, copy.size(), copy.begin());
   return MODEL(p, device, std::bit_cast<typename Model<MODEL>::Coefficients>(copy));
 }
-// What was measured on the device's own chip, or carried over from the one that is nearest to it.
+// What was measured on the device's own chip, or carried over from the one that is nearest to it. A host's chip may
+// have lines of some rows alone.
 template <class Row, class C>
 C coefficients_on(const DeviceSpec& device) {
   const DeviceSpec* chip = &nearest_measured(device);
   std::span<const double> values = measured_values<Row>(chip->chip);
+  if (values.empty() && device.multiprocessors == 0) values = measured_values<Row>(Chip::zen4);
   if (values.empty()) chip = &h200_spec(), values = measured_values<Row>(chip->chip);
   CoefficientValues<C> copy;
   std::copy_n(values.data(), copy.size(), copy.begin());

@@ -84,7 +84,7 @@ def test_a_row_that_does_not_pay_runs_by_name_alone(rng, caplog):
     [
         ((7513, 6), (6, 494), "packed" if has_avx512 else "small"),  # each sum is soon at its end
         ((4, 4), (4, 4096), "small"),
-        ((4096, 4), (4, 4), "rows"),
+        ((20000, 4), (4, 4), "rows"),
         ((4096, 1024), (1024, 4), "rows"),
         ((8, 5000), (5000, 5000), "packed"),  # an operand beyond the caches
     ],
