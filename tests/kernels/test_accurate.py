@@ -281,7 +281,8 @@ def test_what_stands_by_for_every_tile(row, kind, shape, trans):
     assert_product(got[rows], a[rows], b, context=f"{row.name} {shape}")
 
 
-LONG = ((500, 510, 2500), (760, 1000, 4100), (1400, 1300, 3000))  # summed up in parts by three terms
+# Summed up in parts by three terms, the last two by two terms as well.
+LONG = ((500, 510, 2500), (760, 1000, 4100), (1400, 1300, 3000), (250, 260, 5000), (700, 650, 9000))
 
 
 @gpu

@@ -55,7 +55,7 @@ constexpr int split_segments(int64_t groups, int64_t k) {
   if (groups < 1 || groups > MOST_SEGMENTED_GROUPS || pieces < 8) return 1;
   // A second wave is long only where segments are.
   const int64_t blocks = pieces < 32 ? SEGMENT_BLOCKS / 2 : SEGMENT_BLOCKS;
-  return int(std::min({blocks / groups, pieces / 3, MOST_SEGMENTS}));
+  return int(std::min({blocks / groups, pieces / 2, MOST_SEGMENTS}));
 }
 // What the block of a segment has found of its 16 lines.
 struct SegmentRecord {

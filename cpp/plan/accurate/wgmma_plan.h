@@ -109,16 +109,18 @@ constexpr bool computes_triangle(const SgemmArgs& p) {
 // Whether three bf16 terms are tried where two fp16 terms are rejected: from 2^34 multiply-adds on in launches of their
 // own.
 constexpr bool falls_back_to_three_terms(const SgemmArgs& p) {
-  return has_bf16x6_fallback(p) || (terms_fit(p.k) && wgmma_split_k(p.m, p.n, p.k).count == 1);
+  return terms_fit(p.k) && (p.m + p.n <= 4096 || wgmma_split_k(p.m, p.n, p.k).count == 1 || has_bf16x6_fallback(p));
 }
-// Below that, three terms sum up a long k in parts, as cuBLAS does where tiles are few: whole sums have larger errors.
+// Below that, three terms sum up k in parts where it is long, as cuBLAS does, for whole sums have larger errors, and
+// where tiles are so few that parts are faster.
 constexpr int64_t LONGEST_PART = 2048;
 constexpr AccurateSplitK three_terms_split_k(const SgemmArgs& p) {
   AccurateSplitK best = wgmma_split_k(p.m, p.n, p.k);
-  if (best.count > 1 || p.k <= LONGEST_PART || has_bf16x6_fallback(p)) return best;
+  const bool few = 2 * ceil_div(p.m, 64) * ceil_div(p.n, 64) <= PLAN_MULTIPROCESSORS;
+  if (best.count > 1 || p.k <= (few ? LONGEST_PART / 2 : LONGEST_PART) || has_bf16x6_fallback(p)) return best;
   const double area = double(best.rows) * double(best.ld), tile = ACCURATE_SPLIT_K_TILE * ACCURATE_SPLIT_K_TILE;
   double least = 0;
-  for (int64_t count = ceil_div(p.k, LONGEST_PART); count <= ceil_div(p.k, SPLIT_PIECE) && count <= 16; ++count) {
+  for (int64_t count = ceil_div(p.k, LONGEST_PART); count <= std::min(p.k / 128, int64_t{16}); ++count) {
     const double rounds = double(ceil_div(int64_t(area / tile) * count, PLAN_MULTIPROCESSORS)) / double(count);
     const double time = rounds * tile * 4 * double(p.k) / PLAN_OPERATIONS_PER_US + double(count) * area * 4 / 3e6;
     if (least == 0 || time < least) least = time, best.count = int(count);

@@ -9,6 +9,8 @@
 
 namespace fl {
 
+constexpr std::size_t RANGE_WORDS_BEGIN = 256;
+
 struct AccuratePlan {
   int64_t k_blocks;
   SplitLayout a, b;
@@ -19,7 +21,7 @@ struct AccuratePlan {
       : k_blocks(ceil_div(p.k, TERM_BLOCK)),
         a(p.m, p.k, kind),
         b(p.n, p.k, kind, columns_of_a_panel),
-        words_begin(256),
+        words_begin(RANGE_WORDS_BEGIN),
         segments_begin(words_begin + (a.groups + b.groups + 63) / 64 * 256),
         a_begin(segments_begin + (p.k > RangeBound::ONE_PIECE ? SEGMENT_RECORD_BYTES : 0)),
         b_begin(a_begin + a.bytes),

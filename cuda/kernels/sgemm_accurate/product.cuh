@@ -102,6 +102,7 @@ struct Expectation {
   unsigned* rejected = nullptr;  // in memory of the host, 0 or 1: whether two terms were rejected
   bool expected = false;         // that is 1
   bool beside = false;           // the split pass of two terms works beside the product of three
+  unsigned* words_of_two = nullptr;  // of the range check, where both operands are split
 };
 
 struct AccurateProduct {
@@ -126,7 +127,7 @@ struct AccurateProduct {
             status,
             previous,
             bound.small_if_tall,
-            expectation.expected ? expectation.rejected : nullptr};
+            expectation.expected ? expectation.rejected : expectation.words_of_two};
   }
   AccurateEpilogue epilogue() const {
     const ConstMatrix addend = addend_of(p);
@@ -156,7 +157,7 @@ extern template void launch_split<Bf16Terms>(const AccurateProduct&);
 
 // The float32 fallback over parts of k.
 void launch_split_k_fallback(const SgemmArgs& p, const unsigned* status, const SplitKSums& to, const Context& ctx);
-// Split-K: what follows the kernel that stores the sums of parts.
-void launch_split_k_sums(const AccurateProduct& product, const AccurateSplitK& split_k);
+// Split-K: what follows the kernel that stores the sums of parts, with the float32 fallback or without.
+void launch_split_k_sums(const AccurateProduct& product, const AccurateSplitK& split_k, bool falls_back);
 
 }  // namespace fl

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "cuda/kernels/common/ptx.cuh"
 #include "plan/accurate/range_bound.h"
 
 namespace fl {
@@ -28,7 +29,8 @@ struct RangeCheck {
   unsigned* status;                   // for the kernels behind
   const unsigned* previous;           // the status of the terms that were tried before these, if any
   bool small_if_tall;                 // whether small numbers count in tall lines alone
-  unsigned* expected;                 // null, or set to zero if the terms are not rejected
+  // Of two terms: null, or set to zero if they are not rejected. Of three before two: null, or their words of two.
+  unsigned* expected;
 };
 
 struct RangeShared {
@@ -65,6 +67,21 @@ __device__ __forceinline__ void reduce_range_words(const RangeCheck& check, Rang
   for (int operand = 0; operand < 2; ++operand)
     if (count[operand]) atomicMax(&shared.not_large[operand], count[operand]);
   if (any) atomicOr(&shared.flags, any);
+}
+
+// By a warp, of three terms before two: whether two are rejected by what is known of them, words of which none is
+// stricter than the true one. If they are, status[1] is zero, and nobody has to make two terms.
+__device__ __forceinline__ void rejects_two(const RangeCheck& check) {
+  unsigned count[2] = {}, any = 0;
+  for (int group = threadIdx.x % 32; group < check.groups; group += 32) {
+    const unsigned word = check.expected[group];
+    unsigned& most = count[group < check.a_groups ? 0 : 1];
+    most = max(most, word & RANGE_COUNT), any |= word;
+  }
+  any = ptx::warp_or(any);
+  const bool few_large = ptx::warp_max(count[0]) + ptx::warp_max(count[1]) > check.k;
+  const bool rejected = any & RANGE_NOT_FINITE || (any & RANGE_SMALL && few_large);
+  if (threadIdx.x % 32 == 0) check.status[1] = rejected ? 0 : STATUS_REJECTED;
 }
 
 // After a barrier behind reduce_range_words.

@@ -18,12 +18,12 @@ __global__ void __launch_bounds__(REDUCTION_THREADS)
 
 }  // namespace
 
-void launch_split_k_sums(const AccurateProduct& product, const AccurateSplitK& split_k) {
+void launch_split_k_sums(const AccurateProduct& product, const AccurateSplitK& split_k, bool falls_back) {
   const SgemmArgs& p = product.p;
   const SplitKSums from = split_k_sums(product, split_k);
-  if (product.last) launch_split_k_fallback(p, product.status, from, product.ctx);
+  if (falls_back) launch_split_k_fallback(p, product.status, from, product.ctx);
   const LaunchShape shape{reduction_blocks(int(p.m), int(p.n)), REDUCTION_THREADS};
-  launch_kernel<split_k_reduction_kernel>(shape, product.ctx, SplitKReduction(product, from));
+  launch_kernel<split_k_reduction_kernel>(shape, product.ctx, SplitKReduction(product, from, falls_back));
 }
 
 }  // namespace fl

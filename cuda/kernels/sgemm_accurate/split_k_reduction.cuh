@@ -13,12 +13,12 @@ struct SplitKReduction {
   const unsigned* status;  // of the terms whose scales are in `out`
   bool of_fallback_too;  // whether there are sums in any case: those of the float32 fallback if the terms are rejected
 
-  SplitKReduction(const AccurateProduct& product, const SplitKSums& from)
+  SplitKReduction(const AccurateProduct& product, const SplitKSums& from, bool of_fallback_too = false)
       : from(from),
         out(product.epilogue()),
         c_by16(aligned<4>(product.p.c.data, product.p.c.rs)),
         status(product.status),
-        of_fallback_too(product.last) {}
+        of_fallback_too(of_fallback_too) {}
 };
 
 inline SplitKSums split_k_sums(const AccurateProduct& product, const AccurateSplitK& split_k) {
@@ -64,6 +64,14 @@ __device__ __forceinline__ void add_up_parts(const SplitKReduction& plan, unsign
   const float4 x{result(sum.x, 0, old.x), result(sum.y, 1, old.y), result(sum.z, 2, old.z), result(sum.w, 3, old.w)};
   if (out.by_columns) write_column(out.column(row, col), x, out.ldc, out.n - col);
   else write_vector(out.c + row * out.ldc + col, x, plan.c_by16, out.n - col);
+}
+
+// What all blocks of another kernel do.
+__device__ __forceinline__ void add_up_all_parts(const SplitKReduction& plan, unsigned status, char* memory) {
+  for (unsigned block = blockIdx.x; block < reduction_blocks(plan.out.m, plan.out.n); block += gridDim.x) {
+    add_up_parts(plan, status, block, *reinterpret_cast<ReductionShared*>(memory));
+    __syncthreads();
+  }
 }
 
 }  // namespace fl

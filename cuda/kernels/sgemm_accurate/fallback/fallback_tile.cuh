@@ -15,6 +15,7 @@
 #include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/ptx.cuh"
 #include "cuda/kernels/common/tiles.cuh"
+#include "cuda/kernels/sgemm_accurate/epilogue.cuh"
 #include "plan/accurate/float32_fallback.h"
 
 namespace fl {
@@ -154,6 +155,20 @@ __device__ __forceinline__ void fallback_tile(const SgemmArgs& p, const BlockTil
     }
   }
   store_fallback(p, block, thread_row, thread_col, sums);
+}
+
+// A tile over a part of k of split-K.
+__device__ __forceinline__ void fall_back_in_part(const SgemmArgs& p, const TileGrid& grid, const SplitKSums& to,
+                                                  unsigned unit, char* memory) {
+  const int64_t k_blocks = ceil_div(p.k, TERM_BLOCK);
+  const int64_t part = unit / grid.total, from = k_blocks * part / to.parts * TERM_BLOCK;
+  SgemmArgs one = p;
+  one.k = min(p.k, k_blocks * (part + 1) / to.parts * TERM_BLOCK) - from;
+  one.a.data += from * p.a.cs, one.b.data += from * p.b.rs;
+  one.c.data = to.sums + part * to.part_stride, one.c.rs = to.ld;
+  one.alpha = 1.0f, one.beta = 0.0f;
+  fallback_tile(one, block_tile<FALLBACK_BM, FALLBACK_BM>(one, grid, unit % grid.total),
+                *reinterpret_cast<FallbackTiles*>(memory));
 }
 
 // The fallback as a part of another kernel: a launch of its own takes up to 2 us.

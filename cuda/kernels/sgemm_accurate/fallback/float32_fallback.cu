@@ -24,17 +24,8 @@ __global__ void __launch_bounds__(FALLBACK_THREADS, SharedSums::RESIDENT)
   extern __shared__ char fallback_memory[];
   pdl_wait();
   if (!(*status & STATUS_REJECTED)) return;
-  const int64_t k_blocks = ceil_div(p.k, TERM_BLOCK);
-  for (unsigned unit = blockIdx.x; unit < grid.total * to.parts; unit += gridDim.x) {
-    const int64_t part = unit / grid.total, from = k_blocks * part / to.parts * TERM_BLOCK;
-    SgemmArgs one = p;
-    one.k = min(p.k, k_blocks * (part + 1) / to.parts * TERM_BLOCK) - from;
-    one.a.data += from * p.a.cs, one.b.data += from * p.b.rs;
-    one.c.data = to.sums + part * to.part_stride, one.c.rs = to.ld;
-    one.alpha = 1.0f, one.beta = 0.0f;
-    fallback_tile(one, block_tile<FALLBACK_BM, FALLBACK_BM>(one, grid, unit % grid.total),
-                  *reinterpret_cast<FallbackTiles*>(fallback_memory));
-  }
+  for (unsigned unit = blockIdx.x; unit < grid.total * to.parts; unit += gridDim.x)
+    fall_back_in_part(p, grid, to, unit, fallback_memory);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ bool launch_mma(int index, const AccurateProduct& product) {
 template <MmaTile TILE>
 void launch_mma_split_k(const AccurateProduct& product, const AccurateSplitK& split_k) {
   launch_mma_tile<TILE, true>(product, split_k);
-  launch_split_k_sums(product, split_k);
+  launch_split_k_sums(product, split_k, product.last);
 }
 
 }  // namespace fl

@@ -31,6 +31,9 @@ inline SplitPlan split_plan(const AccurateProduct& product) {
   const PrepackedOperands* const kept = product.ctx.prepacked;
   const bool one_term = product.left_out > 0 && !(kept && (kept->a.memory || kept->b.memory));
   const int64_t a_groups = at.a.missing_groups(), b_groups = at.b.missing_groups();
+  const RangeBound of_two(Terms::fp16x2, p.k);
+  const int more_room = p.k > RangeBound::ONE_PIECE ? GUESS_HEADROOM<Bf16Terms> - GUESS_HEADROOM<Fp16Terms> : 0;
+  const float times = ldexpf(1, Bf16Terms::TOP - Fp16Terms::TOP - more_room);
   return {missing_lines(at.a, p.a.data, p.a.rs, ld(p.a), p.a.cs == 1, p.stored[0], one_term),
           missing_lines(at.b, p.b.data, p.b.cs, ld(p.b), p.b.cs != 1, p.stored[1], one_term),
           p.k,
@@ -41,9 +44,19 @@ inline SplitPlan split_plan(const AccurateProduct& product) {
           product.bound.small,
           product.bound.large,
           double(p.m) * double(p.n) <= 0x1p20,
-          product.previous,
+          product.expectation.words_of_two && product.expectation.expected ? at.statuses + 2 : product.previous,
           at.statuses + 32,
-          product.expectation.expected && product.expectation.beside};
+          product.expectation.expected && product.expectation.beside,
+          product.expectation.words_of_two,
+          of_two.both_large,
+          of_two.small * times,
+          of_two.large * times};
+}
+
+// With k in segments, of which there may be one.
+inline SplitSegments in_segments(const SplitPlan& split, SegmentRecord* records) {
+  const unsigned segments = split_segments(split.groups, split.k);
+  return {split, segments, records, records + split.groups * segments};
 }
 
 // One launch for what is not prepacked. As a fallback it is of few blocks, which have little to do if not needed.
@@ -52,15 +65,15 @@ void launch_split(const AccurateProduct& product) {
   const SgemmArgs& p = product.p;
   const ProductOperands& at = product.at;
   const Context& ctx = product.ctx;
-  const SplitPlan split = split_plan(product);
+  const SplitSegments cut = in_segments(split_plan(product), at.records);
+  const SplitPlan& split = cut.split;
   if (split.groups == 0) return;
   const unsigned few = 2 * static_cast<unsigned>(ctx.sm_count);
   const unsigned blocks = product.previous && split.groups > few ? few : split.groups;
   const auto launch_all = [&](auto unswizzled, auto halves) {
     constexpr bool UNSWIZZLED = decltype(unswizzled)::value;
     constexpr int HALVES = decltype(halves)::value;
-    if (const int segments = split_segments(split.groups, p.k); segments > 1) {
-      const SplitSegments cut{split, unsigned(segments), at.records, at.records + SEGMENT_BLOCKS};
+    if (cut.segments > 1) {
       const LaunchShape all{split.groups * cut.segments, LongSplit::THREADS};
       launch_kernel<split_segments_kernel<S, UNSWIZZLED, HALVES>>(all, ctx, cut);
       return launch_kernel<finish_segments_kernel<S>>(all, ctx, cut);

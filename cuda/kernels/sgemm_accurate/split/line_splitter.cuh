@@ -17,10 +17,15 @@ struct SplitPlan {
   const unsigned* previous;   // the status of the terms that were tried before these, if any
   unsigned* taken;  // groups, then units, that blocks have taken, and finished, where three terms are behind two
   bool beside;      // works beside the launch before it, which has waited for all before that
+  // Where three terms come before two: their pass says what it knows of two (see rejects_two).
+  unsigned* words_of_two;
+  unsigned both_large_of_two;
+  float small_of_two, large_of_two;  // thresholds of numbers that are scaled for three
 };
 
 struct SplitShared {
   unsigned largest[2][SPLIT_LINES], large_count[SPLIT_LINES], low;
+  unsigned segment;  // of k, where blocks take segments
   // For each warp, so that no other has to be waited for: what would take registers where numbers need them all.
   unsigned block[32];                        // the group of lines
   alignas(16) float scale[32][SPLIT_LINES];  // of its lines, read in pairs
@@ -41,13 +46,22 @@ __device__ __forceinline__ void clear(SplitShared& shared, unsigned block) {
 
 template <class S>
 __device__ __forceinline__ bool split_wanted(const SplitPlan& plan) {
-  if (S::COUNT == 2 && ptx::block_index() == 0 && threadIdx.x < 4) plan.taken[threadIdx.x] = 0;  // for three terms
+  if (S::COUNT == 2 && ptx::block_index() == 0 && threadIdx.x < 8) plan.taken[threadIdx.x] = 0;  // for three terms
   return !plan.previous || out_of_range(*plan.previous);
 }
 
+// Whether numbers that these terms count in a first pass are those of two terms: none is so small that three count it.
+template <class S>
+constexpr bool COUNTS_FOR_TWO = S::COUNT == 3;
+// The scale of a long line is guessed from its first piece. That of three terms has room for more.
+template <class S>
+constexpr int GUESS_HEADROOM = S::COUNT == 3 ? 20 : 4;
+
 // By the first warp of a block: lane i knows all about line i, which was multiplied by 2^e.
+template <class S>
 __device__ __forceinline__ void report_lines(const SplitPlan& plan, const SplitOperand& x, unsigned group,
-                                             unsigned largest, unsigned large_count, int e, unsigned flags) {
+                                             unsigned largest, unsigned large_count, int e, unsigned flags,
+                                             bool of_two) {
   const unsigned lane = threadIdx.x;
   const int64_t line0 = int64_t{group} * SPLIT_LINES;
   unsigned not_large = 0;
@@ -62,20 +76,30 @@ __device__ __forceinline__ void report_lines(const SplitPlan& plan, const SplitO
   }
   not_large = ptx::warp_max(not_large);
   flags = ptx::warp_or(flags);
+  if constexpr (COUNTS_FOR_TWO<S>) {
+    // The scale of two terms is another power of two, unless there are only zeros, or that is too large for three.
+    const int exact = e + (plan.k > RangeBound::ONE_PIECE ? GUESS_HEADROOM<Bf16Terms> : 0);
+    const bool known = of_two && !ptx::warp_or(largest != 0 && (exact == 0 || exact == 127));
+    const bool is_b = &x == &plan.b;
+    if (lane == 0 && plan.words_of_two)
+      plan.words_of_two[is_b ? plan.a_groups + group : group] =
+          known ? (flags & (RANGE_SMALL | RANGE_NOT_FINITE)) | (not_large + (is_b ? 0 : plan.both_large_of_two)) : 0;
+    if (of_two) flags &= ~RANGE_SMALL, not_large = 0;
+  }
   if (lane == 0) x.words[group] = flags | min(not_large, RANGE_COUNT);
 }
 
 // Whether a line whose guessed exponent is e has left the range.
-constexpr int GUESS_HEADROOM = 4;
 template <class S>
 __device__ __forceinline__ bool guess_failed(unsigned largest, int e) {
   const int exact = exponent_for(largest, S::TOP);
-  return largest != 0 && (exact < e || exact > e + GUESS_HEADROOM);
+  return largest != 0 && (exact < e || exact > e + GUESS_HEADROOM<S>);
 }
 
 // UNSWIZZLED: panels of B of another width than 64 columns. HALVES: the operand is in 16 bits.
 template <class S, bool HALVES, class Shape, bool IS_B, bool K_CONTIGUOUS, bool UNSWIZZLED>
 struct LineSplitter {
+  using Terms = S;
   using Map = SplitThreadMap<Shape, IS_B, K_CONTIGUOUS, UNSWIZZLED>;
   static constexpr int CHUNKS = Shape::CHUNKS, PIECE = Shape::PIECE, LINES = Map::LINES;
   static constexpr int COUNTS = IS_B ? LINES / 2 : LINES;
@@ -90,6 +114,7 @@ struct LineSplitter {
   unsigned own[LINES] = {}, smallest = ~0u;  // of magnitudes' bits times 2; minus 1, so that zero is the largest
   unsigned large_count[COUNTS] = {};         // two 16-bit counters in one
   unsigned low = 0;                          // bits of the low terms
+  bool of_two = COUNTS_FOR_TWO<S>;
 
   __device__ __forceinline__ LineSplitter(const SplitPlan& plan, const SplitOperand& x, SplitShared& shared)
       : plan(plan), x(x), shared(shared) {}
@@ -182,7 +207,8 @@ struct LineSplitter {
   }
 
   __device__ __forceinline__ void write(int piece) {
-    const auto large = S::pair(plan.large, plan.large);
+    const float limit = of_two ? plan.large_of_two : plan.large;
+    const auto large = S::pair(limit, limit);
     const Map at = map();
     // Of a panel: its 16 lines, which these are, its bytes for 64 k.
     const unsigned panel_groups = UNSWIZZLED ? plan.b_panel : 4, quarter = group() % panel_groups;
@@ -232,6 +258,7 @@ struct LineSplitter {
     Next next;
     read_ahead(next, 0);
     for (unsigned& count : large_count) count = 0;
+    of_two = COUNTS_FOR_TWO<S> && guess;
     for (int piece = 0; piece < end;) {
       take(next);
       const int following = max(piece + 1, from);
@@ -239,7 +266,7 @@ struct LineSplitter {
       measure();
       if (piece == 0) {
         if (guess) gather_largest(shared.largest[0]);
-        take_scales(shared.largest[guess ? 0 : 1], guess ? GUESS_HEADROOM : 0);
+        take_scales(shared.largest[guess ? 0 : 1], guess ? GUESS_HEADROOM<S> : 0);
       }
       if (piece >= from) write(piece);
       piece = following;
@@ -248,7 +275,7 @@ struct LineSplitter {
   }
 
   static __device__ __forceinline__ int exponent(unsigned largest, bool guessed) {
-    return exponent_for(largest, S::TOP) - (guessed ? GUESS_HEADROOM : 0);
+    return exponent_for(largest, S::TOP) - (guessed ? GUESS_HEADROOM<S> : 0);
   }
 
   // Adds to shared.large_count and shared.low, returns RANGE_SMALL if there are small numbers, to all threads. LAST:
@@ -268,12 +295,20 @@ struct LineSplitter {
     if ((at.t & same) == 0) atomicAdd(&shared.large_count[at.line(i)], counts[0]);
     if (__any_sync(0xffffffffu, low != 0) && at.t % 32 == 0) shared.low = 1;
     if constexpr (LAST && S::COUNT == 2) pdl_launch_next();
-    bool any_small = false;
+    return __syncthreads_or(any_below(of_two ? plan.small_of_two : plan.small)) ? RANGE_SMALL : 0;
+  }
+
+  // Of this thread's numbers, scaled.
+  __device__ __forceinline__ bool any_below(float limit) const {
+    const Map at = map();
+    bool any = false;
 #pragma unroll
     for (int j = 0; j < LINES; ++j)
-      any_small |= smallest != ~0u && __uint_as_float((smallest + 1) >> 1) * ptx::load1(scale_at(at, j)) < plan.small;
-    return __syncthreads_or(any_small) ? RANGE_SMALL : 0;
+      any |= smallest != ~0u && __uint_as_float((smallest + 1) >> 1) * ptx::load1(scale_at(at, j)) < limit;
+    return any;
   }
+  // Whether a first pass has found numbers that three terms count: it is made again, with those counts.
+  __device__ __forceinline__ bool counts_again() const { return COUNTS_FOR_TWO<S> && any_below(plan.large); }
 };
 
 }  // namespace fl

@@ -57,19 +57,23 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
   Lines lines(plan, x, shared);
   bool guessed = false;
   if constexpr (!LONG) {
-    lines.read_now(0);
-    lines.measure();
-    lines.gather_largest(shared.largest[0]);
-    lines.take_scales(shared.largest[0], 0);
-    lines.write(0);
+    for (;; lines.of_two = false) {
+      lines.read_now(0);
+      lines.measure();
+      lines.gather_largest(shared.largest[0]);
+      lines.take_scales(shared.largest[0], 0);
+      lines.write(0);
+      if (!COUNTS_FOR_TWO<S> || !lines.of_two || !__syncthreads_or(lines.counts_again())) break;
+      for (unsigned& count : lines.large_count) count = 0;
+    }
   } else {
     const int pieces = static_cast<int>(ceil_div(plan.k, Lines::PIECE));
     for (guessed = true;; guessed = false) {
       lines.write_pieces(0, pieces, guessed);
       if (!guessed) break;
-      bool left = false;
+      bool left = lines.counts_again();
       if (threadIdx.x < SPLIT_LINES)
-        left = guess_failed<S>(shared.largest[1][threadIdx.x], lines.exponent(shared.largest[0][threadIdx.x], true));
+        left |= guess_failed<S>(shared.largest[1][threadIdx.x], lines.exponent(shared.largest[0][threadIdx.x], true));
       if (!__syncthreads_or(left)) break;
     }
   }
@@ -77,8 +81,8 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
   const unsigned flags = lines.template count<true>();
   if (threadIdx.x >= 32) return;
   const unsigned line = threadIdx.x % SPLIT_LINES, scaled_by = shared.largest[LONG && !guessed ? 1 : 0][line];
-  report_lines(plan, x, lines.group(), shared.largest[LONG ? 1 : 0][line], shared.large_count[line],
-               Lines::exponent(scaled_by, guessed), flags | (shared.low ? low : 0));
+  report_lines<S>(plan, x, lines.group(), shared.largest[LONG ? 1 : 0][line], shared.large_count[line],
+               Lines::exponent(scaled_by, guessed), flags | (shared.low ? low : 0), lines.of_two);
 }
 
 // LONG: k > 1024. There a thread has registers for the piece that comes next.
@@ -89,8 +93,8 @@ __global__ void __launch_bounds__(Shape::THREADS, RESIDENT)
   if (plan.early) pdl_launch_next();
   ptx::touch(plan);
   if (!plan.beside) pdl_wait();
-  if (!split_wanted<S>(plan)) return;
-  for (unsigned block = blockIdx.x; block < plan.groups; block = shared.block_of_warp() + gridDim.x) {
+  unsigned block = split_wanted<S>(plan) ? blockIdx.x : plan.groups;
+  for (; block < plan.groups; block = shared.block_of_warp() + gridDim.x) {
     clear(shared, block);
     by_operand<S, Shape, UNSWIZZLED, HALVES>(plan, block, [&](auto type, const SplitOperand& x, unsigned low) {
       split_group<S, typename decltype(type)::type, LONG>(plan, x, low, shared);

@@ -17,15 +17,20 @@ struct SplitSegments {
   SegmentRecord* totals;   // of a group that is split again
 };
 
-// A block for each segment of each group, groups first: their neighbours read the same rows of a row-major B.
-__device__ __forceinline__ unsigned segment_of_block(const SplitSegments& plan) {
-  return ptx::block_index() / plan.split.groups;
+constexpr unsigned SPLIT_AGAIN = 1;  // besides the flags of a record
+
+// A block for each segment of each group, groups first: their neighbours read the same rows of a row-major B. Returns
+// the group.
+__device__ __forceinline__ unsigned begin_segment(const SplitSegments& plan, unsigned block, SplitShared& shared) {
+  const unsigned group = block % plan.split.groups;
+  if (threadIdx.x == 0) shared.segment = block / plan.split.groups;
+  clear(shared, group);
+  return group;
 }
 
 struct SegmentPieces {
   int from, end;
-  __device__ __forceinline__ SegmentPieces(const SplitSegments& plan, int piece) {
-    const unsigned segment = segment_of_block(plan);
+  __device__ __forceinline__ SegmentPieces(const SplitSegments& plan, unsigned segment, int piece) {
     const unsigned pieces = (static_cast<unsigned>(plan.split.k) + piece - 1) / piece;
     from = static_cast<int>(pieces * segment / plan.segments),
     end = static_cast<int>(pieces * (segment + 1) / plan.segments);
@@ -35,12 +40,14 @@ struct SegmentPieces {
 template <class Lines>
 __device__ __forceinline__ void split_segment(const SplitSegments& plan, const SplitOperand& x, unsigned low,
                                               SplitShared& shared) {
-  const SegmentPieces pieces(plan, Lines::PIECE);
+  const SegmentPieces pieces(plan, shared.segment, Lines::PIECE);
   Lines lines(plan.split, x, shared);
   lines.write_pieces(pieces.from, pieces.end, true);
-  const unsigned flags = lines.count();
+  unsigned flags = 0;
+  if constexpr (COUNTS_FOR_TWO<typename Lines::Terms>) flags = __syncthreads_or(lines.counts_again()) ? SPLIT_AGAIN : 0;
+  flags |= lines.count();
   if (threadIdx.x >= SPLIT_LINES) return;
-  const unsigned group = shared.block_of_warp(), segment = segment_of_block(plan);
+  const unsigned group = shared.block_of_warp(), segment = shared.segment;
   SegmentRecord& record = plan.records[group * plan.segments + segment];
   record.largest[threadIdx.x] = shared.largest[1][threadIdx.x];
   record.large_count[threadIdx.x] = shared.large_count[threadIdx.x];
@@ -59,8 +66,7 @@ __global__ void __launch_bounds__(LongSplit::THREADS, 2)
   ptx::touch(plan);
   pdl_wait();
   if (!split_wanted<S>(plan.split)) return;
-  const unsigned group = blockIdx.x % plan.split.groups;
-  clear(shared, group);
+  const unsigned group = begin_segment(plan, blockIdx.x, shared);
   by_operand<S, LongSplit, UNSWIZZLED, HALVES>(plan.split, group, [&](auto type, const SplitOperand& x, unsigned low) {
     split_segment<typename decltype(type)::type>(plan, x, low, shared);
   });
@@ -72,7 +78,8 @@ __device__ __forceinline__ unsigned read_records(const SplitSegments& plan, unsi
   unsigned largest = 0, large_count = 0, flags = 0;
   for (unsigned s = threadIdx.x / SPLIT_LINES; s < plan.segments; s += blockDim.x / SPLIT_LINES) {
     const SegmentRecord& record = plan.records[group * plan.segments + s];
-    largest = max(largest, record.largest[line]), large_count += record.large_count[line], flags |= record.flags;
+    largest = max(largest, __ldcg(&record.largest[line]));
+    large_count += __ldcg(&record.large_count[line]), flags |= __ldcg(&record.flags);
   }
   if (largest) atomicMax(&shared.largest[1][line], largest);
   if (large_count) atomicAdd(&shared.large_count[line], large_count);
@@ -81,38 +88,32 @@ __device__ __forceinline__ unsigned read_records(const SplitSegments& plan, unsi
   return shared.low;
 }
 
-// One for all orders and types: what it writes again is rare.
+// One code for all orders and types: what it writes again is rare.
 template <class S>
-__global__ void __launch_bounds__(LongSplit::THREADS, 2)
-    finish_segments_kernel(const __grid_constant__ SplitSegments plan) {
-  using Tile = SplitTile<SPLIT_PIECE>;
-  __shared__ Tile tile;
-  if (plan.split.early) pdl_launch_next();
-  ptx::touch(plan);
-  pdl_wait();
-  if (!split_wanted<S>(plan.split)) return;
-  const unsigned number = blockIdx.x % plan.split.groups, line = threadIdx.x % SPLIT_LINES;
+__device__ __forceinline__ void finish_segment(const SplitSegments& plan, unsigned block,
+                                               SplitTile<SPLIT_PIECE>& tile) {
+  const unsigned number = begin_segment(plan, block, tile.lines), line = threadIdx.x % SPLIT_LINES;
   const TileSplitter<S, SPLIT_PIECE, FOR_WGMMA> lines(plan.split, tile, number);
   const SplitOperand& x = lines.x;
   SplitShared& shared = tile.lines;
-  clear(shared, number);
   const unsigned found = read_records(plan, number, shared);
   const int64_t line0 = int64_t{lines.group} * SPLIT_LINES;
   int e = 0;
-  bool left = false;
+  bool left = found & SPLIT_AGAIN;
   if (threadIdx.x < 32 && line0 + line < x.lines) {
-    e = x.exponents[line0 + line];
-    left = guess_failed<S>(shared.largest[1][line], e);
+    e = __ldcg(&x.exponents[line0 + line]);
+    left |= guess_failed<S>(shared.largest[1][line], e);
   }
   if (!__syncthreads_or(left)) {
-    if (segment_of_block(plan) == 0 && threadIdx.x < 32)
-      report_lines(plan.split, x, lines.group, shared.largest[1][line], shared.large_count[line], e, found);
+    if (shared.segment == 0 && threadIdx.x < 32)
+      report_lines<S>(plan.split, x, lines.group, shared.largest[1][line], shared.large_count[line], e, found,
+                   COUNTS_FOR_TWO<S>);
     return;
   }
 
   if (threadIdx.x < SPLIT_LINES) shared.large_count[threadIdx.x] = 0;
   if (threadIdx.x == 0) shared.low = 0;
-  const SegmentPieces pieces(plan, SPLIT_PIECE);
+  const SegmentPieces pieces(plan, shared.segment, SPLIT_PIECE);
   lines.write_all(pieces.from * SPLIT_PIECE, pieces.end * SPLIT_PIECE);
   if (threadIdx.x >= 32) return;
   const unsigned flags = lines.flags();
@@ -124,8 +125,18 @@ __global__ void __launch_bounds__(LongSplit::THREADS, 2)
   const unsigned arrived = threadIdx.x == 0 ? atomicAdd(&total.arrived, 1) : 0;
   if (__shfl_sync(0xffffffffu, arrived, 0) + 1 != plan.segments) return;
   __threadfence();
-  report_lines(plan.split, x, lines.group, shared.largest[1][line], __ldcg(&total.large_count[line]),
-               exponent_for(shared.largest[1][line], S::TOP), __ldcg(&total.flags));
+  report_lines<S>(plan.split, x, lines.group, shared.largest[1][line], __ldcg(&total.large_count[line]),
+               exponent_for(shared.largest[1][line], S::TOP), __ldcg(&total.flags), false);
+}
+
+template <class S>
+__global__ void __launch_bounds__(LongSplit::THREADS, 2)
+    finish_segments_kernel(const __grid_constant__ SplitSegments plan) {
+  __shared__ SplitTile<SPLIT_PIECE> tile;
+  if (plan.split.early) pdl_launch_next();
+  ptx::touch(plan);
+  pdl_wait();
+  if (split_wanted<S>(plan.split)) finish_segment<S>(plan, blockIdx.x, tile);
 }
 
 }  // namespace fl

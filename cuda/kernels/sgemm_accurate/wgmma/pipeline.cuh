@@ -193,13 +193,15 @@ __device__ __forceinline__ unsigned check_range(const ProductPlan& plan, const S
   ptx::named_barrier_sync(7, T::CONSUMER_THREADS);
   unsigned status = status_of(plan.check, range);
   if (T::TRIANGLE && range.flags & RANGE_LOW_A) status |= STATUS_COMPENSATE;  // A's words are B's as well
+  constexpr bool TWO = T::S::KIND == Terms::fp16x2;
+  if (!TWO && plan.check.expected && blockIdx.x == 0 && threadIdx.x < 160) rejects_two(plan.check);
   if (threadIdx.x == 128) {
     if (blockIdx.x == 0) {
       plan.check.status[0] = status;
       // Three terms in this launch say later what they have found.
-      if (T::S::KIND == Terms::fp16x2 && !plan.check.expected)
+      if (TWO && !plan.check.expected)
         plan.check.status[1] = status & STATUS_REJECTED ? STATUS_REJECTED : STATUS_DONE;
-      if (plan.check.expected && !(status & STATUS_REJECTED)) *plan.check.expected = 0;
+      if (TWO && plan.check.expected && !(status & STATUS_REJECTED)) *plan.check.expected = 0;
     }
     range.status = status;
     ptx::barrier_arrive(stages.checked);

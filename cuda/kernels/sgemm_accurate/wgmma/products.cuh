@@ -7,9 +7,9 @@
 namespace fl {
 
 // A product of three bf16 terms, and its fallback. With `previous`, the status of two fp16 terms, only if those are
-// rejected. Returns whether the next launch may work beside this one, if `beside` asks for that.
+// rejected. Returns whether the next launch may work beside this one, if `expectation` asks for that.
 bool launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* status, const Context& ctx,
-                   bool beside = false);
+                   const Expectation& expectation = {});
 
 // One tile for each block or cluster (single_tile_product.cuh). Returns whether the float32 fallback is in the same
 // kernel.

@@ -20,7 +20,8 @@ bool small_is_faster(const SgemmArgs& p, int sm_count) {
 
 }  // namespace
 
-bool launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* status, const Context& ctx, bool beside) {
+bool launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* status, const Context& ctx,
+                   const Expectation& expectation) {
   Context own = ctx;
   if (previous) own.prepacked = nullptr;  // they are of two fp16 terms
   const auto single = [&](const WgmmaTile& t) { return ceil_div(p.m, t.BM) * ceil_div(p.n, t.BN) <= ctx.sm_count; };
@@ -34,18 +35,19 @@ bool launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* statu
   const AccurateSplitK split_k = three_terms_split_k(p);
   const ProductOperands at(p, AccuratePlan(p, Terms::bf16x6, TERM_BLOCK, split_k), Terms::bf16x6, own);
   AccurateProduct product{p, at, bound, previous, status, inside, ctx};
-  product.expectation.beside = beside;
+  product.expectation = expectation;
   launch_split<Bf16Terms>(product);
   bool falls_back = false;
   if (split_k.count > 1) {
-    product.last = falls_back = inside && !beside;  // behind two terms float32 does not sum up in parts
+    // Behind two terms float32 sums up the parts of those.
+    product.last = falls_back = inside && (!expectation.beside || wgmma_split_k(p).count > 1);
     launch_split_k<bf16x6_split_k>(product, split_k);
   } else if (single(bf16x6_single_64x64)) falls_back = launch_single<bf16x6_single_64x64>(product);
   else if (single(bf16x6_single_128x64)) falls_back = launch_single<bf16x6_single_128x64>(product);
   else if (small_is_faster(p, ctx.sm_count)) falls_back = launch_persistent<SMALL>(product);
   else falls_back = launch_persistent<SQUARE>(product);
   if (!falls_back) launch_float32_fallback(p, status, ctx);
-  return beside && falls_back && single(bf16x6_single_128x64);
+  return expectation.beside && split_k.count == 1 && falls_back && single(bf16x6_single_128x64);
 }
 
 void sgemm_bf16x6(const SgemmArgs& p, const Context& ctx) {

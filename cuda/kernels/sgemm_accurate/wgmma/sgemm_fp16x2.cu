@@ -93,7 +93,11 @@ void multiply_one(const SgemmArgs& call, const Context& asked) {
     Context behind = ctx;
     behind.prepacked = nullptr;  // they are of two terms
     behind.workspace = static_cast<char*>(ctx.workspace) + own_fp16x2_workspace(p);
-    expectation.beside = launch_bf16x6(p, nullptr, statuses + 1, behind, true);
+    if (!prepacked.a.memory && !prepacked.b.memory)
+      expectation.words_of_two = reinterpret_cast<unsigned*>(static_cast<char*>(ctx.workspace) + RANGE_WORDS_BEGIN);
+    expectation.beside =
+        launch_bf16x6(p, nullptr, statuses + 1, behind, {.beside = true, .words_of_two = expectation.words_of_two}) &&
+        !expectation.words_of_two;
   }
   // The fallbacks of triangles and of split-K read float32.
   const bool reads_16_bits = !triangle && wgmma_split_k(p).count == 1;

@@ -48,15 +48,13 @@ __device__ __forceinline__ void share_out(unsigned* counts, unsigned units, Work
 }
 
 // Returns whether three terms have computed the product: not where two had no NaN but three are out of range too.
-template <class T>
-__device__ __forceinline__ bool three_terms(const ThreeTermsPlan& plan, char* memory, RangeShared& range) {
+template <class T, class Split>
+__device__ __forceinline__ bool three_terms(const ThreeTermsPlan& plan, char* memory, RangeShared& range,
+                                            Split&& split) {
   static_assert(T::THREADS == FALLBACK_THREADS && LongSplit::THREADS == FALLBACK_THREADS);
-  static_assert(sizeof(BehindTile) <= T::SHARED_BYTES);
   if (!plan.wanted || !out_of_range(range.status)) return false;
   if (blockIdx.x == 0 && threadIdx.x == 0 && plan.rejected) *plan.rejected = 1;
-  share_out(plan.split.taken, plan.split.groups, [&](unsigned group) {
-    split_by_tile<Bf16Terms, LONGEST_PART, false>(plan.split, group, *reinterpret_cast<BehindTile*>(memory));
-  });
+  split();
   const ProductPlan& product = plan.product.product;
   if (threadIdx.x == 0) range = {};
   __syncthreads();
@@ -76,12 +74,18 @@ __device__ __forceinline__ bool three_terms(const ThreeTermsPlan& plan, char* me
     if (threadIdx.x >= 128) multiply_single<T>(plan.product, unit % tiles, stages, 0, work, status, to);
   };
   share_out(plan.split.taken + 2, tiles * to.parts, multiply);
-  if (to.parts > 1)
-    for (unsigned block = blockIdx.x; block < reduction_blocks(product.out.m, product.out.n); block += gridDim.x) {
-      add_up_parts(plan.sums, status, block, *reinterpret_cast<ReductionShared*>(memory));
-      __syncthreads();
-    }
+  if (to.parts > 1) add_up_all_parts(plan.sums, status, memory);
   return true;
+}
+
+template <class T>
+__device__ __forceinline__ bool three_terms(const ThreeTermsPlan& plan, char* memory, RangeShared& range) {
+  static_assert(sizeof(BehindTile) <= T::SHARED_BYTES);
+  return three_terms<T>(plan, memory, range, [&] {
+    share_out(plan.split.taken, plan.split.groups, [&](unsigned group) {
+      split_by_tile<Bf16Terms, LONGEST_PART, false>(plan.split, group, *reinterpret_cast<BehindTile*>(memory));
+    });
+  });
 }
 
 template <class T>
