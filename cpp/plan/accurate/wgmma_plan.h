@@ -112,12 +112,13 @@ constexpr bool falls_back_to_three_terms(const SgemmArgs& p) {
   return terms_fit(p.k) && (p.m + p.n <= 4096 || wgmma_split_k(p.m, p.n, p.k).count == 1 || has_bf16x6_fallback(p));
 }
 // Below that, three terms sum up k in parts where it is long, as cuBLAS does, for whole sums have larger errors, and
-// where tiles are so few that parts are faster.
+// where tiles are so few that parts are faster. A triangle is summed up whole.
 constexpr int64_t LONGEST_PART = 2048;
 constexpr AccurateSplitK three_terms_split_k(const SgemmArgs& p) {
   AccurateSplitK best = wgmma_split_k(p.m, p.n, p.k);
   const bool few = 2 * ceil_div(p.m, 64) * ceil_div(p.n, 64) <= PLAN_MULTIPROCESSORS;
-  if (best.count > 1 || p.k <= (few ? LONGEST_PART / 2 : LONGEST_PART) || has_bf16x6_fallback(p)) return best;
+  if (best.count > 1 || p.k <= (few ? LONGEST_PART / 2 : LONGEST_PART)) return best;
+  if (has_bf16x6_fallback(p) || computes_triangle(p)) return best;
   const double area = double(best.rows) * double(best.ld), tile = ACCURATE_SPLIT_K_TILE * ACCURATE_SPLIT_K_TILE;
   double least = 0;
   for (int64_t count = ceil_div(p.k, LONGEST_PART); count <= std::min(p.k / 128, int64_t{16}); ++count) {
@@ -127,9 +128,9 @@ constexpr AccurateSplitK three_terms_split_k(const SgemmArgs& p) {
   }
   return best;
 }
-// Whether they may be computed first, with terms beside those of two: 160 MB for 2^24 numbers.
+// Whether they may be computed first, with terms beside those of two: 320 MB for 2^25 numbers.
 constexpr bool has_room_for_three_terms(const SgemmArgs& p) {
-  return falls_back_to_three_terms(p) && !has_bf16x6_fallback(p) && double(p.k) * double(p.m + p.n) <= 0x1p24;
+  return falls_back_to_three_terms(p) && !has_bf16x6_fallback(p) && double(p.k) * double(p.m + p.n) <= 0x1p25;
 }
 
 }  // namespace fl

@@ -11,6 +11,9 @@ namespace fl::ptx {
 __device__ __forceinline__ void barrier_init(uint32_t barrier, uint32_t arrivals) {  // mbarrier.init
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
+__device__ __forceinline__ void barrier_end(uint32_t barrier) {  // mbarrier.inval
+  asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+}
 // Before others use it. For threads of the same block __syncthreads() is enough, and code for less than 9.0 knows no
 // others.
 __device__ __forceinline__ void barrier_init_fence() {  // fence.mbarrier_init (sm_90)

@@ -99,9 +99,9 @@ struct ProductOperands {
 // What the last product of the same operands has left. Where two terms were rejected, three are computed before them,
 // in launches of their own.
 struct Expectation {
-  unsigned* rejected = nullptr;  // in memory of the host, 0 or 1: whether two terms were rejected
-  bool expected = false;         // that is 1
-  bool beside = false;           // the split pass of two terms works beside the product of three
+  unsigned* rejected = nullptr;      // in memory of the host, 0 or 1: whether two terms were rejected
+  bool expected = false;             // that is 1
+  bool beside = false;               // the split pass of two terms works beside the product of three
   unsigned* words_of_two = nullptr;  // of the range check, where both operands are split
 };
 

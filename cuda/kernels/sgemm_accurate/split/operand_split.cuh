@@ -82,7 +82,7 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
   if (threadIdx.x >= 32) return;
   const unsigned line = threadIdx.x % SPLIT_LINES, scaled_by = shared.largest[LONG && !guessed ? 1 : 0][line];
   report_lines<S>(plan, x, lines.group(), shared.largest[LONG ? 1 : 0][line], shared.large_count[line],
-               Lines::exponent(scaled_by, guessed), flags | (shared.low ? low : 0), lines.of_two);
+                  Lines::exponent(scaled_by, guessed), flags | (shared.low ? low : 0), lines.of_two);
 }
 
 // LONG: k > 1024. There a thread has registers for the piece that comes next.

@@ -107,7 +107,7 @@ __device__ __forceinline__ void finish_segment(const SplitSegments& plan, unsign
   if (!__syncthreads_or(left)) {
     if (shared.segment == 0 && threadIdx.x < 32)
       report_lines<S>(plan.split, x, lines.group, shared.largest[1][line], shared.large_count[line], e, found,
-                   COUNTS_FOR_TWO<S>);
+                      COUNTS_FOR_TWO<S>);
     return;
   }
 
@@ -126,7 +126,7 @@ __device__ __forceinline__ void finish_segment(const SplitSegments& plan, unsign
   if (__shfl_sync(0xffffffffu, arrived, 0) + 1 != plan.segments) return;
   __threadfence();
   report_lines<S>(plan.split, x, lines.group, shared.largest[1][line], __ldcg(&total.large_count[line]),
-               exponent_for(shared.largest[1][line], S::TOP), __ldcg(&total.flags), false);
+                  exponent_for(shared.largest[1][line], S::TOP), __ldcg(&total.flags), false);
 }
 
 template <class S>

@@ -194,7 +194,7 @@ __device__ __forceinline__ void split_by_tile(const SplitPlan& plan, unsigned nu
   if (threadIdx.x >= 32) return;
   const unsigned line = threadIdx.x % SPLIT_LINES, largest = tile.lines.largest[1][line];
   report_lines<S>(plan, lines.x, lines.group, largest, tile.lines.large_count[line], exponent_for(largest, S::TOP),
-               lines.flags(), false);
+                  lines.flags(), false);
 }
 
 }  // namespace fl

@@ -184,6 +184,11 @@ __device__ __forceinline__ Stages begin_stages(const char* memory, RangeShared& 
   return stages;
 }
 
+// By one thread, when all are done with them: only then may the memory be used again.
+__device__ __forceinline__ void end_stages(const Stages& stages) {
+  for (uint32_t barrier = stages.full; barrier <= stages.checked; barrier += 8) ptx::barrier_end(barrier);
+}
+
 // By the threads that multiply. Returns the status; if the terms are rejected, nothing is on its way into this block
 // any more, where the producer fills `ahead` stages before it knows the status.
 template <class T>
@@ -199,8 +204,7 @@ __device__ __forceinline__ unsigned check_range(const ProductPlan& plan, const S
     if (blockIdx.x == 0) {
       plan.check.status[0] = status;
       // Three terms in this launch say later what they have found.
-      if (TWO && !plan.check.expected)
-        plan.check.status[1] = status & STATUS_REJECTED ? STATUS_REJECTED : STATUS_DONE;
+      if (TWO && !plan.check.expected) plan.check.status[1] = status & STATUS_REJECTED ? STATUS_REJECTED : STATUS_DONE;
       if (TWO && plan.check.expected && !(status & STATUS_REJECTED)) *plan.check.expected = 0;
     }
     range.status = status;

@@ -66,12 +66,16 @@ __device__ __forceinline__ bool three_terms(const ThreeTermsPlan& plan, char* me
   const SplitKSums& to = plan.sums.from;
   const int tiles = product.tile_rows * product.tile_cols;
   const auto multiply = [&](int unit) {
+    const TileCorner<int> corner = rasterize<T>(product, unit % tiles, 0);
+    if (plan.product.mirrored && corner.col * T::BN >= (corner.row + 1) * T::BM) return;
     const WarpgroupWork<T> work(product.k_blocks, unit / tiles, to.parts);
     const Stages stages = begin_stages<T>(memory, range, 4);
     __syncthreads();
     if (threadIdx.x == 0) produce_part<T>(product, unit % tiles, stages, work, range);
     if (threadIdx.x == 128) ptx::barrier_arrive(stages.checked);
     if (threadIdx.x >= 128) multiply_single<T>(plan.product, unit % tiles, stages, 0, work, status, to);
+    __syncthreads();
+    if (threadIdx.x == 0) end_stages(stages);
   };
   share_out(plan.split.taken + 2, tiles * to.parts, multiply);
   if (to.parts > 1) add_up_all_parts(plan.sums, status, memory);
@@ -101,16 +105,16 @@ ThreeTermsPlan three_terms_plan(const AccurateProduct& two) {
   const bool wanted =
       two.last && falls_back_to_three_terms(p) && two.at.a.missing_groups() + two.at.b.missing_groups() > 0;
   return {wanted,
-          {ProductPlan(three, ceil_div(p.m, T::BM), ceil_div(p.n, T::BN), 8), aligned<4>(p.c.data, p.c.rs)},
+          {ProductPlan(three, ceil_div(p.m, T::BM), ceil_div(p.n, T::BN), 8), aligned<4>(p.c.data, p.c.rs),
+           computes_triangle(p)},
           split_plan(three),
           two.expectation.rejected,
           SplitKReduction(three, split_k_sums(three, split_k))};
 }
 
-// In kernels of two terms, but those of triangles, of operands of 16 bits, and with stores that few calls take: the
-// code is large.
+// In kernels of two terms, but those of operands of 16 bits, and with stores that few calls take: the code is large.
 template <class T, class Stores>
-constexpr bool has_three_terms = T::S::KIND == Terms::fp16x2 && !T::TRIANGLE && T::LEFT_OUT == 0 && Stores::THREE_TERMS;
+constexpr bool has_three_terms = T::S::KIND == Terms::fp16x2 && T::LEFT_OUT == 0 && Stores::THREE_TERMS;
 template <class T, class Stores>
 using ThreeTermsBehind = std::conditional_t<has_three_terms<T, Stores>, ThreeTermsPlan, NothingBehind>;
 template <class T, class Stores>

@@ -8,7 +8,8 @@ namespace fl {
 
 struct SingleProduct {
   ProductPlan product;
-  bool c_by16;  // rows of C start at multiples of 16 bytes
+  bool c_by16;            // rows of C start at multiples of 16 bytes
+  bool mirrored = false;  // of three terms behind two: C is symmetric, its lower triangle is computed and mirrored
 };
 
 // The blocks of 64 k that a block of threads takes, and which warpgroup this is.
@@ -74,12 +75,13 @@ struct DirectEpilogue {
     const AccurateEpilogue& out = plan.product.out;
     const bool full = (corner.row + 1) * T::BM <= out.m && (corner.col + 1) * T::BN <= out.n;
     // Nearly all tiles run the few instructions of the first branch alone: it is new code for every block.
-    if (full && (plan.c_by16 || columns()) && !wide && out.beta == 0.0f) write_full(sums);
+    if (full && (plan.c_by16 || columns()) && !wide && out.beta == 0.0f && !mirrored()) write_full(sums);
     else write_any(sums, wide || T::BEHIND);
   }
 
  private:
   __device__ __forceinline__ bool columns() const { return T::LEFT_OUT == 1 && plan.product.out.by_columns; }
+  __device__ __forceinline__ bool mirrored() const { return T::BEHIND && plan.mirrored; }
   __device__ __forceinline__ Scale scale(const RowVector<T>& at) const {
     const int* const down = plan.product.out.a_exponents + at.row;
     const auto* const across = reinterpret_cast<const int4*>(plan.product.out.b_exponents + at.col);
@@ -112,12 +114,12 @@ struct DirectEpilogue {
       const RowVector<T> at(corner, work, work.part * T::VECTORS + i);
       const Scale e = LOADED ? loaded[LOADED ? i : 0] : scale(at);
       if (at.row >= out.m) continue;
-      const int exist = out.n - at.col;
+      const int exist = mirrored() ? min(out.n - at.col, at.row - at.col + 1) : out.n - at.col;
       const float4 old = out.beta == 0.0f ? float4{} : out.addend.four(at.row, at.col, exist);
       const float4 x{result(sums[i].x, e.down + e.across.x, old.x), result(sums[i].y, e.down + e.across.y, old.y),
                      result(sums[i].z, e.down + e.across.z, old.z), result(sums[i].w, e.down + e.across.w, old.w)};
-      if (columns()) write_column(out.column(at.row, at.col), x, out.ldc, exist);
-      else write_vector(out.c + at.row * out.ldc + at.col, x, plan.c_by16, exist);
+      if (columns() || mirrored()) write_column(out.column(at.row, at.col), x, out.ldc, exist);
+      if (!columns()) write_vector(out.c + at.row * out.ldc + at.col, x, plan.c_by16, exist);
     }
   }
 };
