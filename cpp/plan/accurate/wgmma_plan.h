@@ -107,9 +107,13 @@ constexpr bool computes_triangle(const SgemmArgs& p) {
 }
 
 // Whether three bf16 terms are tried where two fp16 terms are rejected: from 2^34 multiply-adds on in launches of their
-// own.
+// own. Below that, where k is cut over the grid, one launch splits operands of so many lines: at least a record and a
+// total for each 16 of them have to have room (split/segments.cuh).
+constexpr int64_t MOST_LINES_OF_CUT_K = 4096;
+static_assert(2 * (MOST_LINES_OF_CUT_K / SPLIT_LINES + 1) <= SEGMENT_BLOCKS + MOST_SEGMENTED_GROUPS);
 constexpr bool falls_back_to_three_terms(const SgemmArgs& p) {
-  return terms_fit(p.k) && (p.m + p.n <= 4096 || wgmma_split_k(p.m, p.n, p.k).count == 1 || has_bf16x6_fallback(p));
+  return terms_fit(p.k) &&
+         (p.m + p.n <= MOST_LINES_OF_CUT_K || wgmma_split_k(p.m, p.n, p.k).count == 1 || has_bf16x6_fallback(p));
 }
 // Below that, three terms sum up k in parts where it is long, as cuBLAS does, for whole sums have larger errors, and
 // where tiles are so few that parts are faster. A triangle is summed up whole.
