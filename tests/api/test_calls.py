@@ -177,6 +177,12 @@ def test_sgemv_and_transpose_out_may_overlap(rng):
         y_before, a_before = out.copy(), a.copy()
         fl.sgemv(a, a[6].copy(), out, beta=-0.5, trans=True, out=out)
         assert_product(out[:, None], a_before.T, a_before[6][:, None], y_before[:, None], beta=-0.5)
+    many, doubles = normal(rng, 60), rng.standard_normal(60)
+    vectors = (many[24:36], many[::5]), (many[::5], many[24:36]), (many[:48:4], many[10:34:2])
+    for y, out in (*vectors, (doubles[:12], doubles.view(F32)[2:50:4])):
+        y_before = y.astype(F32)
+        fl.sgemv(a, a[6], y, beta=-0.5, out=out, dtype=F32)
+        assert_product(out[:, None], a, a[6][:, None], y_before[:, None], beta=-0.5)
     for source, target in ((a, a), (a, a.T), (a, a[::-1]), (a[:8, :4], a[2:6, 1:9])):
         want = source.T.copy()
         assert fl.transpose(source, out=target) is target

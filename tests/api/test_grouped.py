@@ -198,6 +198,15 @@ ERRORS = {
         lambda f: f([ones(4, 2)] * 2, [ones(2, 5)] * 2, [C[:, 4:], C[:, :5]]),
         ["out[0] and out[1] share memory"],
     ),
+    "results that overlap by three bytes": (
+        ValueError,
+        lambda f: f(
+            [ones(1, 2)] * 2,
+            [ones(2, 3)] * 2,
+            [C[:1, :6:2], np.ndarray((1, 3), F32, buffer=C, offset=5, strides=(36, 8))],
+        ),
+        ["out[0] and out[1] share memory"],
+    ),
     "out that overlaps itself": (
         ValueError,
         lambda f: f([ones(4, 2)], [ones(2, 9)], [np.lib.stride_tricks.as_strided(C, (4, 9), (4, 4))]),

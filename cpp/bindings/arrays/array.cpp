@@ -238,8 +238,8 @@ void Array::set_numpy(const char* name, Access access, void* data, int ndim, con
     // The stride of a dimension of size 1 (or of an empty array) is never used and may be anything.
     if (strides[i] % Py_ssize_t(sizeof(float)) != 0 && shape[i] > 1) misaligned_ = true;
     shape_[i] = shape[i];
-    strides_[i] = strides[i] / Py_ssize_t(sizeof(float));
   }
+  for (int i = 0; i < ndim_; ++i) strides_[i] = strides[i] / (misaligned_ ? 1 : Py_ssize_t(sizeof(float)));
 }
 
 void Array::release() {
@@ -333,7 +333,7 @@ Array::Extent Array::extent() const {
   const char *low = reinterpret_cast<const char*>(data_), *high = low + size - 1;
   for (int i = 0; i < ndim_; ++i) {
     if (shape_[i] == 0) return {};
-    const int64_t reach = (shape_[i] - 1) * strides_[i] * size;
+    const int64_t reach = (shape_[i] - 1) * strides_[i] * (misaligned_ ? 1 : size);
     (reach < 0 ? low : high) += reach;
   }
   return {low, high};
@@ -350,7 +350,7 @@ bool Array::overlaps_itself() const {
     if (shape(i) > 1) dims[used++] = {std::abs(stride(i)), shape(i)};
   }
   std::sort(dims, dims + used);
-  int64_t reach = 0;
+  int64_t reach = misaligned_ ? sizeof(float) - 1 : 0;
   for (int i = 0; i < used; ++i) {
     const auto [stride, size] = dims[i];
     if (stride <= reach) return true;

@@ -67,7 +67,7 @@ class Array {
   float* data() const { return data_; }
   int ndim() const { return ndim_; }
   int64_t shape(int i) const { return shape_[i]; }
-  int64_t stride(int i) const { return strides_[i]; }  // in elements
+  int64_t stride(int i) const { return strides_[i]; }  // in elements; in bytes if misaligned()
   std::span<const int64_t> shape() const { return {shape_.data(), size_t(ndim_)}; }
   nb::handle object() const { return object_; }
   bool is_numpy() const { return numpy_; }

@@ -119,7 +119,7 @@ void Array::convert() {
   }
   data_ = copy.data();
   strides_ = std::move(copy.strides_);
-  stored_ = {};
+  stored_ = {}, numpy_ = false;  // object_ is what was converted
   owner_ = std::move(copy.object_);
 }
 

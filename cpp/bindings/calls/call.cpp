@@ -115,8 +115,9 @@ bool Target::leaves_alone(const Array& x) const { return !x.misaligned() && (sta
 
 void Target::preload(const Array& c) {
   if (array().same_view(c)) return;
-  if (array().is_numpy() && c.is_numpy()) return copy_into(array().object(), c.object());
-  if (out_.overlaps(c)) stage();
+  const bool numpy = array().is_numpy() && c.is_numpy();
+  if (out_.overlaps(c) && !(numpy && out_.ndim() > 1)) stage();  // NumPy copies some vectors over each other wrongly
+  if (numpy) return copy_into(array().object(), c.object());
   copy(array(), c);
 }
 

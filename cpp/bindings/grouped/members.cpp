@@ -164,7 +164,8 @@ void GroupMembers::keep_operands() {
 // Of results whose ranges of memory overlap.
 void GroupMembers::require_apart(const GroupMember& x, const GroupMember& y) const {
   const Array &of_x = x.target->given(), &of_y = y.target->given();
-  if (are_on_other_steps(of_x, of_y) || are_blocks_apart(of_x, of_y)) return;
+  const bool aligned = !of_x.misaligned() && !of_y.misaligned();
+  if (aligned && (are_on_other_steps(of_x, of_y) || are_blocks_apart(of_x, of_y))) return;
   throw InvalidValue(function_ + ": " + std::min(&x, &y)->out_name + " and " + std::max(&x, &y)->out_name +
                      " share memory; each product needs a result of its own");
 }
