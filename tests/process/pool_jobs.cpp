@@ -9,12 +9,6 @@ namespace {
 
 using namespace fl;
 
-void expect(bool right, const char* what) {
-  if (right) return;
-  std::puts(what);
-  std::exit(1);
-}
-
 std::vector<int> slots;
 void note(void*, int64_t, int slot) { slots.push_back(slot); }
 

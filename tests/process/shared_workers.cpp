@@ -21,12 +21,6 @@ namespace {
 using namespace fl;
 using namespace fl::cuda;
 
-[[noreturn]] void wrong(const char* what) {
-  std::printf("%s\n", what);
-  std::fflush(stdout);
-  std::_Exit(1);
-}
-
 void in_threads(int count, const std::function<void(int)>& work) {
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i) threads.emplace_back(work, i);

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cpp_program import assert_noticed, assert_right, built_with_faults
+from support.cpp_program import ON_HOST, assert_noticed, assert_right, built_with_faults
 from support.requirements import mostly_exhaustive
 from support.source_tree import ROOT
 
@@ -27,21 +27,17 @@ STAND_INS = r"""
 #include <cstring>
 #include <functional>
 #include "core/context.h"
-#define __device__
+#include "support/block_on_host.h"
 #define __global__
 #define __shared__ static
 #define __grid_constant__
 #define __launch_bounds__(...)
-#define __forceinline__ inline
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __CUDA_ARCH__ 900
 using std::fmaf;
 using std::min;
 struct alignas(16) float4 { float x, y, z, w; };
-inline struct { int x; } threadIdx;
 inline struct { unsigned x; } blockIdx, gridDim;
-void __syncwarp();
-void __syncthreads();
 uint64_t exchange(uint64_t mine, int lane);
 template <class T> T __shfl_sync(unsigned, T mine, int lane) {
   uint64_t bits = 0;
@@ -105,7 +101,7 @@ def program(tmp_path_factory) -> Path:
         return text.replace("extern __shared__", "extern").replace(*FEWER_SLABS)
 
     assert FEWER_SLABS[0] in (ROOT / PLAN).read_text()
-    main, options = HERE / "vector_kernels.cpp", ("-O1", "-w", "-ffp-contract=off")
+    main, options = HERE / "vector_kernels.cpp", ("-O1", "-w", "-ffp-contract=off", *ON_HOST)
     more = {"empty": NEEDLESS, "edit": for_the_host, "stand_ins": STAND_INS}
     return built_with_faults(tmp_path_factory, main, SOURCES, FAULTS, *options, seconds=120, **more)
 

@@ -1,29 +1,17 @@
 // The kernels of reproducible_vector without a GPU: their own code, compiled for the host, whose threads go on by turns
 // from one barrier to the next. Asynchronous copies arrive as late as they may, and until then there is NaN where they
 // go. The bits are those of the order, and nothing beside C and the workspace is written.
-#undef _FORTIFY_SOURCE  // with it longjmp refuses another stack
-#include <setjmp.h>
-#include <ucontext.h>
-
 #include <bit>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <deque>
 #include <functional>
-#include <memory>
 #include <random>
 #include <vector>
 
 #include "stand_ins.h"
 
-// ---------------------------------------------------------------- threads of a block
 namespace {
-
-[[noreturn]] void wrong(const char* what) {
-  std::printf("%s\n", what);
-  std::exit(1);
-}
 
 // What kernels may read and write. Copies and loads are asked; beside an array there are numbers that have to stay.
 struct Array {
@@ -56,92 +44,18 @@ const void* readable(const void* from, int bytes) {
   wrong("something beside the arrays was read");
 }
 
-struct Thread {
-  ucontext_t context;  // where it begins
-  jmp_buf here;        // where it goes on: without the system call that a change of contexts makes
-  std::vector<char> stack;
-  bool begun, done;
-  int64_t warp_barriers, block_barriers;
-  uint64_t exchanged;
-  struct Copy {
-    unsigned char* to;
-    const float* from;
-    int size, bytes;
-  };
-  std::deque<std::vector<Copy>> groups;  // the last one is open
-
-  [[noreturn]] void go_on() {
-    if (begun) _longjmp(here, 1);
-    begun = true;
-    setcontext(&context);
-    std::abort();
-  }
+struct Copy {
+  unsigned char* to;
+  const float* from;
+  int size, bytes;
 };
+// What a thread has besides: the last group of copies is open.
+struct {
+  uint64_t exchanged;
+  std::deque<std::vector<Copy>> groups;
+} own[1024];
 
-struct Block {
-  std::vector<std::unique_ptr<Thread>> threads;
-  ucontext_t end;
-  std::function<void()> work;
-  int at = 0, count = 0;
-  bool backwards = false;
-
-  static void begin();
-  void run(int threads_of_block, bool in_reverse, std::function<void()> of_a_thread);
-  void start(Thread& thread);
-  int other() const { return (at + (backwards ? count - 1 : 1)) % count; }
-  void yield() {
-    const int from = at;
-    for (int tried = 0; tried < count; ++tried) {
-      at = other();
-      if (!threads[at]->done) break;
-    }
-    threadIdx.x = at;
-    if (at != from && _setjmp(threads[from]->here) == 0) threads[at]->go_on();
-    at = from, threadIdx.x = from;
-  }
-  // Until all of `first` to `last` have come as far.
-  void meet(int first, int last, int64_t Thread::* barriers) {
-    const int64_t mine = ++((*threads[at]).*barriers);
-    for (int other = first; other < last; ++other)
-      for (int turns = 0; ((*threads[other]).*barriers) < mine; ++turns) {
-        if (threads[other]->done || turns > 1000) wrong("a thread does not come to a barrier");
-        yield();
-      }
-  }
-} block;
-
-void Block::begin() {
-  block.work();
-  Thread& self = *block.threads[block.at];
-  self.done = true;
-  for (const auto& group : self.groups)
-    if (!group.empty()) wrong("a thread ends before its copies");
-  for (int tried = 0; tried < block.count; ++tried) {
-    block.at = block.other();
-    threadIdx.x = block.at;
-    if (!block.threads[block.at]->done) block.threads[block.at]->go_on();
-  }
-  setcontext(&block.end);
-}
-
-void Block::start(Thread& thread) {
-  thread.stack.resize(1 << 16);
-  thread.begun = thread.done = false, thread.warp_barriers = thread.block_barriers = 0;
-  thread.groups.assign(1, {});
-  getcontext(&thread.context);
-  thread.context.uc_stack.ss_sp = thread.stack.data(), thread.context.uc_stack.ss_size = thread.stack.size();
-  makecontext(&thread.context, begin, 0);
-}
-
-void Block::run(int threads_of_block, bool in_reverse, std::function<void()> of_a_thread) {
-  work = std::move(of_a_thread), backwards = in_reverse, count = threads_of_block;
-  while (static_cast<int>(threads.size()) < count) threads.push_back(std::make_unique<Thread>());
-  for (int t = 0; t < count; ++t) start(*threads[t]);
-  at = 0, threadIdx.x = 0;
-  threads[0]->begun = true;
-  swapcontext(&end, &threads[0]->context);
-}
-
+BlockOnHost& block = BlockOnHost::current();
 bool reversed = false;
 
 }  // namespace
@@ -150,12 +64,10 @@ float __ldg(const float* from) { return *static_cast<const float*>(readable(from
 float __ldcg(const float* from) { return __ldg(from); }
 float4 __ldcg(const float4* from) { return *static_cast<const float4*>(readable(from, 16)); }
 
-void __syncwarp() { block.meet(block.at / 32 * 32, block.at / 32 * 32 + 32, &Thread::warp_barriers); }
-void __syncthreads() { block.meet(0, block.count, &Thread::block_barriers); }
 uint64_t exchange(uint64_t mine, int lane) {
-  block.threads[block.at]->exchanged = mine;
+  own[block.at].exchanged = mine;
   __syncwarp();
-  const uint64_t theirs = block.threads[block.at / 32 * 32 + lane]->exchanged;
+  const uint64_t theirs = own[block.at / 32 * 32 + lane].exchanged;
   __syncwarp();
   return theirs;
 }
@@ -168,7 +80,12 @@ void run_kernel(unsigned blocks, int threads, int shared_bytes, const std::funct
   for (unsigned i = 0; i < blocks; ++i) {
     std::memset(shared_memory, 0xff, SHARED_BYTES);
     blockIdx.x = i;
-    block.run(threads, reversed, kernel);
+    const auto of_a_thread = [&] {
+      own[block.at].groups.assign(1, {});
+      kernel();
+      for (const auto& group : own[block.at].groups) expect(group.empty(), "a thread ends before its copies");
+    };
+    block.run(threads, of_a_thread, reversed);
   }
 }
 
@@ -183,7 +100,7 @@ void copy(uint32_t to, const float* from, int size, int bytes) {
   if (bytes <= 0 || bytes > size || reinterpret_cast<uintptr_t>(from) % size != 0) wrong("a copy that may not be");
   readable(from, bytes);
   std::memset(shared(to, size), 0xff, size);
-  block.threads[block.at]->groups.back().push_back({shared(to, size), from, size, bytes});
+  own[block.at].groups.back().push_back({shared(to, size), from, size, bytes});
 }
 }  // namespace
 
@@ -200,11 +117,11 @@ float4 load4(uint32_t from) {
 }
 void copy_async4(uint32_t to, const float* from) { copy(to, from, 4, 4); }
 void copy_async16_filled(uint32_t to, const float* from, int bytes) { copy(to, from, 16, bytes); }
-void commit_copies() { block.threads[block.at]->groups.emplace_back(); }
+void commit_copies() { own[block.at].groups.emplace_back(); }
 void wait_for_all_but(int latest) {
-  auto& groups = block.threads[block.at]->groups;
+  auto& groups = own[block.at].groups;
   for (; static_cast<int>(groups.size()) > latest + 1; groups.pop_front())
-    for (const Thread::Copy& each : groups.front()) {
+    for (const Copy& each : groups.front()) {
       std::memset(each.to, 0, each.size);
       std::memcpy(each.to, each.from, each.bytes);
     }

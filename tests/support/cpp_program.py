@@ -28,6 +28,8 @@ def changed(source: str, text: str, right: str, wrong: str) -> str:
 Faults = dict[str, tuple[str, ...]]
 # Of the compiler, for sources that with_faults has changed.
 SEEDED = ("-include", str(TESTS / "support" / "seeded_fault.h"))
+# And for kernels of a GPU, whose threads have stacks of their own (block_on_host.h).
+ON_HOST = (f"-I{TESTS}", "-U_FORTIFY_SOURCE")
 
 
 def with_faults(source: str, text: str, faults: Faults) -> str:

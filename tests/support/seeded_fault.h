@@ -1,6 +1,9 @@
-// Which of its seeded faults a program has: the variable SEEDED_FAULT is its number (cpp_program.py).
+// What programs with seeded faults have in common (cpp_program.py): which of them is there, the variable SEEDED_FAULT is
+// its number; and how they say what is wrong.
 #pragma once
+#include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <type_traits>
 
 inline const int seeded_fault = [] {
@@ -9,3 +12,14 @@ inline const int seeded_fault = [] {
 }();
 
 constexpr bool seeded(int number) { return !std::is_constant_evaluated() && seeded_fault == number; }
+
+[[noreturn]] inline void wrong(const std::string& what) {
+  std::puts(what.c_str());
+  std::fflush(stdout);
+  std::_Exit(1);
+}
+
+template <class Text>
+void expect(bool holds, const Text& what) {
+  if (!holds) wrong(what);
+}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cpp_program import assert_noticed, assert_right, built_with_faults
+from support.cpp_program import ON_HOST, assert_noticed, assert_right, built_with_faults
 
 HERE = Path(__file__).parent
 KERNELS = "cuda/kernels"
@@ -27,15 +27,12 @@ STAND_INS = r"""
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#define __device__
-#define __forceinline__ inline
+#include "support/block_on_host.h"
 using std::min;
 struct float2 { float x, y; };
 struct float4 { float x, y, z, w; };
 struct int2 { int x, y; };
 template <class T> T __ldg(const T* from) { return *from; }
-inline struct { int x; } threadIdx;
-void __syncwarp();
 struct CUtensorMap { float* c; int n; int64_t ldc; };
 // As inexact as the instruction.
 inline float rsqrtf(float x) { return (1 + (std::bit_cast<uint32_t>(x) % 5 - 2.0f) * 0x1p-23f) / std::sqrt(x); }
@@ -102,7 +99,7 @@ FAULTS = {
 def program(tmp_path_factory) -> Path:
     """mirrored_tiles.cpp with all faults."""
     main, more = HERE / "mirrored_tiles.cpp", {"empty": NEEDLESS, "stand_ins": STAND_INS}
-    return built_with_faults(tmp_path_factory, main, SOURCES, FAULTS, "-O1", "-w", seconds=60, **more)
+    return built_with_faults(tmp_path_factory, main, SOURCES, FAULTS, "-O1", "-w", *ON_HOST, seconds=60, **more)
 
 
 def test_one_triangle_makes_the_whole_result(program):
