@@ -1,5 +1,5 @@
-// What programs with seeded faults have in common (cpp_program.py): which of them is there, the variable SEEDED_FAULT is
-// its number; and how they say what is wrong.
+// What programs with seeded faults have in common (cpp_program.py): which of them is there, by the number in
+// SEEDED_FAULT, and how they say what is wrong.
 #pragma once
 #include <cstdio>
 #include <cstdlib>
