@@ -594,7 +594,7 @@ def main() -> None:
             sys.exit(f"docs/pictures is not of benchmarks/results/speed.json; {COMMAND}")
         import drawings
 
-        drawings.render(PICTURES, SHOWN, made_of())
+        drawings.render_for_both(PICTURES, SHOWN, made_of())
     for place in PLACES:
         path = ROOT / place
         text = path.read_text()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import accurate, async_steps, ladder, machine, measured, memory_bound, strict
-from .draw import DRAWINGS, PALETTES, panels, render
+from .draw import DRAWINGS, PALETTES, panels, render, render_for_both
 
 __all__ = [
     "DRAWINGS",
@@ -16,5 +16,6 @@ __all__ = [
     "memory_bound",
     "panels",
     "render",
+    "render_for_both",
     "strict",
 ]

@@ -3,15 +3,16 @@
 A drawing is a function that takes a palette and returns a figure, or a list of panels, which stand beside each other
 where there is room and stack on narrow screens; its docstring says what can be seen, for those who do not see it.
 `drawing` registers it under its name. `render` writes each panel as two SVG files, NAME-0-light.svg and
-NAME-0-dark.svg, when the site is built.
+NAME-0-dark.svg, when the site is built; `render_for_both` as one, NAME-0.svg, for pages that cannot choose.
 """
 
 from __future__ import annotations
 
 import functools
+import io
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import matplotlib
@@ -28,8 +29,9 @@ plt.rcParams["svg.fonttype"] = "none"  # text stays text: half of the bytes, fou
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours on one background. A, B and C are the operands and the result in every drawing."""
+    """Colours on one background, the page's. A, B and C are the operands and the result in every drawing."""
 
+    page: str
     text: str
     line: str
     empty: str
@@ -42,8 +44,14 @@ class Palette:
 
 
 PALETTES = {
-    "light": Palette("#1f2328", "#8c959f", "#eef1f4", "#6c9ff0", "#eda64b", "#63bd7b", "#e8737f", "#a78be0", "#d0d7de"),
-    "dark": Palette("#d7dde3", "#6e7681", "#262c33", "#3c6fc4", "#b0701c", "#2f8a4a", "#b8404f", "#7657b8", "#3d444d"),
+    "light": Palette(
+        *("#ffffff", "#1f2328", "#8c959f", "#eef1f4"),
+        *("#6c9ff0", "#eda64b", "#63bd7b", "#e8737f", "#a78be0", "#d0d7de"),
+    ),
+    "dark": Palette(
+        *("#0d1117", "#d7dde3", "#6e7681", "#262c33"),
+        *("#3c6fc4", "#b0701c", "#2f8a4a", "#b8404f", "#7657b8", "#3d444d"),
+    ),
 }
 
 Drawing = Callable[[Palette], "Figure | list[Figure]"]
@@ -160,16 +168,31 @@ def panels(name: str, palette: Palette) -> list[Figure]:
     return drawn if isinstance(drawn, list) else [drawn]
 
 
-def render(folder: Path, names: Iterable[str] | None = None, source: str = "") -> list[Path]:
-    """Write drawings, all of them by default, light and dark; `source` is noted in each file."""
+def save(figure: Figure, file: Path | io.StringIO, **options: object) -> None:
+    figure.savefig(file, format="svg", bbox_inches="tight", pad_inches=0.05, **options)
+    plt.close(figure)
+
+
+def render(folder: Path) -> None:
+    """Write all drawings, light and dark."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    metadata = {"Date": None, "Description": source or None}
-    for name in DRAWINGS if names is None else names:
-        for kind, palette in PALETTES.items():
-            for number, figure in enumerate(panels(name, palette)):
-                path = folder / f"{name}-{number}-{kind}.svg"
-                figure.savefig(path, transparent=True, metadata=metadata, bbox_inches="tight", pad_inches=0.05)
-                plt.close(figure)
-                written.append(path)
-    return written
+    for name, (kind, palette) in itertools.product(DRAWINGS, PALETTES.items()):
+        for number, figure in enumerate(panels(name, palette)):
+            path = folder / f"{name}-{number}-{kind}.svg"
+            save(figure, path, transparent=True, metadata={"Date": None})
+
+
+def render_for_both(folder: Path, names: Iterable[str], source: str) -> None:
+    """Write drawings that are light or dark, as their reader's pages are; `source` is noted in each file."""
+    light, dark = map(asdict, PALETTES.values())
+    colours = ["".join(f"--{name}: {colour}; " for name, colour in palette.items()) for palette in (light, dark)]
+    style = f":root {{ {colours[0]}}} @media (prefers-color-scheme: dark) {{ :root {{ {colours[1]}}} }}"
+    for name in names:
+        for number, figure in enumerate(panels(name, PALETTES["light"])):
+            file = io.StringIO()
+            save(figure, file, facecolor=light["page"], metadata={"Date": None, "Description": source})
+            text = file.getvalue()
+            for part, colour in light.items():
+                text = text.replace(f": {colour}", f": var(--{part})")
+            text = text.replace('<style type="text/css">', f'<style type="text/css">\n{style}\n', 1)
+            (folder / f"{name}-{number}.svg").write_text(text)
