@@ -5,8 +5,6 @@ Peers are cuBLAS itself, and a kernel of the ladder, which is always there.
 
 import time
 
-from bench.nvml import sensors
-
 import fastlinalg as fl
 
 from . import device, shapes
@@ -197,35 +195,3 @@ class Call(_Gpu):
         return min(block() for _ in range(20))
 
     track_host_seconds.unit = "seconds"
-
-
-class State(_Gpu):
-    """The GPU while it multiplies for a second: read these beside the times of the same day."""
-
-    params = (["8192x8192x1024"], ["accurate", "strict"])
-    param_names = ("shape", "precision")
-    quick = {name: [("8192x8192x1024", "accurate")] for name in ("track_sm_mhz", "track_watts", "track_celsius")}
-    prepare = _Product.prepare
-
-    def _under_load(self, name):
-        s.demand(sensors(), "NVML does not answer")
-        device.state()
-        end = time.monotonic() + 1
-        while time.monotonic() < end:
-            device.seconds(self.ours)
-        return device.state()[name]
-
-    def track_sm_mhz(self, *_):
-        return self._under_load("sm_mhz")
-
-    track_sm_mhz.unit = "MHz"
-
-    def track_watts(self, *_):
-        return self._under_load("watts")
-
-    track_watts.unit = "W"
-
-    def track_celsius(self, *_):
-        return self._under_load("celsius")
-
-    track_celsius.unit = "degrees Celsius"

@@ -12,7 +12,6 @@ from turns.child import measure
 device.PLAN = timing.PLAN = timing.shared.Plan(repeats=1, budget_us=10)
 timing.shared.BLOCK_US, timing.shared.MAX_LAUNCHES = 10, 1
 SMALL = {
-    "gpu.State": "128x128x1024",  # smaller than the one it has
     "gpu.Products": "128x128x1024",
     "gpu.Cubes": "32x32x32",
     "gpu.Thin": "1000x8x1000",
