@@ -236,6 +236,7 @@ def test_vmap_over_products(normal, dims):
 def test_vmap_over_sums(normal, dims):
     for call, reference, operands in (
         (flt.linear, torch.nn.functional.linear, (normal(5, 7), normal(4, 7), normal(4))),
+        (flt.linear, lambda x, w, bias: x @ w.mT + bias, (normal(3, 7), normal(4, 7), normal(1)[0])),
         (ops.addmm, torch.addmm, (normal(4), normal(5, 7), normal(7, 4))),
     ):
         dims = tuple(dim and min(dim, x.ndim) for x, dim in zip(operands, dims, strict=True))
@@ -443,6 +444,7 @@ def test_errors_have_the_names_and_shapes_that_were_given(normal):
         (ValueError, lambda: flt.linear(x, w.T), f"linear: {of_linear}; weight must have shape (n, 32)"),
         (ValueError, lambda: ops.linear(x, w.T), f"fastlinalg::linear: {of_linear}"),
         (ValueError, lambda: flt.linear(x, w, w[0]), "linear: bias must have shape (16,), got (32,)"),
+        (ValueError, lambda: flt.linear(x, w, w[:, :1, None]), "linear: bias must have shape (16,), got (16, 1, 1)"),
         (ValueError, lambda: flt.linear(x, w[0]), "linear: weight must have 2 dimensions, got shape (32,)"),
         (ValueError, lambda: flt.linear(x[0, 0], w), "linear: x has no dimensions"),
         (TypeError, lambda: flt.linear(x, w.double()), "linear: weight must have dtype float32, got torch.float64"),

@@ -172,6 +172,12 @@ def front(x: Tensor, dim: int | None, size: int) -> Tensor:
     return x.unsqueeze(0).expand(size, *x.shape) if dim is None else x.movedim(dim, 0)
 
 
+def _addend_in_front(c: Tensor, dim: int | None, size: int) -> Tensor:
+    """Of matrices: what has fewer dimensions than they is broadcast to each."""
+    c = front(c, dim, size)
+    return c.reshape(size, *[1] * (3 - c.ndim), *c.shape[1:])
+
+
 def _vmap_mm(info: Any, in_dims: tuple[int | None, ...], a: Tensor, b: Tensor, **options: Any) -> tuple[Tensor, int]:
     size = info.batch_size
     if in_dims[1] is None:  # one product of many rows
@@ -197,8 +203,7 @@ def _vmap_addmm(
     **options: Any,
 ) -> tuple[Tensor, int]:
     product, _ = _vmap_mm(info, in_dims[1:], a, b, **options)
-    shape = c.shape if in_dims[0] is None else c.movedim(in_dims[0], 0).shape[1:]
-    c = front(c, in_dims[0], info.batch_size).reshape(info.batch_size, *[1] * (2 - len(shape)), *shape)
+    c = _addend_in_front(c, in_dims[0], info.batch_size)
     return product * alpha + c * beta if beta != 0 else product * alpha, 0
 
 
@@ -217,7 +222,7 @@ def _vmap_linear(
     stack = x.unsqueeze(1) if x.ndim == 2 else x.flatten(1, -2)
     product = ops.bmm(stack, front(weight, in_dims[1], size).mT, **options)
     if bias is not None:
-        product = product + front(bias, in_dims[2], size).unsqueeze(1)
+        product = product + _addend_in_front(bias, in_dims[2], size)
     return product.reshape(*x.shape[:-1], product.shape[-1]), 0
 
 

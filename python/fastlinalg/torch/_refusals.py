@@ -70,5 +70,5 @@ def refuse_linear(function: str, x: Any, weight: Any, bias: Any, converts: bool 
     if x.shape[-1] != k:
         said = unmatched(function, -1, x=x, weight=weight)
         raise ValueError(f"{said}; weight must have shape (n, {x.shape[-1]})") from None
-    if bias is not None and bias.shape[-1:] not in ((), (1,), (n,)):
+    if bias is not None and (bias.ndim > 2 or bias.shape[-1:] not in ((), (1,), (n,))):
         raise ValueError(f"{function}: bias must have shape ({n},), got {tuple(bias.shape)}") from None
