@@ -49,7 +49,7 @@ class Drawing(SphinxDirective):
             raise self.error(f"no drawing is called {name}")
         words = inspect.getdoc(drawings.DRAWINGS[name])
         files = sorted((DOCS / FOLDER).glob(f"{name}-[0-9]-*.svg"))
-        several = ["panel"] if len(files) > len(drawings.PALETTES) else ["narrow"] if width(files[0]) < NARROW else []
+        several = ["panel"] if len(files) > 2 else ["narrow"] if width(files[0]) < NARROW else []
         shown = nodes.figure(classes=["drawing"])
         for file in files:
             kind, first = file.stem.rpartition("-")[2], file.stem.startswith(f"{name}-0")

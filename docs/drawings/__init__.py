@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from . import accurate, async_steps, ladder, machine, measured, memory_bound, strict
-from .draw import DRAWINGS, PALETTES, panels, render, render_for_both
+from .draw import DRAWINGS, panels, render, render_for_both
 
 __all__ = [
     "DRAWINGS",
-    "PALETTES",
     "accurate",
     "async_steps",
     "ladder",

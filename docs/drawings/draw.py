@@ -1,7 +1,8 @@
-"""What the drawings of the documentation share: two palettes, matrices of cells, arrows, time lines.
+"""What the drawings of the documentation share: colours, matrices of cells, arrows, time lines.
 
-A drawing is a function that takes a palette and returns a figure, or a list of panels, which stand beside each other
-where there is room and stack on narrow screens; its docstring says what can be seen, for those who do not see it.
+A drawing is a function that returns a figure, or a list of panels, which stand beside each other where there is room
+and stack on narrow screens; its docstring says what can be seen, for those who do not see it. It is drawn for light
+pages; what is dark is the same with other colours.
 `drawing` registers it under its name. `render` writes each panel as two SVG files, NAME-0-light.svg and
 NAME-0-dark.svg, when the site is built; `render_for_both` as one, NAME-0.svg, for pages that cannot choose.
 """
@@ -28,8 +29,8 @@ plt.rcParams["svg.fonttype"] = "none"  # text stays text: half of the bytes, fou
 
 
 @dataclass(frozen=True)
-class Palette:
-    """Colours on one background, the page's. A, B and C are the operands and the result in every drawing."""
+class Colours:
+    """On one background, the page's. A, B and C are the operands and the result in every drawing."""
 
     page: str
     text: str
@@ -43,18 +44,16 @@ class Palette:
     wait: str
 
 
-PALETTES = {
-    "light": Palette(
-        *("#ffffff", "#1f2328", "#8c959f", "#eef1f4"),
-        *("#6c9ff0", "#eda64b", "#63bd7b", "#e8737f", "#a78be0", "#d0d7de"),
-    ),
-    "dark": Palette(
-        *("#0d1117", "#d7dde3", "#6e7681", "#262c33"),
-        *("#3c6fc4", "#b0701c", "#2f8a4a", "#b8404f", "#7657b8", "#3d444d"),
-    ),
-}
+INK = Colours(
+    *("#ffffff", "#1f2328", "#8c959f", "#eef1f4"),
+    *("#6c9ff0", "#eda64b", "#63bd7b", "#e8737f", "#a78be0", "#d0d7de"),
+)
+DARK = Colours(
+    *("#0d1117", "#d7dde3", "#6e7681", "#262c33"),
+    *("#3c6fc4", "#b0701c", "#2f8a4a", "#b8404f", "#7657b8", "#3d444d"),
+)
 
-Drawing = Callable[[Palette], "Figure | list[Figure]"]
+Drawing = Callable[[], "Figure | list[Figure]"]
 DRAWINGS: dict[str, Drawing] = {}
 
 
@@ -69,8 +68,8 @@ def panes(*edges: float) -> Callable[[Drawing], Drawing]:
 
     def cut(whole: Drawing) -> Drawing:
         @functools.wraps(whole)
-        def parts(palette: Palette) -> list[Figure]:
-            return [_part(whole(palette), left, right) for left, right in itertools.pairwise(edges)]
+        def parts() -> list[Figure]:
+            return [_part(whole(), left, right) for left, right in itertools.pairwise(edges)]
 
         return parts
 
@@ -89,7 +88,7 @@ def _part(figure: Figure | list[Figure], left: float, right: float) -> Figure:
     return figure
 
 
-def canvas(palette: Palette, width: float, height: float, xlim: float, ylim: float) -> tuple[Figure, Axes]:
+def canvas(width: float, height: float, xlim: float, ylim: float) -> tuple[Figure, Axes]:
     """A figure with one pair of axes whose units are as long down as across; y counts downwards."""
     figure = plt.figure(figsize=(width, height))
     axes = figure.add_axes((0, 0, 1, 1))
@@ -102,7 +101,6 @@ def canvas(palette: Palette, width: float, height: float, xlim: float, ylim: flo
 
 def cells(
     axes: Axes,
-    palette: Palette,
     at: tuple[float, float],
     shape: tuple[int, int],
     size: float = 1.0,
@@ -116,7 +114,7 @@ def cells(
             colour = (filled or {}).get((row, col))
             place = (at[0] + col * size, at[1] + row * high)
             axes.add_patch(
-                Rectangle(place, size, high, facecolor=colour or palette.empty, edgecolor=palette.line, linewidth=0.4)
+                Rectangle(place, size, high, facecolor=colour or INK.empty, edgecolor=INK.line, linewidth=0.4)
             )
 
 
@@ -130,18 +128,16 @@ def block(axes: Axes, colour: str, at: tuple[float, float], width: float, height
     axes.add_patch(Rectangle(at, width, height, facecolor=colour, edgecolor="none", alpha=alpha))
 
 
-def box(
-    axes: Axes, palette: Palette, at: tuple[float, float], width: float, height: float, text: str, colour: str
-) -> None:
+def box(axes: Axes, at: tuple[float, float], width: float, height: float, text: str, colour: str) -> None:
     """A named part: a rounded frame with a text in it."""
     style = "round,pad=0,rounding_size=0.25"
     axes.add_patch(FancyBboxPatch(at, width, height, boxstyle=style, facecolor="none", edgecolor=colour, linewidth=1.5))
-    label(axes, palette, at[0] + width / 2, at[1] + height / 2, text)
+    label(axes, at[0] + width / 2, at[1] + height / 2, text)
 
 
-def label(axes: Axes, palette: Palette, x: float, y: float, text: str, **options: object) -> None:
+def label(axes: Axes, x: float, y: float, text: str, **options: object) -> None:
     """A text, centred unless told otherwise."""
-    settings = {"ha": "center", "va": "center", "fontsize": 9, "color": palette.text} | options
+    settings = {"ha": "center", "va": "center", "fontsize": 9, "color": INK.text} | options
     axes.text(x, y, text, **settings)
 
 
@@ -150,49 +146,50 @@ def arrow(axes: Axes, colour: str, start: tuple[float, float], end: tuple[float,
     axes.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": line})
 
 
-def bars(
-    axes: Axes, palette: Palette, y: float, parts: Iterable[tuple[float, float, str, str]], high: float = 0.8
-) -> None:
+def bars(axes: Axes, y: float, parts: Iterable[tuple[float, float, str, str]], high: float = 0.8) -> None:
     """A line of a time line: parts of (start, end, colour, text)."""
     for start, end, colour, text in parts:
-        axes.add_patch(
-            Rectangle((start, y), end - start, high, facecolor=colour, edgecolor=palette.line, linewidth=0.5)
-        )
+        axes.add_patch(Rectangle((start, y), end - start, high, facecolor=colour, edgecolor=INK.line, linewidth=0.5))
         if text:
-            label(axes, palette, (start + end) / 2, y + high / 2, text, fontsize=8)
+            label(axes, (start + end) / 2, y + high / 2, text, fontsize=8)
 
 
-def panels(name: str, palette: Palette) -> list[Figure]:
+def panels(name: str) -> list[Figure]:
     """The figures of a drawing, one or several."""
-    drawn = DRAWINGS[name](palette)
+    drawn = DRAWINGS[name]()
     return drawn if isinstance(drawn, list) else [drawn]
 
 
-def save(figure: Figure, file: Path | io.StringIO, **options: object) -> None:
+def as_svg(figure: Figure, **options: object) -> str:
+    file = io.StringIO()
     figure.savefig(file, format="svg", bbox_inches="tight", pad_inches=0.05, **options)
     plt.close(figure)
+    return file.getvalue()
+
+
+def coloured(text: str, colours: Colours | None) -> str:
+    """A drawing in other colours, or in those that variables of its style have."""
+    for part, colour in asdict(INK).items():
+        text = text.replace(f": {colour}", f": {getattr(colours, part) if colours else f'var(--{part})'}")
+    return text
 
 
 def render(folder: Path) -> None:
     """Write all drawings, light and dark."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, (kind, palette) in itertools.product(DRAWINGS, PALETTES.items()):
-        for number, figure in enumerate(panels(name, palette)):
-            path = folder / f"{name}-{number}-{kind}.svg"
-            save(figure, path, transparent=True, metadata={"Date": None})
+    for name in DRAWINGS:
+        for number, figure in enumerate(panels(name)):
+            text = as_svg(figure, transparent=True, metadata={"Date": None})
+            (folder / f"{name}-{number}-light.svg").write_text(text)
+            (folder / f"{name}-{number}-dark.svg").write_text(coloured(text, DARK))
 
 
 def render_for_both(folder: Path, names: Iterable[str], source: str) -> None:
     """Write drawings that are light or dark, as their reader's pages are; `source` is noted in each file."""
-    light, dark = map(asdict, PALETTES.values())
-    colours = ["".join(f"--{name}: {colour}; " for name, colour in palette.items()) for palette in (light, dark)]
-    style = f":root {{ {colours[0]}}} @media (prefers-color-scheme: dark) {{ :root {{ {colours[1]}}} }}"
+    light, dark = (" ".join(f"--{name}: {value};" for name, value in asdict(of).items()) for of in (INK, DARK))
+    style = f":root {{ {light} }} @media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}"
     for name in names:
-        for number, figure in enumerate(panels(name, PALETTES["light"])):
-            file = io.StringIO()
-            save(figure, file, facecolor=light["page"], metadata={"Date": None, "Description": source})
-            text = file.getvalue()
-            for part, colour in light.items():
-                text = text.replace(f": {colour}", f": var(--{part})")
-            text = text.replace('<style type="text/css">', f'<style type="text/css">\n{style}\n', 1)
+        for number, figure in enumerate(panels(name)):
+            text = as_svg(figure, facecolor=INK.page, metadata={"Date": None, "Description": source})
+            text = coloured(text, None).replace('<style type="text/css">', f'<style type="text/css">\n{style}\n', 1)
             (folder / f"{name}-{number}.svg").write_text(text)

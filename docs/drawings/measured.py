@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .draw import Palette, drawing
+from .draw import INK, drawing
 
 Points = list[tuple[float, float]]
 THICK, THIN = 2.8, 1.4
@@ -24,26 +24,21 @@ def rows(file: str) -> list[dict[str, Any]]:
     return list(figures.run_of(file)["rows"])
 
 
-def _colours(palette: Palette) -> dict[str, str]:
-    """Ours stand out, and the peer has the colour of the text."""
-    ours = {"default": palette.a, "strict": palette.copy, "fastlinalg": palette.a, "one thread": palette.a}
-    return ours | {
-        "TF32": palette.b,
-        "fp16x2": palette.a,
-        "PyTorch": palette.b,
-        "CuPy": palette.bad,
-        "the link alone": palette.line,
-    }
+# Ours stand out, and the peer has the colour of the text.
+OF_CURVES = {
+    **dict.fromkeys(("default", "fastlinalg", "one thread", "fp16x2"), INK.a),
+    **{"strict": INK.copy, "TF32": INK.b, "PyTorch": INK.b, "CuPy": INK.bad, "the link alone": INK.line},
+}
 
 
-def _axes(palette: Palette, title: str) -> tuple[Figure, Axes]:
+def _axes(title: str) -> tuple[Figure, Axes]:
     figure, axes = plt.subplots(figsize=(4.7, 3.1), layout="constrained")
-    axes.set_title(title, fontsize=9.5, color=palette.text, loc="left")
-    axes.tick_params(labelsize=8, colors=palette.text, which="both")
+    axes.set_title(title, fontsize=9.5, color=INK.text, loc="left")
+    axes.tick_params(labelsize=8, colors=INK.text, which="both")
     axes.patch.set_alpha(0)
     for spine in axes.spines.values():
-        spine.set_color(palette.line)
-    axes.grid(alpha=0.35, color=palette.line, linewidth=0.5)
+        spine.set_color(INK.line)
+    axes.grid(alpha=0.35, color=INK.line, linewidth=0.5)
     return figure, axes
 
 
@@ -96,43 +91,41 @@ def name_curves(axes: Any, ends: Sequence[End]) -> None:
         )
 
 
-def lines(
-    palette: Palette, title: str, curves: Mapping[str, Points], across: str, *, log: bool = False, peak: float = 0.0
-) -> Figure:
+def lines(title: str, curves: Mapping[str, Points], across: str, *, log: bool = False, peak: float = 0.0) -> Figure:
     """Curves over a size, each with its name at its end; `peak` is a level that none can pass."""
-    figure, axes = _axes(palette, title)
+    figure, axes = _axes(title)
     ends = []
     for name, points in curves.items():
-        colour = _colours(palette).get(name, palette.text)
-        thick = colour in (palette.a, palette.copy)
+        colour = OF_CURVES.get(name, INK.text)
+        thick = colour in (INK.a, INK.copy)
         axes.plot(*zip(*points, strict=True), "-" if thick else "--", color=colour, linewidth=THICK if thick else THIN)
         ends.append(End(name, *points[-1], colour))
     if peak:
-        axes.axhline(peak, color=palette.bad, linewidth=1, linestyle=":")
-        ends.append(End("float32 peak", None, peak, palette.bad))
+        axes.axhline(peak, color=INK.bad, linewidth=1, linestyle=":")
+        ends.append(End("float32 peak", None, peak, INK.bad))
     axes.set_xscale("log", base=2)
     sizes = sorted({x for points in curves.values() for x, _ in points})
     shown = [size for size in sizes if size == 2 ** round(size).bit_length() / 2]
     axes.set_xticks(shown, [f"{size:.0f}" for size in shown])
     axes.minorticks_off()
-    axes.set_xlabel(across, fontsize=8.5, color=palette.text)
+    axes.set_xlabel(across, fontsize=8.5, color=INK.text)
     axes.set_yscale("log") if log else axes.set_ylim(bottom=0)
     name_curves(axes, ends)
     return figure
 
 
-def bars(palette: Palette, title: str, groups: Mapping[str, Mapping[str, float]]) -> Figure:
+def bars(title: str, groups: Mapping[str, Mapping[str, float]]) -> Figure:
     """Groups of lying bars: {group: {name: value}}."""
-    figure, axes = _axes(palette, title)
+    figure, axes = _axes(title)
     names = list(dict.fromkeys(name for values in groups.values() for name in values))
     high = 0.8 / len(names)
     for number, name in enumerate(names):
         places = [place + (number + 0.5) * high - 0.4 for place, group in enumerate(groups.values()) if name in group]
         values = [group[name] for group in groups.values() if name in group]
-        axes.barh(places, values, high, color=_colours(palette).get(name, palette.line), label=name)
+        axes.barh(places, values, high, color=OF_CURVES.get(name, INK.line), label=name)
     axes.set_yticks(range(len(groups)), list(groups))
     axes.invert_yaxis()
-    axes.legend(fontsize=8, frameon=False, labelcolor=palette.text)
+    axes.legend(fontsize=8, frameon=False, labelcolor=INK.text)
     return figure
 
 
@@ -154,31 +147,31 @@ def _peak() -> float:
 
 
 @drawing
-def speed(palette: Palette) -> list[Figure]:
+def speed() -> list[Figure]:
     """Two plots over the size of square products with K = 1024 on an H200: TFLOP/s of the default, of strict, and of
     cuBLAS in float32; and the relative error of each, which is the smallest by default.
     """
     return [
-        lines(palette, "TFLOP/s: more is better", _speed("gflops", SIDES), "M = N, K = 1024", peak=_peak()),
-        lines(palette, "error of the result: less is better", _speed("error", SIDES), "M = N, K = 1024", log=True),
+        lines("TFLOP/s: more is better", _speed("gflops", SIDES), "M = N, K = 1024", peak=_peak()),
+        lines("error of the result: less is better", _speed("error", SIDES), "M = N, K = 1024", log=True),
     ]
 
 
 @drawing
-def strict_speed(palette: Palette) -> list[Figure]:
+def strict_speed() -> list[Figure]:
     """TFLOP/s of strict products over their size beside cuBLAS in float32, both below the float32 peak of the H200; and
     the same as a ratio, which is 1 or more at every size.
     """
     curves = _speed("gflops", {name: SIDES[name] for name in ("cublas", "strict")})
     ratio = [(x, ours / theirs) for (x, ours), (_, theirs) in zip(*reversed(curves.values()), strict=True)]
     return [
-        lines(palette, "TFLOP/s", curves, "M = N, K = 1024", peak=_peak()),
-        lines(palette, "times the speed of cuBLAS float32", {"strict": ratio}, "M = N, K = 1024"),
+        lines("TFLOP/s", curves, "M = N, K = 1024", peak=_peak()),
+        lines("times the speed of cuBLAS float32", {"strict": ratio}, "M = N, K = 1024"),
     ]
 
 
 @drawing
-def accurate_speed(palette: Palette) -> list[Figure]:
+def accurate_speed() -> list[Figure]:
     """TFLOP/s over the size of square products: two fp16 terms on top, three bf16 terms below, cuBLAS in float32 at the
     bottom; and the error of random normal data over K, which grows for cuBLAS and strict, and least by default.
     """
@@ -188,8 +181,8 @@ def accurate_speed(palette: Palette) -> list[Figure]:
         if row["shape"]["k"] == 1024 and row["kernel"] in names:
             curves[names[row["kernel"]]].append((row["shape"]["m"], row["gflops"] / 1e3))
     return [
-        lines(palette, "TFLOP/s", curves, "M = N, K = 1024"),
-        lines(palette, "relative error, normal data, M = N = 1024", _errors("normal"), "K", log=True),
+        lines("TFLOP/s", curves, "M = N, K = 1024"),
+        lines("relative error, normal data, M = N = 1024", _errors("normal"), "K", log=True),
     ]
 
 
@@ -204,16 +197,16 @@ def _errors(data: str) -> dict[str, Points]:
 
 
 @drawing
-def error_over_k(palette: Palette) -> list[Figure]:
+def error_over_k() -> list[Figure]:
     """The relative error over K of four kinds of data at M = N = 1024: cuBLAS in float32 and strict grow with K, the
     default stays lower on all of them.
     """
     kinds = ("normal", "uniform(0, 1)", "exp(normal)", "12 decades")
-    return [lines(palette, kind, _errors(kind), "K", log=True) for kind in kinds]
+    return [lines(kind, _errors(kind), "K", log=True) for kind in kinds]
 
 
 @drawing
-def cpu_speed(palette: Palette) -> list[Figure]:
+def cpu_speed() -> list[Figure]:
     """GFLOP/s of square products on one thread of a Zen 4, and on sixteen threads of a Xeon, each above
     NumPy's OpenBLAS.
     """
@@ -223,12 +216,12 @@ def cpu_speed(palette: Palette) -> list[Figure]:
         for row in rows(file):
             name = {"dispatch": "fastlinalg", "numpy": "NumPy (OpenBLAS)"}[row["kernel"]]
             curves.setdefault(name, []).append((row["shape"]["m"], row["gflops"]))
-        panels.append(lines(palette, f"GFLOP/s, {title}", curves, "M = N, K = 1024"))
+        panels.append(lines(f"GFLOP/s, {title}", curves, "M = N, K = 1024"))
     return panels
 
 
 @drawing
-def host_speed(palette: Palette) -> list[Figure]:
+def host_speed() -> list[Figure]:
     """Milliseconds of whole calls from NumPy to NumPy over the size of cubes: the time that the link alone needs is at
     the bottom, fastlinalg a little above it, CuPy, PyTorch and NumPy some times higher.
     """
@@ -243,12 +236,12 @@ def host_speed(palette: Palette) -> list[Figure]:
                 curves.setdefault(names[row["kernel"]], []).append((m, row["median_us"] / 1e3))
                 if row["kernel"] == "accurate" and m >= 512:
                     curves.setdefault("the link alone", []).append((m, row["link_us"] / 1e3))
-        panels.append(lines(palette, f"ms, {title}", curves, "M = N = K", log=True))
+        panels.append(lines(f"ms, {title}", curves, "M = N = K", log=True))
     return panels
 
 
 @drawing
-def memory_bound_speed(palette: Palette) -> list[Figure]:
+def memory_bound_speed() -> list[Figure]:
     """GB/s of matrix-vector products of 16384 rows, about twice those of cuBLAS; and of a transpose of 2048 x 512,
     which passes a plain copy.
     """
@@ -262,6 +255,6 @@ def memory_bound_speed(palette: Palette) -> list[Figure]:
     names = {"dispatch": "fastlinalg", "copy": "a copy", "torch": "PyTorch", "cupy": "CuPy"}
     transposes = {"2048 × 512": {names[kernel]: found[kernel] for kernel in names}}
     return [
-        bars(palette, "matrix times vector, GB/s", vectors),
-        bars(palette, "transpose, GB/s", transposes),
+        bars("matrix times vector, GB/s", vectors),
+        bars("transpose, GB/s", transposes),
     ]

@@ -183,7 +183,7 @@ def test_drawings(from_docs):
     for draw in drawings.DRAWINGS.values():
         assert draw.__doc__
     for name in drawings.DRAWINGS:
-        for panel in drawings.panels(name, drawings.PALETTES["dark"]):
+        for panel in drawings.panels(name):
             plt.close(panel)
 
 
