@@ -94,12 +94,13 @@ double rows_us(const SgemmArgs& p, const DeviceSpec&, const RowsCost& cost) {
   const bool transposed = p.n < p.m;
   const bool contiguous = (transposed ? p.a.rs : p.b.cs) == 1;
   const int64_t rows = transposed ? p.n : p.m, together = rows < 4 ? rows : 4;
-  const double bytes = 4.0 * double(transposed ? p.m : p.n) * double(p.k);
+  const double columns = double(transposed ? p.m : p.n), bytes = 4.0 * columns * double(p.k);
   const double slower = !contiguous     ? cost.strided + cost.strided_row * double(together)
                         : together == 1 ? cost.one_row
                                         : cost.each_row * double(together);
   double us =
       (bytes * slower * (rows > 4 ? cost.again : 1.0) / cost.bytes_per_us + cost.again_us) * double(ceil_div(rows, 4));
+  if (!contiguous && columns < 8) us += 1e-3 * columns * double(p.k);  // too few for a vector: one sum after the other
   if (!few_columns(p)) us += 1e-3 * cost.sum_ns * double(p.m) * double(p.n);  // of few, small_us() leaves it out too
   return cost.start_us + with_threads(us * double(p.batch));
 }

@@ -39,10 +39,13 @@ const Curve* correction(const Kernel<Args>& row, Device device) {
   return curve && !curve->empty() ? curve : nullptr;
 }
 
-// By the rules alone, whatever tuning says.
+// By the rules alone, whatever tuning says. The costs of products by narrower vectors may be those of another CPU.
 template <class Args>
 const char* passed_over_by_rules(const Kernel<Args>& row, Device device) {
-  return on_cuda(row.needs) ? passed_over_on(row.needs, row.traits, device.ordinal) : nullptr;
+  if (on_cuda(row.needs)) return passed_over_on(row.needs, row.traits, device.ordinal);
+  for (const Needs wider : {Needs::avx2_fma, Needs::avx512f})
+    if (std::is_same_v<Args, SgemmArgs> && row.needs < wider && available(wider)) return "this CPU has wider vectors";
+  return nullptr;
 }
 
 // Whether the row serves a call of that precision: nullptr, or what is wrong, as the end of "this kernel needs ...".

@@ -84,6 +84,7 @@ def test_a_row_that_does_not_pay_runs_by_name_alone(rng, caplog):
     [
         ((7513, 6), (6, 494), "packed" if has_avx512 else "small"),  # each sum is soon at its end
         ((4, 4), (4, 4096), "small"),
+        ((5, 1414), (1414, 4), "small"),  # columns of B contiguous, and too few for a vector
         ((20000, 4), (4, 4), "rows"),
         ((4096, 1024), (1024, 4), "rows"),
         ((8, 5000), (5000, 5000), "packed"),  # an operand beyond the caches
@@ -92,6 +93,15 @@ def test_a_row_that_does_not_pay_runs_by_name_alone(rng, caplog):
 def test_thin_products_on_the_cpu(a, b, kind):
     kernel = fl.explain(a, b, precision="strict", device="cpu").kernel
     assert kernel.endswith(kind) or (kind == "packed" and not kernel.endswith(("small", "rows"))), kernel
+
+
+@pytest.mark.skipif(not has_avx512, reason="no AVX-512 on this processor")
+@pytest.mark.parametrize("precision", ["strict", "reproducible"])
+def test_products_take_the_widest_vectors(rng, precision):
+    """Few rows along k are where the costs of one CPU choose AVX2 on another."""
+    answer = fl.explain(normal(rng, 2060, 31).T, normal(rng, 2060, 4), precision=precision, device="cpu")
+    assert answer.kernel.startswith("avx512")
+    assert answer.others["avx2_small"] == answer.others["portable_small"] == "this CPU has wider vectors"
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
