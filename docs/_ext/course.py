@@ -109,7 +109,7 @@ def expand(app: Sphinx, name: str, source: list[str]) -> None:
     text = figures.expand(source[0])
     if "course" in app.tags:
         text = re.sub(r"\[([^\]]+)\]\(\.\./[^)\s]+\)", r"\1", text)
-        text = re.sub(r"<a href=[^>]*>(.*?)</a>", r"\1", text)
+        text = re.sub(r"<a href=[^>]*>(.*?)</a>", r"\1", text, flags=re.DOTALL)
     source[0] = text
 
 
