@@ -10,7 +10,7 @@ import pytest
 import fastlinalg as fl
 from fastlinalg import _core
 from support.accuracy import assert_product, assert_same_bits
-from support.device import device_sgemm, device_sgemv, device_transpose, on_device
+from support.device import Strided, on_device
 from support.operands import normal
 from support.programs import resident
 from support.threads import in_threads
@@ -29,13 +29,16 @@ def device_calls(rng):
     a.upload(values)
     b.upload(values)
 
+    def at(buffer, *shape):
+        return Strided(buffer.ptr, shape, (64, 1)[-len(shape) :])
+
     def sgemm(n, precision, kernel=None):
-        device_sgemm(kernel, n, n, n, 1.0, a.ptr, 64, 1, b.ptr, 64, 1, 0.0, c.ptr, 64, precision=precision)
+        fl.sgemm(at(a, n, n), at(b, n, n), out=at(c, n, n), kernel=kernel, precision=precision)
 
     yield lambda: sgemm(32, "strict")
     yield lambda: sgemm(64, "accurate", "fp16x2")
-    yield lambda: device_sgemv(None, 64, 64, 1.0, a.ptr, 64, 1, b.ptr, 1, 0.0, c.ptr, 1)
-    yield lambda: device_transpose(None, 64, 64, a.ptr, 64, c.ptr, 64)
+    yield lambda: fl.sgemv(at(a, 64, 64), at(b, 64), out=at(c, 64))
+    yield lambda: fl.transpose(at(a, 64, 64), at(c, 64, 64))
 
 
 def host_calls(rng):

@@ -11,7 +11,7 @@ import pytest
 import fastlinalg as fl
 from fastlinalg import _core
 from support.accuracy import assert_same_bits, assert_within, oracle
-from support.device import PLACEMENTS, DeviceMatrix, device_sgemm, device_sgemv, device_transpose, place
+from support.device import PLACEMENTS, DeviceMatrix, place, vectors
 from support.rows import OPERATIONS, best_precision, refused, rows, taken
 
 pytestmark = pytest.mark.gpu
@@ -48,13 +48,8 @@ def must_take(placement, *sizes):
 
 
 def sgemm(row, a, b, c, alpha, beta, must, precision="strict"):
-    batch, m, n = c.shape
-    k = a.shape[1] if a.transposed else a.shape[2]
-    call = functools.partial(
-        device_sgemm, row.name, m, n, k, alpha, a.ptr, *a.strides, b.ptr, *b.strides, beta, c.ptr, c.ld,
-        batch, a.bs, b.bs, c.bs, precision,
-    )  # fmt: skip
-    return taken(row, call, must)
+    options = {"alpha": alpha, "beta": beta, "out": c, "kernel": row.name, "precision": precision}
+    return taken(row, lambda: fl.sgemm(a, b, c if beta else None, **options), must)
 
 
 @pytest.mark.parametrize("row", rows("sgemm", "cuda"))
@@ -108,7 +103,7 @@ def test_dispatch_takes_any_placement():
     for (m, n, k), placement, trans in product(SIZES, PLACEMENTS, (False, True)):
         a_values, b_values, c_values = stacks(m, n, k)
         a, b, c = place(a_values, placement, trans), place(b_values, placement, trans), place(c_values, placement)
-        device_sgemm(None, m, n, k, 1.0, a.ptr, *a.strides, b.ptr, *b.strides, 1.0, c.ptr, c.ld)
+        fl.sgemm(a, b, c, beta=1.0, out=c, precision="strict")
         assert_within(c.download(placement), *answer(m, n, k, 1, 1.0, 1.0), f"{(m, n, k)} {placement} trans {trans}")
 
 
@@ -124,20 +119,7 @@ def test_sgemv_placements(row):
         x, y = strided_vector(x_values[0, :, 0], inc, shift), strided_vector(y_values[0, :, 0], abs(inc), shift)
         for alpha, beta in ((1.0, 0.0), (-0.5, 2.0)):
             y.buffer.upload(y.host)  # the call before has overwritten it
-            call = functools.partial(
-                device_sgemv,
-                row.name,
-                m,
-                n,
-                alpha,
-                a.ptr,
-                *a.strides,
-                x_address(x, n, inc),
-                inc,
-                beta,
-                y.ptr,
-                abs(inc),
-            )
+            call = sgemv(row.name, a, vectors(x, inc < 0), y, alpha, beta)
             context = f"{(m, n)} {placement} trans {trans} inc {inc} alpha {alpha} beta {beta}"
             if taken(row, call, must_take(placement, m, n) and inc == 1):
                 want, bound = answer(m, 1, n, 1, alpha, beta)
@@ -152,8 +134,9 @@ def strided_vector(values, inc, shift):
     return DeviceMatrix(ordered[None, :, None], abs(inc) - 1, shift)
 
 
-def x_address(x, n, inc):
-    return x.ptr if inc > 0 else x.ptr + 4 * max(n - 1, 0) * -inc
+def sgemv(kernel, a, x, y, alpha, beta):
+    out = vectors(y)
+    return functools.partial(fl.sgemv, a, x, out if beta else None, alpha=alpha, beta=beta, out=out, kernel=kernel)
 
 
 @pytest.mark.parametrize("row", rows("sgemv", "cuda"))
@@ -161,10 +144,7 @@ def test_sgemv_batches(row):
     for (m, n), trans in product(((5, 7), (33, 32), (130, 20)), (False, True)):
         a_values, x_values, y_values = stacks(m, 1, n, 3)
         a, x, y = place(a_values, "aligned", trans), place(x_values, "tight"), place(y_values, "tight")
-        call = functools.partial(
-            device_sgemv, row.name, m, n, 2.0, a.ptr, *a.strides, x.ptr, 1, -1.0, y.ptr, 1, 3, a.bs, x.bs, y.bs
-        )
-        if taken(row, call, a.bs % 4 == 0):
+        if taken(row, sgemv(row.name, a, vectors(x), y, 2.0, -1.0), a.bs % 4 == 0):
             assert_within(y.download(), *answer(m, 1, n, 3, 2.0, -1.0), f"{(m, n)} trans {trans}")
 
 
@@ -181,7 +161,7 @@ def test_rows_and_x_begin_anywhere(kernel, shape):
     for shift, x_shift, pad, inc in product(range(4), range(4), (0, 1), (1, 2)):
         a, x = DeviceMatrix(a_values, pad, shift), strided_vector(x_values[0, :, 0], inc, x_shift)
         y = strided_vector(np.full_like(y_values[0, :, 0], np.nan), 1, 0)
-        device_sgemv(kernel, m, n, 1.0, a.ptr, *a.strides, x.ptr, inc, 0.0, y.ptr, 1)
+        sgemv(kernel, a, vectors(x), y, 1.0, 0.0)()
         context = f"{shape}: A {shift} floats off, x {x_shift}, pad {pad}, inc {inc}"
         assert_within(y.download(context)[..., 0], want[..., 0], bound[..., 0], context)
 
@@ -199,7 +179,7 @@ def test_transpose_placements_of_long_rows(row):
         m = 2**20 // width + 5
         a = place(numbered(turn, 1, m, width), placement)
         b = place(np.full((1, width, m), np.nan, np.float32), placement)
-        device_transpose(row.name, m, width, a.ptr, a.ld, b.ptr, b.ld)
+        fl.transpose(a, b, kernel=row.name)
         assert_same_bits(b.download(placement), a.view(a.host).swapaxes(-1, -2), f"{width} {placement}")
 
 
@@ -212,35 +192,25 @@ def test_transpose_placements(row):
         a = place(numbered(turn, batch, m, n), placement)
         values = np.array(a.view(a.host))
         b = place(np.full((batch, n, m), np.nan, np.float32), placement)
-        call = functools.partial(device_transpose, row.name, m, n, a.ptr, a.ld, b.ptr, b.ld, batch, a.bs, b.bs)
         context = f"{(m, n)} {placement} batch {batch}"
-        if taken(row, call, must_take(placement, m, n)):
+        if taken(row, lambda a=a, b=b: fl.transpose(a, b, kernel=row.name), must_take(placement, m, n)):
             assert_same_bits(b.download(context), values.swapaxes(-1, -2), context)
             ran += 1
     assert ran
 
 
 # ---------------------------------------------------------------- refusals
-def call_on_squares(op, row, a, b, c, n):
-    if op == "sgemm":
-        device_sgemm(
-            row.name, n, n, n, 1.0, a.ptr, *a.strides, b.ptr, *b.strides, 0.0, c.ptr, c.ld,
-            precision=best_precision(row),
-        )  # fmt: skip
-    elif op == "sgemv":
-        device_sgemv(row.name, n, n, 1.0, a.ptr, *a.strides, b.ptr, 1, 0.0, c.ptr, 1)
-    else:
-        device_transpose(row.name, n, n, a.ptr, a.ld, b.ptr, b.ld)
-
-
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_some_rows_refuse_unaligned_operands_and_say_what_they_need(op):
     """The 128-bit kernels: if none refuses, the alignment check is gone."""
     refusals = 0
     for row in (row for row in fl.kernels(op) if row.device == "cuda" and row.available):
         a, b, c = (place(np.ones((1, 32, 32), np.float32), "shifted") for _ in range(3))
+        x, y = (vectors(place(np.ones((1, 32, 1), np.float32), "shifted")) for _ in range(2))
+        *operands, out = {"sgemm": (a, b, c), "sgemv": (a, x, y), "transpose": (a, b)}[op]
+        options = {"precision": best_precision(row)} if op == "sgemm" else {}
         try:
-            call_on_squares(op, row, a, b, c, 32)
+            getattr(fl, op)(*operands, out=out, kernel=row.name, **options)
         except ValueError as error:
             refusals += 1
             assert refused(row, error) and "aligned" in str(error), str(error)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
 
 from support.accuracy import assert_same_bits, assert_within, oracle
 from support.device import place, product
+from support.device_libraries import Announced
 from support.rows import FULL_TILES, rows
 
 pytestmark = pytest.mark.gpu
@@ -28,10 +27,10 @@ def test_whole_tiles_give_the_same_bits(row, steps, rng):
         a, b, c = (rng.standard_normal((batch, *size), np.float32) for size in ((m, k), (k, n), (m, n)))
         for alpha, beta in ((1.0, 0.0), (-0.5, 2.0)):
             start = c if beta else np.full_like(c, np.nan)
-            want = product(row.name, (m, n, k, batch), *(place(x, "odd_shifted") for x in (a, b, start)), alpha, beta)
+            want = product(row.name, *(place(x, "odd_shifted") for x in (a, b, start)), alpha, beta)
             assert_within(want[0], *oracle(a[0], b[0], start[0], alpha, beta), f"{m} x {n} x {k}")
             for placement in ("aligned", "aligned_padded", "aligned"):
-                got = product(row.name, (m, n, k, batch), *(place(x, placement) for x in (a, b, start)), alpha, beta)
+                got = product(row.name, *(place(x, placement) for x in (a, b, start)), alpha, beta)
                 assert_same_bits(got, want, f"{m} x {n} x {k}, batch {batch}, {placement}, beta {beta}")
 
 
@@ -46,7 +45,7 @@ def test_nearly_whole_tiles(row, rng):
         left, right, start = a[:, :rows_, :depth], b[:, :depth, :cols], c[:, :rows_, :cols]
         for trans_a, trans_b in ((False, False), (True, False), (False, True), (True, True)):
             operands = place(left, "aligned", trans_a), place(right, "aligned", trans_b), place(start, "aligned")
-            got = product(row.name, (rows_, cols, depth, 1), *operands)
+            got = product(row.name, *operands)
             assert_within(got[0], *oracle(left[0], right[0]), f"{rows_} x {cols} x {depth}, {trans_a} {trans_b}")
 
 
@@ -63,21 +62,20 @@ def test_whole_tiles_of_rows_that_do_not_follow_one_another(row, distance, rng):
         if distance == "backwards":
             whole = place(rng.standard_normal((1, rows_, cols), np.float32), "aligned_padded")
             values = np.array(whole.view(whole.host))[:, ::-1]
-            return SimpleNamespace(
-                ptr=whole.ptr + 4 * whole.ld * (rows_ - 1), strides=(-whole.ld, 1), bs=0, of=whole
-            ), values
+            last = whole.ptr + 4 * whole.ld * (rows_ - 1)
+            return Announced(whole, strides=(0, -4 * whole.ld, 4), data=(last, False)), values
         ld = 0 if distance == "nothing" else 4
         run = place(rng.standard_normal((1, 1, (rows_ - 1) * ld + cols), np.float32), "aligned")
         values = as_strided(run.view(run.host), (1, rows_, cols), (0, 4 * ld, 4)).copy()
-        return SimpleNamespace(ptr=run.ptr, strides=(ld, 1), bs=0, of=run), values
+        return Announced(run, shape=values.shape, strides=(0, 4 * ld, 4)), values
 
     (a, a_values), (b, b_values) = strange(m, k), strange(k, n)
     plain_a, plain_b = place(a_values, "odd_shifted"), place(b_values, "odd_shifted")
-    want = product(row.name, (m, n, k, 1), plain_a, plain_b, place(result, "aligned"))
+    want = product(row.name, plain_a, plain_b, place(result, "aligned"))
     for left, right in ((a, plain_b), (plain_a, b), (a, b)):
-        got = product(row.name, (m, n, k, 1), left, right, place(result, "aligned"))
+        got = product(row.name, left, right, place(result, "aligned"))
         assert_same_bits(got, want, f"{m} x {n} x {k}")
     aligned_a, aligned_b = place(a_values, "aligned"), place(b_values, "aligned")
     for left, right in ((a, aligned_b), (aligned_a, b)):
-        got = product(row.name, (m, n, k, 1), left, right, place(result, "aligned"))
+        got = product(row.name, left, right, place(result, "aligned"))
         assert_same_bits(got, want, f"{m} x {n} x {k}, the other one whole")

@@ -8,13 +8,14 @@ import pytest
 import fastlinalg as fl
 from fastlinalg import _core
 from support.accuracy import assert_same_bits, assert_within, oracle
-from support.device import device_sgemm, device_sgemv, device_transpose
+from support.device import Strided
 from support.rows import best_precision, rows, taken
 
 pytestmark = [pytest.mark.gpu, pytest.mark.huge, pytest.mark.xdist_group("machine")]
 SIDE = 46344  # SIDE * SIDE is just above 2^31, and a multiple of four for the vector kernels
 SAMPLED = (0, 1, SIDE // 2, 46340, SIDE - 1)
 THIN = 8
+put = fl.DeviceArray.from_numpy
 ALL = SIDE * SIDE  # of a matrix with one row or one column
 PLACES = (0, 1, 2**31 - 1, 2**31, 2**31 + 5, ALL - 2, ALL - 1)
 
@@ -25,6 +26,7 @@ class HugeMatrix:
     def __init__(self):
         self.pattern = np.random.default_rng(1).standard_normal(SIDE, np.float32)
         self.buffer = _core.DeviceBuffer(4 * SIDE * SIDE)
+        self.array = Strided(self.buffer.ptr, (SIDE, SIDE))
         twice, step = np.concatenate([self.pattern, self.pattern]), 512
         windows = np.lib.stride_tricks.sliding_window_view(twice, SIDE)
         for first in range(0, SIDE, step):
@@ -36,6 +38,9 @@ class HugeMatrix:
 
     def columns(self, index):
         return np.stack([self.pattern[(np.arange(SIDE) + j) % SIDE] for j in index], 1)
+
+    def view(self, shape, strides):
+        return Strided(self.buffer.ptr, shape, strides)
 
     def at(self, places):
         """As one row."""
@@ -58,12 +63,6 @@ def target():
     fl.cuda.trim()
 
 
-def uploaded(values):
-    buffer = _core.DeviceBuffer(values.nbytes)
-    buffer.upload(np.ascontiguousarray(values))
-    return buffer
-
-
 def downloaded(buffer, shape, offset=0):
     values = np.empty(shape, np.float32)
     buffer.download(values, offset)
@@ -81,30 +80,20 @@ def forget(buffer):
 
 @pytest.mark.parametrize("row", rows("sgemm", "cuda"))
 def test_huge_a(row, huge, rng):
-    b = rng.standard_normal((SIDE, THIN), np.float32)
-    device_b, device_c = uploaded(b), _core.DeviceBuffer(4 * SIDE * THIN)
+    b, out = rng.standard_normal((SIDE, THIN), np.float32), put(np.empty((SIDE, THIN), np.float32))
     for trans in (False, True):
-        strides = (1, SIDE) if trans else (SIDE, 1)
-        device_sgemm(
-            row.name, SIDE, THIN, SIDE, 1.0, huge.buffer.ptr, *strides, device_b.ptr, THIN, 1, 0.0, device_c.ptr, THIN,
-            precision=best_precision(row),
-        )  # fmt: skip
-        got = downloaded(device_c, (SIDE, THIN))[list(SAMPLED)]
+        fl.sgemm(huge.array, put(b), trans_a=trans, out=out, kernel=row.name, precision=best_precision(row))
+        got = out.numpy()[list(SAMPLED)]
         a = huge.columns(SAMPLED).T if trans else huge.rows(SAMPLED)
         assert_within(got, *oracle(a, b), f"trans {trans}")
 
 
 @pytest.mark.parametrize("row", rows("sgemm", "cuda"))
 def test_huge_b(row, huge, rng):
-    a = rng.standard_normal((THIN, SIDE), np.float32)
-    device_a, device_c = uploaded(a), _core.DeviceBuffer(4 * SIDE * THIN)
+    a, out = rng.standard_normal((THIN, SIDE), np.float32), put(np.empty((THIN, SIDE), np.float32))
     for trans in (False, True):
-        strides = (1, SIDE) if trans else (SIDE, 1)
-        device_sgemm(
-            row.name, THIN, SIDE, SIDE, 1.0, device_a.ptr, SIDE, 1, huge.buffer.ptr, *strides, 0.0, device_c.ptr, SIDE,
-            precision=best_precision(row),
-        )  # fmt: skip
-        got = downloaded(device_c, (THIN, SIDE))[:, list(SAMPLED)]
+        fl.sgemm(put(a), huge.array, trans_b=trans, out=out, kernel=row.name, precision=best_precision(row))
+        got = out.numpy()[:, list(SAMPLED)]
         b = huge.rows(SAMPLED).T if trans else huge.columns(SAMPLED)
         assert_within(got, *oracle(a, b), f"trans {trans}")
 
@@ -112,46 +101,40 @@ def test_huge_b(row, huge, rng):
 @pytest.mark.parametrize("row", rows("sgemm", "cuda"))
 def test_huge_c(row, target, rng):
     a, b = rng.standard_normal((SIDE, THIN), np.float32), rng.standard_normal((THIN, SIDE), np.float32)
-    device_a, device_b = uploaded(a), uploaded(b)
-    device_sgemm(
-        row.name, SIDE, SIDE, THIN, 1.0, device_a.ptr, THIN, 1, device_b.ptr, SIDE, 1, 0.0, target.ptr, SIDE,
-        precision=best_precision(row),
-    )  # fmt: skip
+    out = Strided(target.ptr, (SIDE, SIDE))
+    fl.sgemm(put(a), put(b), out=out, kernel=row.name, precision=best_precision(row))
     for i in SAMPLED:
         assert_within(downloaded(target, (1, SIDE), 4 * SIDE * i), *oracle(a[i : i + 1], b), f"row {i}")
 
 
 @pytest.mark.parametrize("row", rows("sgemv", "cuda"))
 def test_huge_sgemv(row, huge, rng):
-    x = rng.standard_normal(SIDE, np.float32)
-    device_x, device_y = uploaded(x), _core.DeviceBuffer(4 * SIDE)
+    x, out = rng.standard_normal(SIDE, np.float32), put(np.empty(SIDE, np.float32))
     for trans in (False, True):
-        strides = (1, SIDE) if trans else (SIDE, 1)
-        device_sgemv(row.name, SIDE, SIDE, 1.0, huge.buffer.ptr, *strides, device_x.ptr, 1, 0.0, device_y.ptr, 1)
+        fl.sgemv(huge.array, put(x), trans=trans, out=out, kernel=row.name)
         a = huge.columns(SAMPLED).T if trans else huge.rows(SAMPLED)
-        assert_within(downloaded(device_y, SIDE)[list(SAMPLED)], *oracle(a, x), f"trans {trans}")
+        assert_within(out.numpy()[list(SAMPLED)], *oracle(a, x), f"trans {trans}")
 
 
 @pytest.mark.parametrize("row", rows("sgemm", names=("naive", "coalesced", "smem", "warp_tiles", "strict_element")))
 @pytest.mark.parametrize("side", ["rows", "columns"])
 def test_more_rows_or_columns_than_32_bits_count(row, side, huge, target):
     """Of one number each, times one number. Rows with larger tiles take seconds for so many."""
-    scale, (m, n) = uploaded(np.array([0.5], np.float32)), (ALL, 1) if side == "rows" else (1, ALL)
-    a, b = (huge.buffer.ptr, 1, ALL), (scale.ptr, 4, 1)
-    if side == "columns":
-        a, b = (scale.ptr, 4, 1), (huge.buffer.ptr, ALL, 1)
+    scale, shape = put(np.array([[0.5]], np.float32)), (ALL, 1) if side == "rows" else (1, ALL)
+    all_of_it, out = huge.view(shape, None), Strided(target.ptr, shape)
+    operands = (all_of_it, scale) if side == "rows" else (scale, all_of_it)
     forget(target)
-    if taken(row, lambda: device_sgemm(row.name, m, n, 1, 1.0, *a, *b, 0.0, target.ptr, n)):
+    if taken(row, lambda: fl.sgemm(*operands, out=out, kernel=row.name, precision="strict")):
         assert_same_bits(numbers_at(target), 0.5 * huge.at(PLACES))
 
 
 @pytest.mark.parametrize("row", rows("sgemv", "cuda"))
 def test_more_outputs_than_32_bits_count(row, huge, target):
     """Of two columns that begin four numbers apart, the second of which counts nothing."""
-    x, m = uploaded(np.array([0.5, 0.0], np.float32)), ALL - 4
+    x, m = put(np.array([0.5, 0.0], np.float32)), ALL - 4
     forget(target)
-    a = (huge.buffer.ptr, 1, 4)
-    if taken(row, lambda: device_sgemv(row.name, m, 2, 1.0, *a, x.ptr, 1, 0.0, target.ptr, 1)):
+    a, out = huge.view((m, 2), (1, 4)), Strided(target.ptr, (m,))
+    if taken(row, lambda: fl.sgemv(a, x, out=out, kernel=row.name)):
         there = [place for place in PLACES if place < m]
         assert_same_bits(numbers_at(target)[: len(there)], 0.5 * huge.at(there))
 
@@ -159,19 +142,18 @@ def test_more_outputs_than_32_bits_count(row, huge, target):
 @pytest.mark.parametrize("kernel", ["long_rows", None])
 def test_a_sum_of_more_numbers_than_32_bits_count(kernel, huge, target):
     """All numbers of x but some are 0: none of these may be lost. Behind the last four are up to three."""
-    scale = uploaded(np.zeros(1, np.float32))
-    device_sgemv(None, ALL, 1, 0.0, huge.buffer.ptr, 1, ALL, scale.ptr, 1, 0.0, target.ptr, 1)
+    fl.sgemv(huge.view((ALL, 1), None), put(np.zeros(1, np.float32)), alpha=0.0, out=Strided(target.ptr, (ALL,)))
     for place in PLACES:
         target.upload(np.ones(1, np.float32), 4 * place)
     for n in (ALL, ALL - 1, ALL - 2, ALL - 3):
-        y = _core.DeviceBuffer(4)
-        device_sgemv(kernel, 1, n, 1.0, huge.buffer.ptr, ALL, 1, target.ptr, 1, 0.0, y.ptr, 1)
+        out = put(np.empty(1, np.float32))
+        fl.sgemv(huge.view((1, n), (ALL, 1)), Strided(target.ptr, (n,)), out=out, kernel=kernel)
         there = huge.at([place for place in PLACES if place < n])
-        assert_within(downloaded(y, 1), *oracle(there[None], np.ones_like(there)), f"{n} numbers")
+        assert_within(out.numpy(), *oracle(there[None], np.ones_like(there)), f"{n} numbers")
 
 
 @pytest.mark.parametrize("row", rows("transpose", "cuda"))
 def test_huge_transpose(row, huge, target):
-    device_transpose(row.name, SIDE, SIDE, huge.buffer.ptr, SIDE, target.ptr, SIDE)
+    fl.transpose(huge.array, Strided(target.ptr, (SIDE, SIDE)), kernel=row.name)
     for j in SAMPLED:
         assert_same_bits(downloaded(target, SIDE, 4 * SIDE * j), huge.columns([j])[:, 0], f"row {j} of the result")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -208,11 +207,8 @@ def marked(*shape):
 
 
 def placed(values, order="C", pad=0, shift=0, gap=0):
-    """A stack of matrices between canaries, and the array that calls get."""
-    matrix = DeviceMatrix(values, pad, shift, order == "F", gap)
-    strides = tuple(4 * stride for stride in (matrix.bs, *matrix.strides))
-    interface = {"shape": values.shape, "strides": strides, "typestr": "<f4", "data": (matrix.ptr, False), "version": 3}
-    return matrix, SimpleNamespace(__cuda_array_interface__=interface)
+    """A stack of matrices between canaries."""
+    return DeviceMatrix(values, pad, shift, order == "F", gap)
 
 
 @on_gpu
@@ -227,15 +223,15 @@ def test_device_triangles_have_the_bits_of_the_whole(uplo, trans, precision, rng
         for beta, order in product((0.0, -0.5), "CF"):
             options = {"alpha": 1.5, "beta": beta, "trans": trans, "precision": precision}
             context = f"{batch} of {n}x{k}, beta {beta}, {order}"
-            whole, out = placed(c, order)
-            fl.ssyrk(x, out if beta else None, out=out, **options)
+            whole = placed(c, order)
+            fl.ssyrk(x, whole if beta else None, out=whole, **options)
             before = np.where(inside, c if beta else F32(np.inf), marked(*c.shape))
-            result, out = placed(before, order)
+            out = placed(before, order)
             assert fl.ssyrk(x, out if beta else None, out=out, uplo=uplo, **options) is out
-            assert_same_bits(result.download(context), np.where(inside, whole.download(), before), context)
-            result, out = placed(before, order, 3 - n % 2, 1, 5)
+            assert_same_bits(out.download(context), np.where(inside, whole.download(), before), context)
+            out = placed(before, order, 3 - n % 2, 1, 5)
             fl.ssyrk(x, out if beta else None, out=out, uplo=uplo, **options)
-            check(result.download(context), before, a, uplo, c, 1.5, beta, f"{context}, padded rows")
+            check(out.download(context), before, a, uplo, c, 1.5, beta, f"{context}, padded rows")
             fresh = fl.ssyrk(x, put(before) if beta else None, uplo=uplo, **options).numpy()
             check(fresh, np.zeros_like(c), a, uplo, c, 1.5, beta, f"{context}, a new array")
 
@@ -291,9 +287,9 @@ def test_device_addends_and_overlap(uplo, trans, rng):
             check(places[j](memory), places[j](values), a, uplo, places[i](values), 1.0, 0.5, context)
             places[j](memory)[...] = places[j](values)
             assert_same_bits(memory, values, context)
-        x, (matrix, out) = put(values), placed(values[None, :n, :n], "F")
+        x, out = put(values), placed(values[None, :n, :n], "F")
         fl.ssyrk(put(values[None, :n, :n]), view(x, places[1]), out=out, **options)
-        check(matrix.download(), values[None, :n, :n], a[None], uplo, values[beside], 1.0, 0.5, "another order")
+        check(out.download(), values[None, :n, :n], a[None], uplo, values[beside], 1.0, 0.5, "another order")
     a, c = normal(rng, 2, 3, 70, 20), normal(rng, 2, 3, 70, 70)
     stored = put(np.ascontiguousarray(a.swapaxes(-1, -2)) if trans else a)
     for addend in (c, c[:, :1], c[..., :1, :], c[..., :1], c[:1, :, :1, :1]):

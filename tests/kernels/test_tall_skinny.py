@@ -8,17 +8,12 @@ import numpy as np
 import pytest
 
 from support.accuracy import assert_within, oracle
-from support.device import device_sgemm, place
+from support.device import place
+from support.device import product as by_row
 from support.rows import TALL_SKINNY, rows
 
 pytestmark = pytest.mark.gpu
 SHAPES = ((1100, 14003, 16), (1300, 12032, 11), (1030, 14700, 12))  # m, k and the columns
-
-
-def multiply(row, a, b, c, alpha, beta):
-    (_, m, n), k = c.shape, a.shape[1] if a.transposed else a.shape[2]
-    device_sgemm(row.name, m, n, k, alpha, a.ptr, *a.strides, b.ptr, *b.strides, beta, c.ptr, c.ld, precision="strict")
-    return c.download()
 
 
 @pytest.mark.parametrize("row", rows("sgemm", names=TALL_SKINNY))
@@ -34,8 +29,9 @@ def test_large_thin_products(row, shape, placement, rng):
         for trans_a, trans_b in product((False, True), repeat=2):
             context = f"{shape} {placement} trans {trans_a}, {trans_b} beta {beta}"
             left, right = place(a, placement, trans_a), place(b, placement, trans_b)
-            assert_within(multiply(row, left, right, place(start, placement), alpha, beta), want, bound, context)
+            got = by_row(row.name, left, right, place(start, placement), alpha, beta)
+            assert_within(got, want, bound, context)
         a_transposed, b_transposed, start_transposed = (x.swapaxes(-1, -2) for x in (a, b, start))
         left, right = place(b_transposed, placement), place(a_transposed, placement)
-        got = multiply(row, left, right, place(start_transposed, placement), alpha, beta)
+        got = by_row(row.name, left, right, place(start_transposed, placement), alpha, beta)
         assert_within(got, want.swapaxes(-1, -2), bound.swapaxes(-1, -2), f"{shape} {placement} few rows, beta {beta}")

@@ -11,7 +11,7 @@ import pytest
 import fastlinalg as fl
 from support.accuracy import assert_same_bits
 from support.c_interface import FL_INVALID_VALUE, load, options
-from support.device import PLACEMENTS, device_transpose, place
+from support.device import PLACEMENTS, place
 from support.device_libraries import LIBRARIES
 from support.rows import rows
 from support.threads import in_threads
@@ -190,9 +190,9 @@ def test_on_the_device_in_all_placements():
         values = np.arange(1, batch * n * n + 1, dtype=np.uint32).view(F32).reshape(batch, n, n)
         a = place(values, placement)
         context = f"{n} {placement} batch {batch}"
-        device_transpose("in_place", n, n, a.ptr, a.ld, a.ptr, a.ld, batch, a.bs, a.bs)
+        fl.transpose(a, a, kernel="in_place")
         assert_same_bits(a.download(context), values.swapaxes(-1, -2), context)
-        device_transpose(None, n, n, a.ptr, a.ld, a.ptr, a.ld, batch, a.bs, a.bs)
+        fl.transpose(a, a)
         assert_same_bits(a.download(context), values, context)
 
 
@@ -201,7 +201,7 @@ def test_large_on_the_device():
     for n, pad in ((1500, 0), (1501, 0), (2304, 4), (2305, 6)):
         values = np.arange(1, n * n + 1, dtype=np.uint32).view(F32).reshape(1, n, n)
         a = place(values, "tight") if not pad else place(values, "aligned_padded")
-        device_transpose("in_place", n, n, a.ptr, a.ld, a.ptr, a.ld)
+        fl.transpose(a, a, kernel="in_place")
         assert_same_bits(a.download(f"{n}"), values.swapaxes(-1, -2), f"{n}")
 
 

@@ -1,7 +1,8 @@
 """Operands in device memory, each inside guarded memory: what the GPU tests use in place of NumPy views.
 
 A matrix lies at any leading dimension and at any distance from a 16-byte boundary. What belongs to no element is
-a canary, which is a NaN: used in a product it poisons the result.
+a canary, which is a NaN: used in a product it poisons the result. Calls on them are on the stream that copies of a
+DeviceBuffer are in order with.
 """
 
 from __future__ import annotations
@@ -11,13 +12,24 @@ from numpy.lib.stride_tricks import as_strided
 
 import fastlinalg as fl
 from fastlinalg import _core
+from support.device_libraries import Announced
 
 GUARD = 64  # floats in front of and behind the operand
 CANARY = np.uint32(0x7FC0DEAD)  # a NaN
 
 
+class Strided:
+    """Memory on a device as calls see it: an address, sizes, and strides in floats, by default those of C order."""
+
+    def __init__(self, ptr, shape, strides=None):
+        strides = strides and tuple(4 * stride for stride in strides)
+        data = {"shape": shape, "strides": strides, "typestr": "<f4", "data": (ptr, False)}
+        self.__cuda_array_interface__ = data | {"version": 3}
+
+
 class DeviceMatrix:
-    """A stack ``(batch, rows, cols)`` in device memory, rows contiguous, or columns if ``transposed``."""
+    """A stack ``(batch, rows, cols)`` in device memory, rows contiguous, or columns if ``transposed``; an array for
+    calls."""
 
     def __init__(self, values, pad=0, shift=0, transposed=False, gap=0):
         values = np.asarray(values, np.float32)
@@ -40,9 +52,11 @@ class DeviceMatrix:
         return self.buffer.ptr + 4 * self.origin
 
     @property
-    def strides(self) -> tuple[int, int]:
-        """Row and column stride of the matrix as the caller sees it."""
-        return (1, self.ld) if self.transposed else (self.ld, 1)
+    def __cuda_array_interface__(self):
+        (batch, rows, cols), (down, across) = self.shape, (self.ld, 1)
+        if self.transposed:
+            rows, cols, down, across = cols, rows, across, down
+        return Strided(self.ptr, (batch, rows, cols), (self.bs, down, across)).__cuda_array_interface__
 
     def download(self, context=""):
         """The values on the device, after checking that nothing beside them has changed."""
@@ -79,48 +93,17 @@ def place(values, placement: str, transposed=False, gap=None) -> DeviceMatrix:
     return DeviceMatrix(values, pad(cols), shift, transposed, 0 if gap is None else gap)
 
 
-class Strided:
-    """Memory on a device as calls see it: an address, sizes and strides in floats; a stack if there are problems."""
-
-    def __init__(self, ptr, *dims, batch=1, bs=0):
-        dims = ((batch, bs), *dims) if batch > 1 else dims
-        shape, strides = (tuple(each) for each in zip(*dims, strict=True))
-        self.__cuda_array_interface__ = {
-            "shape": shape, "strides": tuple(4 * stride for stride in strides), "typestr": "<f4", "data": (ptr, False),
-            "version": 3,
-        }  # fmt: skip
+def vectors(x: DeviceMatrix, backwards=False):
+    """A stack of matrices with one column as vectors, which are read from their ends if ``backwards``."""
+    batch, n, _ = x.shape
+    begin, step = (x.ptr + 4 * max(n - 1, 0) * x.ld, -x.ld) if backwards else (x.ptr, x.ld)
+    return Announced(x, shape=(batch, n), strides=(4 * x.bs, 4 * step), data=(begin, False))
 
 
-def device_sgemm(
-    kernel, m, n, k, alpha, a, a_rs, a_cs, b, b_rs, b_cs, beta, c, ldc, batch=1, a_bs=0, b_bs=0, c_bs=0,
-    precision="strict",
-):  # fmt: skip
-    """By addresses and strides; on the stream that copies of a DeviceBuffer are in order with, as all of these."""
-    left = Strided(a, (m, a_rs), (k, a_cs), batch=batch, bs=a_bs)
-    right = Strided(b, (k, b_rs), (n, b_cs), batch=batch, bs=b_bs)
-    out = Strided(c, (m, ldc), (n, 1), batch=batch, bs=c_bs)
-    added = out if beta else None
-    return fl.sgemm(left, right, added, alpha=alpha, beta=beta, out=out, kernel=kernel, precision=precision)
-
-
-def device_sgemv(kernel, m, n, alpha, a, a_rs, a_cs, x, incx, beta, y, incy, batch=1, a_bs=0, x_bs=0, y_bs=0):
-    matrix = Strided(a, (m, a_rs), (n, a_cs), batch=batch, bs=a_bs)
-    vector, out = Strided(x, (n, incx), batch=batch, bs=x_bs), Strided(y, (m, incy), batch=batch, bs=y_bs)
-    return fl.sgemv(matrix, vector, out if beta else None, alpha=alpha, beta=beta, out=out, kernel=kernel)
-
-
-def device_transpose(kernel, m, n, a, lda, b, ldb, batch=1, a_bs=0, b_bs=0):
-    source = Strided(a, (m, lda), (n, 1), batch=batch, bs=a_bs)
-    return fl.transpose(source, Strided(b, (n, ldb), (m, 1), batch=batch, bs=b_bs), kernel=kernel)
-
-
-def product(name, shape, a, b, c, alpha=1.0, beta=0.0, precision="strict"):
-    """What the row of that name makes of C; ``shape`` is m, n, k and the number of problems."""
-    m, n, k, batch = shape
-    device_sgemm(
-        name, m, n, k, alpha, a.ptr, *a.strides, b.ptr, *b.strides, beta, c.ptr, c.ld,
-        batch, a.bs, b.bs, c.bs, precision,
-    )  # fmt: skip
+def product(name, a, b, c, alpha=1.0, beta=0.0, precision="strict"):
+    """What the row of that name makes of C."""
+    added = c if beta else None
+    fl.sgemm(a, b, added, alpha=alpha, beta=beta, out=c, kernel=name, precision=precision)
     return c.download(name)
 
 

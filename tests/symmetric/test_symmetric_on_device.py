@@ -39,14 +39,14 @@ def transposed(x):
 
 def halves(row, shape, a, alpha=1.0, placement="aligned"):
     """The product with the operand's own transpose and with that of a copy, of a stack of `a`."""
-    n, k, batch = shape
+    n, _, batch = shape
     answers = []
     for by_columns in (False, True):
         x = place(a, placement, by_columns)
         y = place(a.swapaxes(1, 2), placement, not by_columns)
         for b in (transposed(x), y):
             c = place(np.full((batch, n, n), np.nan, F32), placement)
-            answers.append(product(row.name, (n, n, k, batch), x, b, c, alpha, precision=best_precision(row)))
+            answers.append(product(row.name, x, b, c, alpha, precision=best_precision(row)))
     return answers
 
 
