@@ -67,8 +67,18 @@ def contenders() -> dict[str, Callable[[Any, Any], Any]]:
     return {CUBLAS: torch_mm(False), TF32: torch_mm(True), **{name: ours(name) for name in OURS}}
 
 
+def errors_of(product: Any, exact: Any, magnitude: Any) -> dict[str, float]:
+    error = product.double() - exact
+    units = error / (magnitude * UNIT)  # of u |A||B|
+    return {
+        "norm": float(error.norm() / exact.norm()),
+        "largest": float(units.abs().max()),
+        "mean": float(units.mean()),
+    }
+
+
 def measure(sizes: list[tuple[int, int]]) -> Iterator[dict[str, Any]]:
-    """One row for every kind of data, size (M = N, K) and contender."""
+    """One row for every kind of data and size (M = N, K): the errors of each contender."""
     import torch
 
     calls = contenders()
@@ -77,18 +87,8 @@ def measure(sizes: list[tuple[int, int]]) -> Iterator[dict[str, Any]]:
             generator = torch.Generator("cuda").manual_seed(size + k)
             a, b = make(generator, (size, k)), make(generator, (k, size))
             exact, magnitude = a.double() @ b.double(), a.abs().double() @ b.abs().double()
-            for name, call in calls.items():
-                error = call(a, b).double() - exact
-                units = error / (magnitude * UNIT)
-                yield {
-                    "data": kind,
-                    "size": size,
-                    "k": k,
-                    "product": name,
-                    "norm": float(error.norm() / exact.norm()),
-                    "largest": float(units.abs().max()),  # in units of u |A||B|
-                    "mean": float(units.mean()),
-                }
+            errors = {name: errors_of(call(a, b), exact, magnitude) for name, call in calls.items()}
+            yield {"data": kind, "size": size, "k": k, "errors": errors}
 
 
 def document(sizes: list[tuple[int, int]]) -> dict[str, Any]:
@@ -101,12 +101,12 @@ def document(sizes: list[tuple[int, int]]) -> dict[str, Any]:
 
 def worse_than_cublas(found: dict[str, Any]) -> list[str]:
     """Where dispatch has the larger norm of the error, ties aside."""
-    norms = {(r["data"], r["size"], r["k"], r["product"]): r["norm"] for r in found["rows"]}
-    return [
-        f"{data}, {size}x{size}x{k}: {norm:.3g}, cuBLAS {norms[data, size, k, CUBLAS]:.3g}"
-        for (data, size, k, product), norm in norms.items()
-        if product == DISPATCH and norm > TIE * norms[data, size, k, CUBLAS]
-    ]
+    worse = []
+    for row in found["rows"]:
+        norm, cublas = (row["errors"][name]["norm"] for name in (DISPATCH, CUBLAS))
+        if norm > TIE * cublas:
+            worse.append(f"{row['data']}, {row['size']}x{row['size']}x{row['k']}: {norm:.3g}, cuBLAS {cublas:.3g}")
+    return worse
 
 
 def main() -> int:

@@ -486,12 +486,12 @@ def models_table() -> str:
 @figure
 def accuracy_table(data: str) -> str:
     """Norms of the errors of positive data, in units of 1e-7, at M = N = 1024."""
-    found = run_of("accuracy/h200")["rows"]
     products = ["cuBLAS float32", "strict", "fp16x2", "bf16x6"]
     lines = []
-    for k in (1024, 8192, 65536):
-        here = {r["product"]: r for r in found if r["size"] == 1024 and r["k"] == k and r["data"].startswith(data)}
-        lines.append([str(k), *(significant(1e7 * here[name]["norm"], 2) for name in products)])
+    for row in run_of("accuracy/h200")["rows"]:
+        if row["size"] == 1024 and row["k"] in (1024, 8192, 65536) and row["data"].startswith(data):
+            norms = (row["errors"][name]["norm"] for name in products)
+            lines.append([str(row["k"]), *(significant(1e7 * norm, 2) for norm in norms)])
     return table(["K", *products], lines)
 
 

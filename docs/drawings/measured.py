@@ -191,8 +191,9 @@ def _errors(data: str) -> dict[str, Points]:
     names = {"cuBLAS float32": "cuBLAS float32", "strict": "strict", "dispatch": "default"}
     curves: dict[str, Points] = {name: [] for name in names.values()}
     for row in rows("accuracy/h200"):
-        if (row["data"], row["size"]) == (data, 1024) and row["product"] in names:
-            curves[names[row["product"]]].append((row["k"], row["norm"]))
+        if (row["data"], row["size"]) == (data, 1024):
+            for product, name in names.items():
+                curves[name].append((row["k"], row["errors"][product]["norm"]))
     return {name: sorted(points) for name, points in curves.items()}
 
 
