@@ -171,7 +171,7 @@ WholeCall whole(const TransposeArgs& p) {
   return {{{{OperandRole::a, {0, 1, 0, p.m, 0, p.n}}, p.a.bs == 0}}, {0, 1, 0, p.n, 0, p.m}};
 }
 
-// WholeInput problems, several to a step.
+// Whole problems, several to a step.
 template <class Args>
 PanelPlan<Args> groups(const Args& p, Kernels<Args>& kernels) {
   const WholeCall call = whole(p);

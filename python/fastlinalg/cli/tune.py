@@ -199,7 +199,6 @@ def _measure(kind: str, quick: bool) -> dict[str, Any]:
         "kind": kind,
         "name": _core.cpu_name() if kind == "cpu" else _core.tuned_name(0),
         "measured": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "threads": fl.get_num_threads(),
         "found": [
             {"op": t.op, "shapes": t.shapes, "before": round(t.before, 4), "after": round(t.after, 4)} for t in found
         ],
