@@ -20,8 +20,6 @@
 namespace fl::cuda {
 namespace {
 
-// As for plans (captured_run.cpp): recording takes what four launches lose against a graph.
-constexpr int calls_before_graph = 4;
 // In a row of launches a kernel begins while the one before it ends, in a row of graphs it does not. Microseconds a
 // call with the wait at the end of a thousand, launches and graphs: products of 32 4.09 and 3.78, of 64 4.31 and 3.97,
 // of 96 4.58 and 4.48, of 128 4.50 and 4.67, of 192 4.29 and 4.87; sgemv, transposes of 192 4.3 and 2.9, 4.6 and 3.3.
@@ -89,8 +87,8 @@ bool start_cached(const Key& key, std::size_t hash, bool recordable, int device,
     place.keep(key, {});
     return false;
   }
-  if ((known->calls == calls_before_graph && !known->graph) || !outside_captures(key.stream)) return false;
-  if (known->calls < calls_before_graph && ++known->calls == calls_before_graph && recordable)
+  if ((known->calls == runs_before_graph && !known->graph) || !outside_captures(key.stream)) return false;
+  if (known->calls < runs_before_graph && ++known->calls == runs_before_graph && recordable)
     known->graph = try_to_record(device, launch);
   return start(known->graph, key.stream);
 }

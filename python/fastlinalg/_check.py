@@ -96,13 +96,16 @@ def expected_result(op: str, operands: tuple[Any, ...], options: Options) -> Exp
     return Expected(column.value[..., 0], column.bound[..., 0])
 
 
+def written(n: int, uplo: str | None) -> Array:
+    """A mask of the elements that ``ssyrk`` computes."""
+    lower = np.tri(n, dtype=bool)
+    return np.ones((n, n), bool) if uplo is None else lower if uplo == "L" else lower.T
+
+
 def _expected_triangle(whole: Expected, uplo: str | None) -> Expected:
     """Beside the triangle there are zeros: what a new result has there."""
-    if uplo is None:
-        return whole
-    n = whole.value.shape[-1]
-    kept = np.tri(n, dtype=bool) if uplo == "L" else np.tri(n, dtype=bool).T
-    return Expected(np.where(kept, whole.value, 0.0), np.where(kept, whole.bound, 0.0))
+    inside = written(whole.value.shape[-1], uplo)
+    return Expected(np.where(inside, whole.value, 0.0), np.where(inside, whole.bound, 0.0))
 
 
 def error_units(result: Array, expected: Expected) -> float:

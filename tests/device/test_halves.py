@@ -22,14 +22,10 @@ F32 = np.float32
 LAYOUTS = {**ORDERS, "padded": lambda x: np.pad(x, ((0, 0), (0, 8)))[:, :-8]}
 
 
-def values(x):
-    return x.numpy()
-
-
 # ---------------------------------------------------------------- products with a vector, by kernels that read 16 bits
 def by_name(row, a, x, **options):
     """None where the row does not take such a matrix."""
-    return taken(row, lambda: values(fl.sgemv(Placed(a), Placed(x), kernel=row.name, **options)))
+    return taken(row, lambda: fl.sgemv(Placed(a), Placed(x), kernel=row.name, **options).numpy())
 
 
 @pytest.mark.parametrize("row", rows("sgemv", "cuda"))
@@ -65,7 +61,7 @@ def test_large_matrices_times_vectors(name, shape):
         options = {"trans": trans, "alpha": 0.5, "beta": 2.0, "device": "cuda"}
         got = fl.sgemv(Placed(stored), Placed(x), Placed(y), dtype=F32, **options)
         want = fl.sgemv(Placed(as_float32(stored)), Placed(as_float32(x)), Placed(y), **options)
-        assert_same_bits(values(got), values(want), f"{order} trans {trans} step {step} x {of_x}")
+        assert_same_bits(got.numpy(), want.numpy(), f"{order} trans {trans} step {step} x {of_x}")
 
 
 @pytest.mark.parametrize("name", HALVES)
@@ -73,10 +69,10 @@ def test_matrices_that_begin_anywhere_times_vectors(name):
     """The float32 matrix begins at the start of an allocation, as one that has just been converted does."""
     for shape, order in product(((300, 2047), (200, 4096), (4096, 200)), LAYOUTS):
         a, x = LAYOUTS[order](halves(name, *shape)), Placed(np.random.default_rng(1).standard_normal(shape[1], F32))
-        want = values(fl.sgemv(Placed(as_float32(a)), x))
+        want = fl.sgemv(Placed(as_float32(a)), x).numpy()
         for shift in (0, 1, 4, 8, 15):
             got = fl.sgemv(Placed(a, shift), x, dtype=F32)
-            assert_same_bits(values(got), want, f"{shape} {shift} {order}")
+            assert_same_bits(got.numpy(), want, f"{shape} {shift} {order}")
 
 
 @pytest.mark.parametrize("name", HALVES)
@@ -88,7 +84,7 @@ def test_no_large_matrix_is_copied_for_a_product_with_a_vector(name, order, limi
     fl.cuda.trim()
     limit(fl.cuda.memory_info()["used"] + n * n)
     for trans in (False, True):
-        assert (values(fl.sgemv(a, x, trans=trans, dtype=F32)) == n).all()
+        assert (fl.sgemv(a, x, trans=trans, dtype=F32).numpy() == n).all()
     with pytest.raises(MemoryError):
         fl.matmul(a, a, precision="strict", dtype=F32)
 
@@ -101,18 +97,18 @@ def every_number(name):
 def test_every_number_is_read(name):
     """Products with columns of the identity: NaN and infinity make NaN of zeros, so each stands alone with them."""
     a = every_number(name)
-    got = values(fl.transpose(Placed(a), dtype=F32)).T
+    got = fl.transpose(Placed(a), dtype=F32).numpy().T
     assert_same_bits(without_payload(got), without_payload(as_float32(a)))
     one = Placed(np.ones(1, F32))
     for stored, trans in ((a.reshape(-1, 1), False), (a.reshape(1, -1), True)):
-        got = values(fl.sgemv(Placed(stored), one, trans=trans, dtype=F32))
+        got = fl.sgemv(Placed(stored), one, trans=trans, dtype=F32).numpy()
         assert_same_bits(without_payload(got), without_payload(as_float32(a).ravel()) + F32(0))  # no -0
     finite = np.where(np.isfinite(as_float32(a)), as_float32(a), 0).astype(a.dtype)
     finite = np.tile(finite, (8, 8))  # as large as what is read in 16 bits
     for column, trans in product((0, 77, 2047), (False, True)):
         x = np.zeros(2048, F32)
         x[column] = 1
-        got = values(fl.sgemv(Placed(finite), Placed(x), trans=trans, dtype=F32))
+        got = fl.sgemv(Placed(finite), Placed(x), trans=trans, dtype=F32).numpy()
         assert_same_bits(got, as_float32(finite[column] if trans else finite[:, column]) + F32(0))
 
 
@@ -147,22 +143,22 @@ def test_products_have_the_bits_of_converted_operands(types, shape):
         for precision in ("strict", "reproducible"):
             for name, call in calls(a, b, {"precision": precision, "dtype": F32}).items():
                 got, want = call(lambda x: Placed(x, 1)), call(lambda x: Placed(as_float32(x)))
-                assert_same_bits(values(got), values(want), f"{name} {a_order} {b_order} {precision}")
+                assert_same_bits(got.numpy(), want.numpy(), f"{name} {a_order} {b_order} {precision}")
         got = fl.matmul(Placed(a), Placed(b), dtype=F32)
-        assert_within(values(got), *oracle(as_float32(a), as_float32(b)), f"accurate {a_order} {b_order}")
+        assert_within(got.numpy(), *oracle(as_float32(a), as_float32(b)), f"accurate {a_order} {b_order}")
 
 
 @pytest.mark.parametrize("name", HALVES)
 def test_plans_read_them_at_each_execution(name):
     for m, n in ((20, 30), (1, 2100), (2100, 1)):
         a, b = halves(name, m, 1100), halves(name, 1100, n, seed=1)
-        want = values(fl.matmul(Placed(as_float32(a)), Placed(as_float32(b)), precision="strict"))
+        want = fl.matmul(Placed(as_float32(a)), Placed(as_float32(b)), precision="strict").numpy()
         with fl.Matmul(Placed(a), Placed(b), precision="strict", dtype=F32) as plan:
             for _ in range(6):
-                assert_same_bits(values(plan.execute()), want)
+                assert_same_bits(plan.execute().numpy(), want)
             for shift in (1, 4, 0):
                 plan.reset_operands(Placed(a, shift), Placed(b[:, ::-1][:, ::-1], shift))
-                assert_same_bits(values(plan.execute()), want, f"shift {shift}")
+                assert_same_bits(plan.execute().numpy(), want, f"shift {shift}")
 
 
 def stacks(name):
@@ -227,7 +223,7 @@ def test_the_interface_tells_of_float16():
         fl.DeviceArray.from_numpy(np.ascontiguousarray(x).view(F32)), typestr="<f2", shape=x.shape, strides=None
     )
     got = fl.matmul(place(a), place(b), precision="strict", dtype=F32)
-    assert_same_bits(values(got), values(fl.matmul(Placed(as_float32(a)), Placed(as_float32(b)), precision="strict")))
+    assert_same_bits(got.numpy(), fl.matmul(Placed(as_float32(a)), Placed(as_float32(b)), precision="strict").numpy())
     with pytest.raises(TypeError, match="must have dtype float32, got '<f2'"):
         fl.matmul(place(a), place(b))
     with pytest.raises(ValueError, match="a is not aligned to 2 bytes; pass a copy"):

@@ -10,6 +10,7 @@ import pytest
 import fastlinalg as fl
 from fastlinalg import _core
 from support.accuracy import assert_product, assert_same_bits
+from support.device import assign
 from support.operands import normal
 from support.rows import rows
 from support.threads import in_threads
@@ -50,10 +51,6 @@ def product(named, a, b, kernel="fp16x2", trans_a=False, trans_b=False, column_o
     views = (pointer(a), *strides(a, trans_a), pointer(b), *strides(b, trans_b), pointer(out))
     _core.testing.product_for_tests(named, kernel, m, n, k, *views, *strides(out, column_order), stream)
     return out.numpy().T if column_order else out.numpy()
-
-
-def assign(array, values):
-    fl.transpose(put(np.ascontiguousarray(values.T)), out=array)
 
 
 SHAPES = [(256, 256, 256), (400, 130, 300), (700, 520, 1030), (900, 1000, 256), (321, 700, 1500)]

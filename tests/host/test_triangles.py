@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fastlinalg as fl
+from fastlinalg._check import written
 from support.accuracy import assert_product, assert_same_bits
 from support.operands import normal
 
@@ -15,29 +16,24 @@ pytestmark = pytest.mark.gpu
 F32 = np.float32
 
 
-def kept(n, uplo):
-    triangle = np.tri(n, dtype=bool)
-    return np.ones((n, n), bool) if uplo is None else triangle if uplo == "L" else triangle.T
-
-
 @pytest.mark.parametrize("uplo", [None, "L", "U"])
 def test_host_arrays(rng, uplo):
     for shape in ((1, 1), (40, 20), (513, 70), (3, 90, 33)):
         a, n = normal(rng, *shape), shape[-2]
-        c = np.where(kept(n, uplo), normal(rng, *shape[:-1], n), F32(np.nan))
+        c = np.where(written(n, uplo), normal(rng, *shape[:-1], n), F32(np.nan))
         for order, beta, trans in product("CF", (0.0, -0.5), (False, True)):
             options = {"alpha": 1.5, "beta": beta, "precision": "strict", "device": "cuda"}
             stored = np.array(a.swapaxes(-1, -2) if trans else a, order=order)
             out = np.array(c, order=order)
             fl.ssyrk(stored, c if beta else None, trans=trans, uplo=uplo, out=out, **options)
             op = stored.swapaxes(-1, -2) if trans else stored
-            inside = np.where(kept(n, uplo), c, F32(0))
+            inside = np.where(written(n, uplo), c, F32(0))
             want = fl.sgemm(op, op.swapaxes(-1, -2), inside if beta else None, out=np.empty_like(out), **options)
-            assert_same_bits(out, np.where(kept(n, uplo), want, c), f"{shape} {order} beta {beta} trans {trans}")
+            assert_same_bits(out, np.where(written(n, uplo), want, c), f"{shape} {order} beta {beta} trans {trans}")
             assert_product(want, op, op.swapaxes(-1, -2), inside, 1.5, beta)
     numbers = np.arange(12, dtype=np.float64).reshape(3, 4)
     got = fl.ssyrk(numbers, uplo=uplo, dtype=np.float32, device="cuda")
-    assert_same_bits(got, np.where(kept(3, uplo), numbers @ numbers.T, 0).astype(F32))
+    assert_same_bits(got, np.where(written(3, uplo), numbers @ numbers.T, 0).astype(F32))
 
 
 def test_arrays_in_device_memory(rng):

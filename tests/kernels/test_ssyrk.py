@@ -9,6 +9,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 import fastlinalg as fl
+from fastlinalg._check import written
 from support.accuracy import assert_same_bits, assert_within, oracle
 from support.device import DeviceMatrix
 from support.device_libraries import view
@@ -26,20 +27,14 @@ PARTS = (None, "L", "U")
 WAYS = tuple(product(PARTS, (False, True)))
 
 
-def kept(n, uplo):
-    """Where a result is written."""
-    triangle = np.tri(n, dtype=bool)
-    return np.ones((n, n), bool) if uplo is None else triangle if uplo == "L" else triangle.T
-
-
 def check(got, beside, a, uplo, c=None, alpha=1.0, beta=0.0, context=""):
     """The product with `a` as it is, and `beside` the triangle the bits that were there."""
     if alpha == 0.0:  # the operand is not read
         a = np.zeros((*a.shape[:-1], 0), F32)
-    written = kept(got.shape[-1], uplo)
+    inside = written(got.shape[-1], uplo)
     want, bound = oracle(a, a.swapaxes(-1, -2), c, alpha, beta)
-    assert_within(np.where(written, got, F32(0)), np.where(written, want, 0), np.where(written, bound, 0), context)
-    assert_same_bits(np.where(written, F32(0), got), np.where(written, F32(0), beside), context)
+    assert_within(np.where(inside, got, F32(0)), np.where(inside, want, 0), np.where(inside, bound, 0), context)
+    assert_same_bits(np.where(inside, F32(0), got), np.where(inside, F32(0), beside), context)
 
 
 @pytest.mark.parametrize(("uplo", "trans"), WAYS)
@@ -50,7 +45,7 @@ def test_every_shape_and_scalar(rng, uplo, trans, threads):
             a = normal(rng, n, k)
             stored = np.ascontiguousarray(a.T) if trans else a
             for alpha, beta in SCALARS:
-                c = np.where(kept(n, uplo), normal(rng, n, n), F32(np.nan)) if beta else np.full((n, n), np.nan, F32)
+                c = np.where(written(n, uplo), normal(rng, n, n), F32(np.nan)) if beta else np.full((n, n), np.nan, F32)
                 options = {"alpha": alpha, "beta": beta, "trans": trans, "uplo": uplo, "device": "cpu"}
                 context = f"{n}x{k}, alpha {alpha}, beta {beta}"
                 before = c.copy()
@@ -69,7 +64,7 @@ def test_bits_of_the_kernel_that_was_asked_for(row, uplo, rng):
         for beta in (0.0, -0.5):
             options = {"alpha": 1.5, "beta": beta, "kernel": row.name}
             added = c if beta else None
-            want = np.where(kept(n, uplo), fl.sgemm(a.copy(), a.T, added, **options), F32(0))
+            want = np.where(written(n, uplo), fl.sgemm(a.copy(), a.T, added, **options), F32(0))
             assert_same_bits(fl.ssyrk(a, added, uplo=uplo, **options), want, f"{n}x{k}")
 
 
@@ -122,7 +117,7 @@ def test_whole_results_are_those_of_the_product(rng):
     wide = np.arange(12, dtype=np.int16).reshape(3, 4)
     for uplo in PARTS:
         got = fl.ssyrk(wide, uplo=uplo, dtype=np.float32)
-        assert_same_bits(got, np.where(kept(3, uplo), wide @ wide.T, 0).astype(F32))
+        assert_same_bits(got, np.where(written(3, uplo), wide @ wide.T, 0).astype(F32))
 
 
 @pytest.mark.parametrize(("uplo", "trans"), WAYS)
@@ -147,10 +142,10 @@ def test_nan_and_infinity(rng, uplo):
     a[3, 5], a[170, 6], a[299, 0] = np.nan, np.inf, -np.inf
     whole = fl.ssyrk(a, device="cpu")
     got = fl.ssyrk(a, uplo=uplo, device="cpu")
-    np.testing.assert_array_equal(got, np.where(kept(300, uplo), whole, 0))
+    np.testing.assert_array_equal(got, np.where(written(300, uplo), whole, 0))
     a = normal(rng, 300, 60)
     for special in (np.nan, np.inf):
-        c = np.where(kept(300, uplo), F32(1), F32(special))
+        c = np.where(written(300, uplo), F32(1), F32(special))
         got = fl.ssyrk(a, c, beta=2, uplo=uplo, out=c.copy(), device="cpu")
         check(got, c, a, uplo, np.ones((300, 300), F32), 1.0, 2.0)
 
@@ -219,7 +214,7 @@ def test_device_triangles_have_the_bits_of_the_whole(uplo, trans, precision, rng
     for n, k, batch in ((1, 3, 1), (2, 0, 3), (31, 40, 1), (31, 40, 3), (33, 5, 3), (129, 70, 3), (1000, 257, 1)):
         a, c = normal(rng, batch, n, k), normal(rng, batch, n, n)
         x = put(np.ascontiguousarray(a.swapaxes(-1, -2)) if trans else a)
-        inside = kept(n, uplo)
+        inside = written(n, uplo)
         for beta, order in product((0.0, -0.5), "CF"):
             options = {"alpha": 1.5, "beta": beta, "trans": trans, "precision": precision}
             context = f"{batch} of {n}x{k}, beta {beta}, {order}"
@@ -240,10 +235,10 @@ def test_device_triangles_have_the_bits_of_the_whole(uplo, trans, precision, rng
 @pytest.mark.parametrize("uplo", ["L", "U"])
 def test_device_triangles_with_every_scalar(uplo, rng):
     for (n, k), (alpha, beta) in product(((5, 7), (150, 40)), (*SCALARS, (np.nan, 0.0), (0.0, np.nan))):
-        a, c = normal(rng, n, k), np.where(kept(n, uplo), normal(rng, n, n), marked(n, n))
+        a, c = normal(rng, n, k), np.where(written(n, uplo), normal(rng, n, n), marked(n, n))
         x, y = put(a), put(c)
         options = {"alpha": alpha, "beta": beta, "precision": "strict"}
-        whole, inside = put(c), kept(n, uplo)
+        whole, inside = put(c), written(n, uplo)
         fl.ssyrk(x, whole if beta else None, out=whole, **options)
         for out, beside in ((None, np.zeros_like(c)), (y, c)):
             got = fl.ssyrk(x, y if beta else None, out=out, uplo=uplo, **options).numpy()
@@ -253,7 +248,7 @@ def test_device_triangles_with_every_scalar(uplo, rng):
         a = normal(rng, 140, 30)
         a[3, 5] = special
         got = fl.ssyrk(put(a), uplo=uplo).numpy()
-        np.testing.assert_array_equal(got, np.where(kept(140, uplo), fl.ssyrk(put(a)).numpy(), 0))
+        np.testing.assert_array_equal(got, np.where(written(140, uplo), fl.ssyrk(put(a)).numpy(), 0))
 
 
 @on_gpu
@@ -264,7 +259,7 @@ def test_device_triangles_have_the_bits_of_the_kernel_that_was_asked_for(row, rn
         for uplo, beta in product("LU", (0.0, -0.5)):
             options = {"beta": beta, "kernel": row.name, "precision": best_precision(row)}
             added = y if beta else None
-            want = np.where(kept(n, uplo), fl.ssyrk(x, added, **options).numpy(), F32(0))
+            want = np.where(written(n, uplo), fl.ssyrk(x, added, **options).numpy(), F32(0))
             assert_same_bits(fl.ssyrk(x, added, uplo=uplo, **options).numpy(), want, f"{n}x{k} {uplo} {beta}")
 
 
@@ -321,7 +316,7 @@ def test_device_triangles_without_memory(limit, rng):
 @pytest.mark.parametrize("n", [20, 129, 1000])
 def test_device_triangles_in_graphs_and_on_streams(n, precision, torch, rng):
     a, c = torch.zeros((n, 40), device="cuda"), torch.zeros((n, n), device="cuda")
-    graph, stream, inside = torch.cuda.CUDAGraph(), torch.cuda.Stream(), kept(n, "L")
+    graph, stream, inside = torch.cuda.CUDAGraph(), torch.cuda.Stream(), written(n, "L")
     with torch.cuda.graph(graph):
         fl.ssyrk(a, c, beta=0.5, uplo="L", out=c, precision=precision)
         fresh = fl.ssyrk(a, uplo="U", precision=precision)

@@ -7,17 +7,13 @@ import pytest
 
 import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits
+from support.device import assign
 from support.device_libraries import ENOUGH, Announced, Placed, view
 from support.operands import normal
 from support.rows import rows
 
 F32 = np.float32
 put = fl.DeviceArray.from_numpy
-
-
-def assign(array, values):
-    """Change the values of a device array in place."""
-    fl.transpose(put(np.ascontiguousarray(np.swapaxes(values, -1, -2))), out=array)
 
 
 def zeros(*shape):

@@ -10,6 +10,7 @@ import pytest
 
 import fastlinalg as fl
 from fastlinalg import _core
+from fastlinalg._check import written
 from support.accuracy import assert_product, assert_same_bits
 from support.device_libraries import ENOUGH, WITH_WORKSPACE, Announced, view
 from support.operands import normal
@@ -161,7 +162,7 @@ def test_calls_are_captured(device, rng):
 def test_triangles_over_streams(device, rng, uplo, n):
     """The copies of a triangle and the product between them are on the call's stream."""
     streams = [None, 0, 1, 2, *(device.simulated_stream() for _ in range(3))]
-    inside = np.tri(n, dtype=bool) if uplo == "L" else np.tri(n, dtype=bool).T
+    inside = written(n, uplo)
     for _ in range(5):
         first, second, c = normal(rng, n, 20), normal(rng, n, 20), normal(rng, n, n)
         operands, y, want = (put(first), put(second)), put(c), c.astype(np.float64)

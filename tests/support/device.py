@@ -107,6 +107,11 @@ def product(name, a, b, c, alpha=1.0, beta=0.0, precision="strict"):
     return c.download(name)
 
 
+def assign(array, values):
+    """Change the values of a device array in place."""
+    fl.transpose(fl.DeviceArray.from_numpy(np.ascontiguousarray(np.swapaxes(values, -1, -2))), out=array)
+
+
 def on_device(*operands):
     """Arrays whose product is one launch of a row: from host memory it would be several, of smaller products."""
     return [fl.DeviceArray.from_numpy(x) for x in operands]
