@@ -5,8 +5,8 @@
 
 #include "capi/errors.h"
 #include "capi/struct.h"
-#include "core/joined.h"
 #include "core/operations.h"
+#include "core/text.h"
 #include "device/device_info.h"
 #include "device/hardware.h"
 #include "dispatch/tuning_file.h"

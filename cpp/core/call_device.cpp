@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/errors.h"
-#include "core/joined.h"
+#include "core/text.h"
 
 namespace fl {
 namespace {

@@ -16,7 +16,7 @@
 #include "core/errors.h"
 #include "core/lazy.h"
 #include "core/operations.h"
-#include "core/quoted.h"
+#include "core/text.h"
 #include "device/device_info.h"
 #include "device/loaded_code.h"
 #include "device/pretended.h"

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "core/quoted.h"
+#include "core/text.h"
 
 namespace fl {
 namespace {

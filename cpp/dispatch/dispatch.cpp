@@ -10,11 +10,9 @@
 #include <vector>
 
 #include "core/call_cache.h"
-#include "core/edit_distance.h"
 #include "core/errors.h"
-#include "core/joined.h"
 #include "core/operations.h"
-#include "core/units.h"
+#include "core/text.h"
 #include "device/device_info.h"
 #include "device/hardware.h"
 #include "dispatch/call_key.h"

@@ -13,7 +13,7 @@
 
 #include "core/errors.h"
 #include "core/lazy.h"
-#include "core/quoted.h"
+#include "core/text.h"
 #include "dispatch/tuning.h"
 
 namespace fl {

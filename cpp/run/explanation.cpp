@@ -5,9 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "core/joined.h"
 #include "core/operations.h"
-#include "core/units.h"
+#include "core/text.h"
 #include "device/device_info.h"
 #include "dispatch/tuning.h"
 #include "run/placement.h"

@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "core/errors.h"
-#include "core/units.h"
+#include "core/text.h"
 #include "runtime/huge_pages.h"
 
 namespace fl {

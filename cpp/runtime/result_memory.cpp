@@ -7,7 +7,7 @@
 #include <atomic>
 
 #include "core/errors.h"
-#include "core/units.h"
+#include "core/text.h"
 #include "runtime/cgroup.h"
 #include "runtime/huge_pages.h"
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "core/errors.h"
-#include "core/quoted.h"
+#include "core/text.h"
 #include "runtime/cgroup.h"
 #include "runtime/per_thread.h"
 

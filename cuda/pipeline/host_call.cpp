@@ -8,7 +8,7 @@
 
 #include "core/errors.h"
 #include "core/operations.h"
-#include "core/units.h"
+#include "core/text.h"
 #include "cuda/launch/launch_kernel.h"
 #include "cuda/launch/operands.h"
 #include "cuda/launch/placement.h"

@@ -11,7 +11,7 @@
 #include <mutex>
 
 #include "core/errors.h"
-#include "core/units.h"
+#include "core/text.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/per_device.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/errors.h"
-#include "core/joined.h"
+#include "core/text.h"
 
 namespace fl::py {
 
