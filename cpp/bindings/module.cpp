@@ -11,14 +11,6 @@
 #include "bindings/arrays/numpy_fields.h"
 #include "bindings/calls/bind.h"
 #include "bindings/calls/logging.h"
-#include "bindings/calls/matmul_plan.h"
-#include "bindings/calls/products.h"
-#include "bindings/calls/tune.h"
-#include "bindings/grouped/matmul.h"
-#include "bindings/grouped/plan.h"
-#include "bindings/operators/tensor_products.h"
-#include "bindings/operators/weights.h"
-#include "bindings/sharded/matmul.h"
 #include "core/errors.h"
 
 namespace nb = nanobind;

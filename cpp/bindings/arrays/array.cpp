@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "bindings/arrays/call_location.h"
-#include "bindings/arrays/names.h"
 #include "bindings/arrays/numpy_fields.h"
+#include "bindings/arrays/objects.h"
 #include "core/errors.h"
-#include "core/joined.h"
 #include "core/lazy.h"
+#include "core/text.h"
 #include "runtime/result_memory.h"
 
 namespace fl::py {

@@ -19,8 +19,6 @@
 
 namespace fl::py {
 
-namespace nb = nanobind;
-
 inline constexpr int max_dims = 64;  // NumPy's own limit
 
 using Shape = std::vector<int64_t>;

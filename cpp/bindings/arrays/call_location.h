@@ -11,8 +11,6 @@
 
 namespace fl::py {
 
-namespace nb = nanobind;
-
 // What becomes of operands of another real type than float32: an error, an error that speaks of `dtype`, or float32.
 enum class OtherTypes { refuse, offer, convert };
 

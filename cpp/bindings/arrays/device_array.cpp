@@ -7,10 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "bindings/arrays/dict.h"
 #include "bindings/arrays/errors.h"
 #include "bindings/arrays/gil.h"
-#include "bindings/arrays/names.h"
+#include "bindings/arrays/objects.h"
 #include "core/call_device.h"
 #include "core/errors.h"
 #include "device/device_memory.h"

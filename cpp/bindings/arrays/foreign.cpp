@@ -8,7 +8,7 @@
 #include "bindings/arrays/array.h"
 #include "bindings/arrays/call_location.h"
 #include "bindings/arrays/device_array.h"
-#include "bindings/arrays/names.h"
+#include "bindings/arrays/objects.h"
 #include "core/errors.h"
 #include "device/streams.h"
 

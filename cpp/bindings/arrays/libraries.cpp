@@ -6,7 +6,7 @@
 
 #include "bindings/arrays/array.h"
 #include "bindings/arrays/device_array.h"
-#include "bindings/arrays/names.h"
+#include "bindings/arrays/objects.h"
 #include "core/errors.h"
 #include "core/lazy.h"
 #include "device/streams.h"

@@ -2,7 +2,8 @@
 #include <nanobind/stl/string.h>
 
 #include "bindings/arrays/errors.h"
-#include "bindings/arrays/names.h"
+#include "bindings/arrays/objects.h"
+#include "bindings/calls/bind.h"
 #include "bindings/calls/matmul_plan.h"
 #include "core/errors.h"
 

@@ -5,9 +5,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/arrays/array.h"
-#include "bindings/arrays/dict.h"
 #include "bindings/arrays/gil.h"
-#include "bindings/arrays/names.h"
+#include "bindings/arrays/objects.h"
 #include "core/errors.h"
 #include "device/device_memory.h"
 #include "device/timing.h"

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "bindings/arrays/dict.h"
+#include "bindings/arrays/objects.h"
 #include "bindings/calls/call.h"
 #include "bindings/calls/problems.h"
 #include "core/errors.h"

@@ -8,8 +8,8 @@
 
 #include "bindings/arrays/array.h"
 #include "bindings/arrays/call_location.h"
-#include "bindings/arrays/dict.h"
 #include "bindings/arrays/gil.h"
+#include "bindings/arrays/objects.h"
 #include "bindings/calls/logging.h"
 #include "bindings/calls/options.h"
 #include "core/errors.h"
@@ -26,7 +26,6 @@
 #include "runtime/threading.h"
 
 namespace fl::py {
-namespace nb = nanobind;
 namespace {
 
 std::string tile_text(const Traits& traits) {

@@ -94,6 +94,4 @@ class MatmulPlan {
   float* result_data_ = nullptr;  // that they point to
 };
 
-void bind_matmul_plan(nb::module_& m);
-
 }  // namespace fl::py

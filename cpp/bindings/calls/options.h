@@ -13,8 +13,6 @@
 
 namespace fl::py {
 
-namespace nb = nanobind;
-
 struct Options {
   Precision precision = Precision::accurate;
   std::string_view device;  // as the caller gave it, alive as long as the argument and `device_list`

@@ -1,6 +1,5 @@
 // matmul, sgemm, ssyrk, sgemv and transpose on Python objects: check the operands, make the problem, run it.
-#include "bindings/calls/products.h"
-
+#include "bindings/calls/bind.h"
 #include "bindings/calls/compute.h"
 #include "core/errors.h"
 

@@ -1,4 +1,4 @@
-#include "bindings/calls/tune.h"
+#include "bindings/calls/bind.h"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -8,7 +8,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "bindings/arrays/dict.h"
+#include "bindings/arrays/objects.h"
 #include "bindings/calls/described_call.h"
 #include "bindings/calls/logging.h"
 #include "core/normalise.h"
@@ -81,7 +81,7 @@ void ensure_tuned() {
   if (!complaint.empty()) warn(complaint);
 }
 
-void bind_tuning(nanobind::module_& m) {
+void bind_tuning(nb::module_& m) {
   m.def("tuning_path", [] { return tuning_file().path; });
   m.def("load_tuning", [](const std::string& path) { return load({path, TuningFile::caller}); }, nb::arg("path"));
   m.def("tuning_state", tuning_state);

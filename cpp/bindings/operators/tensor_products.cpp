@@ -1,9 +1,8 @@
-#include "bindings/operators/tensor_products.h"
-
 #include <algorithm>
 #include <cmath>
 #include <span>
 
+#include "bindings/calls/bind.h"
 #include "bindings/calls/compute.h"
 #include "bindings/operators/weights.h"
 #include "core/errors.h"

@@ -11,7 +11,8 @@
 #include <tuple>
 #include <vector>
 
-#include "bindings/arrays/names.h"
+#include "bindings/arrays/objects.h"
+#include "bindings/calls/bind.h"
 #include "bindings/calls/call.h"
 
 namespace fl::py {

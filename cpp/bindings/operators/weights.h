@@ -16,6 +16,4 @@ namespace nb = nanobind;
 // is none, and if `weights` is None.
 std::shared_ptr<ConstantOperand> constant_operand(nb::handle weights, const dl::Tensor& a, const dl::Tensor& b);
 
-void bind_weights(nb::module_& m, nb::module_& testing);
-
 }  // namespace fl::py

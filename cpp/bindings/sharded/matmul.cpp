@@ -1,5 +1,3 @@
-#include "bindings/sharded/matmul.h"
-
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -7,11 +5,11 @@
 #include <vector>
 
 #include "bindings/arrays/gil.h"
+#include "bindings/calls/bind.h"
 #include "bindings/calls/call.h"
 #include "bindings/calls/copies.h"
 #include "bindings/calls/options.h"
 #include "bindings/calls/problems.h"
-#include "bindings/calls/products.h"
 #include "core/errors.h"
 #include "device/device_memory.h"
 #include "device/streams.h"

@@ -24,7 +24,6 @@
 #include "table/registry.h"
 
 namespace fl::py {
-namespace nb = nanobind;
 namespace {
 
 using ShapeRow = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool, std::array<int64_t, 3>,

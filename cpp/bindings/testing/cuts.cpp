@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "bindings/arrays/dict.h"
+#include "bindings/arrays/objects.h"
 #include "bindings/calls/bind.h"
 #include "bindings/calls/described_call.h"
 #include "core/device_spec.h"
@@ -13,7 +13,6 @@
 #include "transfer/panel_plan.h"
 
 namespace fl::py {
-namespace nb = nanobind;
 namespace {
 
 nb::tuple block(const Block& x) { return nb::make_tuple(x.problem, x.problems, x.row, x.rows, x.col, x.cols); }

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <string>
 
-#include "bindings/arrays/dict.h"
+#include "bindings/arrays/objects.h"
 #include "bindings/calls/bind.h"
 #include "bindings/calls/described_call.h"
 #include "device/loaded_code.h"
@@ -15,7 +15,6 @@
 #include "runtime/result_memory.h"
 
 namespace fl::py {
-namespace nb = nanobind;
 namespace {
 
 // (compute capability that the code was compiled for, whether it has the features of that one alone).

@@ -1,7 +1,9 @@
-// Python names that calls look up, interned once: a look-up then compares pointers.
+// Python objects that calls look up and make: names, classes, attributes, dictionaries.
 #pragma once
 
 #include <nanobind/nanobind.h>
+
+#include <initializer_list>
 
 #include "core/lazy.h"
 
@@ -9,6 +11,7 @@ namespace fl::py {
 
 namespace nb = nanobind;
 
+// Interned once: a look-up then compares pointers.
 struct Names {
   nb::object dlpack = intern("__dlpack__"), requires_grad = intern("requires_grad"), is_neg = intern("is_neg"),
              forward_ad = intern("torch.autograd.forward_ad"), current_level = intern("_current_level"),
@@ -43,6 +46,19 @@ inline nb::object attribute(nb::handle object, nb::handle name) {
   PyObject* const value = PyObject_GetAttr(object.ptr(), name.ptr());
   if (!value) throw nb::python_error();
   return nb::steal(value);
+}
+
+struct DictItem {
+  const char* name;
+  nb::object value;
+  template <class T>
+  DictItem(const char* name, const T& value) : name(name), value(nb::cast(value)) {}
+};
+
+inline nb::dict dict_of(std::initializer_list<DictItem> items) {
+  nb::dict dict;
+  for (const DictItem& item : items) dict[item.name] = item.value;
+  return dict;
 }
 
 }  // namespace fl::py
