@@ -82,8 +82,8 @@ constexpr unsigned features_of(int number) {
 }
 
 // Chips with costs of their own (cost/measured.def): h200 and the CPUs zen4 and zen5, on which they were measured, and
-// neoverse_n1, an AArch64 core, whose costs are those of zen4 by the makers' rates (docs/cpu.md). A Xeon takes those of
-// zen5, which starts two 512-bit FMAs a cycle, too.
+// neoverse_n1, an AArch64 core, whose costs are those of zen4 by the makers' rates (docs/notes/cpu.md). A Xeon takes
+// those of zen5, which starts two 512-bit FMAs a cycle, too.
 enum class Chip { other, h200, zen4, zen5, neoverse_n1 };
 constexpr int chip_count = 5;
 constexpr bool was_measured(Chip chip) { return chip != Chip::neoverse_n1; }

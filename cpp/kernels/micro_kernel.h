@@ -5,7 +5,7 @@
 // its column of B, alpha and beta alone, never on the tile, the path, the threads or the slice it was computed in.
 // What the short chain buys: at K = 1024 the largest error over u|A||B| is 1.6 with it, 3.7 with one chain and 2.5 in
 // OpenBLAS (normal data), for about half a percent of time: the tile of C is in L1 when it is updated, and the blocks
-// of K in cache can be longer. 128 would give 0.9 and costs 1 to 3 % more (where it would be needed: docs/cpu.md).
+// of K in cache can be longer. 128 would give 0.9 and costs 1 to 3 % more (who would need it: docs/notes/cpu.md).
 #pragma once
 
 #include <stdint.h>

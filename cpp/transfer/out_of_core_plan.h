@@ -1,6 +1,6 @@
 // How a call on operands in host memory that do not fit on the device is cut up: tiles of the result that stay on the
 // device while panels of the operands pass by. A function of the call and of the memory alone, so that results can be
-// repeated. cuda/pipeline/out_of_core.cpp carries a plan out; docs/host_pipeline.md tells what it costs.
+// repeated. cuda/pipeline/out_of_core.cpp carries a plan out; docs/notes/host_pipeline.md tells what it costs.
 #pragma once
 
 #include <cstddef>

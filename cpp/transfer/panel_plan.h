@@ -1,7 +1,7 @@
 // How a call on operands in host memory is cut up: which parts of the operands cross the link in which order, and which
 // part of the result is computed as soon as they are there. A function of the call alone, never of timing, so that a
 // result does not depend on what else the machine does. cuda/pipeline/pipeline.h carries a plan out;
-// docs/host_pipeline.md tells how the two work together.
+// docs/notes/host_pipeline.md tells how the two work together.
 #pragma once
 
 #include <algorithm>

@@ -74,8 +74,8 @@ inline void finish_copies_past_cache() {
 }
 
 // Moves what a thread has just written from its own cache to the one that all share. The device reads it from there at
-// the speed of the link, and from another core's cache at half of that (docs/host_pipeline.md). A processor that does
-// not know the instruction (CLDEMOTE) takes it for a no-operation.
+// the speed of the link, and from another core's cache at half of that (docs/notes/host_pipeline.md). A processor that
+// does not know the instruction (CLDEMOTE) takes it for a no-operation.
 inline void move_to_shared_cache(const float* data, int64_t count) {
 #if defined(__x86_64__)
   const char* const end = reinterpret_cast<const char*>(data + count);

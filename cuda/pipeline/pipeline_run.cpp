@@ -23,8 +23,8 @@ constexpr std::size_t MiB = std::size_t(1) << 20;
 constexpr std::size_t bytes_of(int64_t floats) { return std::size_t(floats) * sizeof(float); }
 
 // ---------------------------------------------------------------- sizes
-// Measured on an H200 host (docs/host_pipeline.md): the link wants copies of several MiB, a small call needs many of
-// them, and a ring of fewer than 8 slots, or of more than 64 MiB, loses. The rings of all devices, of one call or of
+// Measured on an H200 host (docs/notes/host_pipeline.md): the link wants copies of several MiB, a small call needs many
+// of them, and a ring of fewer than 8 slots, or of more than 64 MiB, loses. The rings of all devices, of one call or of
 // several, share the processor's cache.
 std::size_t power_of_two(std::size_t least, std::size_t wanted, std::size_t most) {
   std::size_t size = least;

@@ -3,8 +3,8 @@
 // be evicted, that part stays (L2 residency). The hardware picks its cache lines by their addresses, the same ones in
 // every run; results do not depend on it, and nothing is set on the device.
 //
-// docs/gemv_transpose.md has the figures: 22 MB kept save 8 to 28 %. Loads that carry a hint are slower where nothing
-// comes of it, so a plain call has none.
+// docs/notes/gemv_transpose.md has the figures: 22 MB kept save 8 to 28 %. Loads that carry a hint are slower where
+// nothing comes of it, so a plain call has none.
 #pragma once
 
 #include "core/context.h"

@@ -10,7 +10,7 @@
 // Large results whose long rows start anywhere would have their sectors cut between the warps that write them. There a
 // warp reads eight lines more than it writes, and writes of each long row a piece that starts on a sector.
 //
-// Bound: memory, and for the smallest the launch. docs/gemv_transpose.md says what lost.
+// Bound: memory, and for the smallest the launch. docs/notes/gemv_transpose.md says what lost.
 #include <algorithm>
 #include <utility>
 
