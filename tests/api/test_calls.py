@@ -196,9 +196,11 @@ def test_all_of_c_and_nothing_of_the_product(rng):
 
 
 def test_batches_of_no_even_step(rng):
-    """Three of their dimensions are one run each in turn."""
+    """Three of their dimensions are one run each in turn, of the operands or of the result."""
     a, b = normal(rng, 4, 6, 4, 3, 5)[::2, ::2, ::2], normal(rng, 2, 3, 2, 5, 4)
     assert_product(fl.matmul(a, b), a, b)
+    out = np.zeros((2, 4, 3, 3, 4), F32)[:, ::-1, 1:][:, :3, :2]
+    assert_product(fl.matmul(np.ascontiguousarray(a), b, out=out), a, b)
 
 
 def test_batched_out_may_overlap(rng):

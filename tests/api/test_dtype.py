@@ -24,6 +24,7 @@ VIEWS = {
     "no rows": lambda x: x[..., :0, :],
     "no columns": lambda x: x[..., :, :0],
     "odd addresses": lambda x: _at_odd_address(x),
+    "odd steps": lambda x: _field(x),
 }
 
 
@@ -31,6 +32,12 @@ def _at_odd_address(x):
     copy = np.empty(x.nbytes + 1, np.uint8)[1:].view(x.dtype).reshape(x.shape)
     copy[...] = x
     return copy
+
+
+def _field(x):
+    records = np.empty(x.shape, [("number", x.dtype), ("flag", np.uint8)])
+    records["number"] = x
+    return records["number"]
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -148,6 +148,19 @@ def test_read_only(rng):
         fl.matmul(a, a, out=Foreign(a))
 
 
+def test_copies(rng):
+    """Of what a library does not show, a result would be lost."""
+
+    class Copied(Foreign):
+        def __dlpack__(self, **keywords):
+            return self.array.__dlpack__(copy=True, **keywords)
+
+    a, out = normal(rng, 4, 4), np.zeros((4, 4), F32)
+    assert_product(fl.matmul(Copied(a), Copied(a)), a, a)
+    with pytest.raises(ValueError, match="out cannot be written: its __dlpack__\\(\\) gives a copy"):
+        fl.matmul(a, a, out=Copied(out))
+
+
 def test_what_is_exported_lives_until_the_call_ends_and_no_longer(rng):
     class Owned(np.ndarray):
         pass

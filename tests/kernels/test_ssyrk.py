@@ -126,10 +126,11 @@ def test_out_may_overlap_the_operand_and_the_addend(rng, uplo, trans):
     for n in (40, 250):
         here, beside, backwards = np.s_[:n, :n], np.s_[3 : n + 3, 5 : n + 5], np.s_[n - 1 :: -1, :n]
         a = values[here].T if trans else values[here]
-        for out_place, c_place in product((here, beside, backwards), repeat=2):
+        for out_place, c_place, apart in product((here, beside, backwards), (here, beside, backwards), (False, True)):
             memory = values.copy()
-            fl.ssyrk(memory[here], memory[c_place], beta=1, trans=trans, uplo=uplo, out=memory[out_place])
-            context = f"{n} {out_place} {c_place}"
+            operand = values if apart else memory
+            fl.ssyrk(operand[here], memory[c_place], beta=1, trans=trans, uplo=uplo, out=memory[out_place])
+            context = f"{n} {out_place} {c_place} {apart}"
             check(memory[out_place], values[out_place], a, uplo, values[c_place], 1.0, 1.0, context)
             memory[out_place] = values[out_place]
             assert_same_bits(memory, values)  # and nothing around it
