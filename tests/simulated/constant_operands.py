@@ -91,17 +91,20 @@ def test_a_product_of_an_operand_with_itself_keeps_no_split(device, rng):
 
 
 def test_what_is_kept_stays_within_its_limit(device, rng):
-    """The least recently used splits give way to others."""
+    """The least recently used splits give way to others; those of one operand, as either factor, count together."""
     n = 300
     x, out, *operands = (put(normal(rng, n, n)) for _ in range(6))
 
-    def use(named, y):
+    def use(named, *factors):
         for _ in range(2):
-            product(named, x, y, out, 0)
+            product(named, *(factors if len(factors) > 1 else (x, *factors)), out, 0)
         device.simulated_synchronize()
         return named.nbytes
 
     each = use(Named(operands[0]), operands[0])
+    one = Named(operands[0], limit=3 * each // 2)
+    assert use(one, operands[0]) == use(one, operands[0], x) == each
+    del one
     few = Named(*operands, limit=5 * each // 2)
     for _ in range(3):
         assert [use(few, y) for y in operands][-1] == 2 * each
