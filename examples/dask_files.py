@@ -4,6 +4,8 @@ Makes A and B (random, n x n) in a folder, multiplies them by `fastlinalg.dask` 
 rows of it against float64. Tasks read their parts of A and B, compute, and write their part of C; nothing else is held.
 The arrays are of Zarr, or files of NumPy (.npy) that are mapped to memory, where Zarr is missing or by --files npy.
 
+It needs the extra `dask` (pip install '.[dask]').
+
 Run: python examples/dask_files.py [-n 8192] [--memory "2 GiB"] [--workers 2] [--device cpu] [--to FOLDER]
 Cluster: python examples/dask_files.py --scheduler tcp://host:8786 --to /shared/folder   (which all workers see)
 """
@@ -33,6 +35,7 @@ except ImportError:
 UNIT = 2.0**-24
 ROWS_CHECKED = 6
 OTHERS = 512 * 2**20  # bytes of the memory for this process, in which the scheduler runs
+LEAST = 256 * 2**20  # of a worker, of which Python and Dask take a third
 PIECES = 5  # files along each side of a chunk, so that reading one needs little more than the chunk
 
 
@@ -128,6 +131,12 @@ def main() -> int:
     parser.add_argument("--files", choices=("zarr", "npy"), default="zarr" if zarr else "npy")
     parser.add_argument("--to", type=Path, help="a new folder by default, which is removed at the end")
     args = parser.parse_args()
+    limit = (parse_bytes(args.memory) - OTHERS) // max(args.workers, 1)
+    if args.n < 1 or args.workers < 1:
+        parser.error("-n and --workers must be at least 1")
+    if not args.scheduler and limit < LEAST:
+        least = format_bytes(OTHERS + args.workers * LEAST)
+        parser.error(f"--memory must be at least {least} for {args.workers} workers, got {args.memory}")
 
     with contextlib.ExitStack() as stack:
         folder = args.to or Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -135,7 +144,6 @@ def main() -> int:
         with contextlib.ExitStack() as cluster:
             address = args.scheduler
             if not address:
-                limit = (parse_bytes(args.memory) - OTHERS) // args.workers
                 options = {"memory_limit": limit, "threads_per_worker": 1, "dashboard_address": None}
                 address = cluster.enter_context(LocalCluster(args.workers, **options))
             arrays = multiply(cluster.enter_context(Client(address)), args, folder.resolve())

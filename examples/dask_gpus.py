@@ -3,6 +3,8 @@
 Chunks ask for the resource GPU. Workers are started by dask-cuda where it is installed, which also binds them to the
 cores near their GPU; else as Dask's own, each of which sees one GPU. Rows of the result are checked against float64.
 
+It needs the extra `dask` (pip install '.[dask]').
+
 Run: python examples/dask_gpus.py [-n 16384] [--workers N]
 One worker, whose tasks take all GPUs together: python examples/dask_gpus.py --device cuda:all
 Without a GPU: python examples/dask_gpus.py -n 2000 --device cpu --workers 2   (the same program on the CPU)

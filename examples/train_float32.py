@@ -3,6 +3,8 @@
 The text is Python's manual of itself, which comes with every Python. All runs begin with the same weights and see the
 same batches, so what sets them apart is rounding alone: how far is each curve of the loss from that in float64?
 
+It needs the extra `torch` (pip install '.[torch]').
+
 Run: python examples/train_float32.py [--device cuda|cpu] [--steps 500] [--csv curves.csv]
 """
 

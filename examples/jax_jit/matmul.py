@@ -2,6 +2,8 @@
 
 The handler beside this file is compiled once, by the C++ compiler of the machine with the headers that JAX installs.
 
+It needs JAX (pip install jax).
+
 Run: python examples/jax_jit/matmul.py
 """
 

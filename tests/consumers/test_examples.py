@@ -44,6 +44,8 @@ def test_a_product_of_files():
     pytest.importorskip("distributed")
     said = run("dask_files", "-n", "1500", "--memory", "1 GiB", "--device", "cpu")
     assert "in chunks of 750 x 750" in said and "against float64" in said
+    said = completed(sys.executable, EXAMPLES / "dask_files.py", "--memory", "256 MiB", status=2).stderr
+    assert "--memory must be at least 1.00 GiB for 2 workers, got 256 MiB" in said
 
 
 @pytest.mark.parametrize("arguments", [
