@@ -78,6 +78,19 @@ def test_arrays_with_a_stream_of_their_own(device, rng):
         assert_product(out.numpy(), a.T, b)
 
 
+def test_consumers_wait_for_what_they_are_given(device, rng):
+    """By DLPack: on the stream that they name, or on the legacy one."""
+    for stream in (None, 1, device.simulated_stream()) * 8:
+        a = normal(rng, 40, 40)
+        source, x, out = put(a), put(a), put(a.T)
+        device.simulated_synchronize()
+        fl.transpose(source, out=x)
+        x.__dlpack__(stream=stream)
+        fl.transpose(Unordered(x), out=Unordered(out), stream=stream or 1)
+        device.simulated_synchronize()
+        assert_same_bits(out.numpy(), a)
+
+
 def test_strided_operands_are_packed_in_order(device, rng):
     streams = [None, *(device.simulated_stream() for _ in range(2))]
     a, b, c = normal(rng, 60, 60), normal(rng, 60, 60), normal(rng, 30, 30)
