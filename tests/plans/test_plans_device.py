@@ -253,6 +253,12 @@ def test_other_libraries_are_asked_at_each_execution(kind, rng):
         b.owner = fl.DeviceArray.from_numpy(normal(rng, 20, 10))
         with pytest.raises(ValueError, match=r"Matmul.execute: b has shape \(20, 10\)"):
             plan.execute()
+    kept, b = (fl.DeviceArray.from_numpy(x) for x in host)
+    with fl.Matmul(a, b, out=kept) as plan:
+        plan.execute()
+        before, a.owner = kept.numpy(), kept  # it overlaps the result now
+        plan.execute()
+        assert_product(kept.numpy(), before, host[1])
 
 
 @pytest.mark.parametrize("where", ["cuda", "cpu"])
