@@ -91,7 +91,10 @@ ThreadCount::ThreadCount(int count) : count_(count) {
   if (!of_thread) throw OutOfMemory("could not allocate what this thread keeps of its calls");
   before_ = std::exchange(of_thread->count, count_);
 }
-ThreadCount::~ThreadCount() { per_thread<Held>()->count = before_; }
+// A thread that computes while the process ends has lost what was its own.
+ThreadCount::~ThreadCount() {
+  if (Held* const of_thread = per_thread<Held>()) of_thread->count = before_;
+}
 
 void set_num_threads(int64_t n) {
   if (n < 1) throw InvalidValue("the number of threads must be at least 1, got " + std::to_string(n));

@@ -45,6 +45,20 @@ def test_exit_while_daemon_threads_make_and_execute_plans(python, logged):
     )
 
 
+def test_exit_while_calls_are_computed(python):
+    """They end when the static objects of the library have gone: what waits was asked for before it was loaded."""
+    python(
+        "import ctypes, threading, time, numpy as np\n"
+        "libc = ctypes.CDLL(None)\n"
+        "libc.__cxa_atexit(libc.usleep, ctypes.c_void_p(1_500_000), None)\n"
+        "import fastlinalg as fl\n"
+        "for n in (1500, 2000, 3000):\n"
+        "    a = np.ones((n, n), 'f4')\n"
+        "    threading.Thread(target=fl.Matmul(a, a, device='cpu').execute, daemon=True).start()\n"
+        "time.sleep(0.05)\n"
+    )
+
+
 SUBINTERPRETER = """
 import sys, signal
 signal.alarm(60)
