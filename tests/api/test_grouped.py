@@ -201,6 +201,15 @@ ERRORS = {
         lambda f: f([ones(4, 2)] * 2, [ones(2, 5)] * 2, [C[:, 4:], C[:, :5]]),
         ["out[0] and out[1] share memory"],
     ),
+    "results that overlap beyond the ends of rows": (
+        ValueError,
+        lambda f: f(
+            [ones(3, 2)] * 2,
+            [ones(2, 3)] * 2,
+            [C[:3, :3], np.lib.stride_tricks.as_strided(C[:, 7:], (3, 3), (36, 4))],
+        ),
+        ["out[0] and out[1] share memory"],
+    ),
     "results that overlap by three bytes": (
         ValueError,
         lambda f: f(

@@ -75,6 +75,12 @@ def test_c_interface_batches(library, memory):
     assert library.fl_sgemm_batched_strided(*call, 1, 3, None) == FL_INVALID_VALUE
     assert b"would overlap with stride_c 1" in library.fl_last_error()
     assert library.fl_sgemm_batched_strided(*call, -2, 3, None) == FL_INVALID_VALUE
+    rows = (ctypes.c_float * 12)()  # two of each, in rows that are just long enough
+    call = (0, 0, 2, 2, 2, 1, memory, 2, 1, memory, 2, 0, 0, rows)
+    assert library.fl_sgemm_batched_strided(*call, 6, 2, 3, None) == 0
+    assert list(rows) == [2, 3, 4, 7, 6, 11, 6, 11, 8, 15, 10, 19]
+    assert library.fl_sgemm_batched_strided(*call, 5, 2, 3, None) == FL_INVALID_VALUE
+    assert b"would overlap with stride_c 2 and ldc 5" in library.fl_last_error()
 
 
 def test_c_interface_multiplies_lists(library, memory):
