@@ -107,7 +107,8 @@ def test_wrong_files(tmp_path):
     ):
         text = here(f"report {name}.json", 2, cwd=tmp_path).stderr
         assert word in text and f"{name}.json" in text
-    assert "missing.json" in here("report missing.json", 2, cwd=tmp_path).stderr
+    for name in ("missing", "long" * 75):
+        assert f"{name}.json" in here(f"report {name}.json", 2, cwd=tmp_path).stderr
     said = here("report .", 2, cwd=tmp_path).stderr
     assert ".: a folder, and a report is made of files of fastlinalg bench --json" in said
     assert not (tmp_path / "report.html").exists()

@@ -32,13 +32,13 @@ def read(path: str) -> Document:
     NotABenchFile
         The file cannot be read or holds something else.
     """
-    if Path(path).is_dir():
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except IsADirectoryError:
         raise NotABenchFile(
             f"{path}: a folder, and a report is made of files of fastlinalg bench --json"
             " (pages of the results of asv are made by tools/dashboard in the sources)"
-        )
-    try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        ) from None
     except OSError as error:
         raise NotABenchFile(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
