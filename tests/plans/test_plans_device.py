@@ -233,6 +233,22 @@ def test_after_an_execution_without_memory(rng, limit):
     assert_same_bits(a.numpy(), host)
 
 
+def test_other_operands_may_need_more_memory(rng):
+    """Without the alignment of those that were planned k is cut here, for which there was no workspace."""
+    host = normal(rng, 24, 561), normal(rng, 560, 161)
+    a, b = (
+        fl.DeviceArray.from_numpy(x) for x in (np.pad(host[0], ((0, 0), (0, 3))), np.pad(host[1], ((0, 0), (0, 3))))
+    )
+    aligned, moved = (
+        [view(x, lambda values, at=at, n=n: values[:, at : at + n]) for x, n in ((a, 560), (b, 160))] for at in (0, 1)
+    )
+    options = {"out": fl.DeviceArray.from_numpy(np.zeros((24, 160), F32)), "kernel": "strict_split_columns"}
+    with fl.Matmul(*aligned, **options) as plan, fl.Matmul(*moved, **options) as fresh:
+        plan.reset_operands(*moved)
+        assert plan.workspace_bytes >= fresh.workspace_bytes
+        assert_product(plan.execute().numpy(), host[0][:, 1:], host[1][:, 1:])
+
+
 @pytest.mark.parametrize("kind", [Announced, Exported])
 def test_other_libraries_are_asked_at_each_execution(kind, rng):
     producer = Foreign(kind)
