@@ -299,6 +299,36 @@ def test_three_terms_are_in_the_launch_that_rejects_two(shape, caplog):
     assert_same_bits(fl.sgemm(*operands, kernel="fp16x2").numpy(), got, str(shape))
 
 
+# Three terms by two blocks for a tile of 64x64 and of 192x64, by one, by persistent blocks, and over parts of k.
+IN_TURNS = ((500, 510, 700), (380, 390, 3100), (760, 750, 1100), (1000, 1010, 600), (1290, 1270, 260), (700, 650, 9000))
+
+
+@gpu
+@pytest.mark.parametrize("beta", [0.0, -0.5])
+@pytest.mark.parametrize("shape", IN_TURNS, ids=str)
+def test_bits_do_not_depend_on_what_came_before(shape, beta):
+    """Data that two terms can hold, three, or neither, in the same memory: the last product decides what is launched
+    first, and no more."""
+    m, n, k = shape
+    c = np.random.default_rng(k).standard_normal((m, n), np.float32)
+    sets = {kind: data(kind, *shape) for kind in ("normal", "twelve_decades", "kernel_matrix", "many_octaves")}
+    sets["nan"] = sets["normal"][0].copy(), sets["normal"][1]
+    sets["nan"][0][3, 5] = np.nan
+
+    def product(a, b, old):
+        return fl.sgemm(a, b, *([old] if beta else []), beta=beta, kernel="fp16x2").numpy()
+
+    want = {kind: product(*on_device(*operands, c)) for kind, operands in sets.items()}
+    rows = np.append(np.arange(4, m, 17), m - 1)
+    for kind, (a, b) in sets.items():
+        assert_product(want[kind][rows], a[rows], b, c[rows], 1.0, beta, context=kind)
+    left, right, old = on_device(*sets["normal"], c)
+    for kind in np.repeat([*sets, "twelve_decades", "nan", "many_octaves", "normal"], 2):
+        for to, values in zip((left, right), sets[kind], strict=True):
+            fl.transpose(*on_device(np.ascontiguousarray(values.T)), out=to)
+        assert_same_bits(product(left, right, old), want[kind], f"{shape} {kind}")
+
+
 @gpu
 @pytest.mark.parametrize("shape", [(760, 750, 520), (760, 746, 1100), (1530, 1500, 260), (1536, 1488, 1400)], ids=str)
 def test_strips_of_as_many_columns_as_a_tile_has(shape):

@@ -10,7 +10,8 @@ namespace fl {
 constexpr unsigned STATUS_REJECTED = 1;  // the terms cannot hold these operands: a fallback computes the product
 constexpr unsigned STATUS_WIDE = 2;      // scales so far from 1 that they are applied in two steps
 constexpr unsigned STATUS_NOT_FINITE = 4;
-constexpr unsigned STATUS_DONE = 8;         // other terms, tried before these, have computed the product
+constexpr unsigned STATUS_DONE = 8;  // other terms, tried before these, have computed the product
+constexpr unsigned STATUS_ELSEWHERE = STATUS_REJECTED | STATUS_DONE;  // these terms do not compute it
 constexpr unsigned STATUS_COMPENSATE = 16;  // the tensor cores truncate sums of this product: compensate for that
 
 // What a product of two fp16 terms costs of the bound besides k / 64, in units of u: with Hopper's instructions, and

@@ -115,14 +115,21 @@ constexpr bool falls_back_to_three_terms(const SgemmArgs& p) {
   return terms_fit(p.k) &&
          (p.m + p.n <= MOST_LINES_OF_CUT_K || wgmma_split_k(p.m, p.n, p.k).count == 1 || has_bf16x6_fallback(p));
 }
-// Below that, three terms sum up k in parts where it is long, as cuBLAS does, for whole sums have larger errors, and
-// where tiles are so few that parts are faster. A triangle is summed up whole.
+// Below that, three terms sum up k in parts where it is long, as cuBLAS does, for whole sums have larger errors, and in
+// two where tiles are so few that each has two blocks. A triangle is summed up whole.
 constexpr int64_t LONGEST_PART = 2048;
+constexpr bool in_one_round(const WgmmaTile& t, const SgemmArgs& p, int64_t multiprocessors = PLAN_MULTIPROCESSORS) {
+  return t.cluster_k * ceil_div(p.m, t.BM) * ceil_div(p.n, t.BN) <= multiprocessors;
+}
+constexpr bool three_terms_in_pairs(const SgemmArgs& p) {
+  return p.k <= 2 * LONGEST_PART && wgmma_split_k(p.m, p.n, p.k).count == 1 &&
+         (in_one_round(bf16x6_single_64x64c2, p) ||
+          (!in_one_round(bf16x6_single_64x64, p) && in_one_round(bf16x6_single_192x64c2, p)));
+}
 constexpr AccurateSplitK three_terms_split_k(const SgemmArgs& p) {
   AccurateSplitK best = wgmma_split_k(p.m, p.n, p.k);
-  const bool few = 2 * ceil_div(p.m, 64) * ceil_div(p.n, 64) <= PLAN_MULTIPROCESSORS;
-  if (best.count > 1 || p.k <= (few ? LONGEST_PART / 2 : LONGEST_PART)) return best;
-  if (has_bf16x6_fallback(p) || computes_triangle(p)) return best;
+  if (three_terms_in_pairs(p)) best.count = 2;
+  if (best.count > 1 || p.k <= LONGEST_PART || has_bf16x6_fallback(p) || computes_triangle(p)) return best;
   const double area = double(best.rows) * double(best.ld), tile = ACCURATE_SPLIT_K_TILE * ACCURATE_SPLIT_K_TILE;
   double least = 0;
   for (int64_t count = ceil_div(p.k, LONGEST_PART); count <= std::min(p.k / 128, int64_t{16}); ++count) {

@@ -154,6 +154,10 @@ inline constexpr WgmmaTile bf16x6_128x64{.terms = Terms::bf16x6, .BM = 128, .BN 
 inline constexpr WgmmaTile bf16x6_single_128x64{
     .terms = Terms::bf16x6, .BM = 128, .BN = 64, .stages = 2, .single = true};
 inline constexpr WgmmaTile bf16x6_single_64x64{.terms = Terms::bf16x6, .BM = 64, .BN = 64, .stages = 4, .single = true};
+inline constexpr WgmmaTile bf16x6_single_64x64c2{
+    .terms = Terms::bf16x6, .BM = 64, .BN = 64, .stages = 4, .cluster_k = 2, .single = true};
+inline constexpr WgmmaTile bf16x6_single_192x64c2{
+    .terms = Terms::bf16x6, .BM = 192, .BN = 64, .stages = 2, .cluster_k = 2, .single = true};
 // Behind two terms in the same launch, by FALLBACK_THREADS: behind tiles of 64x64, which are few, and behind others.
 inline constexpr WgmmaTile bf16x6_behind_64x64{
     .terms = Terms::bf16x6, .BM = 64, .BN = 64, .stages = 3, .single = true, .behind = true};

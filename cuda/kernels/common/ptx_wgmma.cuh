@@ -56,7 +56,10 @@ __device__ __forceinline__ void wait_boxes_read() {  // all but the latest N hav
 // ---------------------------------------------------------------- products of a warpgroup (sm_90a)
 __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void wgmma_wait_all() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+template <int LEFT = 0>  // groups that may be under way
+__device__ __forceinline__ void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
+}
 
 // Where an operand lies, in the 128-byte swizzle: `leading` bytes between 64-column parts, `stride` between groups of
 // eight rows.

@@ -98,11 +98,17 @@ struct ProductOperands {
 
 // What the last product of the same operands has left. Where two terms were rejected, three are computed before them,
 // in launches of their own.
+struct SplitPlan;
 struct Expectation {
   unsigned* rejected = nullptr;      // in memory of the host, 0 or 1: whether two terms were rejected
   bool expected = false;             // that is 1
   bool beside = false;               // the split pass of two terms works beside the product of three
   unsigned* words_of_two = nullptr;  // of the range check, where both operands are split
+  // The split pass of two terms, where three make it themselves unless two are rejected for certain.
+  const SplitPlan* split_of_two = nullptr;
+
+  // What three terms have left for two, behind them.
+  const unsigned* previous(const unsigned* statuses) const { return words_of_two ? statuses + 2 : nullptr; }
 };
 
 struct AccurateProduct {
@@ -127,7 +133,9 @@ struct AccurateProduct {
             status,
             previous,
             bound.small_if_tall,
-            expectation.expected ? expectation.rejected : expectation.words_of_two};
+            expectation.expected ? expectation.rejected : nullptr,
+            expectation.words_of_two,
+            expectation.words_of_two ? RangeBound(Terms::fp16x2, p.k).both_large : 0};
   }
   AccurateEpilogue epilogue() const {
     const ConstMatrix addend = addend_of(p);

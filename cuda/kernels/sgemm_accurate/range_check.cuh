@@ -29,17 +29,24 @@ struct RangeCheck {
   unsigned* status;                   // for the kernels behind
   const unsigned* previous;           // the status of the terms that were tried before these, if any
   bool small_if_tall;                 // whether small numbers count in tall lines alone
-  // Of two terms: null, or set to zero if they are not rejected. Of three before two: null, or their words of two.
-  unsigned* expected;
+  unsigned* expected;                 // of two terms behind three: set to zero if they are not rejected
+  // Of three terms before two: what is known of two, words of which none is stricter than the true one.
+  const unsigned* words_of_two;
+  unsigned both_large_of_two;
+
+  __device__ __forceinline__ RangeCheck of_two() const {
+    const unsigned* const of_b = words_of_two + (b_words == a_words ? 0 : a_groups);  // or those of A, of a triangle
+    return {words_of_two, of_b, a_groups, groups, k, both_large_of_two};
+  }
 };
 
 struct RangeShared {
   unsigned not_large[2], flags, status;
 };
 
-// Whether terms with more exponents can hold what was rejected. None can hold what is not finite.
+// Whether other terms are to compute what was rejected: none can hold what is not finite.
 __device__ __forceinline__ bool out_of_range(unsigned status) {
-  return status & STATUS_REJECTED && !(status & STATUS_NOT_FINITE);
+  return status & STATUS_REJECTED && !(status & (STATUS_NOT_FINITE | STATUS_DONE));
 }
 
 // Whether these terms are needed: always, or where those tried before were out of range.
@@ -47,8 +54,7 @@ __device__ __forceinline__ bool terms_wanted(const RangeCheck& check) {
   if (!check.previous) return true;
   const unsigned previous = *check.previous;
   if (out_of_range(previous)) return true;
-  if (blockIdx.x == 0 && threadIdx.x == 0)
-    *check.status = previous & STATUS_REJECTED ? STATUS_REJECTED | STATUS_NOT_FINITE : STATUS_DONE;
+  if (blockIdx.x == 0 && threadIdx.x == 0) *check.status = previous & STATUS_REJECTED ? previous : STATUS_DONE;
   return false;
 }
 
@@ -67,21 +73,6 @@ __device__ __forceinline__ void reduce_range_words(const RangeCheck& check, Rang
   for (int operand = 0; operand < 2; ++operand)
     if (count[operand]) atomicMax(&shared.not_large[operand], count[operand]);
   if (any) atomicOr(&shared.flags, any);
-}
-
-// By a warp, of three terms before two: whether two are rejected by what is known of them, words of which none is
-// stricter than the true one. If they are, status[1] is zero, and nobody has to make two terms.
-__device__ __forceinline__ void rejects_two(const RangeCheck& check) {
-  unsigned count[2] = {}, any = 0;
-  for (int group = threadIdx.x % 32; group < check.groups; group += 32) {
-    const unsigned word = check.expected[group];
-    unsigned& most = count[group < check.a_groups ? 0 : 1];
-    most = max(most, word & RANGE_COUNT), any |= word;
-  }
-  any = ptx::warp_or(any);
-  const bool few_large = ptx::warp_max(count[0]) + ptx::warp_max(count[1]) > check.k;
-  const bool rejected = any & RANGE_NOT_FINITE || (any & RANGE_SMALL && few_large);
-  if (threadIdx.x % 32 == 0) check.status[1] = rejected ? 0 : STATUS_REJECTED;
 }
 
 // After a barrier behind reduce_range_words.

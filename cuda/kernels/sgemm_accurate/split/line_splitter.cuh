@@ -17,9 +17,8 @@ struct SplitPlan {
   const unsigned* previous;   // the status of the terms that were tried before these, if any
   unsigned* taken;  // groups, then units, that blocks have taken, and finished, where three terms are behind two
   bool beside;      // works beside the launch before it, which has waited for all before that
-  // Where three terms come before two: their pass says what it knows of two (see rejects_two).
+  // Where three terms come before two: their pass says what it knows of two (see RangeCheck).
   unsigned* words_of_two;
-  unsigned both_large_of_two;
   float small_of_two, large_of_two;  // thresholds of numbers that are scaled for three
 };
 
@@ -83,7 +82,7 @@ __device__ __forceinline__ void report_lines(const SplitPlan& plan, const SplitO
     const bool is_b = &x == &plan.b;
     if (lane == 0 && plan.words_of_two)
       plan.words_of_two[is_b ? plan.a_groups + group : group] =
-          known ? (flags & (RANGE_SMALL | RANGE_NOT_FINITE)) | (not_large + (is_b ? 0 : plan.both_large_of_two)) : 0;
+          known ? (flags & (RANGE_SMALL | RANGE_NOT_FINITE)) | not_large : 0;
     if (of_two) flags &= ~RANGE_SMALL, not_large = 0;
   }
   if (lane == 0) x.words[group] = flags | min(not_large, RANGE_COUNT);
@@ -167,11 +166,15 @@ struct LineSplitter {
     }
   }
 
+  // GUESSED: only what the scale of long lines is guessed from.
+  template <bool GUESSED = false>
   __device__ __forceinline__ void measure() {
+    const Map at = map();
 #pragma unroll
     for (int g = 0; g < CHUNKS; ++g)
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
+        if (GUESSED && (Map::PAIRS ? at.k_of_pair(g * 4 + j / 2) : at.k(g)) >= SPLIT_PIECE) continue;
         const unsigned doubled = __float_as_uint(v[g][j]) << 1;
         own[Map::index(g, j)] = max(own[Map::index(g, j)], doubled);
         smallest = min(smallest, doubled - 1);
@@ -263,11 +266,12 @@ struct LineSplitter {
       take(next);
       const int following = max(piece + 1, from);
       if (following < end) read_ahead(next, following);
-      measure();
-      if (piece == 0) {
-        if (guess) gather_largest(shared.largest[0]);
-        take_scales(shared.largest[guess ? 0 : 1], guess ? GUESS_HEADROOM<S> : 0);
+      if (piece == 0 && guess) {
+        measure<PIECE != SPLIT_PIECE>();
+        gather_largest(shared.largest[0]);
       }
+      if (piece > 0 || !guess || PIECE != SPLIT_PIECE) measure();
+      if (piece == 0) take_scales(shared.largest[guess ? 0 : 1], guess ? GUESS_HEADROOM<S> : 0);
       if (piece >= from) write(piece);
       piece = following;
     }

@@ -19,7 +19,7 @@ constexpr int MIRRORED_BOX = 16;  // rows and columns
 // Of one warp, which has two pairs of boxes and uses them alternately. As tensor maps have it, 16-byte parts of a row
 // of a box change places with the row's number.
 struct MirroredEpilogue {
-  static constexpr bool USES_STAGES = false, THREE_TERMS = true;
+  static constexpr bool USES_STAGES = false;
   static constexpr int BOX = MIRRORED_BOX, BYTES = BOX * BOX * 4;
   static_assert(4 * BYTES == 2 * BOX_BYTES);
   const AccurateEpilogue& out;

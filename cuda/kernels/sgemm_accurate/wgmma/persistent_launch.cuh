@@ -42,7 +42,7 @@ void launch_tiles(PersistentPlan plan, const CUtensorMap& map, const AccuratePro
                 tiles = T::TRIANGLE ? rows * (rows + 1) / 2 : rows * plan.product.tile_cols;
   const int64_t clusters = resident_clusters<T>(launched<kernel>(), product.ctx.sm_count);
   const auto blocks = static_cast<unsigned>((tiles < clusters ? tiles : clusters) * T::CLUSTER_N);
-  const auto three = three_terms_behind<T, Epilogue>(product);
+  const auto three = three_terms_behind<T>(product);
   plan.goes_on = plan.fallback.wanted || three.wanted;
   launch_kernel<kernel>({blocks, T::THREADS, T::SHARED_BYTES, T::CLUSTER_N}, product.ctx, plan, map, three);
 }

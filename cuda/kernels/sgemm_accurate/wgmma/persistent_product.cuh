@@ -40,11 +40,11 @@ __device__ __forceinline__ void produce_tiles(const ProductPlan& plan, const Sta
   StageState<T> at;
   int filled = 0;
   for (int tile = blockIdx.x / T::CLUSTER_N; tile < tile_count<T>(plan); tile += gridDim.x / T::CLUSTER_N) {
-    TileProducer<T> source(plan, tile, rank);
+    TileProducer<T> source(plan, rasterize<T>(plan, tile, rank));
     for (int step = 0; step < plan.k_blocks; ++step, ++filled, at.next()) {
       if (filled == T::STAGES) {
         ptx::barrier_wait(stages.checked, 0);
-        if (range.status & STATUS_REJECTED) return;
+        if (range.status & STATUS_ELSEWHERE) return;
       }
       source.fill(stages, rank, at);
     }
@@ -121,7 +121,7 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
         }
         if (step == 1 && w == 0) epilogue.template begin_tile<W, BN>(first_row(corner), corner.col * BN);
         if (W > 1 && w > 0 && step == plan.k_blocks - 1) store(0, 0, BANDS * 3 / 4, corner);
-        ptx::wgmma_wait_all();
+        ptx::wgmma_wait();
         ptx::written(sum);
         if (w == W - 1 && more) release_stage<T>(stages.empty + 8 * at.stage, lane);
 #pragma unroll
@@ -136,14 +136,14 @@ __device__ __forceinline__ void multiply_tiles(const ProductPlan& plan, const CU
 template <class T, class Epilogue>
 __global__ void __launch_bounds__(T::THREADS, 1)
     persistent_product_kernel(const __grid_constant__ PersistentPlan both, const __grid_constant__ CUtensorMap map,
-                              const __grid_constant__ ThreeTermsBehind<T, Epilogue> three) {
+                              const __grid_constant__ ThreeTermsBehind<T> three) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ char memory[];
-  __shared__ RangeShared range;
+  __shared__ BlockRange range;
   const ProductPlan& plan = both.product;
   const Stages stages = begin_stages<T>(memory, range, 4 * T::M_GROUPS * T::CLUSTER_N);
   const int rank = blockIdx.x % T::CLUSTER_N;
-  constexpr bool THREE_TERMS = has_three_terms<T, Epilogue>;
+  constexpr bool THREE_TERMS = has_three_terms<T>;
   const bool falls_back = T::FALLS_BACK && both.fallback.wanted,
              goes_on = (T::FALLS_BACK || THREE_TERMS) && both.goes_on;
   // Only where a kernel of this call follows: blocks of the next would take room before all of these have theirs.
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(T::THREADS, 1)
   } else {
     ptx::registers_up<T::CONSUMER_REGISTERS>();
     const unsigned status = check_range<T>(plan, stages, range, T::STAGES);
-    if (!(status & STATUS_REJECTED))
+    if (!(status & STATUS_ELSEWHERE))
       multiply_tiles<T, Epilogue>(plan, &map, stages, stages.tiles + T::PIPELINE_BYTES, rank, status);
     else if (goes_on) ptx::registers_down<T::PRODUCER_REGISTERS>();
   }

@@ -102,12 +102,10 @@ struct TileProducer {
   const char *a, *b;
   unsigned blocks;  // of a panel
 
-  __device__ __forceinline__ TileProducer(const ProductPlan& plan, int tile, int rank, int first = 0)
-      : blocks(plan.k_blocks) {
-    const TileCorner<int> corner = rasterize<T>(plan, tile, rank);
-    a = plan.a + (std::size_t{blocks} * (corner.row * T::A_CHUNKS) + first) * T::A_BYTES;
-    b = plan.b + (std::size_t{blocks} * (corner.col * T::B_CHUNKS) + first) * T::B_BYTES;
-  }
+  __device__ __forceinline__ TileProducer(const ProductPlan& plan, const TileCorner<int>& corner, int first = 0)
+      : a(plan.a + (std::size_t(plan.k_blocks) * (corner.row * T::A_CHUNKS) + first) * T::A_BYTES),
+        b(plan.b + (std::size_t(plan.k_blocks) * (corner.col * T::B_CHUNKS) + first) * T::B_BYTES),
+        blocks(plan.k_blocks) {}
 
   __device__ __forceinline__ void fill(const Stages& stages, int rank, const StageState<T>& at) {
     const uint32_t full = stages.full + 8 * at.stage;
@@ -167,8 +165,11 @@ struct StageOperands {
 
 // First thing in a kernel: the barriers of the stages in `memory`. A stage is free once that many warps are done with
 // it.
+struct BlockRange : RangeShared {
+  RangeShared of_two;  // of three terms before two
+};
 template <class T>
-__device__ __forceinline__ Stages begin_stages(const char* memory, RangeShared& range, int warps) {
+__device__ __forceinline__ Stages begin_stages(const char* memory, BlockRange& range, int warps) {
   const uint32_t shared = (ptx::shared_address(memory) + 1023) & ~1023u;
   constexpr int FULL = T::BARRIERS, EMPTY = FULL + 8 * T::STAGES, CHECKED = EMPTY + 8 * T::STAGES;
   const Stages stages{shared, shared + FULL, shared + EMPTY, shared + CHECKED};
@@ -192,24 +193,31 @@ __device__ __forceinline__ void end_stages(const Stages& stages) {
 // By the threads that multiply. Returns the status; if the terms are rejected, nothing is on its way into this block
 // any more, where the producer fills `ahead` stages before it knows the status.
 template <class T>
-__device__ __forceinline__ unsigned check_range(const ProductPlan& plan, const Stages& stages, RangeShared& range,
+__device__ __forceinline__ unsigned check_range(const ProductPlan& plan, const Stages& stages, BlockRange& range,
                                                 int ahead) {
+  constexpr bool TWO = T::S::KIND == Terms::fp16x2;
+  const bool first = blockIdx.x == 0, adds = plan.out.beta != 0.0f, before_two = !TWO && plan.check.words_of_two;
   reduce_range_words<128, T::THREADS>(plan.check, range);
+  if (before_two) reduce_range_words<128, T::THREADS>(plan.check.of_two(), range.of_two);
   ptx::named_barrier_sync(7, T::CONSUMER_THREADS);
   unsigned status = status_of(plan.check, range);
   if (T::TRIANGLE && range.flags & RANGE_LOW_A) status |= STATUS_COMPENSATE;  // A's words are B's as well
-  constexpr bool TWO = T::S::KIND == Terms::fp16x2;
-  if (!TWO && plan.check.expected && blockIdx.x == 0 && threadIdx.x < 160) rejects_two(plan.check);
+  // If two terms are rejected for certain, nobody has to make them. Else C, if it is added, has to stay for them.
+  const bool certain = before_two && status_of(plan.check.of_two(), range.of_two) & STATUS_REJECTED;
+  const unsigned left = certain ? status | STATUS_DONE : STATUS_REJECTED;
+  if (before_two && adds && !certain) status = STATUS_DONE;
   if (threadIdx.x == 128) {
-    if (blockIdx.x == 0) {
+    if (first) {
       plan.check.status[0] = status;
+      if (before_two) plan.check.status[1] = left;
       // Three terms in this launch say later what they have found.
-      if (TWO && !plan.check.expected) plan.check.status[1] = status & STATUS_REJECTED ? STATUS_REJECTED : STATUS_DONE;
+      if (TWO && !(plan.check.expected && !adds))
+        plan.check.status[1] = status & STATUS_REJECTED ? STATUS_REJECTED : STATUS_DONE;
       if (TWO && plan.check.expected && !(status & STATUS_REJECTED)) *plan.check.expected = 0;
     }
     range.status = status;
     ptx::barrier_arrive(stages.checked);
-    if (status & STATUS_REJECTED)
+    if (status & STATUS_ELSEWHERE)
       for (int stage = 0; stage < ahead; ++stage) ptx::barrier_wait(stages.full + 8 * stage, 0);
   }
   return status;

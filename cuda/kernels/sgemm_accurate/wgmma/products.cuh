@@ -7,7 +7,7 @@
 namespace fl {
 
 // A product of three bf16 terms, and its fallback. With `previous`, the status of two fp16 terms, only if those are
-// rejected. Returns whether the next launch may work beside this one, if `expectation` asks for that.
+// rejected. Returns whether each block has one tile: then the next launch may work beside this one.
 bool launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* status, const Context& ctx,
                    const Expectation& expectation = {});
 
@@ -26,6 +26,6 @@ inline bool launches_triangle(const SgemmArgs& p, const Context& ctx) {
 // That, with one split pass, whose terms serve as both. Returns whether the float32 fallback is in the same kernel.
 template <WgmmaTile TILE>
 bool launch_triangle(const SgemmArgs& p, const RangeBound& bound, const unsigned* previous, unsigned* status, bool last,
-                     const Context& ctx);
+                     const Context& ctx, const Expectation& expectation);
 
 }  // namespace fl

@@ -24,12 +24,14 @@ bool launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* statu
                    const Expectation& expectation) {
   Context own = ctx;
   if (previous) own.prepacked = nullptr;  // they are of two fp16 terms
-  const auto single = [&](const WgmmaTile& t) { return ceil_div(p.m, t.BM) * ceil_div(p.n, t.BN) <= ctx.sm_count; };
+  const auto single = [&](const WgmmaTile& t) { return in_one_round(t, p, ctx.sm_count); };
   const RangeBound bound(Terms::bf16x6, p.k);
-  const bool inside = !any_in_16_bits(p.stored);  // those inside read float32
+  // Where C is added before it is known what two terms say, float32 is left to them. What is inside reads float32.
+  const bool left = expectation.words_of_two && p.beta != 0.0f, inside = !left && !any_in_16_bits(p.stored);
   if (launches_triangle(p, own)) {
     static_assert(SQUARE.falls_back);
-    if (!launch_triangle<SQUARE>(p, bound, previous, status, inside, own)) launch_float32_fallback(p, status, ctx);
+    if (!launch_triangle<SQUARE>(p, bound, previous, status, inside, own, expectation))
+      launch_float32_fallback(p, status, ctx);
     return false;
   }
   const AccurateSplitK split_k = three_terms_split_k(p);
@@ -38,7 +40,12 @@ bool launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* statu
   product.expectation = expectation;
   launch_split<Bf16Terms>(product);
   bool falls_back = false;
-  if (split_k.count > 1) {
+  const bool in_pairs = three_terms_in_pairs(p);
+  if (in_pairs) {
+    constexpr WgmmaTile SQUARE_PAIR = bf16x6_single_64x64c2;
+    falls_back = in_one_round(SQUARE_PAIR, p) ? launch_single<SQUARE_PAIR>(product)
+                                              : launch_single<bf16x6_single_192x64c2>(product);
+  } else if (split_k.count > 1) {
     // Behind two terms float32 sums up the parts of those.
     product.last = falls_back = inside && (!expectation.beside || wgmma_split_k(p).count > 1);
     launch_split_k<bf16x6_split_k>(product, split_k);
@@ -46,8 +53,8 @@ bool launch_bf16x6(const SgemmArgs& p, const unsigned* previous, unsigned* statu
   else if (single(bf16x6_single_128x64)) falls_back = launch_single<bf16x6_single_128x64>(product);
   else if (small_is_faster(p, ctx.sm_count)) falls_back = launch_persistent<SMALL>(product);
   else falls_back = launch_persistent<SQUARE>(product);
-  if (!falls_back) launch_float32_fallback(p, status, ctx);
-  return expectation.beside && split_k.count == 1 && falls_back && single(bf16x6_single_128x64);
+  if (!falls_back && !left) launch_float32_fallback(p, status, ctx);
+  return in_pairs || (split_k.count == 1 && single(bf16x6_single_128x64));
 }
 
 void sgemm_bf16x6(const SgemmArgs& p, const Context& ctx) {

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "core/call_cache.h"
+#include "cuda/kernels/sgemm_accurate/split/launch.cuh"
 #include "cuda/kernels/sgemm_accurate/wgmma/persistent_launch.cuh"
 #include "cuda/kernels/sgemm_accurate/wgmma/products.cuh"
 
@@ -32,9 +33,9 @@ int tile_for(const SgemmArgs& p, const Context& ctx) {
 // Which launches compute a product depends on the last one of such operands, its bits do not. Products that leave two
 // terms for three in one launch have an answer.
 Expectation expectation_of(const SgemmArgs& p, const Context& ctx) {
-  const bool prepacked = ctx.prepacked->a.memory && ctx.prepacked->b.memory;
-  if (!ctx.rejections || !has_room_for_three_terms(p) || prepacked || computes_triangle(p) ||
-      any_in_16_bits(p.stored) || p.beta != 0.0f)
+  const bool a = ctx.prepacked->a.memory, b = ctx.prepacked->b.memory;
+  const bool all_split = p.beta != 0.0f || computes_triangle(p);
+  if (!ctx.rejections || !has_room_for_three_terms(p) || (all_split ? a || b : a && b) || any_in_16_bits(p.stored))
     return {};
   uint64_t hash = 0;
   for (const uint64_t x : {uint64_t(p.m), uint64_t(p.n), uint64_t(p.k), uint64_t(p.a.data), uint64_t(p.b.data)})
@@ -44,10 +45,12 @@ Expectation expectation_of(const SgemmArgs& p, const Context& ctx) {
 }
 
 // Both return whether the float32 fallback is inside if these terms have no other: `last`.
-bool launch_one_triangle(const SgemmArgs& p, const RangeBound& bound, unsigned* status, bool last, const Context& ctx) {
+bool launch_one_triangle(const SgemmArgs& p, const RangeBound& bound, unsigned* status, bool last, const Context& ctx,
+                         const Expectation& expectation) {
   const int index = choose_triangle_tile(p.n, p.k, ctx.sm_count).index;
   return launch_tile<fp16x2_tiles>(index, [&]<WgmmaTile TILE>() {
-    if constexpr (TILE.has_triangle) return launch_triangle<TILE>(p, bound, nullptr, status, last, ctx);
+    if constexpr (TILE.has_triangle)
+      return launch_triangle<TILE>(p, bound, expectation.previous(status), status, last, ctx, expectation);
     else return false;
   });
 }
@@ -64,10 +67,10 @@ bool launch_all_of_c(const SgemmArgs& p, const RangeBound& bound, unsigned* stat
   const int index = split_k.count > 1 ? -1 : tile_for(p, ctx);
   const int64_t b_panel = index < 0 ? TERM_BLOCK : fp16x2_tiles[index].b_panel();
   const ProductOperands at(p, AccuratePlan(p, Terms::fp16x2, b_panel, split_k), Terms::fp16x2, ctx);
-  AccurateProduct product{p, at, bound, nullptr, status, last, ctx};
+  AccurateProduct product{p, at, bound, expectation.previous(status), status, last, ctx};
   product.expectation = expectation;
   if (split_k.count == 1) product.left_out = p.stored[0].in_16_bits() + p.stored[1].in_16_bits();
-  launch_split<Fp16Terms>(product);
+  if (!expectation.split_of_two) launch_split<Fp16Terms>(product);
   if (split_k.count == 1)
     return launch_tile<fp16x2_tiles>(index, [&]<WgmmaTile TILE>() {
       if (product.left_out == 1) return launch_whole<TILE.leaving_out(1)>(product);
@@ -76,6 +79,13 @@ bool launch_all_of_c(const SgemmArgs& p, const RangeBound& bound, unsigned* stat
     });
   launch_split_k<fp16x2_split_k>(product, split_k);
   return last;
+}
+
+// What launch_all_of_c() would split, in one piece of k.
+SplitPlan split_of_two(const SgemmArgs& p, const RangeBound& bound, unsigned* status, const Context& ctx) {
+  const int64_t b_panel = fp16x2_tiles[tile_for(p, ctx)].b_panel();
+  const ProductOperands at(p, AccuratePlan(p, Terms::fp16x2, b_panel), Terms::fp16x2, ctx);
+  return split_plan({p, at, bound, nullptr, status, true, ctx});
 }
 
 void multiply_one(const SgemmArgs& call, const Context& asked) {
@@ -89,23 +99,29 @@ void multiply_one(const SgemmArgs& call, const Context& asked) {
   const bool bf16x6 = has_bf16x6_fallback(p);
   const bool triangle = launches_triangle(p, ctx);
   Expectation expectation = expectation_of(p, ctx);
+  SplitPlan of_two{};
   if (expectation.expected) {
     Context behind = ctx;
     behind.prepacked = nullptr;  // they are of two terms
     behind.workspace = static_cast<char*>(ctx.workspace) + own_fp16x2_workspace(p);
     if (!prepacked.a.memory && !prepacked.b.memory)
-      expectation.words_of_two = reinterpret_cast<unsigned*>(static_cast<char*>(ctx.workspace) + RANGE_WORDS_BEGIN);
-    expectation.beside =
-        launch_bf16x6(p, nullptr, statuses + 1, behind, {.beside = true, .words_of_two = expectation.words_of_two}) &&
-        !expectation.words_of_two;
+      expectation.words_of_two = reinterpret_cast<unsigned*>(static_cast<char*>(behind.workspace) + RANGE_WORDS_BEGIN);
+    if (expectation.words_of_two && p.k <= RangeBound::ONE_PIECE && !triangle)
+      expectation.split_of_two = &(of_two = split_of_two(p, bound, statuses, ctx));
+    const bool single = launch_bf16x6(
+        p, nullptr, statuses + 1, behind,
+        {.beside = true, .words_of_two = expectation.words_of_two, .split_of_two = expectation.split_of_two});
+    expectation.beside = single && !expectation.words_of_two;
+    if (!single) expectation.split_of_two = nullptr;
   }
   // The fallbacks of triangles and of split-K read float32.
   const bool reads_16_bits = !triangle && wgmma_split_k(p).count == 1;
-  const bool inside = !bf16x6 && !expectation.expected && (reads_16_bits || !any_in_16_bits(p.stored));
-  const bool with_fallback = triangle ? launch_one_triangle(p, bound, statuses, inside, ctx)
+  const bool computed = expectation.expected && p.beta == 0.0f;  // if two terms are rejected
+  const bool inside = !bf16x6 && !computed && (reads_16_bits || !any_in_16_bits(p.stored));
+  const bool with_fallback = triangle ? launch_one_triangle(p, bound, statuses, inside, ctx, expectation)
                                       : launch_all_of_c(p, bound, statuses, inside, ctx, expectation);
   if (bf16x6) launch_bf16x6(call, statuses, statuses + 1, ctx);  // in the workspace: prepacked operands stay
-  else if (!with_fallback && !expectation.expected) launch_float32_fallback(call, statuses + 1, ctx);
+  else if (!with_fallback && !computed) launch_float32_fallback(call, statuses + 1, ctx);
 }
 
 }  // namespace

@@ -19,6 +19,8 @@ template bool launch_single<fp16x2_single_64x64c2.leaving_out(1)>(const Accurate
 template bool launch_single<fp16x2_single_64x64c2.leaving_out(2)>(const AccurateProduct&);
 template bool launch_single<bf16x6_single_128x64>(const AccurateProduct&);
 template bool launch_single<bf16x6_single_64x64>(const AccurateProduct&);
+template bool launch_single<bf16x6_single_64x64c2>(const AccurateProduct&);
+template bool launch_single<bf16x6_single_192x64c2>(const AccurateProduct&);
 template void launch_split_k<fp16x2_split_k>(const AccurateProduct&, const AccurateSplitK&);
 template void launch_split_k<bf16x6_split_k>(const AccurateProduct&, const AccurateSplitK&);
 

@@ -20,25 +20,25 @@ template <class T>
 __global__ void __launch_bounds__(T::THREADS, 1) split_k_kernel(const __grid_constant__ SplitKProductPlan plan) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ char memory[];
-  __shared__ RangeShared range;
+  __shared__ BlockRange range;
   const Stages stages = begin_stages<T>(memory, range, 4 * T::M_GROUPS);
   ptx::touch(plan);
   __syncthreads();
+  // Blocks that run at a time read the same part of k of many tiles.
+  const int tiles = plan.product.tile_rows * plan.product.tile_cols, part = int(blockIdx.x) / tiles;
+  const TileCorner<int> corner = rasterize<T>(plan.product, int(blockIdx.x) % tiles, 0);
   pdl_wait();
   if (!terms_wanted(plan.product.check)) return;
-  // Blocks that run at a time read the same part of k of many tiles.
-  const int tiles = plan.product.tile_rows * plan.product.tile_cols;
-  const int tile = int(blockIdx.x) % tiles, part = int(blockIdx.x) / tiles;
   const WarpgroupWork<T> work(plan.product.k_blocks, part, plan.to.parts);
   if (threadIdx.x < 128) {
-    if (threadIdx.x == 0) produce_part<T>(plan.product, tile, stages, work, range);
+    if (threadIdx.x == 0) produce_part<T>(plan.product, corner, stages, work, range);
     return;
   }
   const unsigned status = check_range<T>(plan.product, stages, range, min(work.count, T::STAGES));
-  if (status & STATUS_REJECTED) return;
+  if (status & STATUS_ELSEWHERE) return;
   float acc[T::BN / 2] = {};
   multiply_part<T>(acc, stages, work, typename T::Compensation(status));
-  store_sums<T>(plan.to, rasterize<T>(plan.product, tile, 0), work, acc);
+  store_sums<T>(plan.to, corner, work, acc);
 #else
   not_for_this_target();
 #endif
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(FALLBACK_THREADS, 1)
     split_k_fallbacks_kernel(const __grid_constant__ SplitKFallbackPlan plan) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ char memory[];
-  __shared__ RangeShared range;
+  __shared__ BlockRange range;
   pdl_wait();
   const unsigned status = *plan.status;
   if (!(status & STATUS_REJECTED)) return;

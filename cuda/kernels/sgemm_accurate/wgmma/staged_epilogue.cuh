@@ -25,7 +25,6 @@ struct StagedEpilogue {
   static constexpr bool COLUMNS = STORE == Store::tma_columns;
   static constexpr bool TMA = STORE != Store::direct && STORE != Store::direct_any;
   static constexpr bool USES_STAGES = TMA && STORE != Store::tma_blend;  // for a block's last rows
-  static constexpr bool THREE_TERMS = STORE == Store::tma || STORE == Store::direct;
   const AccurateEpilogue& out;
   const CUtensorMap* map;
   uint32_t boxes;

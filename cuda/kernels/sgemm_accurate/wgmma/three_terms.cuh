@@ -49,14 +49,14 @@ __device__ __forceinline__ void share_out(unsigned* counts, unsigned units, Work
 
 // Returns whether three terms have computed the product: not where two had no NaN but three are out of range too.
 template <class T, class Split>
-__device__ __forceinline__ bool three_terms(const ThreeTermsPlan& plan, char* memory, RangeShared& range,
+__device__ __forceinline__ bool three_terms(const ThreeTermsPlan& plan, char* memory, BlockRange& range,
                                             Split&& split) {
   static_assert(T::THREADS == FALLBACK_THREADS && LongSplit::THREADS == FALLBACK_THREADS);
   if (!plan.wanted || !out_of_range(range.status)) return false;
   if (blockIdx.x == 0 && threadIdx.x == 0 && plan.rejected) *plan.rejected = 1;
   split();
   const ProductPlan& product = plan.product.product;
-  if (threadIdx.x == 0) range = {};
+  const Stages stages = begin_stages<T>(memory, range, 4);
   __syncthreads();
   reduce_range_words<0, T::THREADS>(product.check, range);
   __syncthreads();
@@ -69,13 +69,12 @@ __device__ __forceinline__ bool three_terms(const ThreeTermsPlan& plan, char* me
     const TileCorner<int> corner = rasterize<T>(product, unit % tiles, 0);
     if (plan.product.mirrored && corner.col * T::BN >= (corner.row + 1) * T::BM) return;
     const WarpgroupWork<T> work(product.k_blocks, unit / tiles, to.parts);
-    const Stages stages = begin_stages<T>(memory, range, 4);
-    __syncthreads();
-    if (threadIdx.x == 0) produce_part<T>(product, unit % tiles, stages, work, range);
-    if (threadIdx.x == 128) ptx::barrier_arrive(stages.checked);
-    if (threadIdx.x >= 128) multiply_single<T>(plan.product, unit % tiles, stages, 0, work, status, to);
-    __syncthreads();
     if (threadIdx.x == 0) end_stages(stages);
+    begin_stages<T>(memory, range, 4);
+    __syncthreads();
+    if (threadIdx.x == 0) produce_part<T>(product, corner, stages, work, range);
+    if (threadIdx.x == 128) ptx::barrier_arrive(stages.checked);
+    if (threadIdx.x >= 128) multiply_single<T>(plan.product, corner, stages, 0, work, status, to);
   };
   share_out(plan.split.taken + 2, tiles * to.parts, multiply);
   if (to.parts > 1) add_up_all_parts(plan.sums, status, memory);
@@ -83,7 +82,7 @@ __device__ __forceinline__ bool three_terms(const ThreeTermsPlan& plan, char* me
 }
 
 template <class T>
-__device__ __forceinline__ bool three_terms(const ThreeTermsPlan& plan, char* memory, RangeShared& range) {
+__device__ __forceinline__ bool three_terms(const ThreeTermsPlan& plan, char* memory, BlockRange& range) {
   static_assert(sizeof(BehindTile) <= T::SHARED_BYTES);
   return three_terms<T>(plan, memory, range, [&] {
     share_out(plan.split.taken, plan.split.groups, [&](unsigned group) {
@@ -112,14 +111,14 @@ ThreeTermsPlan three_terms_plan(const AccurateProduct& two) {
           SplitKReduction(three, split_k_sums(three, split_k))};
 }
 
-// In kernels of two terms, but those of operands of 16 bits, and with stores that few calls take: the code is large.
-template <class T, class Stores>
-constexpr bool has_three_terms = T::S::KIND == Terms::fp16x2 && T::LEFT_OUT == 0 && Stores::THREE_TERMS;
-template <class T, class Stores>
-using ThreeTermsBehind = std::conditional_t<has_three_terms<T, Stores>, ThreeTermsPlan, NothingBehind>;
-template <class T, class Stores>
-ThreeTermsBehind<T, Stores> three_terms_behind(const AccurateProduct& product) {
-  if constexpr (has_three_terms<T, Stores>) return three_terms_plan<TileBehind<T>>(product);
+// In kernels of two terms, but those of operands of 16 bits: the code is large.
+template <class T>
+constexpr bool has_three_terms = T::S::KIND == Terms::fp16x2 && T::LEFT_OUT == 0;
+template <class T>
+using ThreeTermsBehind = std::conditional_t<has_three_terms<T>, ThreeTermsPlan, NothingBehind>;
+template <class T>
+ThreeTermsBehind<T> three_terms_behind(const AccurateProduct& product) {
+  if constexpr (has_three_terms<T>) return three_terms_plan<TileBehind<T>>(product);
   else return {};
 }
 

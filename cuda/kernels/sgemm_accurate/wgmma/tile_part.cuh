@@ -54,11 +54,12 @@ struct DirectEpilogue {
     int down;
     int4 across;
   };
-  static constexpr bool LOADED = T::VECTORS <= 4, THREE_TERMS = true;
+  static constexpr bool LOADED = T::VECTORS <= 4;
   Scale loaded[LOADED ? T::VECTORS : 1];
 
-  __device__ __forceinline__ DirectEpilogue(const SingleProduct& plan, const WarpgroupWork<T>& work, int tile)
-      : plan(plan), work(work), corner(rasterize<T>(plan.product, tile, 0)) {
+  __device__ __forceinline__ DirectEpilogue(const SingleProduct& plan, const WarpgroupWork<T>& work,
+                                            const TileCorner<int>& corner)
+      : plan(plan), work(work), corner(corner) {
 #pragma unroll
     for (int i = 0; i < T::VECTORS; ++i) {
       const RowVector<T> at(corner, work, work.part * T::VECTORS + i);
@@ -125,14 +126,15 @@ struct DirectEpilogue {
 };
 
 template <class T>
-__device__ __forceinline__ void produce_part(const ProductPlan& plan, int tile, const Stages& stages,
-                                             const WarpgroupWork<T>& work, const RangeShared& range) {
-  TileProducer<T> source(plan, tile, 0, work.from);
+__device__ __forceinline__ void produce_part(const ProductPlan& plan, const TileCorner<int>& corner,
+                                             const Stages& stages, const WarpgroupWork<T>& work,
+                                             const RangeShared& range) {
+  TileProducer<T> source(plan, corner, work.from);
   StageState<T> at;
   for (int i = 0; i < work.count; ++i, at.next()) {
     if (i == T::STAGES) {
       ptx::barrier_wait(stages.checked, 0);
-      if (range.status & STATUS_REJECTED) return;
+      if (range.status & STATUS_ELSEWHERE) return;
     }
     source.fill(stages, 0, at);
   }
@@ -156,7 +158,7 @@ __device__ __forceinline__ void multiply_part(float (&acc)[T::BN / 2], const Sta
     operands.multiply(sum, at.stage, 0);
     ptx::wgmma_commit();
     if (T::PING_PONG) ptx::named_barrier_arrive(3 - work.k_group, 256);
-    ptx::wgmma_wait_all();
+    ptx::wgmma_wait();
     ptx::written(sum);
     if (threadIdx.x % 32 == 0) ptx::barrier_arrive(own.empty + 8 * at.stage);
 #pragma unroll
@@ -167,8 +169,40 @@ __device__ __forceinline__ void multiply_part(float (&acc)[T::BN / 2], const Sta
   }
 }
 
-// Of the two parts of a block the one that keeps the upper half of the sums is known when the kernel runs. Selections:
-// with branches the compiler puts all sums into memory and finds them there by an index.
+// The same with two sums: the tensor cores work on the next one while one is added up. Three warpgroups have no
+// registers for that.
+template <class T>
+__device__ __forceinline__ void multiply_part_ahead(float (&acc)[T::BN / 2], const Stages& stages,
+                                                    const WarpgroupWork<T>& work,
+                                                    typename T::Compensation compensation) {
+  const StageOperands<T> operands(stages, work.m_group);
+  float one[T::BN / 2], other[T::BN / 2];
+  StageState<T> at, done;
+  const auto begin = [&](float(&sum)[T::BN / 2]) __attribute__((always_inline)) {
+    ptx::barrier_wait(stages.full + 8 * at.stage, at.parity);
+    ptx::wgmma_fence();
+    operands.multiply(sum, at.stage, 0);
+    ptx::wgmma_commit();
+    at.next();
+  };
+  const auto add = [&](float(&sum)[T::BN / 2]) __attribute__((always_inline)) {
+    ptx::written(sum);
+    if (threadIdx.x % 32 == 0) ptx::barrier_arrive(stages.empty + 8 * done.stage);
+    done.next();
+#pragma unroll
+    for (int j = 0; j < T::BN / 2; ++j) acc[j] = fmaf(sum[j], compensation.now(), acc[j]);
+  };
+  begin(one);
+  for (int left = work.count - 1; left > 1; left -= 2) {
+    begin(other), ptx::wgmma_wait<1>(), add(one);
+    begin(one), ptx::wgmma_wait<1>(), add(other);
+  }
+  if (work.count % 2 == 0) begin(other), ptx::wgmma_wait<1>(), add(one), ptx::wgmma_wait(), add(other);
+  else ptx::wgmma_wait(), add(one);
+}
+
+// Of two parts the one that keeps the upper half of the sums is known when the kernel runs. Selections: with branches
+// the compiler puts all sums into memory and finds them there by an index.
 template <class T>
 __device__ __forceinline__ void exchange_halves(float4 (&mine)[T::VECTORS], const float (&acc)[T::BN / 2],
                                                 uint32_t received, const WarpgroupWork<T>& work) {
@@ -177,11 +211,13 @@ __device__ __forceinline__ void exchange_halves(float4 (&mine)[T::VECTORS], cons
     return float4{second ? y.x : x.x, second ? y.y : x.y, second ? y.z : x.z, second ? y.w : x.w};
   };
   uint32_t to = received + (upper ? 0 : T::K_GROUPS - 1) * T::PART_BYTES + threadIdx.x % T::PART_THREADS * 16;
+  if constexpr (T::CLUSTER_K > 1) to = ptx::address_in(!upper, to);
 #pragma unroll
   for (int i = 0; i < T::VECTORS; ++i, to += T::PART_THREADS * 16) {
     const float4 low = RowVector<T>::of(acc, i), high = RowVector<T>::of(acc, T::VECTORS + i);
     mine[i] = pick(upper, low, high);
-    ptx::store4(to, pick(upper, high, low));
+    if constexpr (T::CLUSTER_K > 1) ptx::store4_cluster(to, pick(upper, high, low));
+    else ptx::store4(to, pick(upper, high, low));
   }
 }
 
@@ -236,15 +272,17 @@ __device__ __forceinline__ void store_sums(const SplitKSums& plan, const TileCor
 
 // `to`: where sums go if there are several parts in other blocks.
 template <class T>
-__device__ __forceinline__ void multiply_single(const SingleProduct& plan, int tile, const Stages& stages,
-                                                uint32_t received, const WarpgroupWork<T>& work, unsigned status,
-                                                const SplitKSums& to = {}) {
-  const DirectEpilogue<T> epilogue(plan, work, tile);
+__device__ __forceinline__ void multiply_single(const SingleProduct& plan, const TileCorner<int>& corner,
+                                                const Stages& stages, uint32_t received, const WarpgroupWork<T>& work,
+                                                unsigned status, const SplitKSums& to = {}) {
+  const DirectEpilogue<T> epilogue(plan, work, corner);
   float acc[T::BN / 2] = {};
-  multiply_part<T>(acc, stages, work, typename T::Compensation(status));
-  if (T::BEHIND && to.parts > 1) return store_sums<T>(to, rasterize<T>(plan.product, tile, 0), work, acc);
+  if constexpr (T::S::KIND == Terms::bf16x6 && !T::BEHIND && T::M_GROUPS < 3)
+    multiply_part_ahead<T>(acc, stages, work, typename T::Compensation(status));
+  else multiply_part<T>(acc, stages, work, typename T::Compensation(status));
+  if (T::BEHIND && to.parts > 1) return store_sums<T>(to, corner, work, acc);
   float4 mine[T::VECTORS];
-  if constexpr (T::PARTS == 2 && T::CLUSTER_K == 1) exchange_halves<T>(mine, acc, received, work);
+  if constexpr (T::PARTS == 2) exchange_halves<T>(mine, acc, received, work);
   else exchange_parts<T>(mine, acc, received, work);
   if constexpr (T::PARTS > 1) {
     if constexpr (T::CLUSTER_K > 1) ptx::cluster_meet();

@@ -7,11 +7,11 @@ namespace fl {
 
 template <WgmmaTile TILE>
 bool launch_triangle(const SgemmArgs& p, const RangeBound& bound, const unsigned* previous, unsigned* status, bool last,
-                     const Context& ctx) {
+                     const Context& ctx, const Expectation& expectation) {
   static_assert(TILE.has_triangle);
   using T = Wgmma<TILE.triangle_tile()>;
   ProductOperands at(p, AccuratePlan(p, TILE.terms), TILE.terms, ctx);
-  const AccurateProduct product{p, at, bound, previous, status, last, ctx};
+  const AccurateProduct product{p, at, bound, previous, status, last, ctx, 0, expectation};
   at.b.missing = {0, 0};
   launch_split<typename T::S>(product);
   at.b = at.a;
@@ -24,10 +24,10 @@ bool launch_triangle(const SgemmArgs& p, const RangeBound& bound, const unsigned
 }
 
 template bool launch_triangle<fp16x2_256x128>(const SgemmArgs&, const RangeBound&, const unsigned*, unsigned*, bool,
-                                              const Context&);
+                                              const Context&, const Expectation&);
 template bool launch_triangle<fp16x2_128x128>(const SgemmArgs&, const RangeBound&, const unsigned*, unsigned*, bool,
-                                              const Context&);
+                                              const Context&, const Expectation&);
 template bool launch_triangle<bf16x6_128x128>(const SgemmArgs&, const RangeBound&, const unsigned*, unsigned*, bool,
-                                              const Context&);
+                                              const Context&, const Expectation&);
 
 }  // namespace fl
