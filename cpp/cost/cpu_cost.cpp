@@ -79,6 +79,7 @@ double small_us(const SgemmArgs& p, const CpuBlocking& blocking, const SmallCost
   const double panels = double(ceil_div(columns, blocking.NR));
   const double a_bytes = 4.0 * m * k, b_bytes = 4.0 * n * k, c_bytes = 4.0 * m * n;
   double us = 2.0 * m * filled_columns(columns, blocking) * k / cost.flops_per_us + cost.row_us * panels * (m + 7);
+  if (contiguous && rows > 12 && b_bytes > 512 * 1024) us *= 1 + cost.by_panels;
   if (!contiguous) us += cost.pack_b * n * k / cost.flops_per_us;
   else if ((rows > 8 && b_bytes > 600e3 && (transposed ? p.a.cs : p.b.rs) % 256 == 0) ||
            (rows > (transposed ? 8 : 4) && b_bytes > 16e6))

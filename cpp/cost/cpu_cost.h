@@ -39,9 +39,10 @@ FL_COEFFICIENTS(TermCost, start_us, flops_per_us, pack_a, pack_b, tile_us, sever
 double term_us(const SgemmArgs& p, const DeviceSpec&, const TermCost& cost);
 
 // Unpacked: rows of B that several strips of A read should be near; A is read again for every panel of B, and C is
-// written one panel at a time, which memory dislikes.
+// written one panel at a time, which memory dislikes. by_panels: how much longer it takes where B is read panel by
+// panel (small_sgemm.h).
 FL_COEFFICIENTS(SmallCost, start_us, flops_per_us, row_us, pack_b, far_b_bytes_per_us, few_rows_bytes_per_us,
-                a_again_bytes_per_us, c_bytes_per_us);
+                a_again_bytes_per_us, c_bytes_per_us, by_panels);
 double small_us(const SgemmArgs& p, const CpuBlocking& blocking, const SmallCost& cost);
 template <CpuBlocking blocking>
 double small_us(const SgemmArgs& p, const DeviceSpec&, const SmallCost& cost) {

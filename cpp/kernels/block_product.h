@@ -182,8 +182,7 @@ class BlockProduct {
            .alpha = p_.alpha,
            .beta = p_.beta,
            .first = k == 0,
-           .copy_rs = p_.b.rs,
-           .ahead = panel + depth * NR};
+           .copy_rs = p_.b.rs};
     for (int64_t r = taken.first; r < taken.last; ++r) {
       const int64_t rows = strips.size(r);
       const bool narrow = smaller(width, taken.before + strips.begin(r + 1)) <= S::W;
@@ -201,7 +200,6 @@ class BlockProduct {
         put_tile<tile_floats>(tile_function<S, S::NV>(rows), t, rows, p_.c.cs, NR);
       }
       t.a += rows * depth;
-      t.ahead += depth / 4 * 16;
     }
     if (copy_next) pack_panel(block, k, copied, depth, j + NR, panel + depth * NR);
     return copy_next;

@@ -33,7 +33,6 @@ struct Tile {
   const float* copy_from = nullptr;  // rows of NV vectors copied between the multiplications, one for every four k
   int64_t copy_rs = 0;
   float* copy_to = nullptr;
-  const float* ahead = nullptr;  // what will be read next: a line for every four k is brought to L2
 };
 using TileFunction = void (*)(const Tile&);
 
@@ -82,7 +81,6 @@ __attribute__((noinline)) void multiply_tile(const Tile& t) {
   const float *a = t.a, *b = t.b;
   const float* copy_from = t.copy_from;
   float* copy_to = t.copy_to;
-  const float* ahead = t.ahead;
   for (int i = 0; i < M; ++i) prefetch_row<NV * S::W>(t.c + i * t.c_rs);
 
   auto step = [&](int u) __attribute__((always_inline)) {
@@ -116,9 +114,9 @@ __attribute__((noinline)) void multiply_tile(const Tile& t) {
         copy_from += t.copy_rs;
         copy_to += NV * S::W;
       }
-      if (!Copy) {
-        __builtin_prefetch(ahead, 0, 2);
-        ahead += 16;
+      if (!Copy) {  // some panels of B come from L3, and one follows the other
+#pragma GCC unroll 8
+        for (int i = 0; i < 4 * NV * S::W; i += 16) __builtin_prefetch(b + 2048 + i);
       }
       step(2);
       step(3);
