@@ -46,12 +46,14 @@ std::span<const double> measured_values(Chip chip) {
   return {};
 }
 
-// By coefficients of the device itself.
+// By coefficients of the measured chip that is nearest to the device, which may be the device itself.
 template <auto MODEL>
 double us_by(const typename Model<MODEL>::Args& p, const DeviceSpec& device, const double* values) {
   CoefficientValues<typename Model<MODEL>::Coefficients> copy;
   std::copy_n(values, copy.size(), copy.begin());
-  return MODEL(p, device, std::bit_cast<typename Model<MODEL>::Coefficients>(copy));
+  return MODEL(
+      p, device,
+      carried_over(std::bit_cast<typename Model<MODEL>::Coefficients>(copy), nearest_measured(device), device));
 }
 // What was measured on the device's own chip, or carried over from the one that is nearest to it. A host's chip may
 // have lines of some rows alone.

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import math
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -121,6 +122,16 @@ def test_a_fit_finds_the_coefficients_again(fit_costs, tmp_path):
     assert [name for name in after if after[name] != before[name]] == [f"sgemm_{KERNEL}"]  # nothing else was measured
     assert fit_costs.fitted_lines(after, fit_costs.Judge([measured])) == after  # and again
     assert fit_costs.table(table, [measured]) == table  # one kernel alone: no choice on unseen calls gets better
+
+
+@needs_source_tree
+def test_a_device_that_costs_are_carried_over_to_serves_their_fit(fit_costs, tmp_path):
+    measured = fit_costs.load(synthetic(tmp_path, fit_costs))
+    other = replace(measured, device=H200 | {"name": "NVIDIA H100", "costs_from": "h200"})
+    foreign = replace(measured, device=H200 | {"name": "RTX", "costs_from": ""})
+    assert [file.chip for file in (measured, other, foreign)] == ["h200", "h200", ""]
+    apart = fit_costs.merged([measured, other])  # a call has a time on each
+    assert [(file.device["name"], len(file.calls)) for file in apart] == [(H200["name"], 120), ("NVIDIA H100", 120)]
 
 
 @pytest.mark.exhaustive
