@@ -26,6 +26,12 @@ bool few_rows(const SgemvArgs& p, const DeviceSpec& device) {
   return p.n >= 4096 && gemv_rows(p) <= 8 * device.multiprocessors;
 }
 
+// Where clusters share rows: blocks that read.
+double row_blocks(const SgemvArgs& p, const DeviceSpec& device, int threads, int64_t useful) {
+  const int cluster = device.has(feature_clusters) ? blocks_per_row(p, device.multiprocessors, threads, useful) : 1;
+  return gemv_rows(p) * cluster;
+}
+
 // Warps of `together` rows, 40 on a multiprocessor at a time, each needing a step for every `span` columns.
 double ladder_rows(const SgemvArgs& p, const DeviceSpec& device, const LadderGemvCost& cost, double together,
                    double span, bool is_short) {
@@ -86,20 +92,27 @@ double long_rows_us(const SgemvArgs& p, const DeviceSpec& device, const LongRows
   if (p.a.cs != 1 || !aligned16(p.a)) return cost.other_us;
   const double no_pdl_us = without_pdl(device, cost.no_pdl_us);
   const double read = gemv_bytes(p) / rate(p, cost, cost.memory_bytes_per_us, cost.l2_bytes_per_us);
-  if (few_rows(p, device) && gemv_rows(p) < device.multiprocessors)
-    return cost.few_start_us + no_pdl_us + std::max(read, gemv_bytes(p) / (gemv_rows(p) * cost.few_block_bytes_per_us));
+  if (few_rows(p, device) && gemv_rows(p) < device.multiprocessors) {
+    const bool wide = p.n >= 16384, clusters = device.has(feature_clusters);
+    const int threads = wide ? 1024 : 256;
+    const double blocks = row_blocks(p, device, threads, 16 * threads);
+    const double waves = wide && clusters ? std::ceil(blocks / (0.9 * device.multiprocessors)) : 1.0;
+    const double start = cost.few_start_us + (wide && clusters ? cost.wide_us : 0.0);
+    return no_pdl_us + waves * (start + std::max(read / waves, gemv_bytes(p) / (blocks * cost.few_block_bytes_per_us)));
+  }
   return cost.start_us + no_pdl_us +
          std::max(read, gemv_rows(p) * cost.row_us + gemv_bytes(p) / cost.rows_bytes_per_us);
 }
 
 double any_rows_us(const SgemvArgs& p, const DeviceSpec& device, const AnyRowsCost& cost) {
   if (p.a.cs != 1) return cost.other_us;
-  const double start = cost.start_us + without_pdl(device, cost.no_pdl_us) +
-                       (p.n >= 1024 && gemv_rows(p) < cost.few_rows ? cost.barriers_us : 0);
+  const bool whole_blocks = p.n >= 1024 && gemv_rows(p) < cost.few_rows;
+  const double start = cost.start_us + without_pdl(device, cost.no_pdl_us) + (whole_blocks ? cost.barriers_us : 0);
   const double whole = p.n >= 2048 && gemv_bytes(p) > cost.l2_bytes ? cost.long_bytes_per_us : cost.bytes_per_us;
+  const double blocks = whole_blocks ? row_blocks(p, device, 256, 16 * 256) : gemv_rows(p);
   const double apart = p.x.inc == 1 ? 0.0 : gemv_rows(p) * double(p.n) / device.multiprocessors;
-  return start + gemv_bytes(p) / std::min(whole, gemv_rows(p) * cost.row_block_bytes_per_us) +
-         gemv_rows(p) * cost.row_us + 1e-6 * cost.strided_ps * apart;
+  return start + gemv_bytes(p) / std::min(whole, blocks * cost.row_block_bytes_per_us) + gemv_rows(p) * cost.row_us +
+         1e-6 * cost.strided_ps * apart;
 }
 
 static bool has_second_wave(const SgemvArgs& p, const DeviceSpec& device) {
@@ -130,7 +143,14 @@ double cluster_columns_us(const SgemvArgs& p, const DeviceSpec& device, const Cl
 }
 
 double split_columns_us(const SgemvArgs& p, const DeviceSpec& device, const SplitColumnsCost& cost) {
-  if (p.a.cs == 1) return cost.other_us;
+  if (p.a.cs == 1) {
+    const SplitRowsPlan rows = split_rows_plan(p);
+    if (rows.splits == 0) return cost.other_us;
+    const double bytes = gemv_bytes(p) + 4.0 * double(p.n);
+    const double of_blocks = gemv_rows(p) * rows.splits * cost.each_block_bytes_per_us;
+    return cost.start_us + without_pdl(device, cost.no_pdl_us) + cost.sums_us * (rows.left > 0 ? 2 : 1) +
+           bytes / std::min(rate(p, cost, cost.memory_bytes_per_us, cost.l2_bytes_per_us), of_blocks);
+  }
   const SplitColumnsPlan plan = split_columns_plan(p);
   const double blocks = double(ceil_div(p.m, plan.outputs)) * double(p.batch) * plan.splits;
   const double of_blocks = blocks * cost.each_block_bytes_per_us, no_pdl_us = without_pdl(device, cost.no_pdl_us);
@@ -142,8 +162,9 @@ double split_columns_us(const SgemvArgs& p, const DeviceSpec& device, const Spli
   const double whole = plan.vectors ? rate(p, cost, cost.memory_bytes_per_us, cost.l2_bytes_per_us)
                                     : rate(p, cost, cost.unaligned_memory_bytes_per_us, cost.unaligned_l2_bytes_per_us);
   const bool large_blocks = plan.vectors && plan.outputs == 128;  // of 1024 threads
+  const double each = 1e-3 * cost.block_ns * blocks / device.multiprocessors;
   return cost.start_us + no_pdl_us + (plan.splits > 1 ? cost.sums_us : 0) + (large_blocks ? cost.large_blocks_us : 0) +
-         gemv_bytes(p) / std::min(whole, of_blocks);
+         each + gemv_bytes(p) / std::min(whole, of_blocks);
 }
 
 double short_columns_us(const SgemvArgs& p, const DeviceSpec& device, const ShortColumnsCost& cost) {

@@ -24,9 +24,9 @@ double rows_per_warp_vec4_us(const SgemvArgs& p, const DeviceSpec& device, const
 FL_COEFFICIENTS(ShortRowsCost, start_us, memory_bytes_per_us, l2_bytes_per_us, row_us, unaligned_memory_bytes_per_us,
                 unaligned_l2_bytes_per_us, unaligned_row_us, l2_bytes, other_us, no_pdl_us);
 double short_rows_us(const SgemvArgs& p, const DeviceSpec& device, const ShortRowsCost& cost);
-// row_us: the launch of a row's block and its end.
+// row_us: the launch of a row's block and its end. wide_us: what clusters of blocks of 1024 threads take more to begin.
 FL_COEFFICIENTS(LongRowsCost, start_us, memory_bytes_per_us, l2_bytes_per_us, row_us, rows_bytes_per_us, few_start_us,
-                few_block_bytes_per_us, l2_bytes, other_us, no_pdl_us);
+                wide_us, few_block_bytes_per_us, l2_bytes, other_us, no_pdl_us);
 double long_rows_us(const SgemvArgs& p, const DeviceSpec& device, const LongRowsCost& cost);
 // strided_ps for each element of a multiprocessor, where those of x are apart.
 // Blocks meet at a barrier, clusters at two.
@@ -39,7 +39,8 @@ FL_COEFFICIENTS(ClusterColumnsCost, start_us, barriers_us, slice_us, unaligned_b
                 short_bytes_per_us, bytes_per_us, aligned_block_bytes_per_us, unaligned_block_bytes_per_us, second_wave,
                 other_us);
 double cluster_columns_us(const SgemvArgs& p, const DeviceSpec& device, const ClusterColumnsCost& cost);
-FL_COEFFICIENTS(SplitColumnsCost, start_us, sums_us, large_blocks_us, memory_bytes_per_us, l2_bytes_per_us,
+// block_ns for each block of a multiprocessor.
+FL_COEFFICIENTS(SplitColumnsCost, start_us, sums_us, large_blocks_us, block_ns, memory_bytes_per_us, l2_bytes_per_us,
                 unaligned_memory_bytes_per_us, unaligned_l2_bytes_per_us, unaligned_split_us,
                 unaligned_split_memory_bytes_per_us, unaligned_split_l2_bytes_per_us, each_block_bytes_per_us, l2_bytes,
                 other_us, no_pdl_us);

@@ -18,6 +18,8 @@ double written(const SgemmArgs& p, int splits, const CopyCost& copy) {
   return outputs_of(p) * splits * (aligned16(p.c) ? 1.0 : copy.interleaved_unaligned_output);
 }
 
+double outputs_across(const SgemmArgs& p) { return p.c.cs == 1 ? 0.0 : outputs_of(p); }
+
 // With programmatic dependent launch the second kernel is there before the first one ends. It reads the ranges of an
 // output one after the other.
 double reduction_us(const SgemmArgs& p, int splits, const DeviceSpec& device, const CopyCost& copy) {
@@ -187,7 +189,8 @@ double cost_us(const SgemmArgs& call, const MultistageTile& tile, const DeviceSp
   return 1e-3 * (cost.start_ns + without_pdl(device, cost.no_pdl_ns) + rounds * cost.round_ns +
                  (async ? tail * cost.tail_ns : cost.by_registers_ns)) +
          1e-6 * block_k_ps * k + 1e-9 * cost.output_fs * written(p, splits, copy) +
-         (splits > 1 ? reduction_us(p, splits, device, copy) : 0.0) + most * (1e-3 * cost.tile_ns + 1e-6 * k_ps * k);
+         (splits > 1 ? reduction_us(p, splits, device, copy) : 1e-9 * cost.across_fs * outputs_across(p)) +
+         most * (1e-3 * cost.tile_ns + 1e-6 * k_ps * k);
 }
 
 double cost_us(const SgemmArgs& p, const WarpTile& tile, const DeviceSpec& device, const WarpTileCost& cost) {

@@ -43,8 +43,9 @@ double cost_us(const SgemmArgs& p, const MultistageTile& tile, const DeviceSpec&
 // The same where copies are spread, but that k_ps is longer for each float that comes by a copy of 4 bytes of its own,
 // by by4_ps along a line of the operand, by transposed_ps across. tail_ns passes where the ranges of k are not whole
 // steps: their last copies are not spread; by_registers_ns in its place where no copies are.
+// across_fs for each output where a tall tile computes the transposed product and stores down the columns of C.
 FL_COEFFICIENTS(SpreadCost, start_ns, tile_ns, block_k_ps, k_ps, by4_ps, transposed_ps, round_ns, tail_ns, output_fs,
-                by_registers_ns, block_by_registers, by_registers, no_pdl_ns);
+                across_fs, by_registers_ns, block_by_registers, by_registers, no_pdl_ns);
 double cost_us(const SgemmArgs& p, const MultistageTile& tile, const DeviceSpec& device, const SpreadCost& cost);
 
 // A tile takes warp_k_ps per element of k by itself and adds tile_ns and k_ps to what its multiprocessor has to do: all

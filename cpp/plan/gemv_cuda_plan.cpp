@@ -29,6 +29,22 @@ SplitColumnsPlan split_columns_plan(const SgemvArgs& p) {
           static_cast<unsigned>(columns)};
 }
 
+SplitRowsPlan split_rows_plan(const SgemvArgs& p) {
+  const bool floats = p.stored[0].element == Element::float32 && p.stored[1].element == Element::float32;
+  if (p.a.cs != 1 || p.x.inc != 1 || p.batch != 1 || p.m < 1 || p.m > 64 || p.n < 1 << 16 || !floats) return {};
+  constexpr int64_t UNIT = 1024, LEAST = 8 * UNIT, ROWS = 4 * PLAN_MULTIPROCESSORS;
+  const int64_t length = std::max(LEAST, ceil_div(p.m * p.n, ROWS * UNIT) * UNIT);
+  return {static_cast<int>(p.n / length), length, p.n % length};
+}
+
+int blocks_per_row(const SgemvArgs& p, int64_t multiprocessors, int threads, int64_t useful) {
+  int cluster = 1;
+  while (cluster < MAX_ROW_CLUSTER && p.m * p.batch * cluster * threads < 640 * multiprocessors &&
+         cluster * useful < p.n)
+    cluster *= 2;
+  return cluster;
+}
+
 bool read_as_copied(const SgemvArgs& p) {
   const auto [inner, lines] = p.a.cs == 1 ? std::pair(p.n, p.m) : std::pair(p.m, p.n);
   const auto next = [&, lines = lines](int64_t stride) { return lines == 1 || ld(p.a) == stride; };
@@ -39,9 +55,8 @@ bool read_as_copied(const SgemvArgs& p) {
 }
 
 std::size_t split_columns_workspace(const SgemvArgs& p) {
-  if (p.a.cs == 1) return 0;
-  const int splits = split_columns_plan(p).splits;
-  return splits == 1 ? 0 : std::size_t(splits) * std::size_t(p.m) * std::size_t(p.batch) * sizeof(float);
+  const int splits = p.a.cs == 1 ? split_rows_plan(p).sums() : split_columns_plan(p).splits;
+  return splits <= 1 ? 0 : std::size_t(splits) * std::size_t(p.m) * std::size_t(p.batch) * sizeof(float);
 }
 
 }  // namespace fl

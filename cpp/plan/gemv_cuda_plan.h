@@ -17,7 +17,21 @@ struct SplitColumnsPlan {
   unsigned columns;  // in each range but the last
 };
 SplitColumnsPlan split_columns_plan(const SgemvArgs& p);
+// How it cuts a few long rows: `splits` ranges of `length` elements, each range as a product of its own, and what is
+// left. 0: not at all.
+struct SplitRowsPlan {
+  int splits = 0;
+  int64_t length = 0, left = 0;
+  int sums() const { return splits + (left > 0); }
+};
+SplitRowsPlan split_rows_plan(const SgemvArgs& p);
 std::size_t split_columns_workspace(const SgemvArgs& p);
+
+// How many blocks of a cluster share a row: as many as fill the device with threads, but none has less than `useful`
+// elements. Decides the order of a sum by the number of multiprocessors: bits may differ between devices that differ in
+// it.
+constexpr int MAX_ROW_CLUSTER = 8;
+int blocks_per_row(const SgemvArgs& p, int64_t multiprocessors, int threads, int64_t useful);
 
 // Whether A in 16 bits lies as its float32 copy would: threads then find their share of it in the same places.
 bool read_as_copied(const SgemvArgs& p);

@@ -4,10 +4,9 @@
 #include "cuda/kernels/common/gemv_rows.cuh"
 #include "cuda/kernels/common/launch.cuh"
 #include "cuda/kernels/common/ptx.cuh"
+#include "plan/gemv_cuda_plan.h"
 
 namespace fl {
-
-constexpr int MAX_CLUSTER = 8;
 
 // The sum over each TEAM of neighbouring threads, in all of them; whole blocks have to call it.
 template <int THREADS, int TEAM>
@@ -28,7 +27,7 @@ __device__ __forceinline__ float sum_over_team(float acc) {
 // The sum over the cluster, in thread 0 of its first block. Each block has called ptx::cluster_arrive_relaxed() before.
 __device__ __forceinline__ float sum_over_cluster(float acc, unsigned rank, unsigned cluster) {
 #if __CUDA_ARCH__ >= 900
-  __shared__ float sums[MAX_CLUSTER];
+  __shared__ float sums[MAX_ROW_CLUSTER];
   if (cluster == 1) return acc;
   ptx::cluster_wait();  // the first block has begun
   if (threadIdx.x == 0) ptx::store_cluster(ptx::address_in(0, ptx::shared_address(sums + rank)), acc);
@@ -37,19 +36,9 @@ __device__ __forceinline__ float sum_over_cluster(float acc, unsigned rank, unsi
   ptx::cluster_wait();
   acc = 0.0f;
 #pragma unroll
-  for (unsigned r = 0; r < MAX_CLUSTER; ++r) acc += r < cluster ? sums[r] : 0.0f;
+  for (unsigned r = 0; r < MAX_ROW_CLUSTER; ++r) acc += r < cluster ? sums[r] : 0.0f;
 #endif
   return acc;
-}
-
-// How many blocks share a row: as many as fill the device with threads, but none has less than `useful` elements.
-// Decides the order of a sum by the number of multiprocessors: bits may differ between devices that differ in it.
-inline int blocks_per_row(const SgemvArgs& p, const Context& ctx, int threads, int64_t useful) {
-  int cluster = 1;
-  while (cluster < MAX_CLUSTER && p.m * p.batch * cluster * threads < 640 * int64_t(ctx.sm_count) &&
-         cluster * useful < p.n)
-    cluster *= 2;
-  return cluster;
 }
 
 }  // namespace fl

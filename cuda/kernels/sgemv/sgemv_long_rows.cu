@@ -65,7 +65,7 @@ template <int THREADS, class T, bool RESIDENT = false>
 void launch_blocks(const SgemvArgs& p, const Context& ctx, float fraction = 0.0f) {
   const RowGrid grid(p, 1);
   const int cluster = has_clusters(launched<long_rows_kernel<THREADS, RESIDENT, T>>(), ctx)
-                          ? blocks_per_row(p, ctx, THREADS, THREADS * 4 * U)
+                          ? blocks_per_row(p, ctx.sm_count, THREADS, THREADS * 4 * U)
                           : 1;
   launch_kernel<long_rows_kernel<THREADS, RESIDENT, T>>(
       {.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster}, ctx, p, grid, unsigned(cluster),

@@ -1,6 +1,6 @@
-// SGEMV on contiguous columns, large: blocks of a tile of the outputs and a range of the columns, all of them resident
-// at once. The sums of a range go to the workspace, and a small kernel adds them up in ascending order; with enough
-// outputs to fill the device there is one range and one launch.
+// SGEMV on contiguous columns, large, and on a few long rows: blocks of a tile of the outputs and a range of the
+// columns, all of them resident at once. The sums of a range go to the workspace, and a small kernel adds them up in
+// ascending order; with enough outputs to fill the device there is one range and one launch.
 //
 // 32-byte sectors: reads 100 % if the columns start on a sector; a warp reads 512 neighbouring bytes. Bound: memory.
 // Eight loads of 16 bytes are in flight per thread, 128 KiB per multiprocessor.
@@ -76,6 +76,26 @@ __global__ void __launch_bounds__(ACROSS* DOWN) add_splits_kernel(SgemvArgs p, i
   store(p, p.y.data + output / p.m * p.y.bs, output % p.m, sum);
 }
 
+void add_splits(const SgemvArgs& p, const Context& ctx, int splits) {
+  const unsigned blocks = static_cast<unsigned>(ceil_div(p.m * p.batch, ACROSS));
+  launch_kernel<add_splits_kernel>({blocks, ACROSS * DOWN}, ctx, p, splits, static_cast<const float*>(ctx.workspace));
+}
+
+// The ranges of long rows are a batch: where rows are few, a block or a cluster to each leaves most of the device idle.
+void launch_rows(const SgemvArgs& p, const Context& ctx, const SplitRowsPlan& plan) {
+  float* sums = static_cast<float*>(ctx.workspace);
+  SgemvArgs part = p;
+  part.alpha = 1.0f, part.beta = 0.0f;
+  part.n = plan.length, part.batch = plan.splits, part.a.bs = part.x.bs = plan.length, part.y = {sums, 1, p.m};
+  sgemv_long_rows(part, ctx);
+  if (plan.left > 0) {
+    const int64_t done = p.n - plan.left;
+    part.n = plan.left, part.batch = 1, part.a.data += done, part.x.data += done, part.y.data += plan.splits * p.m;
+    sgemv_long_rows(part, ctx);
+  }
+  add_splits(p, ctx, plan.sums());
+}
+
 template <int V, int LC, int THREADS, class T, bool RESIDENT = false>
 void launch_split(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan, float fraction = 0.0f) {
   const RowGrid grid(p, V * LC);
@@ -85,9 +105,7 @@ void launch_split(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan
       return;
   launch_kernel<split_columns_kernel<V, LC, THREADS, RESIDENT, T>>({grid.blocks() * unsigned(plan.splits), THREADS},
                                                                    ctx, p, grid, plan, sums, fraction);
-  if (plan.splits == 1) return;
-  const unsigned blocks = static_cast<unsigned>(ceil_div(p.m * p.batch, ACROSS));
-  launch_kernel<add_splits_kernel>({blocks, ACROSS * DOWN}, ctx, p, plan.splits, static_cast<const float*>(sums));
+  if (plan.splits > 1) add_splits(p, ctx, plan.splits);
 }
 
 template <int V, int LC, int THREADS>
@@ -105,7 +123,10 @@ void launch_large(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan
 }  // namespace
 
 void sgemv_split_columns(const SgemvArgs& p, const Context& ctx) {
-  if (p.a.cs == 1) return sgemv_long_rows(p, ctx);
+  if (p.a.cs == 1) {
+    const SplitRowsPlan rows = split_rows_plan(p);
+    return rows.splits > 0 ? launch_rows(p, ctx, rows) : sgemv_long_rows(p, ctx);
+  }
   const SplitColumnsPlan plan = split_columns_plan(p);
   switch (plan.outputs) {
     case 512: return launch_large<128>(p, ctx, plan);
