@@ -266,11 +266,10 @@ struct LineSplitter {
       take(next);
       const int following = max(piece + 1, from);
       if (following < end) read_ahead(next, following);
-      if (piece == 0 && guess) {
-        measure<PIECE != SPLIT_PIECE>();
-        gather_largest(shared.largest[0]);
-      }
-      if (piece > 0 || !guess || PIECE != SPLIT_PIECE) measure();
+      const bool guesses = piece == 0 && guess;
+      if (PIECE != SPLIT_PIECE && guesses) measure<true>(), gather_largest(shared.largest[0]);
+      measure();
+      if (PIECE == SPLIT_PIECE && guesses) gather_largest(shared.largest[0]);
       if (piece == 0) take_scales(shared.largest[guess ? 0 : 1], guess ? GUESS_HEADROOM<S> : 0);
       if (piece >= from) write(piece);
       piece = following;
