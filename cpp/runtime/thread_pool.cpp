@@ -45,22 +45,26 @@ constexpr int max_workers = most_threads - 1;
 int64_t nanoseconds(std::chrono::nanoseconds time) { return time.count(); }
 int64_t now_ns() { return nanoseconds(Clock::now().time_since_epoch()); }
 
-// Of the tasks of a call that is watched, by its caller. Some are as short as a look at the clock: not before each.
+// Of the tasks of a call that may be watched, by its caller. Some are as short as a look at the clock: not before each.
 class Watched {
  public:
-  Watched(CallWatch& watch, int64_t tasks, int threads)
-      : watch_(watch), tasks_(tasks), at_once_(1 + tasks / 1024), one_each_(tasks <= threads) {}
+  Watched(CallWatch* watch, int64_t tasks, int threads)
+      : watch_(watch),
+        tasks_(tasks),
+        at_once_(1 + tasks / 1024),
+        one_each_(tasks <= threads),
+        next_(watch ? 0 : tasks) {}
   bool may_begin(int64_t index) {
     if (index < next_) return true;
     next_ = index + at_once_;
-    return watch_.goes_on(one_each_ ? 0 : index, tasks_);  // a thread that has one task says itself how far it is
+    return watch_->goes_on(one_each_ ? 0 : index, tasks_);  // a thread that has one task says itself how far it is
   }
 
  private:
-  CallWatch& watch_;
+  CallWatch* const watch_;
   const int64_t tasks_, at_once_;
   const bool one_each_;
-  int64_t next_ = 0;
+  int64_t next_;  // the first before which is a look
 };
 
 // What a call, or a service, has open for helpers. The place of a job in the pool outlives it, so that a worker may
@@ -434,25 +438,19 @@ void Worker::loop() {
 // A forked child has none of the threads, and starts a pool of its own.
 constinit PerProcess<Pool> pool;
 
-void run_alone(Watched watched, int64_t tasks, void (*task)(void*, int64_t, int), void* arg) {
-  for (int64_t i = 0; i < tasks && watched.may_begin(i); ++i) task(arg, i, 0);
-}
-
 }  // namespace
 
 void run_tasks(int64_t tasks, int threads, void (*task)(void*, int64_t, int), void* arg) {
   threads = int(std::min<int64_t>({threads, tasks, most_threads}));
   Pool* const team = threads > 1 ? pool.try_get() : nullptr;
   Job* const job = team ? team->claim() : nullptr;
-  CallWatch* const watch = CallWatch::current();
-  if (!job && watch) return run_alone(Watched(*watch, tasks, threads), tasks, task, arg);
+  Watched watched(CallWatch::current(), tasks, threads);
   if (!job) {
-    for (int64_t i = 0; i < tasks; ++i) task(arg, i, 0);
+    for (int64_t i = 0; i < tasks && watched.may_begin(i); ++i) task(arg, i, 0);
     return;
   }
   team->open(*job, task, arg, tasks, threads);
-  if (watch) job->work(Watched(*watch, tasks, threads));
-  else job->work(0);
+  job->work(watched);
   team->close(*job);
 }
 

@@ -106,7 +106,7 @@ void a_call_that_is_told_to_end_begins_nothing_more() {
     Job job;
     job.claim();
     job.open(note, nullptr, 9, 1, false);
-    job.work(Watched(watch, 9, 2));
+    job.work(Watched(&watch, 9, 2));
     expect(slots.size() == 2, "not the two tasks before the third look");
     job.work(1);
     expect(slots.size() == 2 && !job.has_tasks(), "a helper goes on with a call that has ended");
