@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "capi/struct.h"
+#include "capi/check.h"
 
 namespace fl {
 namespace {

@@ -3,14 +3,14 @@
 #include <set>
 #include <string>
 
+#include "capi/check.h"
 #include "capi/errors.h"
-#include "capi/struct.h"
 #include "core/operations.h"
 #include "core/text.h"
 #include "device/device_info.h"
 #include "device/hardware.h"
-#include "dispatch/tuning_file.h"
-#include "run/kernel_state.h"
+#include "dispatch/tuning.h"
+#include "run/inspection.h"
 #include "runtime/fork.h"
 #include "runtime/threading.h"
 

@@ -4,7 +4,7 @@
 
 #include "capi/errors.h"
 #include "fastlinalg/fastlinalg.h"
-#include "run/ignored_settings.h"
+#include "run/inspection.h"
 #include "runtime/said_lines.h"
 
 namespace fl {

@@ -1,10 +1,10 @@
 // The C interface: memory and streams of devices.
+#include "capi/check.h"
 #include "capi/errors.h"
-#include "capi/struct.h"
 #include "device/device_memory.h"
 #include "device/streams.h"
+#include "runtime/host_memory.h"
 #include "runtime/huge_pages.h"
-#include "runtime/result_memory.h"
 
 struct fl_buffer {
   fl::cuda::DeviceBuffer memory;

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "capi/calls.h"
+#include "capi/check.h"
 #include "capi/errors.h"
 #include "capi/log.h"
-#include "capi/struct.h"
 #include "run/plan.h"
 #include "runtime/fork.h"
 

@@ -50,4 +50,22 @@ using Curves = std::vector<Curve>;  // in the order of kernels<Args>()
 template <class Args>
 const Curves* tuned_rows(Device device);  // null where nothing is tuned; lives as long as the process
 
+// ---------------------------------------------------------------- the file
+// Where `fastlinalg tune` keeps what it measured: the line "fastlinalg-tuning FORMAT VERSION", the devices with their
+// rows, and "end". Lines that begin with # are for who reads it (python/fastlinalg/cli/tune.py).
+struct TuningFile {
+  enum NamedBy { nobody, caller, environment };
+  std::string path;  // empty: none
+  NamedBy named_by = nobody;
+};
+// FASTLINALG_TUNE: "off" for no file, or the path of one; else tuning.txt in the folder "fastlinalg" of XDG_CACHE_HOME
+// or of ~/.cache.
+FL_EXPORT TuningFile tuning_file();
+
+// Reads the file and replaces all corrections. Returns "" or one line that says why the file is not used, and then
+// nothing has changed. One that nobody has named need not exist: that is "" too, and no correction.
+FL_EXPORT std::string load_tuning(const TuningFile& file);
+
+FL_EXPORT const std::string& cpu_name();  // what a CPU is called in the file
+
 }  // namespace fl

@@ -1,4 +1,3 @@
-#include "dispatch/tuning_file.h"
 
 #include <sys/stat.h>
 #include <sys/utsname.h>

@@ -1,4 +1,4 @@
-#include "run/explanation.h"
+#include "run/forecast.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,6 +1,8 @@
 // What a decision says: to the log, and to who asks before a call.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "run/decision.h"
@@ -27,7 +29,20 @@ struct Forecast {
   std::vector<NotTaken> others;
 };
 template <class Args>
-FL_EXPORT Forecast forecast(const Args& args, const CallOptions& options);
+Forecast forecast(const Args& args, const CallOptions& options);
+
+// Which kernel a call takes and why, in words: fl.explain() and fl_explain_*().
+struct Explanation {
+  Forecast taken;
+  std::string text;  // lines
+};
+// How the call was written, where CallOptions no longer says it.
+struct AsWritten {
+  std::string_view device;  // "auto" or what was asked for
+  int64_t runs = 1;         // calls of a kernel, where one does not take the batch; the call to explain is the first
+};
+template <class Args>
+FL_EXPORT Explanation explanation(const Args& args, const CallOptions& options, const AsWritten& written);
 
 // What the kernel of such a call is expected to take, without what copies operands.
 template <class Args>

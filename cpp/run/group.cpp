@@ -9,7 +9,7 @@
 #include "run/run.h"
 #include "run/sgemm_extras.h"
 #include "runtime/call_watch.h"
-#include "runtime/host_workspace.h"
+#include "runtime/host_memory.h"
 #include "runtime/thread_pool.h"
 #include "runtime/threading.h"
 

@@ -5,7 +5,7 @@
 
 #include "device/launches.h"
 #include "run/run.h"
-#include "runtime/host_workspace.h"
+#include "runtime/host_memory.h"
 
 namespace fl {
 

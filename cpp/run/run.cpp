@@ -14,7 +14,7 @@
 #include "run/placement.h"
 #include "run/sgemm_extras.h"
 #include "runtime/call_watch.h"
-#include "runtime/host_workspace.h"
+#include "runtime/host_memory.h"
 #include "runtime/per_thread.h"
 #include "runtime/threading.h"
 

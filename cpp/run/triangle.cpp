@@ -1,4 +1,4 @@
-#include "run/triangle.h"
+#include "run/run.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include "device/launches.h"
 #include "device/streams.h"
 #include "run/forecast.h"
-#include "runtime/host_workspace.h"
+#include "runtime/host_memory.h"
 #include "runtime/thread_pool.h"
 #include "runtime/threading.h"
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "transfer/out_of_core_shape.h"
-#include "transfer/out_of_core_tile.h"
 
 namespace fl {
 

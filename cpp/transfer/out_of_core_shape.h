@@ -1,13 +1,31 @@
-// The sizes of the tiles of a call whose operands do not fit on the device, and what the operations share there.
+// The tiles of a call whose operands do not fit on the device, their sizes, and what the operations share there.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <vector>
 
-#include "transfer/out_of_core_tile.h"
 #include "transfer/panel_plan.h"
 
 namespace fl {
+
+// A part of a call, and where its operands lie on the device.
+struct OutOfCoreTile : Part {
+  int input_slot[2] = {0, 0};   // where the operands lie
+  bool load[2] = {true, true};  // or lie already
+  int output_slot = 0;
+  bool first = true, last = true;    // of the sums of its elements
+  std::vector<int64_t> slices = {};  // first rows of what is computed in one step, then the end
+};
+
+// The part of a call on whatever its pointers and strides refer to. From a sum's second part on it adds to the result.
+template <class Args>
+Args sub_problem(const Args& p, const OutOfCoreTile& tile) {
+  Args sub = sub_problem(p, static_cast<const Part&>(tile));
+  if constexpr (requires { sub.beta; })
+    if (!tile.first) sub.beta = 1.0f;
+  return sub;
+}
 
 // Sizes of the largest tile, and how many of each operand are on the device at once. The rows and columns of a
 // transpose are those of its operand; a matrix-vector product has one column.

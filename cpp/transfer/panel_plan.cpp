@@ -17,7 +17,7 @@ constexpr int64_t unit = 128;
 constexpr int64_t most_cuts = 64;
 constexpr int64_t group_bytes = 4 << 20, most_groups = 32;  // of a batch
 constexpr int64_t large_problem_bytes = 64 << 20;           // a problem of a batch that is worth cutting up itself
-// From here on what steps find split (cuda/pipeline/prepacked_steps.h) is not counted again, so plans are finer. Others
+// From here on what steps find split (cuda/pipeline/pipeline.cpp) is not counted again, so plans are finer. Others
 // gain nothing by that: short lines and the driver's time for each step cost them more than the estimate knows.
 constexpr int64_t splits_once_bytes = int64_t(2) << 30;
 
@@ -38,7 +38,7 @@ T* advance(T* data, int64_t offset) {
 
 // ---------------------------------------------------------------- the pieces of a plan
 // Chooses kernels for blocks, most of which have one of a few shapes. `ready`: the operands that steps before have
-// prepacked (cuda/pipeline/prepacked_steps.h).
+// prepacked (cuda/pipeline/pipeline.cpp).
 template <class Args>
 class Kernels {
  public:

@@ -12,7 +12,6 @@
 
 #include "core/operations.h"
 #include "table/registry.h"
-#include "transfer/host_link.h"
 
 namespace fl {
 
@@ -103,6 +102,21 @@ TransposeArgs sub_problem(const TransposeArgs& p, const Block& block);
 // is loaded.
 template <class Args>
 FL_EXPORT PanelPlan<Args> plan_panels(const Args& layout, const KernelFor<Args>& kernel_for);
+
+// ---------------------------------------------------------------- the link between host memory and a device
+// Both directions at once, each at this speed.
+struct HostLink {
+  double call_us = 0;       // of a call that copies next to nothing
+  double bytes_per_us = 1;  // of a call that copies much
+};
+
+// Plans are compared by fixed figures, not by measured ones: they must not depend on timing. PCIe 5 with 16 lanes does
+// 48 GB/s each way, both ways at once; an H200's did 40 to 50 while the workers were busy too. Panels and shares go by
+// the lower figure, tiles out of core by the other, as does a link that has not been used: one figure for all would cut
+// calls in another way.
+constexpr double link_bytes_per_us = 48e3, busy_link_bytes_per_us = 40e3;
+constexpr HostLink nominal_link{10, busy_link_bytes_per_us};
+constexpr double panel_step_us = 6, tile_step_us = 10;  // of a step: its launches and events
 
 // Microseconds that a call by this plan is expected to take.
 template <class Args>

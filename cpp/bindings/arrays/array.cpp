@@ -15,7 +15,7 @@
 #include "core/errors.h"
 #include "core/lazy.h"
 #include "core/text.h"
-#include "runtime/result_memory.h"
+#include "runtime/host_memory.h"
 
 namespace fl::py {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/errors.h"
 #include "core/operations.h"
 #include "device/device_memory.h"
-#include "run/ignored_settings.h"
+#include "run/inspection.h"
 #include "runtime/per_thread.h"
 
 namespace fl::py {
@@ -37,13 +37,6 @@ bool worth_releasing(double steps) { return steps > 20e3; }
 }
 
 bool first_time(std::atomic<bool>& done) { return !done.load(std::memory_order_relaxed) && !done.exchange(true); }
-
-void before_any_call(const Options& options) {
-  static constinit std::atomic<bool> any{false}, on_device{false};
-  ensure_tuned();
-  if (first_time(any)) warn_of_ignored_settings();
-  if (options.call.device.kind != Device::cpu && first_time(on_device)) warn_of_ignored_device_settings();
-}
 
 // run(options of the call, which report the choice of kernel).
 template <class Args, class Run>
@@ -106,6 +99,7 @@ void Target::stage() {
 }
 
 void Target::copy(const Array& to, const Array& from) const {
+  if (to.is_numpy() && from.is_numpy()) return copy_into(to.object(), from.object());
   CallOptions options;
   set_location(options, *location_);
   copy_elements(to, from, options);
@@ -117,20 +111,15 @@ void Target::preload(const Array& c) {
   if (array().same_view(c)) return;
   const bool numpy = array().is_numpy() && c.is_numpy();
   if (out_.overlaps(c) && !(numpy && out_.ndim() > 1)) stage();  // NumPy copies some vectors over each other wrongly
-  if (numpy) return copy_into(array().object(), c.object());
   copy(array(), c);
 }
 
 void Target::load_out() {
-  if (!staged_) return;
-  if (out_.is_numpy()) copy_into(temporary_.object(), out_.object());
-  else copy(temporary_, out_);
+  if (staged_) copy(temporary_, out_);
 }
 
 void Target::write_back() {
-  if (!staged_) return;
-  if (out_.is_numpy()) copy_into(out_.object(), temporary_.object());
-  else copy(out_, temporary_);
+  if (staged_) copy(out_, temporary_);
 }
 
 nb::object Target::result() {
@@ -149,6 +138,13 @@ nb::object Target::finish() {
 void finish_call(CallLocation& location) {
   location.finish();
   if (*location.overflowed()) report_overflow();  // those who set it are done
+}
+
+void before_any_call(const Options& options) {
+  static constinit std::atomic<bool> any{false}, on_device{false};
+  ensure_tuned();
+  if (first_time(any)) warn_of_ignored_settings();
+  if (options.call.device.kind != Device::cpu && first_time(on_device)) warn_of_ignored_device_settings();
 }
 
 template <class Args>
@@ -182,20 +178,6 @@ void call(Group& group, const Options& options, void* stream) {
 }
 
 template <class Args>
-Explanation explanation(const Args& args, const Options& options, int64_t runs) {
-  before_any_call(options);
-  const GilReleased released;
-  return fl::explanation(args, options.call, {.device = options.device, .runs = runs});
-}
-
-template <class Args>
-Device device_of(const Args& args, const Options& options) {
-  before_any_call(options);
-  const GilReleased released;
-  return fl::device_of(args, options.call);
-}
-
-template <class Args>
 Plan<Args> make_plan(const Args& args, const Options& options) {
   return with_log(args, options, [&](const CallOptions& call) {
     const GilReleased released;
@@ -208,11 +190,9 @@ void call(Plan<Args>& plan, void* stream) {
   release_if_worth_it(step_count(plan.args()), plan.device(), plan.in_device_memory(), [&] { plan.execute(stream); });
 }
 
-#define FL_INSTANTIATE(Args)                                              \
-  template void call(const Args&, const Options&);                        \
-  template Device device_of(const Args&, const Options&);                 \
-  template Explanation explanation(const Args&, const Options&, int64_t); \
-  template Plan<Args> make_plan(const Args&, const Options&);             \
+#define FL_INSTANTIATE(Args)                                  \
+  template void call(const Args&, const Options&);            \
+  template Plan<Args> make_plan(const Args&, const Options&); \
   template void call(Plan<Args>&, void*);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE

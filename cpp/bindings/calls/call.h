@@ -8,7 +8,7 @@
 #include "bindings/arrays/array.h"
 #include "bindings/arrays/call_location.h"
 #include "bindings/calls/options.h"
-#include "run/explanation.h"
+#include "run/forecast.h"
 #include "run/group.h"
 #include "run/plan.h"
 
@@ -62,12 +62,8 @@ class Target {
 // Others may use the operands and the results from now on.
 void finish_call(CallLocation& location);
 
-// Where it would run. Nothing is computed.
-template <class Args>
-Device device_of(const Args& args, const Options& options);
-// And by which kernel, and why. `runs`: as in AsWritten.
-template <class Args>
-Explanation explanation(const Args& args, const Options& options, int64_t runs);
+// Before anything is decided: reads the tuning table, and warns of settings that mean nothing.
+void before_any_call(const Options& options);
 
 // Runs with the GIL released, reporting the choice of kernel to the logger for each new shape.
 template <class Args>

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/arrays/gil.h"
 #include "bindings/calls/call.h"
 #include "bindings/calls/copies.h"
 #include "bindings/calls/problems.h"
@@ -52,7 +53,11 @@ bool convert(const Problem<Args>& problem, const Array& result, std::array<Array
   Device device{Device::cpu, 0};
   Problem<Args> copy = problem;
   copy.args.stored = {};
-  copy.for_each_run(result, [&](const Args& args) { device = device_of(args, options); });
+  before_any_call(options);
+  copy.for_each_run(result, [&](const Args& args) {
+    const GilReleased released;
+    device = device_of(args, options.call);
+  });
   if (device.kind == Device::cuda) {
     options.call.device = device;
     return false;

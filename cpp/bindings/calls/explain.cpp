@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "bindings/arrays/gil.h"
 #include "bindings/arrays/objects.h"
 #include "bindings/calls/call.h"
 #include "bindings/calls/problems.h"
@@ -42,7 +43,11 @@ nb::dict explained(Problem<Args> problem, const Options& options) {
   problem.for_each_run(Array(static_cast<float*>(nullptr), problem.shape), [&](const Args& args) {
     if (++runs == 1) first = args;
   });
-  const Explanation answer = explanation(*first, options, runs);
+  before_any_call(options);
+  const Explanation answer = [&] {
+    const GilReleased released;
+    return explanation(*first, options.call, {.device = options.device, .runs = runs});
+  }();
   const Forecast& taken = answer.taken;
   nb::dict others;
   for (const NotTaken& other : taken.others)

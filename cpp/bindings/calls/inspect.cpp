@@ -19,10 +19,9 @@
 #include "device/hardware.h"
 #include "device/pretended.h"
 #include "run/constant_operands.h"
-#include "run/ignored_settings.h"
-#include "run/kernel_state.h"
+#include "run/inspection.h"
+#include "runtime/host_memory.h"
 #include "runtime/huge_pages.h"
-#include "runtime/result_memory.h"
 #include "runtime/threading.h"
 
 namespace fl::py {

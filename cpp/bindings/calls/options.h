@@ -9,7 +9,6 @@
 #include "bindings/arrays/call_location.h"
 #include "core/problem.h"
 #include "run/run.h"
-#include "run/triangle.h"
 
 namespace fl::py {
 

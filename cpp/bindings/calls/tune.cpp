@@ -15,7 +15,6 @@
 #include "device/device_info.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/tuning.h"
-#include "dispatch/tuning_file.h"
 #include "runtime/fork.h"
 
 namespace fl::py {

@@ -12,7 +12,7 @@
 #include "runtime/cache_sizes.h"
 #include "runtime/call_watch.h"
 #include "runtime/cgroup.h"
-#include "runtime/result_memory.h"
+#include "runtime/host_memory.h"
 
 namespace fl::py {
 namespace {

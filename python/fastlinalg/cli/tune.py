@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 # ---------------------------------------------------------------- the file
-# Lines that the library reads (cpp/dispatch/tuning_file.h), and what --show says of a device as comments among them.
+# Lines that the library reads (cpp/dispatch/tuning.h), and what --show says of a device as comments among them.
 def part_of(device: dict[str, Any]) -> str:
     """The lines of one device."""
     lines = [f"device {device['kind']} {device['name']}", *(f"# {line}" for line in _describe(device))]

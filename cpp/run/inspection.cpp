@@ -1,9 +1,16 @@
-#include "run/kernel_state.h"
+#include "run/inspection.h"
 
+#include <cstdlib>
+#include <utility>
+
+#include "core/errors.h"
 #include "core/operations.h"
 #include "device/device_info.h"
 #include "device/hardware.h"
+#include "device/pretended.h"
 #include "dispatch/dispatch.h"
+#include "run/placement.h"
+#include "runtime/threading.h"
 
 namespace fl {
 namespace {
@@ -47,6 +54,36 @@ std::string missing_code() {
     if (const std::string missing = code_missing_on(i); !missing.empty() && text.find(missing) == std::string::npos)
       text += (text.empty() ? "" : "; ") + missing;
   return text;
+}
+
+std::vector<std::string> ignored_settings() {
+  std::vector<std::string> all;
+  for (const std::string& ignored : {ignored_num_threads(), ignored_cpu_cap()})
+    if (!ignored.empty()) all.push_back(ignored);
+  return all;
+}
+
+std::vector<std::string> ignored_device_settings() {
+  std::vector<std::string> all;
+  if (!std::getenv("FASTLINALG_COMPUTE_CAPABILITY")) return all;
+  const auto add = [&](const std::string& ignored) {
+    if (!ignored.empty()) all.push_back(ignored);
+  };
+  const int devices = cuda::device_count();
+  for (int i = 0; i < devices; ++i) add(cuda::device_info(i).ignored);
+  if (devices == 0) add(unreadable_capability());
+  return all;
+}
+
+std::vector<std::string> unusable_settings() {
+  std::vector<std::string> all = ignored_settings();
+  for (std::string& ignored : ignored_device_settings()) all.push_back(std::move(ignored));
+  try {
+    environment_device();
+  } catch (const InvalidValue& error) {
+    all.push_back(error.what());
+  }
+  return all;
 }
 
 #define FL_INSTANTIATE(Args) template KernelState state_of(const Kernel<Args>&);

@@ -1,4 +1,5 @@
-// Memory of large results that the library makes: huge pages, and blocks that are handed out again.
+// Host memory on huge pages that is kept between calls: scratch memory of the CPU kernels, and large results that the
+// library makes.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +7,22 @@
 #include "core/export.h"
 
 namespace fl {
+
+// One block for the duration of a call. Throws OutOfMemory. Blocks of finished calls are cached for later ones, up to a
+// fixed total; callers on several threads get different blocks, and no lock is taken (a forked child could find it
+// held).
+class HostWorkspace {
+ public:
+  explicit HostWorkspace(std::size_t bytes);  // 0: nothing
+  ~HostWorkspace();
+  HostWorkspace(const HostWorkspace&) = delete;
+  HostWorkspace& operator=(const HostWorkspace&) = delete;
+  void* data() const { return block_; }
+
+ private:
+  void* block_ = nullptr;  // 2 MiB aligned
+  std::size_t capacity_ = 0;
+};
 
 // Faulting in a 2 MiB page takes 0.22 ms, as long as a 1024 x 1024 product from and to host memory, and giving 1 GiB
 // back takes 2 ms. So freed blocks are cached, up to a 32nd of the memory (256 MiB to 4 GiB) in all; the system

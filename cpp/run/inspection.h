@@ -25,4 +25,9 @@ constexpr const char* terms_name(Terms terms) {
   return terms == Terms::fp16x2 ? "fp16x2" : terms == Terms::bf16x6 ? "bf16x6" : "";
 }
 
+// Environment variables that are set and mean nothing, or not what they say: a sentence for each.
+FL_EXPORT std::vector<std::string> ignored_settings();         // of any call
+FL_EXPORT std::vector<std::string> ignored_device_settings();  // of calls that may use a GPU; looks for devices
+FL_EXPORT std::vector<std::string> unusable_settings();        // both, and FASTLINALG_DEVICE, which fails the call
+
 }  // namespace fl
