@@ -1,12 +1,12 @@
-// A run that is repeated: its workspace, the prepacked of operands that stay, and the run itself as a CUDA graph.
+// What stays on a device from run to run: of a plan its workspace, the prepacked of operands, and the run itself as a
+// CUDA graph; the split of an operand that products of several calls share.
 #include "core/operations.h"
 #include "cuda/launch/graph.h"
 #include "cuda/launch/lasting_memory.h"
 #include "cuda/launch/launch_kernel.h"
-#include "cuda/launch/placement.h"
-#include "cuda/runtime/device_guard.h"
+#include "cuda/launch/operands.h"
+#include "cuda/runtime/memory_pool.h"
 #include "cuda/runtime/streams.h"
-#include "device/device_info.h"
 #include "device/launches.h"
 
 namespace fl::cuda {
@@ -15,8 +15,7 @@ struct CapturedRun::State {
   int device;
   PrepackedOperands prepacked;
   LastingMemory memory;  // the workspace, and the prepacked operands behind it
-  GraphExec graph = nullptr;
-  int runs = 0;  // since the arguments changed
+  RepeatedWork repeated{device};
 
   bool prepacked_ready() const {
     return (!prepacked.a.memory || prepacked.a.ready()) && (!prepacked.b.memory || prepacked.b.ready());
@@ -36,24 +35,8 @@ CapturedRun::CapturedRun(std::size_t workspace_bytes, const PrepackedOperands& p
   if (prepacked.b.bytes) state_->prepacked.b.memory = behind + aligned(prepacked.a.bytes);
 }
 
-// A graph may be destroyed while it runs.
-CapturedRun::~CapturedRun() {
-  if (device_count() == 0) {  // a child of fork cannot even destroy it
-    static_cast<void>(state_->graph.release());
-    return;
-  }
-  const DeviceGuard guard(state_->device, std::nothrow);
-  const AllowDuringCapture allow;
-  state_->graph.reset();
-}
-
-void CapturedRun::forget() {
-  state_->runs = 0;
-  if (!state_->graph) return;
-  const DeviceGuard guard(state_->device);
-  cuda::forget(state_->graph);
-}
-
+CapturedRun::~CapturedRun() = default;
+void CapturedRun::forget() { state_->repeated.forget(); }
 void CapturedRun::forget_prepacked() { state_->set_prepacked_ready(false); }
 
 template <class Args>
@@ -68,9 +51,7 @@ void CapturedRun::run(const Kernel<Args>& kernel, const Args& args, void* stream
     if (is_capturing(queue)) return launch(queue, state.prepacked_ready() ? state.prepacked : PrepackedOperands{});
     state.memory.use(queue, [&] {
       if (state.prepacked_ready()) {
-        const auto launch_on = [&](cudaStream_t on) { launch(on, state.prepacked); };
-        if (++state.runs == runs_before_graph) state.graph = try_to_record(state.device, launch_on);
-        if (!start(state.graph, queue)) launch_on(queue);
+        state.repeated.run(queue, [&](cudaStream_t on) { launch(on, state.prepacked); });
       } else {
         launch(queue, state.prepacked);
         state.set_prepacked_ready(true);
@@ -82,5 +63,32 @@ void CapturedRun::run(const Kernel<Args>& kernel, const Args& args, void* stream
 #define FL_INSTANTIATE(Args) template void CapturedRun::run(const Kernel<Args>&, const Args&, void*);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
+
+// ---------------------------------------------------------------- shared by several calls
+struct ConstantSplit::State {
+  int device;
+  Side side;
+  PrepackedOperand prepacked;
+  LastingMemory memory;
+};
+
+ConstantSplit::ConstantSplit(const PrepackedOperand& prepacked, Side side, int device)
+    : state_(new State{.device = device, .side = side, .prepacked = prepacked, .memory = {device, prepacked.bytes}}) {
+  state_->prepacked.memory = state_->memory.data();
+}
+ConstantSplit::~ConstantSplit() = default;
+
+void ConstantSplit::run(const Kernel<SgemmArgs>& kernel, const SgemmArgs& args, void* stream) {
+  State& state = *state_;
+  queue_on_device(kernel, state.device, stream, [&](cudaStream_t queue) {
+    state.memory.use(queue, [&] {
+      const PoolBuffer workspace(state.device, kernel.workspace(args), queue);
+      PrepackedOperands prepacked;
+      (state.side == Side::a ? prepacked.a : prepacked.b) = state.prepacked;
+      launch_kernel(kernel, args, state.device, workspace.data(), queue, &prepacked);
+      state.prepacked.set_ready(true);
+    });
+  });
+}
 
 }  // namespace fl::cuda

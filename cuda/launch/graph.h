@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/streams.h"
+#include "device/device_info.h"
 
 namespace fl::cuda {
 
@@ -95,5 +97,35 @@ inline bool start(GraphExec& graph, cudaStream_t stream) {
   forget(graph);
   return false;
 }
+
+// Work that a plan repeats, one run after the other: recorded when that has begun to pay.
+class RepeatedWork {
+ public:
+  explicit RepeatedWork(int device) : device_(device) {}
+  ~RepeatedWork() {
+    if (device_count() == 0) static_cast<void>(graph_.release());  // a child of fork cannot even destroy it
+    if (!graph_) return;
+    const DeviceGuard guard(device_, std::nothrow);
+    cuda::forget(graph_);  // it may be running
+  }
+  // What work(stream) queues, or the same for a stream to record from.
+  template <class Work>
+  void run(cudaStream_t stream, Work&& work) {
+    if (++runs_ == runs_before_graph) graph_ = try_to_record(device_, work);
+    if (!start(graph_, stream)) work(stream);
+  }
+  // The next run queues something else.
+  void forget() {
+    runs_ = 0;
+    if (!graph_) return;
+    const DeviceGuard guard(device_);
+    cuda::forget(graph_);
+  }
+
+ private:
+  int device_;
+  GraphExec graph_ = nullptr;
+  int runs_ = 0;
+};
 
 }  // namespace fl::cuda

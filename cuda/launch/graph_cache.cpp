@@ -61,14 +61,6 @@ struct GraphCache {
   std::array<CallCache<Key, CachedGraph, 1>, 64> places;
 };
 
-// The legacy stream may not be asked while a blocking stream is captured: then a launch says what is wrong.
-bool outside_captures(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
-  if (cudaStreamIsCapturing(stream, &status) == cudaSuccess) return status == cudaStreamCaptureStatusNone;
-  static_cast<void>(cudaGetLastError());
-  return false;
-}
-
 template <class Args>
 bool is_short(const Args& args) {
   return step_count(args) <= (std::is_same_v<Args, SgemmArgs> ? most_steps : most_elements);

@@ -11,7 +11,7 @@
 #include "cuda/launch/graph_cache.h"
 #include "cuda/launch/lasting_memory.h"
 #include "cuda/launch/launch_kernel.h"
-#include "cuda/launch/placement.h"
+#include "cuda/launch/operands.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/events.h"
 #include "cuda/runtime/memory_pool.h"
@@ -193,8 +193,7 @@ struct CapturedGroup::State {
   std::vector<AnyLaunch> launches;
   Streams side_by_side, in_a_row;
   LastingMemory memory;
-  GraphExec graph = nullptr;
-  int runs = 0;
+  RepeatedWork repeated{device};
 
   void launch(cudaStream_t queue, const Streams& streams, std::optional<ForkedStreams>& forked, bool recorded) {
     launch_all(launches, streams, memory.data(), device, queue, true, recorded, forked);
@@ -211,12 +210,7 @@ CapturedGroup::CapturedGroup(std::vector<AnyLaunch> launches, int device) {
                          .memory = {device, bytes}});
 }
 
-// A graph may be destroyed while it runs.
-CapturedGroup::~CapturedGroup() {
-  if (device_count() == 0) static_cast<void>(state_->graph.release());  // a child of fork cannot even destroy it
-  const DeviceGuard guard(state_->device, std::nothrow);
-  forget(state_->graph);
-}
+CapturedGroup::~CapturedGroup() = default;
 
 void CapturedGroup::run(void* stream) {
   State& state = *state_;
@@ -225,10 +219,7 @@ void CapturedGroup::run(void* stream) {
   std::optional<ForkedStreams> forked;
   if (capturing(state.device, queue)) return state.launch(queue, state.in_a_row, forked, false);
   state.memory.use(queue, [&] {
-    if (++state.runs == runs_before_graph)
-      state.graph =
-          try_to_record(state.device, [&](cudaStream_t on) { state.launch(on, state.side_by_side, forked, true); });
-    if (!start(state.graph, queue)) state.launch(queue, state.side_by_side, forked, false);
+    state.repeated.run(queue, [&](cudaStream_t on) { state.launch(on, state.side_by_side, forked, on != queue); });
   });
 }
 

@@ -1,6 +1,5 @@
 #include "cuda/launch/lasting_memory.h"
 
-#include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/memory_pool.h"
 #include "cuda/runtime/streams.h"
@@ -30,18 +29,6 @@ LastingMemory::~LastingMemory() {
   ignore_errors(cudaStreamWaitEvent(stream, last_use_, 0));
   pool_free(device_, data_, bytes_, stream);
   ignore_errors(cudaEventDestroy(last_use_));
-}
-
-void LastingMemory::begin(cudaStream_t stream) const {
-  if (data_) FL_CUDA(cudaStreamWaitEvent(stream, last_use_, 0));
-}
-
-void LastingMemory::end(cudaStream_t stream) const {
-  if (data_) FL_CUDA(cudaEventRecord(last_use_, stream));
-}
-
-void LastingMemory::end_after_error(cudaStream_t stream) const noexcept {
-  if (data_) ignore_errors(cudaEventRecord(last_use_, stream));
 }
 
 }  // namespace fl::cuda

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 
+#include "cuda/runtime/check.h"
+
 namespace fl::cuda {
 
 // Its uses wait for each other on the device. None in a capture: an event from outside must not come into it, nor one
@@ -21,21 +23,18 @@ class LastingMemory {
   // queue() puts work that uses the memory on `stream`.
   template <class Queue>
   void use(cudaStream_t stream, Queue&& queue) const {
-    begin(stream);
+    if (!data_) return queue();
+    FL_CUDA(cudaStreamWaitEvent(stream, last_use_, 0));
     try {
       queue();
-      end(stream);
+      FL_CUDA(cudaEventRecord(last_use_, stream));
     } catch (...) {  // what was queued before it failed still uses the memory
-      end_after_error(stream);
+      ignore_errors(cudaEventRecord(last_use_, stream));
       throw;
     }
   }
 
  private:
-  void begin(cudaStream_t stream) const;
-  void end(cudaStream_t stream) const;
-  void end_after_error(cudaStream_t stream) const noexcept;
-
   int device_;
   std::size_t bytes_;
   void* data_ = nullptr;

@@ -11,7 +11,6 @@
 #include "core/operations.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
-#include "cuda/runtime/rejections.h"
 #include "cuda/runtime/streams.h"
 #include "device/device_info.h"
 
@@ -37,6 +36,10 @@ inline Context context_on(int device, cudaStream_t stream) {
 inline void check_launch() {
   if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) fail(error, "the launch", __FILE__, __LINE__);
 }
+
+// Where kernels say what the host reads at a later call, without waiting for it: REJECTION_WORDS of them in pinned
+// memory, zero at first, which is never freed; null while there is no room for them.
+unsigned* rejection_words();
 
 // Copies the addend to C.
 void load_addend(const SgemmArgs& p, const Context& ctx);

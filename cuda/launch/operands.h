@@ -1,7 +1,9 @@
-// The operands of a call on host memory, in the terms of pack.h.
+// The operands of a call on host memory, in the terms of pack.h, and where they lie on the device: one after the other
+// in one block.
 #pragma once
 
 #include <array>
+#include <cstddef>
 
 #include "cuda/launch/pack.h"
 #include "transfer/panel_plan.h"
@@ -36,5 +38,15 @@ Piece piece_of(const Lines<T>& operand, bool by_columns, const Block& block) {
   return {block.problem * operand.lines + first, (block.problems - 1) * operand.lines + count,
           by_columns ? block.row : block.col, by_columns ? block.rows : block.cols};
 }
+
+// What shares a block of device memory begins at multiples of this many bytes, as every allocation does.
+constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+template <class T>
+std::size_t device_bytes(const Lines<T>& operand);  // throws OutOfMemory for broadcast views larger than any memory
+std::size_t device_bytes(const Operands& operands);
+
+// Sets the device pointers. Returns the end of the operands; what follows is the workspace.
+char* place(const Operands& operands, char* memory);
 
 }  // namespace fl::cuda

@@ -28,11 +28,11 @@ struct PackedOperand {
   MatrixView<T>& packed;
   int64_t rows, cols, batch;
   const Stored stored = {};
+  const bool copied = rows > 0 && cols > 0 && !packed.data;  // before it has a place
 
-  bool is_packed() const { return rows > 0 && cols > 0 && !packed.data; }
   int64_t problems() const { return packed.bs == 0 ? 1 : batch; }
   std::size_t bytes() const {
-    if (!is_packed()) return 0;
+    if (!copied) return 0;
     const int64_t last = (problems() - 1) * packed.bs + (rows - 1) * packed.rs + (cols - 1) * packed.cs;
     return std::size_t(ceil_div(last + 1, 64) * 64) * sizeof(float);
   }
@@ -71,28 +71,32 @@ TransposeArgs copy_of(const ConstMatrix& from, const Matrix& to, int64_t rows, i
       .m = cols, .n = rows, .batch = batch, .a = {from.data, from.cs, from.rs, from.bs}, .b = to, .stored = {stored}};
 }
 
+// The copies of those operands of a call that are packed, one after the other.
 class Packing {
  public:
-  Packing(int device, void* stream) : device_(device), stream_(stream_of(stream, device)) {}
-
-  cudaStream_t stream() const { return stream_; }
-  template <class T>
-  void place(const PackedOperand<T>& x, char*& memory) const {
-    if (!x.is_packed()) return;
-    const std::size_t bytes = x.bytes();
-    x.packed.data = reinterpret_cast<float*>(memory);
-    memory += bytes;
+  template <class... Operand>
+  Packing(int device, void* stream, const Operand&... all)
+      : device_(device), stream_(stream_of(stream, device)), memory_(device, (all.bytes() + ...), stream_) {
+    char* next = memory_.data();
+    (place(all, next), ...);
   }
   template <class T>
   void pack(const PackedOperand<T>& x) const {
+    if (!x.copied) return;
     const Matrix to{const_cast<float*>(x.packed.data), x.packed.rs, x.packed.cs, x.packed.bs};
     copy({x.given.data, x.given.rs, x.given.cs, x.given.bs}, to, x);
   }
   void unpack(const PackedOperand<float>& x) const {
-    copy({x.packed.data, x.packed.rs, x.packed.cs, x.packed.bs}, x.given, x);
+    if (x.copied) copy({x.packed.data, x.packed.rs, x.packed.cs, x.packed.bs}, x.given, x);
   }
 
  private:
+  template <class T>
+  static void place(const PackedOperand<T>& x, char*& memory) {
+    if (!x.copied) return;
+    x.packed.data = reinterpret_cast<float*>(memory);
+    memory += x.bytes();
+  }
   template <class T>
   void copy(const ConstMatrix& from, const Matrix& to, const PackedOperand<T>& x) const {
     run_on_device_operands(copy_kernel(), copy_of(from, to, x.rows, x.cols, x.problems(), x.stored), device_, stream_);
@@ -100,37 +104,28 @@ class Packing {
 
   int device_;
   cudaStream_t stream_;
+  PoolBuffer memory_;
 };
 
 void run_packed(const Kernel<SgemmArgs>& kernel, const SgemmArgs& args, SgemmArgs& layout, int device, void* stream,
                 StatusWords* left) {
-  const Packing packing(device, stream);
   const auto a = a_of(args, layout), b = b_of(args, layout);
   const auto c = c_of(args, layout);
-  const bool pack_a = a.is_packed(), pack_b = b.is_packed(), pack_c = c.is_packed();
-  const PoolBuffer memory(device, a.bytes() + b.bytes() + c.bytes(), packing.stream());
-  char* next = memory.data();
-  packing.place(a, next), packing.place(b, next), packing.place(c, next);
-  if (pack_a) packing.pack(a);
-  if (pack_b) packing.pack(b);
-  if (pack_c && args.beta != 0.0f && !args.addend.data) packing.pack(c);
+  const Packing packing(device, stream, a, b, c);
+  packing.pack(a), packing.pack(b);
+  if (args.beta != 0.0f && !args.addend.data) packing.pack(c);
   run_on_device_operands(kernel, layout, device, stream, left);
-  if (pack_c) packing.unpack(c);
+  packing.unpack(c);
 }
 
 void run_packed(const Kernel<SgemvArgs>& kernel, const SgemvArgs& args, SgemvArgs& layout, int device, void* stream,
                 StatusWords* left) {
-  const Packing packing(device, stream);
   const ConstMatrix given_x = as_row(args.x);
   ConstMatrix packed_x = as_row(layout.x);
   const auto a = a_of(args, layout);
   const PackedOperand<const float> x{given_x, packed_x, 1, args.n, args.batch, args.stored[1]};
-  const bool pack_a = a.is_packed(), pack_x = x.is_packed();
-  const PoolBuffer memory(device, a.bytes() + x.bytes(), packing.stream());
-  char* next = memory.data();
-  packing.place(a, next), packing.place(x, next);
-  if (pack_a) packing.pack(a);
-  if (pack_x) packing.pack(x);
+  const Packing packing(device, stream, a, x);
+  packing.pack(a), packing.pack(x);
   layout.x.data = packed_x.data;
   run_on_device_operands(kernel, layout, device, stream, left);
 }

@@ -11,9 +11,7 @@
 #include "core/text.h"
 #include "cuda/launch/launch_kernel.h"
 #include "cuda/launch/operands.h"
-#include "cuda/launch/placement.h"
 #include "cuda/pipeline/copy_queue.h"
-#include "cuda/pipeline/out_of_core.h"
 #include "cuda/pipeline/pipeline.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
@@ -91,9 +89,7 @@ void run_whole(const PanelPlan<Args>& plan, const Args& host, const Args& layout
 }
 
 std::string text(std::span<const int> devices) {
-  std::string result;
-  for (const int device : devices) result += (result.empty() ? "cuda:" : ",cuda:") + std::to_string(device);
-  return result;
+  return joined(devices, ",", [](int device) { return "cuda:" + std::to_string(device); });
 }
 
 [[noreturn]] void nothing_fits(const Places& places, std::size_t needed, std::size_t limit) {

@@ -131,13 +131,22 @@ HostCopies::HostCopies(std::vector<Packing> in, std::vector<Unpacking> out, Stor
 void HostCopies::allow_in(std::size_t copies) { in_tickets_.allow(int64_t(std::min(copies, in_.size())) * parts); }
 void HostCopies::allow_out(std::size_t copies) { out_tickets_.allow(int64_t(std::min(copies, out_.size())) * parts); }
 
-std::size_t HostCopies::copy_in() {
+// The next part of some copies, by act(number of the copy, part).
+template <class Copy, class Act>
+static std::size_t next_part(Tickets& tickets, const std::vector<Copy>& copies, std::atomic<int>* left, Act&& act) {
   int64_t ticket;
-  if (!in_tickets_.take(ticket)) return 0;
+  if (!tickets.take(ticket)) return 0;
   const auto number = std::size_t(ticket / parts);
-  const Packing& copy = in_[number];
-  const Piece part = part_of(copy.piece, ticket % parts, parts);
-  if (!part.empty()) {
+  const Piece part = part_of(copies[number].piece, ticket % parts, parts);
+  if (!part.empty()) act(number, part);
+  left[number].fetch_sub(1, std::memory_order_release);
+  tickets.done();
+  return std::max<std::size_t>(bytes_of(part), 1);
+}
+
+std::size_t HostCopies::copy_in() {
+  return next_part(in_tickets_, in_, in_left_.get(), [this](std::size_t number, const Piece& part) {
+    const Packing& copy = in_[number];
     const int64_t begin = (part.first - copy.piece.first) * copy.pitch + part.from - copy.piece.from;
     const int64_t count = (part.lines - 1) * copy.pitch + part.length;
     if (copy.operand->stored.in_16_bits()) {
@@ -148,27 +157,17 @@ std::size_t HostCopies::copy_in() {
       pack(*copy.operand, part, copy.packed + begin, copy.pitch);
       if (number < demoted_) move_to_shared_cache(copy.packed + begin, count);
     }
-  }
-  in_left_[number].fetch_sub(1, std::memory_order_release);
-  in_tickets_.done();
-  return std::max<std::size_t>(bytes_of(part), 1);
+  });
 }
 
 std::size_t HostCopies::copy_out() {
-  int64_t ticket;
-  if (!out_tickets_.take(ticket)) return 0;
-  const auto number = std::size_t(ticket / parts);
-  const Unpacking& copy = out_[number];
-  const Piece part = part_of(copy.piece, ticket % parts, parts);
-  if (!part.empty()) {
+  return next_part(out_tickets_, out_, out_left_.get(), [this](std::size_t number, const Piece& part) {
+    const Unpacking& copy = out_[number];
     have_pages(copy, part);
     unpack(copy.packed + (part.first - copy.piece.first) * copy.pitch + part.from - copy.piece.from, copy.pitch,
            *copy.operand, part, stores_);
-  }
-  if (stores_ == Stores::past_cache) finish_copies_past_cache();
-  out_left_[number].fetch_sub(1, std::memory_order_release);
-  out_tickets_.done();
-  return std::max<std::size_t>(bytes_of(part), 1);
+    if (stores_ == Stores::past_cache) finish_copies_past_cache();
+  });
 }
 
 void HostCopies::have_pages(const Unpacking& copy, const Piece& part) {

@@ -1,11 +1,11 @@
-#include "cuda/pipeline/out_of_core.h"
+#include "cuda/pipeline/pipeline.h"
 
 #include <algorithm>
 #include <deque>
 #include <vector>
 
 #include "core/operations.h"
-#include "cuda/launch/placement.h"
+#include "cuda/launch/operands.h"
 #include "cuda/pipeline/pipeline_run.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"

@@ -7,18 +7,102 @@
 
 #include "core/errors.h"
 #include "core/operations.h"
-#include "cuda/launch/placement.h"
+#include "cuda/launch/operands.h"
 #include "cuda/pipeline/pipeline_run.h"
-#include "cuda/pipeline/prepacked_steps.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/memory_pool.h"
+#include "plan/prepacked_operand.h"
 #include "runtime/thread_pool.h"
 #include "runtime/threading.h"
+#include "table/prepacked.h"
 
 namespace fl::cuda {
 namespace {
 
+// ---------------------------------------------------------------- what steps share
+// Prepacked operands, where more than one step multiplies one.
+struct Units {
+  int64_t begin, end;
+};
+Units units(int64_t first, int64_t lines) { return {first / PREPACKED_UNIT, ceil_div(first + lines, PREPACKED_UNIT)}; }
+std::vector<bool> none_of(int64_t lines) { return std::vector<bool>(std::size_t(units(0, lines).end)); }
+
+// Whether some line of the operand is multiplied by two steps.
+bool worth_keeping(const PanelPlan<SgemmArgs>& plan, const Kernel<SgemmArgs>* kernel, int64_t lines, Side side) {
+  std::vector<bool> seen = none_of(lines);
+  for (const PanelStep<SgemmArgs>& step : plan.steps) {
+    if (step.kernel != kernel) continue;
+    const Block& block = step.block;
+    const Units at = side == Side::a ? units(block.row, block.rows) : units(block.col, block.cols);
+    const auto begin = seen.begin() + at.begin, end = seen.begin() + at.end;
+    if (std::find(begin, end, true) != end) return true;
+    std::fill(begin, end, true);
+  }
+  return false;
+}
+
+// Lines of these units, counted from the first, from the first to the last that are not ready. A device that shares a
+// call with others finds some of a block missing: what those have split.
+LineRange missing_units(const std::vector<bool>& ready, const Units& at) {
+  const auto begin = ready.begin() + at.begin, end = ready.begin() + at.end;
+  const auto first = std::find(begin, end, false);
+  auto last = end;
+  while (last != first && *(last - 1)) --last;
+  return {PREPACKED_UNIT * (first - begin), PREPACKED_UNIT * (last - begin)};
+}
+
+PrepackedOperand part_of(const PrepackedOperand& whole, std::vector<bool>& ready, int64_t first, int64_t lines) {
+  PrepackedOperand part = whole;
+  const Units at = units(first, lines);
+  part.first = first;
+  part.missing = missing_units(ready, at);
+  std::fill(ready.begin() + at.begin, ready.begin() + at.end, true);
+  return part;
+}
+
+// For the steps of a plan that go to the row of its largest one. The others split for themselves.
+class PrepackedSteps {
+ public:
+  PrepackedSteps(const PanelPlan<SgemmArgs>& plan, const SgemmArgs& layout) : kernel_(largest_step(plan).kernel) {
+    const bool in_place = std::all_of(plan.steps.begin(), plan.steps.end(), [](const PanelStep<SgemmArgs>& step) {
+      return step.block.row % PREPACKED_UNIT == 0 && step.block.col % PREPACKED_UNIT == 0;
+    });
+    if (plan.steps.size() < 2 || !in_place) return;
+    if (worth_keeping(plan, kernel_, layout.m, Side::a)) a_ = prepacked_to_share(*kernel_, layout, Side::a);
+    if (worth_keeping(plan, kernel_, layout.n, Side::b)) b_ = prepacked_to_share(*kernel_, layout, Side::b);
+    a_ready_ = none_of(layout.m), b_ready_ = none_of(layout.n);
+  }
+  // Products alone have any.
+  template <class Args>
+  PrepackedSteps(const PanelPlan<Args>&, const Args&) {}
+
+  std::size_t bytes() const { return a_.bytes + b_.bytes; }
+  void place(char* memory) {
+    if (a_.bytes) a_.memory = memory;
+    if (b_.bytes) b_.memory = memory + a_.bytes;
+  }
+  // What the next step in the order of the plan finds and leaves; nothing before place().
+  PrepackedOperands next(const PanelStep<SgemmArgs>& step) {
+    PrepackedOperands prepacked;
+    if (step.kernel != kernel_) return prepacked;
+    const Block& block = step.block;
+    if (a_.memory) prepacked.a = part_of(a_, a_ready_, block.row, block.rows);
+    if (b_.memory) prepacked.b = part_of(b_, b_ready_, block.col, block.cols);
+    return prepacked;
+  }
+  template <class Args>
+  PrepackedOperands next(const PanelStep<Args>&) {
+    return {};
+  }
+
+ private:
+  const Kernel<SgemmArgs>* kernel_ = nullptr;
+  PrepackedOperand a_, b_;
+  std::vector<bool> a_ready_, b_ready_;  // by PREPACKED_UNIT of lines
+};
+
+// ---------------------------------------------------------------- a plan on a device
 TransposeArgs mirror_of(const SgemmArgs& args, const PanelStep<SgemmArgs>& step) {
   if (!step.mirrored) return {};
   const Block &block = step.block, image = mirror_image(block);

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "transfer/device_shares.h"
+#include "transfer/out_of_core_plan.h"
 #include "transfer/panel_plan.h"
 
 namespace fl::cuda {
@@ -20,6 +21,12 @@ void run_pipeline(const PanelPlan<Args>& plan, const Args& host, const Args& lay
 template <class Args>
 void run_pipelines(const std::vector<DeviceShare<Args>>& shares, const Args& host, const Args& layout,
                    std::span<const int> devices, std::span<const cudaStream_t> streams);
+
+// The same of operands that do not fit there, tile by tile: for a plan that has tiles, or for one on each of several
+// devices. `kernel_for` chooses the kernels of their steps.
+template <class Args>
+void run_out_of_core(std::span<const OutOfCorePlan<Args>> plans, const KernelFor<Args>& kernel_for, const Args& host,
+                     std::span<const int> devices, std::span<const cudaStream_t> streams);
 
 // What its steps need besides the operands.
 template <class Args>

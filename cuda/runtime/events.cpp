@@ -1,7 +1,5 @@
 #include "cuda/runtime/events.h"
 
-#include <mutex>
-
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/per_device.h"
@@ -9,11 +7,7 @@
 namespace fl::cuda {
 namespace {
 
-struct IdleEvents {
-  std::mutex mutex;  // guards what follows; never held during a CUDA call
-  std::vector<cudaEvent_t> events;
-  std::size_t created = 0;  // `events` has room for all of them, so that giving one back cannot fail
-};
+IdleHandles<cudaEvent_t>& idle(int device) { return per_device<IdleHandles<cudaEvent_t>>(device); }
 
 cudaEvent_t create_event() {
   const AllowDuringCapture allow;
@@ -22,53 +16,26 @@ cudaEvent_t create_event() {
   return event;
 }
 
-void take(IdleEvents& idle, std::size_t count, std::vector<cudaEvent_t>& events) {
-  const std::lock_guard lock(idle.mutex);
-  for (; events.size() < count && !idle.events.empty(); idle.events.pop_back()) events.push_back(idle.events.back());
-  idle.created += count - events.size();
-  idle.events.reserve(idle.created);
-}
-
-void give_back(IdleEvents& idle, const std::vector<cudaEvent_t>& events) noexcept {
-  const std::lock_guard lock(idle.mutex);
-  for (const cudaEvent_t event : events) idle.events.push_back(event);
-}
-
 }  // namespace
 
 cudaEvent_t borrow_event(int device) {
-  IdleEvents& idle = per_device<IdleEvents>(device);
-  {
-    const std::lock_guard lock(idle.mutex);
-    if (!idle.events.empty()) {
-      const cudaEvent_t event = idle.events.back();
-      idle.events.pop_back();
-      return event;
-    }
-    idle.events.reserve(++idle.created);
-  }
-  return create_event();
+  cudaEvent_t event = nullptr;
+  return idle(device).take(&event, 1) ? event : create_event();
 }
 
-void give_back_event(int device, cudaEvent_t event) noexcept {
-  IdleEvents& idle = per_device<IdleEvents>(device);
-  const std::lock_guard lock(idle.mutex);
-  idle.events.push_back(event);
-}
+void give_back_event(int device, cudaEvent_t event) noexcept { idle(device).give_back(&event, 1); }
 
-Events::Events(int device, std::size_t count) : device_(device) {
-  IdleEvents& idle = per_device<IdleEvents>(device);
-  events_.reserve(count);
-  take(idle, count, events_);
+Events::Events(int device, std::size_t count) : device_(device), events_(count) {
+  std::size_t have = idle(device).take(events_.data(), count);
   try {
-    while (events_.size() < count) events_.push_back(create_event());
+    for (; have < count; ++have) events_[have] = create_event();
   } catch (...) {
-    give_back(idle, events_);
+    idle(device).give_back(events_.data(), have);
     throw;
   }
 }
 
-Events::~Events() { give_back(per_device<IdleEvents>(device_), events_); }
+Events::~Events() { idle(device_).give_back(events_.data(), events_.size()); }
 
 cudaEvent_t EventQueue::record(cudaStream_t stream) {
   const cudaEvent_t event = events_[queued_];

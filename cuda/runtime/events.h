@@ -1,4 +1,4 @@
-// CUDA events without times, from those that a device keeps. There are never more than calls needed at the same time.
+// CUDA events without times, from those that a device keeps.
 #pragma once
 
 #include <cuda_runtime_api.h>

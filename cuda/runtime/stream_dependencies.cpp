@@ -1,7 +1,14 @@
-// What device arrays need of streams: one waits for another, or the host for one, and an event in the work of a stream.
+// The order of streams: one waits for another, of its own device or of another one, or the host for one; an event in
+// the work of a stream; and copies between the memory of two devices.
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_guard.h"
 #include "cuda/runtime/events.h"
+#include "cuda/runtime/memory_pool.h"
+#include "cuda/runtime/per_device.h"
 #include "cuda/runtime/streams.h"
 #include "device/device_info.h"
 #include "device/streams.h"
@@ -77,6 +84,61 @@ bool StreamEvent::passed() const {
   const cudaError_t error = cudaEventQuery(static_cast<cudaEvent_t>(event_));
   static_cast<void>(cudaGetLastError());
   return error != cudaErrorNotReady;  // after a failure of the device there is nothing to wait for
+}
+
+// ---------------------------------------------------------------- of two devices
+namespace {
+
+struct Reach {
+  std::atomic<uint64_t> devices{0};  // a bit each
+};
+
+// Lets `device`, which is current, read the memory of another: the pool's, and what other libraries have allocated.
+// Where it cannot, the driver copies through host memory by itself.
+void reach(int device, int other) {
+  std::atomic<uint64_t>& reached = per_device<Reach>(device).devices;
+  const uint64_t bit = uint64_t(1) << other;
+  if (reached & bit) return;
+  const int pair[] = {std::min(device, other), std::max(device, other)};
+  if (connect_pools(pair)) {
+    const cudaError_t error = cudaDeviceEnablePeerAccess(other, 0);
+    if (error == cudaErrorPeerAccessAlreadyEnabled) static_cast<void>(cudaGetLastError());
+    else if (error != cudaSuccess) fail(error, "cudaDeviceEnablePeerAccess(other, 0)", __FILE__, __LINE__);
+  }
+  reached |= bit;
+}
+
+}  // namespace
+
+void order_across(const DeviceStream& later, const DeviceStream& earlier) {
+  if (later.device == earlier.device) {
+    if (later.stream != earlier.stream) order_after(later.device, later.stream, earlier.stream);
+    return;
+  }
+  require_device(later.device);
+  order_or_wait(earlier.device, handle(earlier.stream), [&] {
+    const EventLease event(earlier.device);
+    FL_CUDA(cudaEventRecord(event.get(), handle(earlier.stream)));
+    const DeviceGuard other(later.device);
+    FL_CUDA(cudaStreamWaitEvent(handle(later.stream), event.get(), 0));
+  });
+}
+
+void copy_across(const DeviceStream& to, void* target, const DeviceStream& from, const void* source,
+                 std::size_t bytes) {
+  if (bytes == 0) return;
+  order_across(to, from);
+  {
+    const DeviceGuard guard(to.device);
+    if (to.device == from.device) {
+      FL_CUDA(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToDevice, handle(to.stream)));
+    } else {
+      const AllowDuringCapture allow;
+      reach(to.device, from.device);
+      FL_CUDA(cudaMemcpyPeerAsync(target, to.device, source, from.device, bytes, handle(to.stream)));
+    }
+  }
+  order_across(from, to);
 }
 
 }  // namespace fl::cuda

@@ -9,14 +9,8 @@
 namespace fl::cuda {
 namespace {
 
-struct IdleStreams {
-  std::vector<cudaStream_t> streams;
-  std::size_t created = 0;
-};
-
 struct Streams {
-  std::mutex mutex;     // guards idle; never held during a CUDA call
-  IdleStreams idle[2];  // by urgency
+  IdleHandles<cudaStream_t> idle[2];  // by urgency
   std::atomic<int> urgent{0};
   std::once_flag library_once;
   cudaStream_t library = nullptr;
@@ -32,19 +26,9 @@ cudaStream_t create_stream(Urgency urgency = Urgency::normal) {
   return stream;
 }
 
-// There are never more streams than calls that ran at the same time.
 cudaStream_t borrow(Streams& streams, Urgency urgency) {
-  {
-    const std::lock_guard lock(streams.mutex);
-    IdleStreams& idle = streams.idle[int(urgency)];
-    if (!idle.streams.empty()) {
-      const cudaStream_t stream = idle.streams.back();
-      idle.streams.pop_back();
-      return stream;
-    }
-    idle.streams.reserve(++idle.created);  // so that giving it back cannot fail
-  }
-  return create_stream(urgency);
+  cudaStream_t stream = nullptr;
+  return streams.idle[int(urgency)].take(&stream, 1) ? stream : create_stream(urgency);
 }
 
 }  // namespace
@@ -60,9 +44,7 @@ StreamLease::StreamLease(int device, void* given, Urgency urgency)
 StreamLease::~StreamLease() {
   Streams& streams = per_device<Streams>(device_);
   streams.urgent -= urgency_ == Urgency::urgent;
-  if (!borrowed_) return;
-  const std::lock_guard lock(streams.mutex);
-  streams.idle[int(urgency_)].streams.push_back(stream_);
+  if (borrowed_) streams.idle[int(urgency_)].give_back(&stream_, 1);
 }
 
 const std::atomic<int>& urgent_leases(int device) { return per_device<Streams>(device).urgent; }

@@ -53,6 +53,14 @@ inline bool is_capturing(cudaStream_t stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
+// The legacy stream may not be asked while a blocking stream is captured: what is then queued there says what is wrong.
+inline bool outside_captures(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
+  if (cudaStreamIsCapturing(stream, &status) == cudaSuccess) return status == cudaStreamCaptureStatusNone;
+  static_cast<void>(cudaGetLastError());
+  return false;
+}
+
 // order(), with the device current, makes it wait for what is on a stream. Where it cannot, for want of memory say, the
 // host waits: what comes next may give memory back that the stream still uses.
 template <class Order>
@@ -64,8 +72,7 @@ void order_or_wait(int device, cudaStream_t stream, Order&& order) {
   } catch (...) {
     const DeviceGuard guard(device, std::nothrow);
     const AllowDuringCapture allow;
-    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusActive;  // which a wait would spoil
-    if (cudaStreamIsCapturing(stream, &capture) != cudaSuccess || capture != cudaStreamCaptureStatusNone) throw;
+    if (!outside_captures(stream)) throw;  // which a wait would spoil
     FL_CUDA(cudaStreamSynchronize(stream));
   }
 }

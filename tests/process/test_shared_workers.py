@@ -31,7 +31,7 @@ FAULTS = {
         "of two calls one was left alone",
     ),
     "a call that does not wait": (POOL, "wait_until([this] { return inside(look()) == 0; });", "", ""),
-    "a part lost": (COPIES, "in_left_[number].fetch_sub(1,", "in_left_[number].fetch_sub(1 + SEEDED,", ""),
+    "a part lost": (COPIES, "left[number].fetch_sub(1,", "left[number].fetch_sub(1 + SEEDED,", ""),
     "an end that does not wait": (
         COPIES,
         "wait_until([&] { return done_.load(std::memory_order_acquire) >= taken; });",
