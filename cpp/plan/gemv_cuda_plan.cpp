@@ -30,8 +30,7 @@ SplitColumnsPlan split_columns_plan(const SgemvArgs& p) {
 }
 
 SplitRowsPlan split_rows_plan(const SgemvArgs& p) {
-  const bool floats = p.stored[0].element == Element::float32 && p.stored[1].element == Element::float32;
-  if (p.a.cs != 1 || p.x.inc != 1 || p.batch != 1 || p.m < 1 || p.m > 64 || p.n < 1 << 16 || !floats) return {};
+  if (p.a.cs != 1 || p.x.inc != 1 || p.batch != 1 || p.m < 1 || p.m > 64 || p.n < 1 << 16) return {};
   constexpr int64_t UNIT = 1024, LEAST = 8 * UNIT, ROWS = 4 * PLAN_MULTIPROCESSORS;
   const int64_t length = std::max(LEAST, ceil_div(p.m * p.n, ROWS * UNIT) * UNIT);
   return {static_cast<int>(p.n / length), length, p.n % length};
