@@ -85,7 +85,7 @@ HostWorkspace::HostWorkspace(std::size_t bytes) {
     block_ = cached;
     return;
   }
-  capacity_ = (bytes + huge_page - 1) / huge_page * huge_page;
+  capacity_ = whole_huge_pages(bytes);
   block_ = capacity_ < bytes ? nullptr : map_huge_pages(capacity_);
   if (!block_) throw OutOfMemory("could not allocate " + bytes_text(bytes) + " of host workspace");
 }
@@ -136,7 +136,7 @@ void offer_to_system(const ResultBlock& block) {
 }  // namespace
 
 ResultBlock take_result_block(std::size_t bytes) {
-  const std::size_t capacity = (bytes + huge_page - 1) / huge_page * huge_page;
+  const std::size_t capacity = whole_huge_pages(bytes);
   ResultBlock block;
   if (capacity >= bytes && capacity <= most_cached())
     block = {results.take([capacity](std::size_t other) { return other == capacity; }, true), capacity};

@@ -15,7 +15,7 @@ void* map(std::size_t bytes) {
   if (bytes == 0 || all < bytes) return nullptr;
   void* const raw = ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED) return nullptr;
-  const auto begin = reinterpret_cast<uintptr_t>(raw), aligned = (begin + huge_page - 1) / huge_page * huge_page;
+  const auto begin = reinterpret_cast<uintptr_t>(raw), aligned = whole_huge_pages(begin);
   if (aligned > begin) ::munmap(raw, aligned - begin);
   if (aligned + bytes < begin + all) ::munmap(reinterpret_cast<void*>(aligned + bytes), begin + all - aligned - bytes);
 #ifdef MADV_HUGEPAGE

@@ -9,6 +9,8 @@
 namespace fl {
 
 constexpr std::size_t huge_page = std::size_t(2) << 20;
+// The next multiple of it; less than `bytes` where there is none.
+constexpr std::size_t whole_huge_pages(std::size_t bytes) { return (bytes + huge_page - 1) / huge_page * huge_page; }
 
 // `bytes` is a multiple of huge_page; the block begins at one, and nothing of it is resident yet. Null if there is no
 // memory, even when all that is kept has been given back.
