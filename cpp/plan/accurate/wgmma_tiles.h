@@ -61,16 +61,16 @@ struct WgmmaTile {
   constexpr int consumer_threads() const { return part_threads() * k_groups; }
   constexpr int threads() const { return consumer_threads() + 128; }
   // Of the two warpgroups of a block one issues products while the other adds up its last ones. Those of single tiles
-  // have stages of their own. Else both wait for theirs, and add up, at the same time: 13.51 us for 12.97 at 768, 11.78
-  // for 11.38 at 640. Products of three terms last long enough (26.8 us at 1024, 26.9 in ping-pong), and two warpgroups
-  // with one stage lose by it (16.4 for 18.4 at 1024).
+  // have stages of their own. Else both wait for theirs, and add up, at the same time: 13.51 us instead of 12.97 at
+  // 768, 11.78 instead of 11.38 at 640. Products of three terms last long enough (26.8 us at 1024, 26.9 in ping-pong),
+  // and two warpgroups with one stage lose by it (18.4 instead of 16.4 at 1024).
   constexpr bool ping_pong() const {
     return single ? k_groups == 2 && m_groups() == 1 && terms == Terms::fp16x2 : cluster_n > 1;
   }
 
   // A stage: blocks of 64 lines of A, and of B blocks of 64 columns, or one of as many as the tile has. That is stored
-  // without a swizzle. It was two blocks, the second half empty, and a multiprocessor that takes 64 bytes from L2 in a
-  // clock waited for that: 14.13 us for 13.51 at 768, 33.5 for 32.5 at 1536, 88.7 for 85.4 at 2560.
+  // without a swizzle. Two blocks, the second half empty, take longer, as L2 gives a multiprocessor 64 bytes a clock:
+  // 14.13 us instead of 13.51 at 768, 33.5 instead of 32.5 at 1536, 88.7 instead of 85.4 at 2560.
   constexpr bool unswizzled() const { return BN % TERM_BLOCK != 0; }
   constexpr int b_panel() const { return unswizzled() ? BN : TERM_BLOCK; }  // columns
   constexpr int a_chunks() const { return BM / 64; }

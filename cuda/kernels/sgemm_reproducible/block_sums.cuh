@@ -5,12 +5,12 @@
 // fours that it computes, so that nobody waits for anybody, and C is read once, if at all, and written once. What that
 // leaves of shared memory has room for two stages of 32 k where TMA fills them, and else for three of 16. Two are
 // enough, and shorter steps are not free: some 60 instructions of a warp come on top of the 16 x 128 FMAs of one.
-// Where there is less shared memory, C is in L2 meanwhile: 8192 x 8192 x 1024 took 2835 us for 2749, as a block of k
-// takes some 80,000 cycles, in which each thread reads and writes 128 floats.
+// Where there is less shared memory, C is in L2 meanwhile: 8192 x 8192 x 1024 took 2835 us instead of 2749, as a block
+// of k takes some 80,000 cycles, in which each thread reads and writes 128 floats.
 //
 // Where a tile is small, because there are few of them, the groups of warps that share its k (sliced-K) take a block of
 // k each and add up in turn. Each has stages and copying warps of its own: with one queue of copies for all, groups
-// waited for data that others had not asked for yet, and 1024 x 1024 x 4096 took 180 us for 170.
+// waited for data that others had not asked for yet, and 1024 x 1024 x 4096 took 180 us instead of 170.
 #pragma once
 
 #include "cuda/kernels/sgemm_reproducible/order.cuh"

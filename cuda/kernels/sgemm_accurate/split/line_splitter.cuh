@@ -282,8 +282,8 @@ struct LineSplitter {
   }
 
   // Adds to shared.large_count and shared.low, returns RANGE_SMALL if there are small numbers, to all threads. LAST:
-  // the terms are written, and the product may start as soon as there is room: 50.2 us for 51.1 at 2048, 31.5 for 32.1
-  // at 1536. For three terms the registers do not last.
+  // the terms are written, and the product may start as soon as there is room: 50.2 us instead of 51.1 at 2048, 31.5
+  // instead of 32.1 at 1536. For three terms the registers do not last.
   template <bool LAST = false>
   __device__ __forceinline__ unsigned count() const {
     unsigned counts[LINES];

@@ -3,8 +3,8 @@
 // The eight numbers of a 16-byte chunk of the terms, times CHUNKS, or, where k is not contiguous in B, as many pairs of
 // columns: eight threads then read a row of 16 columns together. Two that read it as halves of chunks took half as long
 // again (B is the slower one): what counts is the lines of memory an access touches. Where k is contiguous in B and its
-// blocks are UNSWIZZLED, a chunk has one k, so that the stores of sixteen threads follow each other: 7.2 us for 12.0 at
-// 1536 with four k to a thread.
+// blocks are UNSWIZZLED, a chunk has one k, so that the stores of sixteen threads follow each other: 7.2 us at 1536,
+// with four k to a thread 12.0.
 #pragma once
 
 #include <type_traits>
@@ -34,7 +34,7 @@ struct SplitShape {
 };
 using ShortSplit = SplitShape<512, 4>;
 using LongSplit = SplitShape<256, 4>;
-// For few lines: four chunks of three terms do not fit the 64 registers of a thread (8.1 us for 6.6 at 1024).
+// For few lines: four chunks of three terms do not fit the 64 registers of a thread (8.1 us instead of 6.6 at 1024).
 using WideSplit = SplitShape<1024, 2>;
 static_assert(LongSplit::PIECE == SPLIT_PIECE, "the plan counts segments of k in pieces of this kernel");
 static_assert(ShortSplit::PIECE == RangeBound::ONE_PIECE, "a block holds all k of short lines");

@@ -9,8 +9,8 @@
 // its last ones. The temporary accumulator also hides the epilogue: finished rows are scaled back and stored while the
 // tensor cores work on the rows of the next tile. A cluster of two blocks shares the tile of A (3 % at 8192).
 //
-// The float32 fallback for terms that are rejected runs in some of these kernels: 48.8 us for 50.2 at 2048 with a
-// launch of its own, but 105.6 for 104.2 at 3072. All warpgroups give back their registers before.
+// The float32 fallback for terms that are rejected runs in some of these kernels: 48.8 us at 2048, 105.6 at 3072, with
+// a launch of its own 50.2 and 104.2. All warpgroups give back their registers before.
 //
 // Lost, at 8192 and k = 1024 with two terms: four stages of 32 k (2 to 3 % slower), tiles of 128x192 (3 %), clusters
 // that share B (2 %), clusters of four (which leave twelve multiprocessors idle: 5 %), stores without staging (3 %).

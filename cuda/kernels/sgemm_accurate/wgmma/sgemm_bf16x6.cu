@@ -9,8 +9,8 @@ namespace {
 
 constexpr WgmmaTile SQUARE = bf16x6_128x128, SMALL = bf16x6_128x64;
 
-// Smaller tiles may leave fewer multiprocessors idle in the last round (65 us for 77 at 1536, 201 for 205 at 3072), but
-// are slower (94 for 91 at 2048).
+// Smaller tiles may leave fewer multiprocessors idle in the last round (65 us instead of 77 at 1536, 201 instead of 205
+// at 3072), but are slower (94 instead of 91 at 2048).
 bool small_is_faster(const SgemmArgs& p, int sm_count) {
   const auto columns = [&](int64_t BN) {
     return BN * ceil_div(ceil_div(p.m, SQUARE.BM) * ceil_div(p.n, BN), sm_count);
