@@ -32,7 +32,7 @@ import fastlinalg as fl
 from fastlinalg import _core
 from fastlinalg.bench import machine, peers, problems, records
 from fastlinalg.bench.peer import DeviceOperand
-from fastlinalg.bench.problems import FOUNDING_K, FOUNDING_SIZES
+from fastlinalg.bench.problems import STANDARD_K, STANDARD_SIZES
 
 SEED = 14
 OPS = ("sgemm", "sgemv", "transpose")
@@ -143,9 +143,9 @@ def _streamed(op: str, rng: np.random.Generator, kind: int) -> Shape:
     return Shape(op, *sizes, batch=batch, trans_a=trans and op == "sgemv", pad=pad, offset=offset)
 
 
-def _founding(op: str) -> list[Shape]:
+def _standard(op: str) -> list[Shape]:
     if op == "sgemm":
-        return [Shape(op, size, size, FOUNDING_K) for size in FOUNDING_SIZES]
+        return [Shape(op, size, size, STANDARD_K) for size in STANDARD_SIZES]
     if op == "sgemv":
         return [Shape(op, 16384, n, trans_a=trans) for n in (16, 32, 128) for trans in (False, True)]
     return [Shape(op, 2048, 512), Shape(op, 8192, 8192), Shape(op, 8192, 8192, pad=(1, 0, 1))]
@@ -159,9 +159,9 @@ def _fits(shape: Shape) -> bool:
 
 
 def shapes(op: str, count: int, seed: int) -> list[Shape]:
-    """The fixed list: the shapes of the founding documents, and random ones of every kind by turns."""
+    """The fixed list: the standard shapes, and random ones of every kind by turns."""
     rng = np.random.default_rng([seed, OPS.index(op)])
-    found = _founding(op)
+    found = _standard(op)
     kinds = 6 if op == "sgemm" else 4
     while len(found) < count:
         kind = len(found) % kinds

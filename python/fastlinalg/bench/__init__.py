@@ -1,4 +1,4 @@
-"""``fastlinalg bench``: the founding documents' tables, measured here and now.
+"""``fastlinalg bench``: times of kernels and of whole calls beside those of other libraries.
 
 Modules: ``problems`` (what is measured), ``operands`` (random data and the check before every timing), ``data``
 (operands as people have them),

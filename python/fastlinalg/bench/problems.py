@@ -1,4 +1,4 @@
-"""What is measured: the problems of each operation, the founding documents' shapes first."""
+"""What is measured: the problems of each operation, the standard shapes first."""
 
 from __future__ import annotations
 
@@ -123,19 +123,19 @@ class Problem:
         return small
 
 
-FOUNDING_SIZES = (128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384)
+STANDARD_SIZES = (128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384)
 QUICK_SIZES = (128, 256, 512, 1024)
-FOUNDING_K = 1024
-FOUNDING_SHAPES = {"sgemv": [(16384, 16), (16384, 32), (16384, 128)], "transpose": [(2048, 512)]}
+STANDARD_K = 1024
+STANDARD_SHAPES = {"sgemv": [(16384, 16), (16384, 32), (16384, 128)], "transpose": [(2048, 512)]}
 
 
-def founding(op: str, quick: bool = False) -> list[Problem]:
-    """The shapes of the founding documents, the small ones of SGEMM if `quick`; of host those of `_host`."""
+def standard(op: str, quick: bool = False) -> list[Problem]:
+    """The standard shapes, the small ones of SGEMM if `quick`; of host those of `_host`."""
     if op == "sgemm":
-        return [Problem(op, size, size, FOUNDING_K) for size in (QUICK_SIZES if quick else FOUNDING_SIZES)]
+        return [Problem(op, size, size, STANDARD_K) for size in (QUICK_SIZES if quick else STANDARD_SIZES)]
     if op == "host":
         return _host(quick)
-    return [problem for m, n in FOUNDING_SHAPES[op] for problem in _orientations(op, m, n)]
+    return [problem for m, n in STANDARD_SHAPES[op] for problem in _orientations(op, m, n)]
 
 
 def _orientations(op: str, m: int, n: int) -> list[Problem]:
@@ -191,7 +191,7 @@ def _parse_one(op: str, item: str) -> list[Problem]:
     except ValueError:
         sizes, count = [], 0
     if op in WANTED and len(sizes) == 1:
-        sizes = [sizes[0], sizes[0], FOUNDING_K if op == "sgemm" else sizes[0]]
+        sizes = [sizes[0], sizes[0], STANDARD_K if op == "sgemm" else sizes[0]]
     own = behind.upper() in OWN and len(sizes) == 3 and sizes[0] == sizes[1]
     transposition = OWN[behind.upper()] if own else (behind or "NN").upper()
     known = behind in ("", "C", "F", "strided") if op == "host" else transposition in ("NN", "NT", "TN", "TT")

@@ -234,11 +234,11 @@ def _problems(args: argparse.Namespace, settings: Settings) -> list[Problem]:
 
 
 def _problems_of(op: str, args: argparse.Namespace) -> list[Problem]:
-    from ..bench.problems import founding, parse, random
+    from ..bench.problems import parse, random, standard
 
     if args.random:
         return random(op, args.random, args.seed, args.quick)
-    return parse(op, args.shapes) if args.shapes else founding(op, args.quick)
+    return parse(op, args.shapes) if args.shapes else standard(op, args.quick)
 
 
 def _peak_gflops(device: str, threads: int) -> float:
