@@ -34,12 +34,11 @@ def matmul(a, b, /, out=None, *, precision="accurate", device="auto", stream=Non
         Where to write the result, of shape ``(..., m, n)``; it is returned. It may overlap `a` and `b`: the result is
         then as if they had been copied first. A list if `a` is one.
     precision : {"accurate", "strict", "reproducible"}
-        On a GPU. "strict" is plain float32 arithmetic: FMA, exact wherever float32 is exact, the same bits on every
-        run. "accurate" may use tensor cores if each element stays within ``k * 2**-24 * (|a| @ |b|)`` of the true
-        product. The CPU meets both.
-        "reproducible": the bits of an element depend on its row of `a`, its column of `b`, alpha, beta and k alone, and
-        are the same on every CPU and GPU, for any shape, slice, batch, layout and number of threads
-        (``docs/reproducible.md``).
+        "accurate": each element is within ``k * 2**-24 * (|a| @ |b|)`` of the true product, by tensor cores of a GPU,
+        or tile registers of a CPU, where these are faster. "strict": the same bound by plain float32 arithmetic, exact
+        wherever float32 is exact. "reproducible": the bits of an element depend on its row of `a`, its column of `b`,
+        alpha, beta and k alone, and are the same on every CPU and GPU, for any shape, slice, batch, layout and number
+        of threads (``docs/reproducible.md``).
     device : str or list of str
         "auto" takes the faster for operands in host memory, the CPU or one GPU, transfers included; "cpu"; "cuda";
         "cuda:1". "cuda:all" and lists as ``["cuda:0", "cuda:2"]`` spread a call on operands in host memory over GPUs of
@@ -52,10 +51,8 @@ def matmul(a, b, /, out=None, *, precision="accurate", device="auto", stream=Non
         arrays returns when the result is there.
     dtype : np.float32, optional
         Consent to convert operands of another real type, each number rounded to the nearest float32 as by
-        ``astype``: float64, float16, bfloat16, integers, booleans. NumPy's are converted on their way, to a GPU in the
-        copy that happens anyway; float16 and bfloat16, of any library, cross the link or are read by the CPU as they
-        lie, in device memory in large products with a vector and, on Hopper, in large accurate ones; other arrays of
-        other libraries are converted by these. `out` has to be float32 all the same.
+        ``astype``: float64, float16, bfloat16, integers, booleans. ``docs/guide/memory.md`` says where that takes a
+        copy. `out` has to be float32 all the same.
 
     Returns
     -------
@@ -79,9 +76,9 @@ def matmul(a, b, /, out=None, *, precision="accurate", device="auto", stream=Non
 
     Notes
     -----
-    On the CPU a product of a matrix and its own transpose, ``a @ a.T`` or ``a.T @ a``, takes about half of the time:
-    one triangle is computed and mirrored. It has the bits of the product with a copy of `a`, and is symmetric. So do
-    large ones in the memory of an H100 or H200, which are symmetric too (``fl.explain`` says where).
+    A product of a matrix and its own transpose, ``a @ a.T`` or ``a.T @ a``, takes about half of the time on the CPU
+    and, of large ones in device memory, on an H100 or H200: one triangle is computed and mirrored, so that the result
+    is symmetric (``fl.explain`` says where).
 
     Examples
     --------
@@ -109,8 +106,8 @@ def grouped_matmul(a, b, /, out=None, *, precision="accurate", device="auto", st
     Parameters
     ----------
     a, b : list of array of float32
-        As many as there are products. Each pair is what `matmul` takes, vectors and stacks of matrices too; all of them
-        are in host memory, or on one CUDA device. Any iterable will do but an array. Empty ones, and empty lists, too.
+        As many as there are products, in any iterable but an array. Each pair is what `matmul` takes, vectors and
+        stacks of matrices too; all of them are in host memory, or on one CUDA device.
     out : list of array of float32, optional
         Where to write the results, one for each product; None in the place of an array is a new one. They may overlap
         operands, of any product: the results are then as if all operands had been copied first. Two of them may be
@@ -131,7 +128,7 @@ def grouped_matmul(a, b, /, out=None, *, precision="accurate", device="auto", st
         Lists of different lengths, arrays of `out` that share memory, and as for `matmul`. Names the member, as
         ``a[3]``; nothing has been written then.
     TypeError
-        What is no list of arrays, and as for `matmul`.
+        An argument that is not a list of arrays, and as for `matmul`.
     MemoryError, CudaError
         As for `matmul`.
 

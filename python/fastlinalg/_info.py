@@ -276,7 +276,7 @@ def settings(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def show_versions() -> None:
-    """Print what a report of a fault needs: versions of the library, of Python and of packages that share its arrays,
+    """Print what a bug report needs: versions of the library, of Python and of packages that share its arrays,
     the machine, the tuning table in use, and the environment variables that the library reads.
 
     Examples

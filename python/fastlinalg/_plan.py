@@ -83,13 +83,13 @@ class Matmul(_Plan, _core.MatmulPlan, Generic[_Array]):
     -----
     On arrays in device memory an execution is a call like `fastlinalg.matmul`: asynchronous, on `stream` or on the
     stream that is current in the library of the operands at that moment, and in order with what their libraries have
-    queued. After some executions on the same operands the plan records a CUDA graph and starts that, in half the time
-    of a launch.
+    queued. After some executions on the same operands the plan records a CUDA graph and starts that, which takes the
+    host less time than a launch.
 
     Executions of one plan, from any threads and on any streams, follow one another wherever they share a workspace.
-    Only executions captured in a CUDA graph of the caller are not ordered with others, and such a graph must not
-    outlive the plan; it has in it what was kept of a constant operand when it was captured, so capture it anew when the
-    operand changes. On the CPU the kernel is chosen again if the number of threads has changed.
+    Only executions captured in a CUDA graph of the caller are not ordered with others. Such a graph must not outlive
+    the plan, and contains what was kept of a constant operand when it was captured: capture it anew when the operand
+    changes. On the CPU the kernel is chosen again if the number of threads has changed.
 
     Examples
     --------

@@ -10,23 +10,22 @@ from . import _core
 
 
 class progress:
-    """Tell how far products are that take long, in the body of a ``with`` statement, in this thread.
+    """Report how far long products are, in the body of a ``with`` statement, in this thread.
 
-    Of operands in host memory, on the CPU and on the way through a GPU: calls on arrays in device memory return before
-    they are computed.
+    For operands in host memory, on the CPU or through a GPU: calls on arrays in device memory return before they are
+    computed.
 
     Parameters
     ----------
     callback : callable, optional
         Called with the fraction that is done, from 0 to 1, by the thread that multiplies: every tenth of a second of a
-        call, between blocks of its work, and with 1 at the end of a call that has been told of. It should return soon.
-        What it raises ends the call, with `out` written in part. By default a line on standard error, if that is a
-        terminal.
+        call, between blocks of its work, and with 1 at the end of a call that was reported. It should return soon. What
+        it raises ends the call, with `out` written in part. By default a line on standard error, if that is a terminal.
 
     Notes
     -----
     Ctrl-C ends a long call in the main thread in the same way, with or without this. A batch whose strides are uneven
-    is several products, told of one after the other.
+    is several products, reported one after the other.
 
     Examples
     --------

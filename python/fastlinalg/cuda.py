@@ -55,11 +55,11 @@ def memory_info(device: int = 0) -> dict[str, int]:
 
 
 def trim(device: int = 0) -> None:
-    """Give the memory back that the library keeps for later calls: on the device, pinned, and of freed results.
+    """Free the memory that the library keeps for later calls: on the device, pinned, and of freed results.
 
-    Operands that live on until their calls are done (``docs/device_arrays.md``) go too, if they are, the graphs of
-    calls that repeat, and the splits of weights that `fastlinalg.torch.use` keeps. Without a CUDA device that is the
-    memory of freed results alone.
+    So are operands that were kept until their calls were done (``docs/guide/streams.md``), the graphs of calls that
+    repeat, and the splits of weights that `fastlinalg.torch.use` keeps. Without a CUDA device it frees the memory of
+    freed results alone.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def trim(device: int = 0) -> None:
 
 
 def set_memory_limit(nbytes: int | float | str | None, device: int = 0) -> None:
-    """Limit the device memory of the library. Without a CUDA device that is checked and means nothing.
+    """Limit the device memory of the library. Without a CUDA device only the argument is checked.
 
     A call on host arrays that needs more is computed part by part; the parts, and so the last bits of a result,
     depend on the limit. What cannot be cut up that far, or is in device memory, raises MemoryError.

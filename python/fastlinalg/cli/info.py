@@ -1,5 +1,5 @@
 """``fastlinalg info``: what was built, what this machine has, and what decides how calls are answered; and
-``fastlinalg show-versions``: what a report of a fault needs.
+``fastlinalg show-versions``: what a bug report needs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("info", help="show the build and the machine")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
-    versions = subparsers.add_parser("show-versions", help="show what a report of a fault needs")
+    versions = subparsers.add_parser("show-versions", help="show what a bug report needs")
     versions.set_defaults(run=show_versions)
 
 
