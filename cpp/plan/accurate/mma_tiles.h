@@ -1,5 +1,5 @@
 // The tiles of products by mma.sync, each once: plans, costs, launches and the kernels themselves (mma_product.cuh)
-// take their numbers from these objects. docs/sgemm_accurate.md explains the design.
+// take their numbers from these objects. docs/notes/sgemm_accurate.md has the design.
 #pragma once
 
 #include "core/device_spec.h"

@@ -1,5 +1,5 @@
 // The tiles of products by Hopper's warpgroup instructions, each once: plans, costs, launches and the kernels
-// themselves take their numbers from these objects. docs/sgemm_accurate.md explains the designs.
+// themselves take their numbers from these objects. docs/notes/sgemm_accurate.md has the designs.
 #pragma once
 
 #include "core/device_spec.h"
