@@ -27,11 +27,6 @@ bool overlap(int64_t a, int64_t a_size, int64_t b, int64_t b_size) { return a < 
 bool same_rows(const Block& x, const Block& y) { return overlap(x.row, x.rows, y.row, y.rows); }
 bool same_cols(const Block& x, const Block& y) { return overlap(x.col, x.cols, y.col, y.cols); }
 
-template <class Args>
-bool is_shared(const Args& p, OperandRole role) {
-  return role == OperandRole::a ? shared_a(p) : role == OperandRole::b && shared_b(p);
-}
-
 // Of one problem: whether the load has rows, columns or elements that this block of the result is made of.
 bool meets(const SgemmArgs&, const PanelLoad& load, const Block& result) {
   if (load.operand == OperandRole::a) return same_rows(load.block, result);

@@ -13,7 +13,7 @@ class Slots {
  public:
   explicit Slots(int count) : held_(std::size_t(count)) {}
   // The slot for a block; `load` says whether it has to be filled.
-  int find(const std::vector<int64_t>& block, bool& load) {
+  int find(const Block& block, bool& load) {
     std::size_t oldest = 0;
     for (std::size_t i = 0; i < held_.size(); ++i) {
       if (held_[i].block == block) {
@@ -30,7 +30,7 @@ class Slots {
 
  private:
   struct Held {
-    std::vector<int64_t> block;
+    Block block;
     int64_t used = 0;
   };
   std::vector<Held> held_;
@@ -41,11 +41,9 @@ template <class Args>
 void add_tile(const Args& p, const OutOfCoreShape& s, OutOfCoreTile tile, Slots& a, Slots& b,
               std::vector<OutOfCoreTile>& tiles) {
   if (!tiles.empty()) tile.output_slot = (tiles.back().output_slot + (tile.first ? 1 : 0)) % s.output_slots;
-  const int64_t a_problem = shared_a(p) ? 0 : tile.problem, b_problem = shared_b(p) ? 0 : tile.problem;
-  const bool is_transpose = !cut_depth(p);
-  tile.input_slot[0] = a.find({a_problem, tile.row, is_transpose ? tile.col : tile.depth}, tile.load[0]);
-  tile.input_slot[1] = b.find({b_problem, is_transpose ? 0 : tile.col, is_transpose ? 0 : tile.depth}, tile.load[1]);
-  if (is_transpose) tile.load[1] = false;
+  tile.input_slot[0] = a.find(block_of(p, OperandRole::a, tile), tile.load[0]);
+  tile.load[1] = has_b<Args>;
+  if (has_b<Args>) tile.input_slot[1] = b.find(block_of(p, OperandRole::b, tile), tile.load[1]);
   const bool in_slices = (tile.first || tile.last) && s.slice_rows < s.rows;
   for (int64_t row = 0; row < tile.rows; row += in_slices ? s.slice_rows : tile.rows) tile.slices.push_back(row);
   tile.slices.push_back(tile.rows);
@@ -54,7 +52,7 @@ void add_tile(const Args& p, const OutOfCoreShape& s, OutOfCoreTile tile, Slots&
 
 template <class Args>
 void add_tiles(const Args& p, const OutOfCoreShape& s, OutOfCorePlan<Args>& plan) {
-  const Extent e = extent(p);
+  const Part e = whole(p);
   const Cuts c = cuts(e, s);
   Slots a(s.input_slots[0]), b(s.input_slots[1]);
   const int64_t outer = s.rows_outermost ? c.rows : c.cols, inner = s.rows_outermost ? c.cols : c.rows;
@@ -66,13 +64,13 @@ void add_tiles(const Args& p, const OutOfCoreShape& s, OutOfCorePlan<Args>& plan
         for (int64_t l = 0; l < c.depth; ++l) {
           const int64_t problem = group * s.problems, depth = l * s.depths;
           OutOfCoreTile tile{Part{.problem = problem,
-                                  .problems = std::min(s.problems, e.batch - problem),
+                                  .problems = std::min(s.problems, e.problems - problem),
                                   .row = row,
                                   .rows = std::min(s.rows, e.rows - row),
                                   .col = col,
                                   .cols = std::min(s.cols, e.cols - col),
                                   .depth = depth,
-                                  .depths = std::min(s.depths, e.depth - depth)}};
+                                  .depths = std::min(s.depths, e.depths - depth)}};
           tile.first = l == 0;
           tile.last = l + 1 == c.depth;
           add_tile(p, s, std::move(tile), a, b, plan.tiles);

@@ -24,24 +24,24 @@ constexpr bool sliced(const Args&) {
 double slot_bytes(int64_t lines, int64_t length, int64_t problems) {
   return 4.0 * double(problems) * double(lines) * double(length + 31) + 256;
 }
-double slot_bytes(const ConstMatrix& view, int64_t rows, int64_t cols, int64_t problems) {
-  return row_major(view) ? slot_bytes(rows, cols, problems) : slot_bytes(cols, rows, problems);
+template <class View>
+double slot_bytes(const View& view, const Block& block) {
+  bool by_rows = true;
+  if constexpr (requires { view.cs; }) by_rows = row_major(view);
+  return slot_bytes(by_rows ? block.rows : block.cols, by_rows ? block.cols : block.rows, block.problems);
 }
 struct SlotBytes {
   double input[2], output;
 };
-SlotBytes slot_bytes(const SgemmArgs& p, const OutOfCoreShape& s) {
-  return {{slot_bytes(p.a, s.rows, s.depths, shared_a(p) ? 1 : s.problems),
-           slot_bytes(p.b, s.depths, s.cols, shared_b(p) ? 1 : s.problems)},
-          slot_bytes(s.rows, s.cols, s.problems)};
-}
-SlotBytes slot_bytes(const SgemvArgs& p, const OutOfCoreShape& s) {
-  return {{slot_bytes(p.a, s.rows, s.depths, shared_a(p) ? 1 : s.problems),
-           slot_bytes(1, s.depths, shared_b(p) ? 1 : s.problems)},
-          slot_bytes(1, s.rows, s.problems)};
-}
-SlotBytes slot_bytes(const TransposeArgs& p, const OutOfCoreShape& s) {
-  return {{slot_bytes(p.a, s.rows, s.cols, shared_a(p) ? 1 : s.problems), 0}, slot_bytes(s.cols, s.rows, s.problems)};
+template <class Args>
+SlotBytes slot_bytes(const Args& p, const OutOfCoreShape& s) {
+  using Traits = Operation<Args>;
+  const Part tile = largest_tile(s);
+  SlotBytes bytes{{slot_bytes(p.*std::get<0>(Traits::inputs), block_of(p, OperandRole::a, tile))},
+                  slot_bytes(p.*Traits::output, block_of(p, OperandRole::c, tile))};
+  if constexpr (has_b<Args>)
+    bytes.input[1] = slot_bytes(p.*std::get<1>(Traits::inputs), block_of(p, OperandRole::b, tile));
+  return bytes;
 }
 
 // ---------------------------------------------------------------- candidates
@@ -75,43 +75,44 @@ template <class Args>
 class Planner {
  public:
   Planner(const Args& layout, std::size_t memory, const KernelFor<Args>& kernel_for)
-      : layout_(layout), extent_(extent(layout)), memory_(double(memory)), kernel_for_(kernel_for) {}
+      : layout_(layout), whole_(whole(layout)), memory_(double(memory)), kernel_for_(kernel_for) {}
 
   OutOfCoreShape best() {
-    if (extent_.batch > 1) try_groups();
+    if (whole_.problems > 1) try_groups();
     if (best_.bytes) return best_;
-    for (const int64_t rows : cut_counts(extent_.rows))
-      for (const int64_t cols : cut_counts(extent_.cols)) try_tiles(rows, cols);
+    for (const int64_t rows : cut_counts(whole_.rows))
+      for (const int64_t cols : cut_counts(whole_.cols)) try_tiles(rows, cols);
     return best_;
   }
 
  private:
   // Whole problems, as many to a tile as fit.
   void try_groups() {
-    for (int64_t problems = ceil_div(extent_.batch, group_count); best_.bytes == 0; problems = ceil_div(problems, 2)) {
-      consider({.problems = problems, .rows = extent_.rows, .cols = extent_.cols, .depths = extent_.depth});
+    for (int64_t problems = ceil_div(whole_.problems, group_count); best_.bytes == 0;
+         problems = ceil_div(problems, 2)) {
+      consider({.problems = problems, .rows = whole_.rows, .cols = whole_.cols, .depths = whole_.depths});
       if (problems == 1) return;
     }
   }
   // The panels of the sums are as deep as fits.
   void try_tiles(int64_t row_cuts, int64_t col_cuts) {
-    for (const int64_t depth_cuts : cut_counts(cut_depth(layout_) ? extent_.depth : 1)) {
-      OutOfCoreShape shape{.rows = size_of_part(extent_.rows, row_cuts),
-                           .cols = size_of_part(extent_.cols, col_cuts),
-                           .depths = depth_of_part(layout_, extent_.depth, depth_cuts)};
+    for (const int64_t depth_cuts : cut_counts(whole_.depths)) {
+      OutOfCoreShape shape{.rows = size_of_part(whole_.rows, row_cuts),
+                           .cols = size_of_part(whole_.cols, col_cuts),
+                           .depths = depth_of_part(layout_, whole_.depths, depth_cuts)};
       if (consider(shape)) return;
     }
   }
 
   bool consider(OutOfCoreShape shape) {
-    const Cuts c = cuts(extent_, shape);
+    const Cuts c = cuts(whole_, shape);
     if (double(c.rows) * double(c.cols) * double(c.depth) * double(c.groups) > most_tiles) return false;
-    const bool many_a = c.rows * c.depth > 1 || (c.groups > 1 && !shared_a(layout_));
-    const bool many_b = c.cols * c.depth > 1 || (c.groups > 1 && !shared_b(layout_));
+    const bool many_a = c.rows * c.depth > 1 || (c.groups > 1 && !is_shared(layout_, OperandRole::a));
+    const bool many_b = c.cols * c.depth > 1 || (c.groups > 1 && !is_shared(layout_, OperandRole::b));
     shape.input_slots[0] = many_a ? 2 : 1;
     shape.input_slots[1] = many_b ? 2 : 1;
     const Times rows_first = times(shape, c, true), cols_first = times(shape, c, false);
-    const double a = double(extent_.rows), b = double(extent_.cols);
+    const double a = double(whole_.rows), b = double(whole_.cols);
     shape.rows_outermost = a * rows_first.a + b * rows_first.b <= a * cols_first.a + b * cols_first.b;
     choose_slices(shape, c);
     const SlotBytes bytes = slot_bytes(layout_, shape);
@@ -166,8 +167,9 @@ class Planner {
   double estimate_us(const OutOfCoreShape& s, const Cuts& c, const SlotBytes& bytes, double sum_us) const {
     const double tiles = double(c.rows) * double(c.cols) * double(c.groups), batch = double(c.groups);
     const Times again = times(s, c, s.rows_outermost);
-    const double in = bytes.input[0] * double(c.rows * c.depth) * again.a * (shared_a(layout_) ? 1 : batch) +
-                      bytes.input[1] * double(c.cols * c.depth) * again.b * (shared_b(layout_) ? 1 : batch);
+    const double in =
+        bytes.input[0] * double(c.rows * c.depth) * again.a * (is_shared(layout_, OperandRole::a) ? 1 : batch) +
+        bytes.input[1] * double(c.cols * c.depth) * again.b * (is_shared(layout_, OperandRole::b) ? 1 : batch);
     const double out = bytes.output * tiles;
     const double product = sum_us * tiles;
     const double first_and_last =
@@ -180,7 +182,7 @@ class Planner {
   }
 
   const Args& layout_;
-  Extent extent_;
+  Part whole_;
   double memory_;
   const KernelFor<Args>& kernel_for_;
   OutOfCoreShape best_;

@@ -46,27 +46,15 @@ inline OutOfCoreTile largest_tile(const OutOfCoreShape& s) {
 template <class Args>
 OutOfCoreShape choose_out_of_core_shape(const Args& layout, std::size_t memory, const KernelFor<Args>& kernel_for);
 
-struct Extent {
-  int64_t rows, cols, depth, batch;
-};
-inline Extent extent(const SgemmArgs& p) { return {p.m, p.n, p.k, p.batch}; }
-inline Extent extent(const SgemvArgs& p) { return {p.m, 1, p.n, p.batch}; }
-inline Extent extent(const TransposeArgs& p) { return {p.m, p.n, 1, p.batch}; }
-
-// The depth of a transpose is no sum, and its result goes out as it is.
-constexpr bool cut_depth(const TransposeArgs&) { return false; }
-template <class Args>
-constexpr bool cut_depth(const Args&) {
-  return true;
-}
 struct Cuts {
   int64_t rows, cols, depth, groups;
 };
-inline Cuts cuts(const Extent& e, const OutOfCoreShape& s) {
+inline Cuts cuts(const Part& whole, const OutOfCoreShape& s) {
   const auto parts = [](int64_t total, int64_t size) {
     return std::max<int64_t>(ceil_div(total, std::max<int64_t>(size, 1)), 1);
   };
-  return {parts(e.rows, s.rows), parts(e.cols, s.cols), parts(e.depth, s.depths), parts(e.batch, s.problems)};
+  return {parts(whole.rows, s.rows), parts(whole.cols, s.cols), parts(whole.depths, s.depths),
+          parts(whole.problems, s.problems)};
 }
 
 }  // namespace fl

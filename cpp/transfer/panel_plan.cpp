@@ -31,11 +31,6 @@ double bytes_on_link(const Block& block, int64_t line) {
   return bytes(block) * (1 + share * share);
 }
 
-template <class T>
-T* advance(T* data, int64_t offset) {
-  return data ? data + offset : nullptr;
-}
-
 // ---------------------------------------------------------------- the pieces of a plan
 // Chooses kernels for blocks, most of which have one of a few shapes. `ready`: the operands that steps before have
 // prepacked (cuda/pipeline/pipeline.cpp).
@@ -143,55 +138,36 @@ PanelPlan<SgemmArgs> lower_triangle(const SgemmArgs& p, int64_t cuts, Kernels<Sg
   return plan;
 }
 
-// The matrices of a call that go in, with whether all problems share them, and the result.
-struct WholeInput {
-  PanelLoad load;
-  bool shared;
-};
-struct WholeCall {
-  std::vector<WholeInput> inputs;
-  Block result;
-};
-WholeCall whole(const SgemmArgs& p) {
-  WholeCall call{{{{OperandRole::a, {0, 1, 0, p.m, 0, p.k}}, p.a.bs == 0},
-                  {{OperandRole::b, {0, 1, 0, p.k, 0, p.n}}, p.b.bs == 0}},
-                 {0, 1, 0, p.m, 0, p.n}};
-  if (p.symmetric) call.inputs.pop_back();
-  if (p.beta != 0.0f) call.inputs.push_back({{OperandRole::c, call.result}, p.batch == 1});
-  return call;
-}
-WholeCall whole(const SgemvArgs& p) {
-  WholeCall call{
-      {{{OperandRole::a, {0, 1, 0, p.m, 0, p.n}}, p.a.bs == 0}, {{OperandRole::b, {0, 1, 0, 1, 0, p.n}}, p.x.bs == 0}},
-      {0, 1, 0, 1, 0, p.m}};
-  if (p.beta != 0.0f) call.inputs.push_back({{OperandRole::c, call.result}, p.batch == 1});
-  return call;
-}
-WholeCall whole(const TransposeArgs& p) {
-  return {{{{OperandRole::a, {0, 1, 0, p.m, 0, p.n}}, p.a.bs == 0}}, {0, 1, 0, p.n, 0, p.m}};
+bool same_matrix(const SgemmArgs& p) { return p.symmetric; }
+bool same_matrix(const SgemvArgs&) { return false; }
+
+// What goes in for some problems.
+template <class Args>
+std::vector<PanelLoad> inputs(const Args& p, const Part& problems) {
+  std::vector<PanelLoad> loads;
+  const auto add = [&](OperandRole role) { loads.push_back({role, block_of(p, role, problems)}); };
+  add(OperandRole::a);
+  if constexpr (has_b<Args>) {
+    if (!same_matrix(p)) add(OperandRole::b);
+    if (p.beta != 0.0f) add(OperandRole::c);
+  }
+  return loads;
 }
 
 // Whole problems, several to a step.
 template <class Args>
 PanelPlan<Args> groups(const Args& p, Kernels<Args>& kernels) {
-  const WholeCall call = whole(p);
-  double total = bytes(call.result) * double(p.batch);
-  for (const WholeInput& input : call.inputs) total += bytes(input.load.block) * (input.shared ? 1.0 : double(p.batch));
+  Part part = whole(p);
+  double total = bytes(block_of(p, OperandRole::c, part));
+  for (const PanelLoad& load : inputs(p, part)) total += bytes(load.block);
   const double wanted = std::clamp(total / double(group_bytes), 1.0, double(most_groups));
   const int64_t count = std::min(p.batch, int64_t(wanted)), each = ceil_div(p.batch, count);
   PanelPlan<Args> plan;
-  for (int64_t problem = 0; problem < p.batch; problem += each) {
-    const int64_t problems = std::min(each, p.batch - problem);
-    for (const WholeInput& input : call.inputs) {
-      if (input.shared && problem > 0) continue;
-      plan.loads.push_back(input.load);
-      if (input.shared) continue;
-      plan.loads.back().block.problem = problem;
-      plan.loads.back().block.problems = problems;
-    }
-    Block result = call.result;
-    result.problem = problem, result.problems = problems;
-    plan.steps.push_back(kernels.step(result, plan.loads.size()));
+  for (; part.problem < p.batch; part.problem += each) {
+    part.problems = std::min(each, p.batch - part.problem);
+    for (const PanelLoad& load : inputs(p, part))
+      if (part.problem == 0 || !is_shared(p, load.operand)) plan.loads.push_back(load);
+    plan.steps.push_back(kernels.step(block_of(p, OperandRole::c, part), plan.loads.size()));
   }
   return plan;
 }
@@ -204,40 +180,74 @@ double problem_bytes(const SgemmArgs& p) {
 }  // namespace
 
 // ---------------------------------------------------------------- sub-problems
-SgemmArgs sub_problem(const SgemmArgs& p, const Part& t) {
-  SgemmArgs sub = p;
-  sub.symmetric = false;
-  sub.m = t.rows, sub.n = t.cols, sub.k = t.depths, sub.batch = t.problems;
-  sub.a.data = advance(p.a.data, t.problem * p.a.bs + t.row * p.a.rs + t.depth * p.a.cs);
-  sub.b.data = advance(p.b.data, t.problem * p.b.bs + t.depth * p.b.rs + t.col * p.b.cs);
-  sub.c.data = advance(p.c.data, t.problem * p.c.bs + t.row * p.c.rs + t.col * p.c.cs);
+namespace {
+
+// The rows and columns of an operand.
+struct Range {
+  int64_t first, count;
+};
+using Ranges = std::pair<Range, Range>;
+Ranges ranges(const SgemmArgs&, OperandRole role, const Range& rows, const Range& cols, const Range& depth) {
+  if (role == OperandRole::c) return {rows, cols};
+  return role == OperandRole::a ? Ranges{rows, depth} : Ranges{depth, cols};
+}
+Ranges ranges(const SgemvArgs&, OperandRole role, const Range& rows, const Range&, const Range& depth) {
+  if (role == OperandRole::a) return {rows, depth};
+  return {{0, 1}, role == OperandRole::b ? depth : rows};
+}
+Ranges ranges(const TransposeArgs&, OperandRole role, const Range& rows, const Range& cols, const Range&) {
+  return role == OperandRole::a ? Ranges{rows, cols} : Ranges{cols, rows};
+}
+
+// The part whose result is a block.
+Part part_of(const SgemmArgs& p, const Block& b) {
+  return {b.problem, b.problems, b.row, b.rows, b.col, b.cols, 0, p.k};
+}
+Part part_of(const SgemvArgs& p, const Block& b) { return {b.problem, b.problems, b.col, b.cols, 0, 1, 0, p.n}; }
+Part part_of(const TransposeArgs&, const Block& b) { return {b.problem, b.problems, b.col, b.cols, b.row, b.rows}; }
+
+void set_sizes(SgemmArgs& p, const Part& part) {
+  p.m = part.rows, p.n = part.cols, p.k = part.depths;
+  p.symmetric = false;
+}
+void set_sizes(SgemvArgs& p, const Part& part) { p.m = part.rows, p.n = part.depths; }
+void set_sizes(TransposeArgs& p, const Part& part) { p.m = part.rows, p.n = part.cols; }
+
+template <class T>
+void move_to(MatrixView<T>& x, const Block& b) {
+  if (x.data) x.data += b.problem * x.bs + b.row * x.rs + b.col * x.cs;
+}
+template <class T>
+void move_to(VectorView<T>& x, const Block& b) {
+  if (x.data) x.data += b.problem * x.bs + b.col * x.inc;
+}
+
+}  // namespace
+
+template <class Args>
+Block block_of(const Args& p, OperandRole role, const Part& t) {
+  const auto [rows, cols] = ranges(p, role, {t.row, t.rows}, {t.col, t.cols}, {t.depth, t.depths});
+  const bool one = is_shared(p, role);
+  return {one ? 0 : t.problem, one ? 1 : t.problems, rows.first, rows.count, cols.first, cols.count};
+}
+
+template <class Args>
+Args sub_problem(const Args& p, const Part& part) {
+  Args sub = p;
+  set_sizes(sub, part);
+  sub.batch = part.problems;
+  constexpr auto inputs = Operation<Args>::inputs;
+  move_to(sub.*std::get<0>(inputs), block_of(p, OperandRole::a, part));
+  if constexpr (has_b<Args>) move_to(sub.*std::get<1>(inputs), block_of(p, OperandRole::b, part));
+  move_to(sub.*Operation<Args>::output, block_of(p, OperandRole::c, part));
   return sub;
 }
-SgemvArgs sub_problem(const SgemvArgs& p, const Part& t) {
-  SgemvArgs sub = p;
-  sub.m = t.rows, sub.n = t.depths, sub.batch = t.problems;
-  sub.a.data = advance(p.a.data, t.problem * p.a.bs + t.row * p.a.rs + t.depth * p.a.cs);
-  sub.x.data = advance(p.x.data, t.problem * p.x.bs + t.depth * p.x.inc);
-  sub.y.data = advance(p.y.data, t.problem * p.y.bs + t.row * p.y.inc);
+
+template <class Args>
+Args sub_problem(const Args& p, const Block& block) {
+  Args sub = sub_problem(p, part_of(p, block));
+  if constexpr (requires { sub.symmetric; }) sub.symmetric = p.symmetric && block.rows == p.m && block.cols == p.n;
   return sub;
-}
-TransposeArgs sub_problem(const TransposeArgs& p, const Part& t) {
-  TransposeArgs sub = p;
-  sub.m = t.rows, sub.n = t.cols, sub.batch = t.problems;
-  sub.a.data = advance(p.a.data, t.problem * p.a.bs + t.row * p.a.rs + t.col * p.a.cs);
-  sub.b.data = advance(p.b.data, t.problem * p.b.bs + t.col * p.b.rs + t.row * p.b.cs);
-  return sub;
-}
-SgemmArgs sub_problem(const SgemmArgs& p, const Block& b) {
-  SgemmArgs sub = sub_problem(p, Part{b.problem, b.problems, b.row, b.rows, b.col, b.cols, 0, p.k});
-  sub.symmetric = p.symmetric && b.rows == p.m && b.cols == p.n;
-  return sub;
-}
-SgemvArgs sub_problem(const SgemvArgs& p, const Block& b) {
-  return sub_problem(p, Part{b.problem, b.problems, b.col, b.cols, 0, 0, 0, p.n});
-}
-TransposeArgs sub_problem(const TransposeArgs& p, const Block& b) {
-  return sub_problem(p, Part{b.problem, b.problems, b.col, b.cols, b.row, b.rows, 0, 0});
 }
 
 // ---------------------------------------------------------------- plans
@@ -307,7 +317,11 @@ double estimate_us(const PanelPlan<Args>& plan, const HostLink& link) {
   }
   return link.call_us + out;
 }
-#define FL_INSTANTIATE(Args) template double estimate_us(const PanelPlan<Args>&, const HostLink&);
+#define FL_INSTANTIATE(Args)                                      \
+  template Block block_of(const Args&, OperandRole, const Part&); \
+  template Args sub_problem(const Args&, const Part&);            \
+  template Args sub_problem(const Args&, const Block&);           \
+  template double estimate_us(const PanelPlan<Args>&, const HostLink&);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)
 #undef FL_INSTANTIATE
 

@@ -22,25 +22,26 @@ struct Block {
   int64_t row = 0, rows = 0, col = 0, cols = 0;
 
   int64_t elements() const { return problems * rows * cols; }
+  bool operator==(const Block&) const = default;
 };
 
 constexpr Block mirror_image(const Block& block) {
   return {block.problem, block.problems, block.col, block.cols, block.row, block.rows};
 }
 
-// Whether all problems of a batch share the operand; a transpose has no second one.
-template <class Args>
-bool shared_a(const Args& p) {
-  return (p.*std::get<0>(Operation<Args>::inputs)).bs == 0;
-}
-template <class Args>
-bool shared_b(const Args& p) {
-  constexpr auto inputs = Operation<Args>::inputs;
-  if constexpr (std::tuple_size_v<decltype(inputs)> == 1) return true;
-  else return (p.*std::get<1>(inputs)).bs == 0;
-}
-
 enum class OperandRole { a, b, c };  // of a SgemvArgs: the matrix, x, y; of a TransposeArgs: a, none, b
+
+template <class Args>
+constexpr bool has_b = std::tuple_size_v<decltype(Operation<Args>::inputs)> == 2;
+
+// Whether all problems of a batch share the operand.
+template <class Args>
+bool is_shared(const Args& p, OperandRole role) {
+  if (role == OperandRole::a) return (p.*std::get<0>(Operation<Args>::inputs)).bs == 0;
+  if constexpr (has_b<Args>)
+    if (role == OperandRole::b) return (p.*std::get<1>(Operation<Args>::inputs)).bs == 0;
+  return role == OperandRole::b;
+}
 
 struct PanelLoad {
   OperandRole operand;
@@ -85,18 +86,24 @@ const PanelStep<Args>& largest_step(const PanelPlan<Args>& plan) {
 
 // A part of a call: some of its problems whole, or of one problem rows and columns of what a kernel
 // computes (a row of op(A), of the vector y, of a transpose's operand), and a range of the sums that they are made of.
+// A matrix-vector product has one column; a transpose has no sums.
 struct Part {
   int64_t problem = 0, problems = 1;
-  int64_t row = 0, rows = 0, col = 0, cols = 0, depth = 0, depths = 0;
+  int64_t row = 0, rows = 0, col = 0, cols = 1, depth = 0, depths = 1;
 };
+inline Part whole(const SgemmArgs& p) { return {.problems = p.batch, .rows = p.m, .cols = p.n, .depths = p.k}; }
+inline Part whole(const SgemvArgs& p) { return {.problems = p.batch, .rows = p.m, .depths = p.n}; }
+inline Part whole(const TransposeArgs& p) { return {.problems = p.batch, .rows = p.m, .cols = p.n}; }
+
+// What a part reads of an operand, or writes of the result.
+template <class Args>
+Block block_of(const Args& p, OperandRole role, const Part& part);
 
 // The call that computes a part, or one block of the result. Null pointers stay null.
-SgemmArgs sub_problem(const SgemmArgs& p, const Part& part);
-SgemvArgs sub_problem(const SgemvArgs& p, const Part& part);
-TransposeArgs sub_problem(const TransposeArgs& p, const Part& part);
-SgemmArgs sub_problem(const SgemmArgs& p, const Block& block);
-SgemvArgs sub_problem(const SgemvArgs& p, const Block& block);
-TransposeArgs sub_problem(const TransposeArgs& p, const Block& block);
+template <class Args>
+Args sub_problem(const Args& p, const Part& part);
+template <class Args>
+Args sub_problem(const Args& p, const Block& block);
 
 // `layout` has the strides that the operands get on the device. Of a symmetric product B has the memory of A, so only A
 // is loaded.

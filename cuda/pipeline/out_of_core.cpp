@@ -16,19 +16,6 @@ namespace fl::cuda {
 namespace {
 
 // ---------------------------------------------------------------- one tile as a plan of panels, one for each slice
-struct Slice {
-  int64_t row, rows;
-};
-Block block_of_a(const SgemmArgs& p, const Slice& s) { return {0, p.a.bs ? p.batch : 1, s.row, s.rows, 0, p.k}; }
-Block block_of_a(const SgemvArgs& p, const Slice& s) { return {0, p.a.bs ? p.batch : 1, s.row, s.rows, 0, p.n}; }
-Block block_of_a(const TransposeArgs& p, const Slice& s) { return {0, p.a.bs ? p.batch : 1, s.row, s.rows, 0, p.n}; }
-Block block_of_b(const SgemmArgs& p) { return {0, p.b.bs ? p.batch : 1, 0, p.k, 0, p.n}; }
-Block block_of_b(const SgemvArgs& p) { return {0, p.x.bs ? p.batch : 1, 0, 1, 0, p.n}; }
-Block block_of_b(const TransposeArgs&) { return {}; }
-Block block_of_result(const SgemmArgs& p, const Slice& s) { return {0, p.batch, s.row, s.rows, 0, p.n}; }
-Block block_of_result(const SgemvArgs& p, const Slice& s) { return {0, p.batch, 0, 1, s.row, s.rows}; }
-Block block_of_result(const TransposeArgs& p, const Slice& s) { return {0, p.batch, 0, p.n, s.row, s.rows}; }
-
 // The rows of the result lie as far apart in every tile, so that a slice has the same place in each.
 void fix_rows(SgemmArgs& layout, const SgemmArgs& largest) {
   if (layout.batch == 1) layout.c.rs = largest.c.rs;
@@ -44,11 +31,12 @@ struct PreparedTile {
     on = operands(host, args);
     on.output.read = on.output.read && tile.first;
     old_output = as_input(on.output.host);
-    if (tile.load[1]) panels.loads.push_back({OperandRole::b, block_of_b(args)});
+    Part slice = whole(args);
+    if (tile.load[1]) panels.loads.push_back({OperandRole::b, block_of(args, OperandRole::b, slice)});
     for (std::size_t i = 0; i + 1 < tile.slices.size(); ++i) {
-      const Slice slice{tile.slices[i], tile.slices[i + 1] - tile.slices[i]};
-      if (tile.load[0]) panels.loads.push_back({OperandRole::a, block_of_a(args, slice)});
-      const Block result = block_of_result(args, slice);
+      slice.row = tile.slices[i], slice.rows = tile.slices[i + 1] - slice.row;
+      if (tile.load[0]) panels.loads.push_back({OperandRole::a, block_of(args, OperandRole::a, slice)});
+      const Block result = block_of(args, OperandRole::c, slice);
       if (on.output.read) panels.loads.push_back({OperandRole::c, result});
       const Args step = sub_problem(args, result);
       panels.steps.push_back({result, panels.loads.size(), &kernel_for(step), 0});
