@@ -44,8 +44,8 @@ class Traits:
     reproducible : bool
         Whether it serves ``precision="reproducible"`` too.
     measured_on : tuple of str
-        The chips whose measurements its cost was fitted to, "h200" or the CPU "zen4"; none of a kernel for a CPU that
-        nobody has measured.
+        The chips whose measurements its cost was fitted to, "h200" or the CPUs "zen4", "zen5"; none of a kernel for a
+        CPU that nobody has measured.
     """
 
     strict: bool

@@ -36,7 +36,7 @@ typedef enum fl_status {
   FL_INVALID_VALUE = 1, /* an argument: sizes, leading dimensions, null pointers, names, a kernel with other needs */
   FL_OUT_OF_MEMORY = 2, /* host or device; the next call works */
   FL_CUDA_ERROR = 3,    /* no usable CUDA device, or a CUDA call failed: see fl_last_cuda_error() */
-  FL_INTERNAL_ERROR = 4 /* a fault of fastlinalg */
+  FL_INTERNAL_ERROR = 4 /* a bug of fastlinalg */
 } fl_status;
 
 /* The message of this thread's last call that failed, "" if none has. Valid until this thread's next failure. */
@@ -45,7 +45,7 @@ FL_API const char* fl_last_error(void);
 FL_API int fl_last_cuda_error(void);
 
 typedef enum fl_precision {
-  FL_ACCURATE = 0,    /* each element within k * 2^-24 * (|A||B|) of the true product; may use tensor cores */
+  FL_ACCURATE = 0,    /* each element within k * 2^-24 * (|A||B|) of the true product; may use tensor cores, AMX */
   FL_STRICT = 1,      /* float32 FMA in an order that the shape and the device decide: the same bits on every run */
   FL_REPRODUCIBLE = 2 /* the bits of an element depend on its row of A, its column of B, alpha, beta and k alone */
 } fl_precision;
@@ -57,7 +57,7 @@ typedef enum fl_dtype { FL_FLOAT32 = 0, FL_FLOAT16 = 1, FL_BFLOAT16 = 2 } fl_dty
 typedef struct fl_options {
   size_t struct_size;     /* sizeof(fl_options) */
   const char* kernel;     /* a name from fl_kernel_at(); NULL: the fastest for this call */
-  fl_precision precision; /* FL_STRICT matters on a GPU alone. Not of fl_sgemv */
+  fl_precision precision; /* FL_STRICT matters on a GPU, or a CPU with AMX. Not of fl_sgemv */
   const char* device;     /* "auto", "cpu", "cuda", "cuda:1"; NULL: "auto", the faster one, transfers included. Host
                              memory: also "cuda:all" or "cuda:0,cuda:2", GPUs of one kind that share the call */
   void* stream;           /* cudaStream_t. NULL: one of the library's own, or the default stream if device_memory */
