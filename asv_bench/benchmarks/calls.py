@@ -13,6 +13,15 @@ from . import timing
 class _Call(s.Limited):
     version = "1"
 
+    def _set_up(self):
+        self.limits = s.Threads(1, peer=False)
+        s.clear()
+
+    def track_seconds(self, *_):
+        return timing.least(self.ours)
+
+    track_seconds.unit = "seconds"
+
 
 class Call(_Call):
     """Calls so small that nothing but the call counts; NumPy arrays, the CPU asked for unless it says "auto"."""
@@ -33,8 +42,7 @@ class Call(_Call):
     def setup(self, call, n):
         if call.startswith("ssyrk"):
             s.demand_name("ssyrk")
-        self.limits = s.Threads(1, peer=False)
-        s.clear()
+        self._set_up()
         a, b, out, x, y = s.random(n, n), s.random(n, n), s.empty(n, n), s.random(n), s.empty(n)
         self.ours = {
             "matmul out": lambda: fl.matmul(a, b, out, device="cpu"),
@@ -55,11 +63,6 @@ class Call(_Call):
             "ssyrk out": lambda: np.matmul(a, a.T, out=out),
         }[call]
 
-    def track_seconds(self, *_):
-        return timing.least(self.ours)
-
-    track_seconds.unit = "seconds"
-
     def track_ratio_to_numpy(self, *_):
         return timing.ratio(self.ours, self.theirs)
 
@@ -76,8 +79,7 @@ class Plan(_Call):
     def setup(self, step, shape):
         s.demand_name("Matmul")
         m, n, k = s.sizes(shape)
-        self.limits = s.Threads(1, peer=False)
-        s.clear()
+        self._set_up()
         a, b, out = s.random(m, k), s.random(k, n), s.empty(m, n)
 
         def make():
@@ -87,11 +89,6 @@ class Plan(_Call):
         plan = fl.Matmul(a, b, out=out, device="cpu")
         plan.plan()
         self.ours = plan.execute if step == "execute" else make
-
-    def track_seconds(self, *_):
-        return timing.least(self.ours)
-
-    track_seconds.unit = "seconds"
 
 
 class Callers(_Call):
@@ -104,8 +101,7 @@ class Callers(_Call):
     def setup(self, shape, callers):
         m, n, k = s.sizes(shape)
         s.demand_threads(callers)
-        self.limits = s.Threads(1, peer=False)
-        s.clear()
+        self._set_up()
         self.callers = callers
         self.operands = [(s.random(m, k), s.random(k, n), s.empty(m, n)) for _ in range(callers)]
 
@@ -126,15 +122,11 @@ class Message(_Call):
     """A call that is refused: what an error costs."""
 
     def setup(self):
-        self.limits = s.Threads(1, peer=False)
-        s.clear()
-        self.operands = s.random(2, 3), s.random(2, 3)
+        self._set_up()
+        operands = s.random(2, 3), s.random(2, 3)
 
-    def track_seconds(self):
         def refused():
             with contextlib.suppress(ValueError):
-                fl.matmul(*self.operands, device="cpu")
+                fl.matmul(*operands, device="cpu")
 
-        return timing.least(refused)
-
-    track_seconds.unit = "seconds"
+        self.ours = refused
