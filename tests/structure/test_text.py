@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from support.source_tree import ROOT, ROW_KINDS, SOURCES, label, needs_source_tree, tracked
@@ -55,17 +56,23 @@ def test_functions_stay_small():
     assert not long, "\n".join(long)
 
 
+def places(wrong: Callable[[str], object], paths: Iterable[Path]) -> str:
+    """The lines of files that are wrong, a line each."""
+    return "\n".join(
+        f"{label(path)}:{number}: {line.strip()}"
+        for path in paths
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+        if wrong(line)
+    )
+
+
 def test_lines_stay_short():
     """120 columns, but for rows of tables: those of Markdown, of kernels.def and of measured.def."""
     row = re.compile(rf"\s*\||({ROW_KINDS})?(SGEMM|SGEMV|TRANSPOSE)\(|(COMMON_)?COST\(")
-    long = [
-        f"{label(path)}:{number}: {len(line)} columns"
-        for path in tracked()
-        if path.name != "LICENSE"
-        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
-        if len(line) > 120 and not (path.suffix in (".md", ".def") and row.match(line))
-    ]
-    assert not long, "\n".join(long)
+    tables = {path for path in tracked() if path.suffix in (".md", ".def")}
+    others = {path for path in tracked() if path.name != "LICENSE"} - tables
+    long = places(lambda line: len(line) > 120, others) + places(lambda s: len(s) > 120 and not row.match(s), tables)
+    assert not long, long
 
 
 # Names that the field has other words for (docs/glossary.md), and that were taken out of code and docs.
@@ -79,14 +86,9 @@ PRIVATE_WORDS = re.compile(
 
 def test_the_fields_words():
     """In the sources and the docs; the changelog says what was renamed, and result files keep the names they had."""
-    found = [
-        f"{label(path)}:{number}: {line.strip()}"
-        for path in tracked()
-        if path.relative_to(ROOT).parts[0] in ("cpp", "cuda", "docs", "README.md", "ARCHITECTURE.md")
-        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
-        if PRIVATE_WORDS.search(line)
-    ]
-    assert not found, "\n".join(found)
+    parts = ("cpp", "cuda", "docs", "README.md", "ARCHITECTURE.md")
+    found = places(PRIVATE_WORDS.search, (path for path in tracked() if path.relative_to(ROOT).parts[0] in parts))
+    assert not found, found
 
 
 def test_no_leftovers():
@@ -96,25 +98,17 @@ def test_no_leftovers():
     notes = re.compile("|".join((r"#\s*if " + r"0\b", r"\bTO" + r"DO\b", r"\bFIX" + r"ME\b", r"\bX" + r"XX\b")))
     registry = re.compile("|".join((r"py" + r"pi\.org", r"python" + r"hosted")))
     published = re.compile(r"pip install '?fast" + r"linalg\b")  # which nothing is yet
-    found = []
-    for path in tracked():
-        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
-            if any(wrong.search(line) for wrong in (paths, notes, registry, published)):
-                found.append(f"{label(path)}:{number}: {line.strip()}")
-    assert not found, "\n".join(found)
+    wrong = (paths, notes, registry, published)
+    found = places(lambda line: any(each.search(line) for each in wrong), tracked())
+    assert not found, found
 
 
 def test_messages_below_the_bindings_speak_no_python():
     """They reach C and C++ callers too: the interfaces add what is of theirs (core/errors.h)."""
     python = re.compile(r'"[^"]*(\b(fl|fastlinalg)\.\w|\bNone\b|=(True|False)\b)[^"]*"')
-    found = [
-        f"{label(path)}:{number}: {line.strip()}"
-        for path in SOURCES
-        if not label(path).startswith("cpp/bindings/")
-        for number, line in enumerate(path.read_text().splitlines(), 1)
-        if python.search(line) and not re.match(r"\s*(#\s*include|//)", line)
-    ]
-    assert not found, "\n".join(found)
+    below = [path for path in SOURCES if not label(path).startswith("cpp/bindings/")]
+    found = places(lambda line: python.search(line) and not re.match(r"\s*(#\s*include|//)", line), below)
+    assert not found, found
 
 
 def test_extras_are_used():
