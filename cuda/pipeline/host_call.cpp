@@ -73,18 +73,15 @@ bool is_small(const PanelPlan<Args>& plan, const Args& host, const Args& layout)
 struct Places {
   std::span<const int> devices;
   std::vector<cudaStream_t> streams;
-
-  bool several() const { return devices.size() > 1; }
 };
 
 template <class Args>
 void run_whole(const PanelPlan<Args>& plan, const Args& host, const Args& layout, const Places& places) {
-  const int device = places.devices.front();
-  const cudaStream_t stream = places.streams.front();
-  if (is_small(plan, host, layout)) return run_small(plan, host, layout, device, stream);
-  if (!places.several()) return run_pipeline(plan, host, layout, device, stream);
-  const bool passes_on = connect_pools(places.devices);
-  const std::vector<DeviceShare<Args>> shares = share_out(plan, layout, int(places.devices.size()), passes_on);
+  if (is_small(plan, host, layout))
+    return run_small(plan, host, layout, places.devices.front(), places.streams.front());
+  std::vector<DeviceShare<Args>> shares{{plan, {}, {}}};
+  if (const int devices = int(places.devices.size()); devices > 1)
+    shares = share_out(plan, layout, devices, connect_pools(places.devices));
   run_pipelines<Args>(shares, host, layout, places.devices, places.streams);
 }
 
@@ -104,14 +101,6 @@ void log_parts(const Log& log, const Places& places, const Args& layout, const O
   log(text(places.devices) + " in " + std::to_string(plan.tiles.size()) + " parts of at most " +
       sizes_text(sub_problem(layout, largest_tile(plan.shape))) + ", which take " + std::to_string(plan.shape.bytes) +
       " bytes of its memory; the whole takes " + std::to_string(needed));
-}
-
-template <class Args>
-void run_in_parts(const OutOfCorePlan<Args>& tiles, const KernelFor<Args>& kernel_for, const Args& host,
-                  const Args& layout, const Places& places) {
-  if (!places.several()) return run_out_of_core<Args>({&tiles, 1}, kernel_for, host, places.devices, places.streams);
-  const std::vector<OutOfCorePlan<Args>> shares = share_out(tiles, layout, int(places.devices.size()));
-  run_out_of_core<Args>(shares, kernel_for, host, places.devices, places.streams);
 }
 
 // What each of the devices may have.
@@ -144,7 +133,8 @@ void run_whole_or_in_parts(const PanelPlan<Args>& plan, const Args& host, const 
     if (tiles.tiles.empty()) nothing_fits(places, needed, all);
     if (log) log_parts(*log, places, layout, tiles, needed);
     try {
-      return run_in_parts(tiles, plan.kernel_for, host, layout, places);
+      const std::vector<OutOfCorePlan<Args>> shares = share_out(tiles, layout, int(places.devices.size()));
+      return run_out_of_core<Args>(shares, plan.kernel_for, host, places.devices, places.streams);
     } catch (const OutOfMemory&) {
       without_memory = std::current_exception();
     }

@@ -230,14 +230,6 @@ std::size_t workspace_bytes(const PanelPlan<Args>& plan, const Args& layout) {
   return bytes;
 }
 
-template <class Args>
-void run_pipeline(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, cudaStream_t stream) {
-  const AllowDuringCapture allow;
-  const PlanOnDevice<Args> on_device(plan, host, layout, device, stream, 1);
-  carry_out<Args>({on_device.part()}, on_device.output());
-  mirror_squares(plan, host, layout);
-}
-
 // In the order of their numbers: two such calls that wait for pinned memory do not wait for each other.
 template <class Args>
 void run_pipelines(const std::vector<DeviceShare<Args>>& shares, const Args& host, const Args& layout,
@@ -252,13 +244,13 @@ void run_pipelines(const std::vector<DeviceShare<Args>>& shares, const Args& hos
     copies.push_back(&on_devices.back().work().copies);
     parts.push_back(on_devices.back().part());
   }
-  for (std::size_t i = 0; i < shares.size(); ++i) connect(shares[i], on_devices[i].work(), copies);
+  for (std::size_t i = 0; shares.size() > 1 && i < shares.size(); ++i) connect(shares[i], on_devices[i].work(), copies);
   carry_out(parts, on_devices.front().output());
+  mirror_squares(shares.front().plan, host, layout);  // of one device alone
 }
 
 #define FL_INSTANTIATE(Args)                                                                                         \
   template std::size_t workspace_bytes(const PanelPlan<Args>&, const Args&);                                         \
-  template void run_pipeline(const PanelPlan<Args>&, const Args&, const Args&, int, cudaStream_t);                   \
   template void run_pipelines(const std::vector<DeviceShare<Args>>&, const Args&, const Args&, std::span<const int>, \
                               std::span<const cudaStream_t>);
 FL_FOR_EACH_OPERATION(FL_INSTANTIATE)

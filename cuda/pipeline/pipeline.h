@@ -11,13 +11,9 @@
 
 namespace fl::cuda {
 
-// Products run on `stream`. Returns when the result is in place. After an exception nothing touches the caller's memory
-// any more. The device is current.
-template <class Args>
-void run_pipeline(const PanelPlan<Args>& plan, const Args& host, const Args& layout, int device, cudaStream_t stream);
-
-// The same on several devices, each with its share of the plan. Device i runs its products on stream i. One of the
-// devices is current.
+// Each device carries out its share of the plan, and runs its products on the stream in the same place. Returns when
+// the result is in place. After an exception nothing touches the caller's memory any more. One of the devices is
+// current.
 template <class Args>
 void run_pipelines(const std::vector<DeviceShare<Args>>& shares, const Args& host, const Args& layout,
                    std::span<const int> devices, std::span<const cudaStream_t> streams);
