@@ -1,6 +1,5 @@
 #include "core/device_spec.h"
 
-#include <cmath>
 #include <cstdio>
 #include <string_view>
 
@@ -83,15 +82,7 @@ const DeviceSpec& host_spec() {
 }
 
 const DeviceSpec& nearest_measured(const DeviceSpec& device) {
-  if (device.multiprocessors == 0) return host_spec();
-  const DeviceSpec* const gpus[] = {&h200_spec()};
-  const auto balance = [](const DeviceSpec& spec) { return std::log(spec.bytes_per_us / spec.fma_per_us()); };
-  const DeviceSpec* nearest = gpus[0];
-  for (const DeviceSpec* gpu : gpus) {
-    if (gpu->chip == device.chip) return *gpu;
-    if (std::abs(balance(*gpu) - balance(device)) < std::abs(balance(*nearest) - balance(device))) nearest = gpu;
-  }
-  return *nearest;
+  return device.multiprocessors == 0 ? host_spec() : h200_spec();
 }
 
 }  // namespace fl

@@ -117,8 +117,8 @@ FL_EXPORT DeviceSpec spec_of(int compute_capability, int multiprocessors, int cl
 FL_EXPORT void set_name(DeviceSpec& spec, const char* name);
 // The device on which costs were fitted and figures in comments were measured.
 FL_EXPORT const DeviceSpec& h200_spec();
-// The chip whose costs a device takes: its own, or of those that were measured the one whose memory brings a number of
-// bytes for an FMA that is nearest to the device's. The host's is the host.
+// The chip whose costs a device takes. Of GPUs one was measured; the number of bytes that the memory brings for an FMA
+// would tell more of them apart. The host's is the host.
 FL_EXPORT const DeviceSpec& nearest_measured(const DeviceSpec& device);
 // What costs of CPU kernels are given: no multiprocessors.
 FL_EXPORT const DeviceSpec& host_spec();

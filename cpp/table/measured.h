@@ -55,17 +55,18 @@ double us_by(const typename Model<MODEL>::Args& p, const DeviceSpec& device, con
       p, device,
       carried_over(std::bit_cast<typename Model<MODEL>::Coefficients>(copy), nearest_measured(device), device));
 }
-// What was measured on the device's own chip, or carried over from the one that is nearest to it. A host's chip may
-// have lines of some rows alone.
+// The chip whose values serve rows that have none of their own on this one.
+constexpr Chip nearest_chip(Chip chip) { return chip == Chip::zen5 ? Chip::zen4 : chip; }
+
+// What was measured on the device's own chip, or carried over from the one that is nearest to it.
 template <class Row, class C>
 C coefficients_on(const DeviceSpec& device) {
-  const DeviceSpec* chip = &nearest_measured(device);
-  std::span<const double> values = measured_values<Row>(chip->chip);
-  if (values.empty() && device.multiprocessors == 0) values = measured_values<Row>(Chip::zen4);
-  if (values.empty()) chip = &h200_spec(), values = measured_values<Row>(chip->chip);
+  const DeviceSpec& chip = nearest_measured(device);
+  std::span<const double> values = measured_values<Row>(chip.chip);
+  if (values.empty()) values = measured_values<Row>(nearest_chip(chip.chip));
   CoefficientValues<C> copy;
   std::copy_n(values.data(), copy.size(), copy.begin());
-  return carried_over(std::bit_cast<C>(copy), *chip, device);
+  return carried_over(std::bit_cast<C>(copy), chip, device);
 }
 template <class Row, auto MODEL>
 double cost_on(const typename Model<MODEL>::Args& p, const DeviceSpec& device) {
