@@ -27,8 +27,8 @@ bool few_rows(const SgemvArgs& p, const DeviceSpec& device) {
 }
 
 // Where clusters share rows: blocks that read.
-double row_blocks(const SgemvArgs& p, const DeviceSpec& device, int threads, int64_t useful) {
-  const int cluster = device.has(feature_clusters) ? blocks_per_row(p, device.multiprocessors, threads, useful) : 1;
+double row_blocks(const SgemvArgs& p, const DeviceSpec& device, int threads) {
+  const int cluster = device.has(feature_clusters) ? blocks_per_row(p, device.multiprocessors, threads) : 1;
   return gemv_rows(p) * cluster;
 }
 
@@ -93,11 +93,11 @@ double long_rows_us(const SgemvArgs& p, const DeviceSpec& device, const LongRows
   const double no_pdl_us = without_pdl(device, cost.no_pdl_us);
   const double read = gemv_bytes(p) / rate(p, cost, cost.memory_bytes_per_us, cost.l2_bytes_per_us);
   if (few_rows(p, device) && gemv_rows(p) < device.multiprocessors) {
-    const bool wide = p.n >= 16384, clusters = device.has(feature_clusters);
-    const int threads = wide ? 1024 : 256;
-    const double blocks = row_blocks(p, device, threads, 16 * threads);
-    const double waves = wide && clusters ? std::ceil(blocks / (0.9 * device.multiprocessors)) : 1.0;
-    const double start = cost.few_start_us + (wide && clusters ? cost.wide_us : 0.0);
+    const int threads = long_rows_threads(p, device.multiprocessors);
+    const double blocks = row_blocks(p, device, threads);
+    const bool wide = threads == 1024 && device.has(feature_clusters);
+    const double waves = wide ? std::ceil(blocks / (0.9 * device.multiprocessors)) : 1.0;
+    const double start = cost.few_start_us + (wide ? cost.wide_us : 0.0);
     return no_pdl_us + waves * (start + std::max(read / waves, gemv_bytes(p) / (blocks * cost.few_block_bytes_per_us)));
   }
   return cost.start_us + no_pdl_us +
@@ -109,7 +109,7 @@ double any_rows_us(const SgemvArgs& p, const DeviceSpec& device, const AnyRowsCo
   const bool whole_blocks = p.n >= 1024 && gemv_rows(p) < cost.few_rows;
   const double start = cost.start_us + without_pdl(device, cost.no_pdl_us) + (whole_blocks ? cost.barriers_us : 0);
   const double whole = p.n >= 2048 && gemv_bytes(p) > cost.l2_bytes ? cost.long_bytes_per_us : cost.bytes_per_us;
-  const double blocks = whole_blocks ? row_blocks(p, device, 256, 16 * 256) : gemv_rows(p);
+  const double blocks = whole_blocks ? row_blocks(p, device, 256) : gemv_rows(p);
   const double apart = p.x.inc == 1 ? 0.0 : gemv_rows(p) * double(p.n) / device.multiprocessors;
   return start + gemv_bytes(p) / std::min(whole, blocks * cost.row_block_bytes_per_us) + gemv_rows(p) * cost.row_us +
          1e-6 * cost.strided_ps * apart;

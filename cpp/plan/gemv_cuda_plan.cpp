@@ -36,10 +36,14 @@ SplitRowsPlan split_rows_plan(const SgemvArgs& p) {
   return {static_cast<int>(p.n / length), length, p.n % length};
 }
 
-int blocks_per_row(const SgemvArgs& p, int64_t multiprocessors, int threads, int64_t useful) {
+int long_rows_threads(const SgemvArgs& p, int64_t multiprocessors) {
+  return p.m * p.batch <= 2 * multiprocessors && p.n >= 1024 * ROW_ELEMENTS ? 1024 : 256;
+}
+
+int blocks_per_row(const SgemvArgs& p, int64_t multiprocessors, int threads) {
   int cluster = 1;
   while (cluster < MAX_ROW_CLUSTER && p.m * p.batch * cluster * threads < 640 * multiprocessors &&
-         cluster * useful < p.n)
+         cluster * threads * ROW_ELEMENTS < p.n)
     cluster *= 2;
   return cluster;
 }

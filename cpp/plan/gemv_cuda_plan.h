@@ -27,11 +27,13 @@ struct SplitRowsPlan {
 SplitRowsPlan split_rows_plan(const SgemvArgs& p);
 std::size_t split_columns_workspace(const SgemvArgs& p);
 
-// How many blocks of a cluster share a row: as many as fill the device with threads, but none has less than `useful`
-// elements. Decides the order of a sum by the number of multiprocessors: bits may differ between devices that differ in
-// it.
-constexpr int MAX_ROW_CLUSTER = 8;
-int blocks_per_row(const SgemvArgs& p, int64_t multiprocessors, int threads, int64_t useful);
+// The threads of a block that has a row of long_rows, and how many blocks of a cluster share a row: as many as fill the
+// device with threads, but none where a thread has less than ROW_ELEMENTS. A larger block reaches further along a row
+// before clusters are needed, which cost a microsecond. Both decide the order of a sum by the number of
+// multiprocessors: bits may differ between devices that differ in it.
+constexpr int MAX_ROW_CLUSTER = 8, ROW_ELEMENTS = 16;
+int long_rows_threads(const SgemvArgs& p, int64_t multiprocessors);
+int blocks_per_row(const SgemvArgs& p, int64_t multiprocessors, int threads);
 
 // Whether A in 16 bits lies as its float32 copy would: threads then find their share of it in the same places.
 bool read_as_copied(const SgemvArgs& p);

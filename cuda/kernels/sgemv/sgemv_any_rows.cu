@@ -143,7 +143,7 @@ template <int TEAM, int U, int BLOCKS, class T>
 void launch_with_teams(const SgemvArgs& p, const Context& ctx) {
   const RowGrid grid(p, THREADS / TEAM);
   const bool clusters = TEAM == THREADS && has_clusters(launched<any_rows_kernel<TEAM, U, BLOCKS, T>>(), ctx);
-  const int cluster = clusters ? blocks_per_row(p, ctx.sm_count, THREADS, 16 * THREADS) : 1;
+  const int cluster = clusters ? blocks_per_row(p, ctx.sm_count, THREADS) : 1;
   const LaunchShape shape{.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster};
   if constexpr (std::is_same_v<T, float>)
     if (keep<any_rows_group_kernel<TEAM, U, BLOCKS>>(shape, ctx, p, ClusterGrid{grid, unsigned(cluster)})) return;

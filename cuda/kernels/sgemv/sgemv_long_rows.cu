@@ -14,7 +14,7 @@
 namespace fl {
 namespace {
 
-constexpr int U = 4;  // pieces of a row in flight, 16 bytes each
+constexpr int U = ROW_ELEMENTS / 4;  // pieces of a row in flight, 16 bytes each
 
 // U pieces of a row and of x, `step` elements apart. Not ALL: only `here` elements are left. Past the last one the
 // first of the step is read again and not added: a condition on a load makes the compiler wait for one before it issues
@@ -65,7 +65,7 @@ template <int THREADS, class T, bool RESIDENT = false>
 void launch_blocks(const SgemvArgs& p, const Context& ctx, float fraction = 0.0f) {
   const RowGrid grid(p, 1);
   const int cluster = has_clusters(launched<long_rows_kernel<THREADS, RESIDENT, T>>(), ctx)
-                          ? blocks_per_row(p, ctx.sm_count, THREADS, THREADS * 4 * U)
+                          ? blocks_per_row(p, ctx.sm_count, THREADS)
                           : 1;
   launch_kernel<long_rows_kernel<THREADS, RESIDENT, T>>(
       {.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster}, ctx, p, grid, unsigned(cluster),
@@ -81,14 +81,11 @@ void launch(const SgemvArgs& p, const Context& ctx) {
 
 }  // namespace
 
-// A block of 1024 threads reaches further along a row before clusters are needed, and they cost a microsecond. As with
-// blocks_per_row(), the number of multiprocessors decides the order of a sum.
 void sgemv_long_rows(const SgemvArgs& p, const Context& ctx) {
   const bool vectors = aligned16(p.a);
   if (p.a.cs != 1) return vectors ? sgemv_warp_per_row_vec4(p, ctx) : sgemv_warp_per_row(p, ctx);
   if (!vectors || !x_is_vector(p)) return sgemv_any_rows(p, ctx);
-  const bool few = p.m * p.batch <= 2 * int64_t(ctx.sm_count) && p.n >= 1024 * 4 * U;
-  few ? launch<1024>(p, ctx) : launch<256>(p, ctx);
+  long_rows_threads(p, ctx.sm_count) == 1024 ? launch<1024>(p, ctx) : launch<256>(p, ctx);
 }
 
 }  // namespace fl
