@@ -16,42 +16,48 @@ namespace {
 
 // Blocks of calls that have ended, for later ones. No lock: another thread could hold it at the moment of a fork. A
 // block carries its size in its first bytes, so that a place is a single word.
-template <std::size_t PLACES>
+//
+// Wanted::same: a call takes blocks of its own size alone, which is the one in use: where one does not fit in, the
+// others go. Wanted::larger: it takes the first that is large enough, and what is too small goes: a larger one has its
+// place when the call ends.
+enum class Wanted { same, larger };
+template <std::size_t PLACES, Wanted WANTED>
 class BlockCache {
  public:
   struct Block {
     std::size_t capacity;
   };
 
-  // The first for whose capacity wanted() holds, or null. The others on the way there stay, or are given back.
-  template <class Wanted>
-  Block* take(Wanted wanted, bool others_stay) noexcept {
+  Block* take(std::size_t bytes) noexcept {  // or null
     for (auto& place : places_) {
       if (!place.load(std::memory_order_relaxed)) continue;
       Block* const block = place.exchange(nullptr, std::memory_order_acq_rel);
       if (!block) continue;
-      if (wanted(block->capacity)) {
+      if (SAME ? block->capacity == bytes : block->capacity >= bytes) {
         bytes_.fetch_sub(block->capacity, std::memory_order_relaxed);
         return block;
       }
-      if (!others_stay || !put(block)) give_back(block, block->capacity);
+      if (!SAME || !put(block)) give_back(block, block->capacity);
     }
     return nullptr;
   }
-  // Gives it back if every place is taken, and where there would be more than `most` bytes in all; or all others go.
-  void keep(void* memory, std::size_t capacity, std::size_t most, bool others_stay) noexcept {
+  // Of at most `most` bytes in all, and of as many blocks as there are places.
+  void keep(void* memory, std::size_t capacity, std::size_t most) noexcept {
     Block* const block = static_cast<Block*>(memory);
     block->capacity = capacity;
     const bool fits = bytes_.fetch_add(capacity, std::memory_order_relaxed) + capacity <= most;
-    if (!fits && !others_stay) trim();
-    if ((!fits && others_stay) || !put(block)) give_back(block, capacity);
+    if (!fits && SAME) trim();
+    if ((!fits && !SAME) || !put(block)) give_back(block, capacity);
   }
   void trim() noexcept {
-    take([](std::size_t) { return false; }, false);
+    for (auto& place : places_)
+      if (Block* const block = place.exchange(nullptr, std::memory_order_acq_rel)) give_back(block, block->capacity);
   }
   std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
+  static constexpr bool SAME = WANTED == Wanted::same;
+
   bool put(Block* block) {
     for (auto& place : places_) {
       Block* expected = nullptr;
@@ -72,15 +78,14 @@ class BlockCache {
 // Packed operands are read over and over: with 4 KiB pages address translation is 5 to 10 % of an SGEMM, so huge ones.
 constexpr std::size_t most_in_workspaces = std::size_t(256) << 20;  // bytes in all cached blocks together
 
-constinit BlockCache<8> workspaces;
+constinit BlockCache<8, Wanted::larger> workspaces;
 const KeptBlocks kept_workspaces([]() noexcept { workspaces.trim(); });
 
 }  // namespace
 
 HostWorkspace::HostWorkspace(std::size_t bytes) {
   if (bytes == 0) return;
-  // What is too small goes: a larger one takes its place when this call ends.
-  if (auto* const cached = workspaces.take([bytes](std::size_t capacity) { return capacity >= bytes; }, false)) {
+  if (auto* const cached = workspaces.take(bytes)) {
     capacity_ = cached->capacity;
     block_ = cached;
     return;
@@ -91,7 +96,7 @@ HostWorkspace::HostWorkspace(std::size_t bytes) {
 }
 
 HostWorkspace::~HostWorkspace() {
-  if (block_) workspaces.keep(block_, capacity_, most_in_workspaces, true);
+  if (block_) workspaces.keep(block_, capacity_, most_in_workspaces);
 }
 
 // ---------------------------------------------------------------- results
@@ -119,7 +124,7 @@ std::size_t most_cached() {
   return bytes;
 }
 
-constinit BlockCache<64> results;
+constinit BlockCache<64, Wanted::same> results;
 const KeptBlocks kept_blocks([]() noexcept { results.trim(); });
 
 // The system may take the pages back as soon as it needs memory, and until then they are as they were: to say so takes
@@ -138,8 +143,7 @@ void offer_to_system(const ResultBlock& block) {
 ResultBlock take_result_block(std::size_t bytes) {
   const std::size_t capacity = whole_huge_pages(bytes);
   ResultBlock block;
-  if (capacity >= bytes && capacity <= most_cached())
-    block = {results.take([capacity](std::size_t other) { return other == capacity; }, true), capacity};
+  if (capacity >= bytes && capacity <= most_cached()) block = {results.take(capacity), capacity};
   if (!block.data && capacity >= bytes) block = {map_huge_pages(capacity), capacity};
   if (!block.data) throw OutOfMemory("could not allocate " + bytes_text(bytes) + " for the result");
   return block;
@@ -149,11 +153,10 @@ void assume_memory_size(std::size_t bytes) { known.store(bytes ? bound(bytes) : 
 
 KeptResults kept_results() noexcept { return {results.bytes(), most_cached()}; }
 
-// Where there is no room, the others give way: this size is the one in use.
 void free_result_block(ResultBlock block) noexcept {
   if (block.capacity > most_cached()) return unmap_huge_pages(block.data, block.capacity);
   offer_to_system(block);
-  results.keep(block.data, block.capacity, most_cached(), false);
+  results.keep(block.data, block.capacity, most_cached());
 }
 
 }  // namespace fl
