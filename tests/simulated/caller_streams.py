@@ -78,6 +78,21 @@ def test_arrays_with_a_stream_of_their_own(device, rng):
         assert_product(out.numpy(), a.T, b)
 
 
+def test_what_is_kept_goes_with_a_device_that_has_failed(device, rng):
+    """Nothing is left to wait for."""
+    stream = device.simulated_stream()
+    operand, other = (Announced(put(normal(rng, 40, 40)), stream=stream) for _ in range(2))
+    fl.matmul(operand, other, stream=device.simulated_stream())
+    alive = weakref.ref(operand)
+    del operand
+    assert alive() is not None
+    device.simulated_fail_calls(1, 1000, 719)  # cudaErrorLaunchFailure
+    with pytest.raises(fl.CudaError):
+        fl.cuda.trim()
+    device.simulated_fail_calls(0, 0, 0)
+    assert alive() is None
+
+
 def test_consumers_wait_for_what_they_are_given(device, rng):
     """By DLPack: on the stream that they name, or on the legacy one."""
     for stream in (None, 1, device.simulated_stream()) * 8:
