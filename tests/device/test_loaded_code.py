@@ -5,8 +5,10 @@ Each answer has to be right all the same, by the kernels that are there, and wha
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import sys
 
 import pytest
 
@@ -187,6 +189,24 @@ def test_the_build_warns_of_missing_code(tmp_path, wanted, gpus, result, said):
         assert f"result {wanted if result is None else result}." in output, output
     assert ("CMake Warning" in output or "CMake Error" in output) == bool(said), output
     assert said is None or said in output
+
+
+@source_tree
+@pytest.mark.parametrize(("options", "flags"), [([], "-lineinfo"), (["-DCMAKE_CUDA_FLAGS=-G"], "-G")])
+def test_flags_reach_the_compiler_of_the_python_packages(tmp_path, options, flags):
+    cmake = shutil.which("cmake")
+    if not cmake:
+        pytest.skip("needs CMake")
+    compiler = tmp_path / "nvidia" / "cu13" / "bin" / "nvcc"
+    compiler.parent.mkdir(parents=True)
+    compiler.touch()
+    script = tmp_path / "configure.cmake"
+    script.write_text(f'include("{ROOT}/cmake/FindPipCuda.cmake")\nmessage("flags:${{CMAKE_CUDA_FLAGS}}")\n')
+    environment = {name: value for name, value in os.environ.items() if name != "CUDACXX"}
+    environment |= {"PYTHONPATH": str(tmp_path), "CUDAFLAGS": "-lineinfo"}
+    options = [f"-DPython_EXECUTABLE={sys.executable}", *options]
+    done = completed(cmake, *options, "-P", script, env=environment, cwd=tmp_path)
+    assert f"flags:{flags} -L{compiler.parent.parent}/lib" in done.stdout + done.stderr
 
 
 # ---------------------------------------------------------------- on a device
