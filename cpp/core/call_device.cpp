@@ -13,7 +13,7 @@ namespace {
 constexpr int most_ordinals = 64;  // in Device::set
 
 [[noreturn]] void refuse(std::string_view text, const std::string& why = "") {
-  throw InvalidValue(std::string(device_values) + ", got '" + std::string(text) + "'" + why);
+  throw InvalidValue(std::string(device_values) + ", got '" + quoted(text) + "'" + why);
 }
 
 // The N of "cuda:N", or -1.

@@ -161,7 +161,7 @@ template <class Args>
 const Kernel<Args>& row_named(std::string_view name) {
   if (const Kernel<Args>* const row = find_or_null<Args>(name)) return *row;
   const std::string op = Operation<Args>::name;
-  throw UnknownKernel(op, "unknown " + op + " kernel '" + std::string(name) +
+  throw UnknownKernel(op, "unknown " + op + " kernel '" + quoted(name) +
                               "'; the closest that run here: " + closest_names<Args>(name, 3));
 }
 

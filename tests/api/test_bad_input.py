@@ -474,15 +474,16 @@ class Number(Wordy):
 
 def test_messages_are_short_however_long_the_arguments_are():
     good = ones(2, 2)
-    for thing in (Number(), Wordy(), [1.0] * 100_000, 10**4000):
+    for thing in (Number(), Wordy(), [1.0] * 100_000, 10**4000, "no such name" * 1000):
         for call in (
             lambda x: fl.matmul(x, good),
             lambda x: fl.matmul(good, good, out=x),
             lambda x: fl.sgemm(good, good, alpha=x),
             lambda x: fl.sgemm(good, good, trans_a=x),
-            lambda x: fl.sgemm(good, good, kernel=[x]),
+            lambda x: fl.sgemm(good, good, kernel=x),
             lambda x: fl.ssyrk(good, uplo=x),
-            lambda x: fl.matmul(good, good, precision=[x]),
+            lambda x: fl.matmul(good, good, precision=x),
+            lambda x: fl.matmul(good, good, device=x),
             lambda x: fl.matmul(good, good, device=[x]),
             lambda x: fl.matmul(good, good, stream=[x]),
             lambda x: fl.matmul(good, good, dtype=x),

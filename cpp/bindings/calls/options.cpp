@@ -5,6 +5,7 @@
 
 #include "bindings/arrays/array.h"
 #include "core/errors.h"
+#include "core/text.h"
 
 namespace fl::py {
 
@@ -63,7 +64,7 @@ Precision parse_precision(std::string_view text) {
   if (text == "accurate") return Precision::accurate;
   if (text == "strict") return Precision::strict;
   if (text == "reproducible") return Precision::reproducible;
-  throw InvalidValue(std::string(precision_values) + ", got '" + std::string(text) + "'");
+  throw InvalidValue(std::string(precision_values) + ", got '" + quoted(text) + "'");
 }
 
 OtherTypes parse_dtype(const char* function, nb::handle dtype) {
