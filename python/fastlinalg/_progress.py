@@ -19,8 +19,9 @@ class progress:
     ----------
     callback : callable, optional
         Called with the fraction that is done, from 0 to 1, by the thread that multiplies: every tenth of a second of a
-        call, between blocks of its work, and with 1 at the end of a call that was reported. It should return soon. What
-        it raises ends the call, with `out` written in part. By default a line on standard error, if that is a terminal.
+        call, between blocks of its work, and with 1 at the end of a call that was reported. It should return soon;
+        calls of its own are not reported. What it raises ends the call, with `out` written in part. By default a line
+        on standard error, if that is a terminal.
 
     Notes
     -----

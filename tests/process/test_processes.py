@@ -16,30 +16,29 @@ from support.programs import completed, patient
 from support.source_tree import ROOT, needs_source_tree
 
 
-@pytest.mark.parametrize("attempt", range(3))
-def test_exit_while_a_daemon_thread_is_in_a_call(python, attempt):
+@pytest.mark.parametrize("called", ["nothing", "log", "callback", "producer"])
+def test_exit_while_daemon_threads_are_in_calls(python, called):
+    """A thread that takes the GIL back, for itself or for what it calls in Python, must not end the process either."""
     python(
-        SETUP + "import threading, time\n"
-        "def work():\n"
-        "    while True: fl.matmul(a, a, device='cpu')\n"
-        "for _ in range(3): threading.Thread(target=work, daemon=True).start()\n"
-        f"time.sleep(0.05 + {attempt} * 0.01)\n"
-    )
-
-
-@pytest.mark.parametrize("logged", [False, True])
-def test_exit_while_daemon_threads_make_and_execute_plans(python, logged):
-    """A thread that takes the GIL back to log must not end the process either."""
-    python(
-        SETUP + "import threading, time, logging, io\n"
-        f"if {logged}:\n"
-        "    logging.basicConfig(level='DEBUG', stream=io.StringIO())\n"
-        "plan = fl.Matmul(a, a)\n"
+        SETUP + "import threading, time, logging\n"
+        f"called = {called!r}\n"
+        "class Slow(logging.Handler):\n"
+        "    def emit(self, record): time.sleep(0.001)\n"
+        "class Producer:\n"
+        "    def __init__(self, array): self.array = array\n"
+        "    def __dlpack_device__(self): return (1, 0)\n"
+        "    def __dlpack__(self, **asked): return time.sleep(0.001) or self.array.__dlpack__(**asked)\n"
+        "    def __array_namespace__(self): return np\n"
+        "if called == 'log': logging.basicConfig(level='DEBUG', handlers=[Slow()])\n"
+        "fl._core.testing.set_watch_interval(100)\n"
+        "plan, large = fl.Matmul(a, a), np.ones((400, 400), 'f4')\n"
         "def work(i):\n"
         "    for n in range(1, 10**6):\n"
-        "        plan.execute()\n"
+        "        plan.execute(), fl.matmul(a, a)\n"
         "        x = np.ones((n % 1000 + i, 3), 'f4')\n"
-        "        fl.Matmul(x.T, x).execute()\n"
+        "        fl.Matmul(x.T, Producer(x) if called == 'producer' else x).execute()\n"
+        "        if called == 'callback':\n"
+        "            with fl.progress(lambda done: time.sleep(0.001)): fl.matmul(large, large)\n"
         "for i in range(3): threading.Thread(target=work, args=(i,), daemon=True).start()\n"
         "time.sleep(0.05)\n"
     )

@@ -8,6 +8,7 @@
 #include "bindings/arrays/array.h"
 #include "bindings/arrays/call_location.h"
 #include "bindings/arrays/device_array.h"
+#include "bindings/arrays/gil.h"
 #include "bindings/arrays/objects.h"
 #include "core/errors.h"
 #include "device/streams.h"
@@ -35,7 +36,7 @@ const char* cast_of(const Library& library) {
 }
 
 dl::Device reported_device(nb::handle object, const char* name) {
-  const nb::object reported = object.attr("__dlpack_device__")();
+  const nb::object reported = called([&] { return PyObject_CallMethod(object.ptr(), "__dlpack_device__", nullptr); });
   try {
     if (!PySequence_Check(reported.ptr()) || PySequence_Size(reported.ptr()) != 2) throw std::bad_cast();
     return {nb::cast<int32_t>(nb::int_(reported[0])), nb::cast<int32_t>(nb::int_(reported[1]))};
@@ -77,17 +78,18 @@ bool about_keywords(const nb::python_error& error) {
 // object.__dlpack__(values...) with these keyword names; null if the method does not know one of them.
 nb::object export_with(nb::handle object, nb::handle keywords, nb::handle first, nb::handle second = {}) {
   PyObject* arguments[] = {object.ptr(), first.ptr(), second.ptr()};
-  PyObject* result = PyObject_VectorcallMethod(names().dlpack.ptr(), arguments, 1, keywords.ptr());
-  if (result) return nb::steal(result);
-  const nb::python_error error;
-  if (!about_keywords(error)) throw error;
-  return {};
+  try {
+    return called([&] { return PyObject_VectorcallMethod(names().dlpack.ptr(), arguments, 1, keywords.ptr()); });
+  } catch (const nb::python_error& error) {
+    if (!about_keywords(error)) throw;
+    return {};
+  }
 }
 
 // Versions came with version 1.0; a producer without them takes no such keyword.
 nb::object export_host(nb::handle object) {
   nb::object capsule = export_with(object, names().version, names().newest);
-  return capsule ? capsule : object.attr("__dlpack__")();
+  return capsule ? capsule : called([&] { return PyObject_CallMethod(object.ptr(), "__dlpack__", nullptr); });
 }
 nb::object export_device(nb::handle object, nb::handle stream) {
   nb::object capsule = export_with(object, names().stream_and_version, stream, names().newest);

@@ -6,6 +6,8 @@
 
 namespace fl::py {
 
+namespace nb = nanobind;
+
 // Before Python 3.14 a thread that wants the GIL back while the interpreter shuts down is ended by pthread_exit, whose
 // unwinding must not pass C++ frames that catch everything: it would abort the process. Here it stops instead.
 struct StopIfUnwound {
@@ -14,6 +16,17 @@ struct StopIfUnwound {
     while (armed) pause();
   }
 };
+// The new reference that call() returns, by functions of Python's own: what they run may give up the GIL too. No object
+// of C++ is in the way of the unwinding.
+template <class Call>
+nb::object called(const Call& call) {
+  StopIfUnwound stop;
+  PyObject* const result = call();
+  stop.armed = false;
+  if (!result) throw nb::python_error();
+  return nb::steal(result);
+}
+
 // Releases the GIL.
 class GilReleased {
  public:

@@ -55,10 +55,14 @@ class Waiting {
   using Clock = std::chrono::steady_clock;
 
   void tell(double done) {
-    PyObject* const callback = progress_callback();
-    if (!callback) return;
+    const nb::object callback = set_progress(nb::none());  // not of calls of its own
+    if (callback.is_none()) return;
     told_ = true;
-    nb::borrow(callback)(done);
+    struct Again {
+      const nb::object& callback;
+      ~Again() { set_progress(callback); }
+    } again{callback};
+    called([&] { return PyObject_CallFunction(callback.ptr(), "d", done); });
   }
 
   bool handles_signals_, told_ = false;

@@ -21,13 +21,15 @@ void set_logger(nb::object object) {
 
 bool has_logger() { return logger; }
 
-bool logs_debug() { return nb::cast<bool>(logger->attr("isEnabledFor")(logging_debug)); }
+bool logs_debug() {
+  return nb::cast<bool>(called([] { return PyObject_CallMethod(logger->ptr(), "isEnabledFor", "i", logging_debug); }));
+}
 
 void log_once(const std::string& line) {
   static constinit SaidLines said;
   if (!said.add(line)) return;
   const GilAcquired gil;
-  logger->attr("debug")("%s", line.c_str());
+  called([&] { return PyObject_CallMethod(logger->ptr(), "debug", "ss", "%s", line.c_str()); });
 }
 
 nb::object any_text(const std::string& text) {
@@ -37,7 +39,9 @@ nb::object any_text(const std::string& text) {
 }
 
 void warn(const std::string& line) {
-  if (logger) logger->attr("warning")("%s", any_text(line));
+  if (!logger) return;
+  const nb::object text = any_text(line);
+  called([&] { return PyObject_CallMethod(logger->ptr(), "warning", "sO", "%s", text.ptr()); });
 }
 
 }  // namespace fl::py
