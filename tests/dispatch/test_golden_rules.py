@@ -1,4 +1,4 @@
-"""No rule changes unseen: how sums and calls are cut, what kernels are expected to take, which is chosen.
+"""No rule changes unseen: how sums and calls are cut, what kernels are expected to take.
 
 Golden values (support/golden) of devices that are described, so the same in every build on every machine.
 """

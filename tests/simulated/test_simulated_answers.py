@@ -21,7 +21,7 @@ CHOSEN = f"""
 import sys; sys.path.insert(0, {str(TESTS)!r})
 import numpy as np, fastlinalg as fl
 from support.golden.calls import PRECISIONS, PRODUCTS, calls
-from support.golden.choices import chosen
+from support.simulation.choices import chosen
 
 def put(batch, *shape):
     return fl.DeviceArray.from_numpy(np.zeros((batch, *shape) if batch > 1 else shape, np.float32))
@@ -45,6 +45,5 @@ print(count)
 
 
 @pytest.mark.parametrize("device", ["9.0", "8.0", "7.5", "9.0 as 8.0"])
-def test_dispatch_chooses_as_the_golden_choices_do(library, device):
-    """They put together the parts of its rule (support/golden/choices.py)."""
+def test_dispatch_chooses_by_the_parts_of_its_rule(library, device):
     assert int(run(library, ["-c", CHOSEN], FASTLINALG_TUNE="off", **SIMULATED[device])) > 300

@@ -13,12 +13,12 @@ from typing import Any
 import fastlinalg as fl
 from fastlinalg import _core
 
+from ..chips import CHIPS, chip
 from .calls import DEVICES, ITSELF, KINDS, calls
 from .tables import Table
 
 COUNT = 100  # calls of each kind
 THREADS = (1, 6)
-ON = ("h200", "t4", "b200")  # where costs are measured, and carried over to; choices are looked at on all devices
 ON_X86 = platform.machine() in ("x86_64", "AMD64")
 
 
@@ -43,13 +43,25 @@ def estimates_on_gpus() -> dict[str, Table]:
     """device and operation -> kernel -> kind of call."""
     tables: dict[str, Table] = {}
     for op in KINDS:
-        for device in ON:
-            kinds = asked(op, DEVICES[device])
-            tables[f"{device} {op}"] = {
+        for name_of_device, device in DEVICES.items():
+            kinds = asked(op, device)
+            tables[f"{name_of_device} {op}"] = {
                 name: {kind: summary(of_kind, name, []) for kind, of_kind in kinds.items()}
                 for name in rows_on(op, "cuda")
             }
     return tables
+
+
+OF_CHIPS = (
+    "double_buffered", "strict_64x128k4", "strict_128x256", "strict_32x32i4", "strict_tall_skinny", "bf16x6_mma",
+    "fp16x2_mma", "fp16x2", "reproducible_64x64m1",
+)  # fmt: skip
+
+
+def estimates_on_chips() -> Table:
+    """What each chip has: chip -> some of the kernels."""
+    asked_of = {name: _core.testing.CostCalls("sgemm", calls("sgemm", "any size", COUNT), chip(name)) for name in CHIPS}
+    return {name: {kernel: summary(held, kernel, []) for kernel in OF_CHIPS} for name, held in asked_of.items()}
 
 
 def estimates_on_cpus() -> dict[str, Table]:
@@ -71,4 +83,4 @@ def estimates_on_cpus() -> dict[str, Table]:
 
 
 def estimates() -> dict[str, Table]:
-    return estimates_on_gpus() | (estimates_on_cpus() if ON_X86 else {})
+    return estimates_on_gpus() | {"chips": estimates_on_chips()} | (estimates_on_cpus() if ON_X86 else {})

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from .choices import choices
 from .cuts import cuts
 from .estimates import ON_X86, estimates
 from .sums import sums
 from .tables import Table, read
 
-PARTS = {"sums": sums, "estimates": estimates, "choices": choices, "cuts": cuts}
+PARTS = {"sums": sums, "estimates": estimates, "cuts": cuts}
 
 
 def of_part(part: str) -> dict[str, Table]:

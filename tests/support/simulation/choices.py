@@ -1,6 +1,6 @@
-"""Which GPU kernel answers: the cheapest by the rules on operands in device memory.
+"""Which GPU kernel has to answer on operands in device memory: the cheapest of those that dispatch may choose.
 
-As dispatch goes by its parts, on devices that are described: estimates, what is passed over, the length of sums.
+Put together of the parts of its rule: estimates, what is passed over, the length of sums.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from typing import Any
 import fastlinalg as fl
 from fastlinalg import _core
 
-from .calls import DEVICES, KINDS, PRECISIONS, Call, calls, name_of
-from .tables import Table
-
-COUNT = 24  # calls of each kind
+from ..golden.calls import Call
 
 
 def runs_on(device: dict[str, Any], needs: str) -> bool:
@@ -51,18 +48,3 @@ def chosen(op: str, asked: list[Call], precision: str, device: dict[str, Any]) -
             if not math.isnan(us):
                 best[i] = min(best[i], (not short, us, name), key=lambda row: row[:2])
     return [name for _, _, name in best]
-
-
-def choices() -> dict[str, Table]:
-    """operation and kind of call -> device and precision -> call -> kernel."""
-    tables: dict[str, Table] = {}
-    for op, kinds in KINDS.items():
-        for kind in kinds:
-            table = tables[f"{op}, {kind}"] = {}
-            for precision in PRECISIONS if op == "sgemm" else ("strict",):
-                asked = calls(op, kind, COUNT, precision)
-                for name, device in DEVICES.items():
-                    answers = chosen(op, asked, precision, device)
-                    row = f"{name} {precision}" if op == "sgemm" else name
-                    table[row] = dict(zip(map(name_of, asked), answers, strict=True))
-    return tables
