@@ -33,7 +33,7 @@ Device parse_list(std::string_view text) {
     const std::size_t comma = rest.find(',');
     const std::string_view item = rest.substr(0, comma);
     const int ordinal = item == "cuda" ? 0 : parse_ordinal(item);
-    if (ordinal < 0) refuse(text, ": a list is of CUDA devices, and has '" + std::string(item) + "'");
+    if (ordinal < 0) refuse(text, ": a list is of CUDA devices, and has '" + quoted(item) + "'");
     if (ordinal >= most_ordinals) refuse(text, ": a list goes to " + name(most_ordinals - 1));
     const uint64_t bit = uint64_t{1} << ordinal;
     if (result.set & bit) refuse(text, ": " + name(ordinal) + " is there twice");

@@ -484,7 +484,7 @@ def test_messages_are_short_however_long_the_arguments_are():
             lambda x: fl.ssyrk(good, uplo=x),
             lambda x: fl.matmul(good, good, precision=x),
             lambda x: fl.matmul(good, good, device=x),
-            lambda x: fl.matmul(good, good, device=[x]),
+            lambda x: fl.matmul(good, good, device=["cuda", x]),
             lambda x: fl.matmul(good, good, stream=[x]),
             lambda x: fl.matmul(good, good, dtype=x),
             lambda x: fl.Matmul(good, good, constant=x),

@@ -143,6 +143,13 @@ def test_results_may_lie_in_operands_of_any_member(way, rng):
     assert_alike([way.get(r) for r in got], [first, second, third])
 
 
+def test_a_result_may_begin_with_the_last_element_of_an_operand(rng):
+    memory = normal(rng, 2 * 33 * 33 - 1)
+    a, out = memory[: 33 * 33].reshape(33, 33), memory[33 * 33 - 1 :].reshape(33, 33)
+    want = fl.matmul(a, a)
+    assert_alike(fl.grouped_matmul([a, a], [a, a], out=[out, None]), [want, want])
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_results_may_be_blocks_of_one_matrix(order, device, rng):

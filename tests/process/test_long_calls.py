@@ -63,7 +63,7 @@ def test_the_fractions_of_other_calls(rng, operands):
         "symmetric": lambda: fl.sgemm(square, square.T, kernel="portable_fused"),
         "triangle": lambda: fl.ssyrk(square, uplo="L", kernel="portable_fused"),
         "plan": fl.Matmul(a, b, kernel="portable_fused").execute,
-        "list": lambda: fl.grouped_matmul([a, *[a[:40]] * 9, square], [b, *[b] * 9, square.T], device="cpu"),
+        "list": lambda: fl.grouped_matmul([a] * 3 + [a[:40]] * 9 + [a[:300]], [b] * 12 + [a[:300].T], device="cpu"),
         "batch": lambda: fl.sgemm(np.ones((900, 40, 30), F32), np.ones((900, 30, 20), F32), kernel="portable_small"),
     }
     with fl.progress(told.append), fl.num_threads(1):  # of several threads the others may have done it all
