@@ -105,6 +105,8 @@ std::string advice(nb::handle object, const std::string& name) {
                              : ", which NumPy cannot read as an array of numbers";
 }
 
+[[noreturn]] void refuse_read_only(const char* name) { throw InvalidValue(std::string(name) + " is read-only"); }
+
 // Of a list it is "out[3]".
 bool is_out(const char* name) { return std::string_view(name).starts_with("out"); }
 
@@ -199,7 +201,8 @@ void Array::acquire(nb::handle object, const char* name, Access access, const Ca
   const NumpyFields* const x = object.type().is(numpy().ndarray) ? numpy_fields(object) : nullptr;
   if (x && !(access == write && x->warns_on_write())) {
     object_ = nb::borrow(object);
-    set_numpy(name, access, x->data, x->ndim, x->shape, x->strides, !x->writeable());
+    if (access == write && !x->writeable()) refuse_read_only(name);
+    set_numpy(Element::float32, x->data, x->ndim, x->shape, x->strides);
   } else {
     acquire_buffer(object, name, access, location);
   }
@@ -220,26 +223,27 @@ void Array::acquire_buffer(nb::handle object, const char* name, Access access, c
   // NumPy exports no numbers of other packages' types, bfloat16 say.
   if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) PyErr_Clear();
   object_ = nb::borrow(object);
-  if (buffer_.obj && is_float32(buffer_.format))
-    return set_numpy(name, access, buffer_.buf, buffer_.ndim, buffer_.shape, buffer_.strides, buffer_.readonly);
+  if (buffer_.obj && is_float32(buffer_.format)) {
+    if (access == write && buffer_.readonly) refuse_read_only(name);
+    return set_numpy(Element::float32, buffer_.buf, buffer_.ndim, buffer_.shape, buffer_.strides);
+  }
   if (converts && acquire_stored(object, *location)) return;
   if (!converts || !holds_reals(object, "")) wrong_dtype(object, name, "", ".astype(np.float32)", location);
   acquire_numpy_copy(object, name);
 }
 
-void Array::set_numpy(const char* name, Access access, void* data, int ndim, const Py_ssize_t* shape,
-                      const Py_ssize_t* strides, bool readonly) {
-  if (access == write && readonly) throw InvalidValue(std::string(name) + " is read-only");
+void Array::set_numpy(Element element, void* data, int ndim, const Py_ssize_t* shape, const Py_ssize_t* strides) {
+  const auto size = Py_ssize_t(size_of(element));
   numpy_ = true;
   data_ = static_cast<float*>(data);
   set_ndim(ndim);
-  misaligned_ = reinterpret_cast<uintptr_t>(data) % sizeof(float) != 0;
+  misaligned_ = reinterpret_cast<uintptr_t>(data) % uintptr_t(size) != 0;
   for (int i = 0; i < ndim_; ++i) {
     // The stride of a dimension of size 1 (or of an empty array) is never used and may be anything.
-    if (strides[i] % Py_ssize_t(sizeof(float)) != 0 && shape[i] > 1) misaligned_ = true;
+    if (strides[i] % size != 0 && shape[i] > 1) misaligned_ = true;
     shape_[i] = shape[i];
   }
-  for (int i = 0; i < ndim_; ++i) strides_[i] = strides[i] / (misaligned_ ? 1 : Py_ssize_t(sizeof(float)));
+  for (int i = 0; i < ndim_; ++i) strides_[i] = strides[i] / (misaligned_ ? 1 : size);
 }
 
 void Array::release() {
@@ -303,8 +307,7 @@ bool Array::has_to_be_read_again() const {
 void Array::require_writeable(const char* name) const {
   if (!numpy_) return;
   const NumpyFields* const x = object_.type().is(numpy().ndarray) ? numpy_fields(object_) : nullptr;
-  if (!(x ? x->writeable() : nb::cast<bool>(object_.attr("flags").attr("writeable"))))
-    throw InvalidValue(std::string(name) + " is read-only");
+  if (!(x ? x->writeable() : nb::cast<bool>(object_.attr("flags").attr("writeable")))) refuse_read_only(name);
 }
 
 bool Array::broadcast_to(std::span<const int64_t> shape) {
@@ -323,17 +326,17 @@ bool Array::broadcast_to(std::span<const int64_t> shape) {
 
 bool Array::same_view(const Array& other) const {
   if (data() != other.data() || ndim() != other.ndim() || stored_.element != other.stored_.element) return false;
+  if (stride_unit() != other.stride_unit()) return false;
   for (int i = 0; i < ndim(); ++i)
     if (shape(i) != other.shape(i) || (shape(i) > 1 && stride(i) != other.stride(i))) return false;
   return true;
 }
 
 Array::Extent Array::extent() const {
-  const auto size = int64_t(size_of(stored_.element));
-  const char *low = reinterpret_cast<const char*>(data_), *high = low + size - 1;
+  const char *low = reinterpret_cast<const char*>(data_), *high = low + size_of(stored_.element) - 1;
   for (int i = 0; i < ndim_; ++i) {
     if (shape_[i] == 0) return {};
-    const int64_t reach = (shape_[i] - 1) * strides_[i] * (misaligned_ ? 1 : size);
+    const int64_t reach = (shape_[i] - 1) * strides_[i] * stride_unit();
     (reach < 0 ? low : high) += reach;
   }
   return {low, high};

@@ -65,7 +65,8 @@ class Array {
   float* data() const { return data_; }
   int ndim() const { return ndim_; }
   int64_t shape(int i) const { return shape_[i]; }
-  int64_t stride(int i) const { return strides_[i]; }  // in elements; in bytes if misaligned()
+  int64_t stride(int i) const { return strides_[i]; }  // of so many bytes each:
+  int64_t stride_unit() const { return misaligned_ ? 1 : int64_t(size_of(stored_.element)); }
   std::span<const int64_t> shape() const { return {shape_.data(), size_t(ndim_)}; }
   nb::handle object() const { return object_; }
   bool is_numpy() const { return numpy_; }
@@ -109,8 +110,7 @@ class Array {
   void acquire_buffer(nb::handle object, const char* name, Access access, const CallLocation* location);
   void acquire_numpy_copy(nb::handle object, const char* name);
   bool acquire_stored(nb::handle object, const CallLocation& location);
-  void set_numpy(const char* name, Access access, void* data, int ndim, const Py_ssize_t* shape,
-                 const Py_ssize_t* strides, bool readonly);
+  void set_numpy(Element element, void* data, int ndim, const Py_ssize_t* shape, const Py_ssize_t* strides);
   void acquire_foreign(nb::handle object, const char* name, Access access, CallLocation& location);
   void acquire_torch(nb::handle object, const char* name, Access access, CallLocation& location);
   void acquire_cupy(nb::handle object, const char* name, Access access, CallLocation& location);

@@ -39,16 +39,9 @@ bool is_bfloat16(nb::handle numpy_array) { return text(numpy_array.attr("dtype")
 // NumPy dtype is not asked for its name where the buffer tells it: that takes microseconds.
 bool Array::acquire_stored(nb::handle object, const CallLocation& location) {
   const auto set = [&](Element element, void* data, int ndim, const Py_ssize_t* shape, const Py_ssize_t* strides) {
-    const auto size = Py_ssize_t(size_of(element));
-    bool aligned = reinterpret_cast<uintptr_t>(data) % uintptr_t(size) == 0;
-    for (int i = 0; i < ndim; ++i) aligned = aligned && (strides[i] % size == 0 || shape[i] <= 1);
-    if (!aligned) return false;
-    numpy_ = true;
-    data_ = static_cast<float*>(data);
-    set_ndim(ndim);
+    set_numpy(element, data, ndim, shape, strides);
+    if (misaligned_) return misaligned_ = numpy_ = false;
     stored_ = {element, data_, location.overflowed()};
-    std::copy_n(shape, ndim_, shape_.data());
-    std::transform(strides, strides + ndim_, strides_.data(), [size](Py_ssize_t bytes) { return bytes / size; });
     return true;
   };
   std::optional<Element> element;
