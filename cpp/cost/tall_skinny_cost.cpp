@@ -12,9 +12,7 @@ namespace {
 // Of 9 to 16 columns that are not wide: B goes without a question where all 16 columns exist, and others take twice the
 // time of the long operand.
 double sixteen_factor(const SgemmArgs& left, const TallSkinnyPlan& plan, const TallSkinnyCost& cost) {
-  const double bytes = 4.0 * double(left.m) * double(left.k) * double(left.batch);
-  if (!reads_from_memory(left))
-    return plan.rows && !aligned16(left.a) && bytes > cost.near_l2_bytes ? cost.sixteen_unaligned : cost.sixteen_near;
+  if (!reads_from_memory(left)) return cost.sixteen_near;
   if (!plan.rows) return cost.sixteen_columns;
   return left.n < 16 ? cost.sixteen_fewer : left.b.cs == 1 ? cost.sixteen_aligned : cost.sixteen_transposed;
 }

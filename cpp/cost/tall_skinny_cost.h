@@ -12,8 +12,8 @@ namespace fl {
 // products, and more where the shared memory of a block has room for half of the warps alone (wide_halved), those with
 // 9 to 16 columns that are not wide, operands that are not aligned, and more than one panel of columns.
 FL_COEFFICIENTS(TallSkinnyCost, start_us, column_us, split_us, split_ns, wave_us, element_ps, memory_bytes_per_us,
-                near_bytes_per_us, near_l2_bytes, wide_aligned, wide, wide_halved, sixteen_near, sixteen_unaligned,
-                sixteen_columns, sixteen_fewer, sixteen_aligned, sixteen_transposed, unaligned, panels, right_unaligned,
+                near_bytes_per_us, near_l2_bytes, wide_aligned, wide, wide_halved, sixteen_near, sixteen_columns,
+                sixteen_fewer, sixteen_aligned, sixteen_transposed, unaligned, panels, right_unaligned,
                 right_unaligned_panels, too_many_us, no_pdl_us);
 double tall_skinny_us(const SgemmArgs& p, const DeviceSpec& device, const TallSkinnyCost& cost);
 

@@ -39,7 +39,7 @@ FULL_TILES = {
     for row in fl.kernels("sgemm")
     if row.strict and row.traits.tma and (not row.traits.reproducible or row.name == "reproducible_128x256")
 }
-TALL_SKINNY = ("strict_tall_skinny",)
+TALL_SKINNY = ("strict_narrow", "strict_tall_skinny")
 # Tensor cores with k cut over the grid where tiles are few, and with a plain kernel in the same launch.
 ACCURATE_SPLIT_K = ("fp16x2", "bf16x6", "fp16x2_mma")
 

@@ -10,17 +10,16 @@ namespace fl {
 
 template <int NR>
 void tall_skinny(const SgemmArgs& p, const TallSkinnyPlan& plan, const Context& ctx) {
-  if (!plan.rows) return tall_skinny_columns<NR, false>(p, plan, ctx);
-  aligned16(p.a) ? tall_skinny_rows<NR, false>(p, plan, ctx) : tall_skinny_rows<NR, true>(p, plan, ctx);
+  plan.rows ? tall_skinny_rows<NR, false>(p, plan, ctx) : tall_skinny_columns<NR, false>(p, plan, ctx);
 }
 
-// Where rows are not aligned 4-byte copies of A are faster here than shifted ones (380 instead of 410 us at 16383 x
-// 16381 times 16 columns in C order), and with them fours of k slower than pairs (448 instead of 404). And fours need
-// twice the room for B: with less than four warps beside it there are too few to wait for memory.
+// Where rows are not aligned, and come by 4-byte copies, fours of k are slower than pairs (448 instead of 404 us at
+// 16383 x 16381 times 16 columns). And fours need twice the room for B: with less than four warps beside it there are
+// too few to wait for memory.
 void tall_skinny_wide(const SgemmArgs& p, const TallSkinnyPlan& plan, const Context& ctx) {
   if (!plan.rows) return tall_skinny_columns<16, true>(p, plan, ctx);
   const bool fours = aligned16(p.a) && int(ctx.device->shared_per_block) >= quads_shared_bytes(4);
-  fours ? tall_skinny_quads(p, plan, ctx) : tall_skinny_rows<16, false, true>(p, plan, ctx);
+  fours ? tall_skinny_quads(p, plan, ctx) : tall_skinny_rows<16, true>(p, plan, ctx);
 }
 
 void sgemm_strict_tall_skinny(const SgemmArgs& p, const Context& ctx) {

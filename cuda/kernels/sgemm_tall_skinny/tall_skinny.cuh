@@ -234,58 +234,6 @@ class TallSkinnyCopy {
   bool by16_;
 };
 
-// The same for rows that begin anywhere, by copies of 16 bytes all the same. A row is copied from the last aligned
-// address before its first element on, so it lies in shared memory as many floats further right as that is away
-// (`shift()`), and a step takes one copy more of each row. In 4-byte copies 4537 x 2631 times 13 columns took 65
-// instead of 47 us, other copies of B included.
-template <int LINES, int LEN>
-class ShiftedRowsCopy {
- public:
-  static constexpr int PITCH = LEN + 4;  // floats from a row to the next in shared memory
-
-  // `before`: the floats in front of the first row are not the operand's.
-  __device__ __forceinline__ ShiftedRowsCopy(const float* start, int64_t ld, bool before, int lane)
-      : start_(start), ld_(ld), lane_(lane), before_(before) {}
-
-  // How many floats row `line` lies further right; the same for every fourth row.
-  __device__ __forceinline__ int shift(int line) const {
-    return static_cast<int>(reinterpret_cast<uintptr_t>(start_) / 4 + line * ld_) & 3;
-  }
-
-  __device__ __forceinline__ void step(uint32_t slot, int lines, int length) {
-    const bool whole = lines >= LINES && length >= LEN + 4 && !before_;
-#pragma unroll
-    for (int l = 0; l < LINES; l += DOWN) piece(slot, l + lane_ / ACROSS, lane_ % ACROSS, lines, length, whole);
-    if (lane_ < LINES) piece(slot, lane_, ACROSS, lines, length, whole);
-    start_ += LEN, before_ = false;
-  }
-
- private:
-  static constexpr int ACROSS = LEN / 4, DOWN = 32 / ACROSS;
-  static_assert(DOWN >= 1 && LINES % DOWN == 0 && LINES <= 32);
-  const float* start_;  // the first row's first element of the next step
-  int64_t ld_;
-  int lane_;
-  bool before_;
-
-  // Four floats of a row, which begin up to three in front of its element 4 * `four`.
-  __device__ __forceinline__ void piece(uint32_t slot, int line, int four, int lines, int length, bool whole) const {
-    const int skip = shift(line);
-    const float* from = start_ + line * ld_ - skip + 4 * four;
-    const uint32_t to = slot + (line * PITCH + 4 * four) * 4;
-    if (whole) return ptx::copy_async16(to, from);
-    // What is not whole goes one by one: only the operand's own floats are read, and all else becomes zero.
-    const int floats = line < lines ? length + skip - 4 * four : 0,
-              first = before_ && line == 0 && four == 0 ? skip : 0;
-    if (floats >= 4 && first == 0) return ptx::copy_async16(to, from);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const bool exists = i >= first && i < floats;
-      ptx::copy_async4(to + i * 4, exists ? from + i : start_, exists ? 4 : 0);
-    }
-  }
-};
-
 // The walk of a block along its range of k, in `steps` of which a chunk of B has `chunk_steps`. copy_a(step, to) starts
 // the warp's copies of a step, multiply(a, b) adds the products of what lies there; b is where the step begins in its
 // chunk, `step_bytes` from one to the next.

@@ -8,8 +8,7 @@
 
 namespace fl {
 
-// T::multiply(acc, a, a_lane, b) adds the products of a lane's share of a step, T::LANE_K of k at a time. T::SHIFTED:
-// rows of A begin anywhere.
+// T::multiply(acc, a, b) adds the products of a lane's share of a step, T::LANE_K of k at a time.
 template <class T>
 __global__ void __launch_bounds__(most_threads<T>(code_for_sm90), 1)
     tall_skinny_lanes_kernel(const __grid_constant__ TallSkinnyArgs args) {
@@ -23,17 +22,8 @@ __global__ void __launch_bounds__(most_threads<T>(code_for_sm90), 1)
   const int rows = static_cast<int>(min(p.m - row, int64_t{T::R}));
   const int count = static_cast<int>(at.count);
   const float* start = p.a.data + at.batch * p.a.bs + row * p.a.rs + at.k;
-  auto copy = [&] {
-    if constexpr (T::SHIFTED) return ShiftedRowsCopy<T::R, T::STEP>(start, p.a.rs, row == 0 && at.k == 0, lane);
-    else return TallSkinnyCopy<T::R, T::STEP>(start, p.a.rs, T::STEP, args.a_by16, lane);
-  }();
-  uint32_t a_lane[T::SHIFTED ? 4 : 1];  // of every fourth row
-  const uint32_t b_lane = T::Chunk::place(T::LANE_K * place, half * T::NC);
-#pragma unroll
-  for (int r = 0; r < (T::SHIFTED ? 4 : 1); ++r) {
-    a_lane[r] = place * T::LANE_K * 4;
-    if constexpr (T::SHIFTED) a_lane[r] += 4 * copy.shift(r);
-  }
+  TallSkinnyCopy<T::R, T::STEP> copy(start, p.a.rs, T::STEP, args.a_by16, lane);
+  const uint32_t a_lane = place * T::LANE_K * 4, b_lane = T::Chunk::place(T::LANE_K * place, half * T::NC);
   pdl_wait();
 
   float acc[T::R * T::NC] = {};
@@ -44,7 +34,7 @@ __global__ void __launch_bounds__(most_threads<T>(code_for_sm90), 1)
         if (rows > 0) copy.step(to, rows, count - step * T::STEP);
       },
       [&](uint32_t a, uint32_t b) {
-        if (rows > 0) T::multiply(acc, a, a_lane, b + b_lane);
+        if (rows > 0) T::multiply(acc, a + a_lane, b + b_lane);
       });
 
   pdl_launch_next();  // earlier, the next kernel's blocks would land unevenly

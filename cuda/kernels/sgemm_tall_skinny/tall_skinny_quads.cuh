@@ -51,7 +51,6 @@ template <bool COLUMN_MAJOR>
 struct TallSkinnyQuads {
   static constexpr int R = 16, THREADS = 256, LANES = 16, NC = 8, LANE_K = 4;
   static constexpr int STEP = LANE_K * LANES, SLOTS = 4;
-  static constexpr bool SHIFTED = false;
   static constexpr int SLOT_BYTES = R * STEP * 4, SUM_BYTES = 0;
   using Chunk = QuadChunk<COLUMN_MAJOR>;
   static constexpr int step_k(int) { return STEP; }
@@ -59,13 +58,12 @@ struct TallSkinnyQuads {
   static_assert(2 * Chunk::bytes(Chunk::KC) + THREADS / 32 * SLOTS * SLOT_BYTES <= MOST_SHARED_BYTES,
                 "two chunks of B and the rings of all warps fit a block's shared memory");
 
-  static __device__ __forceinline__ void multiply(float (&acc)[R * NC], uint32_t a, const uint32_t (&a_lane)[1],
-                                                  uint32_t b) {
+  static __device__ __forceinline__ void multiply(float (&acc)[R * NC], uint32_t a, uint32_t b) {
     float x[4][NC];
     Chunk::load(x, b);
 #pragma unroll
     for (int r = 0; r < R; ++r) {
-      const float4 v = ptx::load4(a + a_lane[0] + r * STEP * 4);
+      const float4 v = ptx::load4(a + r * STEP * 4);
 #pragma unroll
       for (int i = 0; i < 4; ++i)
 #pragma unroll

@@ -11,29 +11,26 @@
 
 namespace fl {
 
-template <int NR, bool COLUMN_MAJOR, bool UNALIGNED, bool WIDE>
+template <int NR, bool COLUMN_MAJOR, bool WIDE>
 struct TallSkinnyRows {
-  static constexpr bool SHIFTED = UNALIGNED;
   static constexpr int R = WIDE ? 16 : 8, THREADS = 4096 / R;
   static constexpr int HALVES = NR > 8 ? 2 : 1, LANES = 32 / HALVES, NC = NR / HALVES;
   static constexpr int LANE_K = 2, STEP = 4 * LANES, SLOTS = 2 + HALVES;
-  static constexpr int PITCH = SHIFTED ? STEP + 4 : STEP, SLOT_BYTES = R * PITCH * 4, SUM_BYTES = 0;
+  static constexpr int SLOT_BYTES = R * STEP * 4, SUM_BYTES = 0;
   using Chunk = TallSkinnyChunk<NR, COLUMN_MAJOR>;
   static constexpr int step_k(int) { return STEP; }
   static_assert(SLOTS - 1 <= Chunk::KC / STEP, "a chunk arrives before the step that it is multiplied with");
   static_assert(2 * Chunk::bytes(Chunk::KC) + THREADS / 32 * SLOTS * SLOT_BYTES <= MOST_SHARED_BYTES,
                 "two chunks of B and the rings of all warps fit a block's shared memory");
 
-  static __device__ __forceinline__ void multiply(float (&acc)[R * NC], uint32_t a,
-                                                  const uint32_t (&a_lane)[SHIFTED ? 4 : 1], uint32_t b) {
+  static __device__ __forceinline__ void multiply(float (&acc)[R * NC], uint32_t a, uint32_t b) {
 #pragma unroll
     for (int pair = 0; pair < STEP / 2; pair += LANES) {
       float x[2][NC];
       Chunk::load_pair(x, b + pair * Chunk::PAIR);
 #pragma unroll
       for (int r = 0; r < R; ++r) {
-        const uint32_t from = a + a_lane[SHIFTED ? r % 4 : 0] + (r * PITCH + 2 * pair) * 4;
-        const float2 v = SHIFTED ? make_float2(ptx::load1(from), ptx::load1(from + 4)) : ptx::load2(from);
+        const float2 v = ptx::load2(a + (r * STEP + 2 * pair) * 4);
 #pragma unroll
         for (int c = 0; c < NC; ++c) acc[r * NC + c] = fmaf(v.x, x[0][c], acc[r * NC + c]);
 #pragma unroll
@@ -43,10 +40,10 @@ struct TallSkinnyRows {
   }
 };
 
-template <int NR, bool UNALIGNED, bool WIDE = false>
+template <int NR, bool WIDE>
 void tall_skinny_rows(const SgemmArgs& p, const TallSkinnyPlan& plan, const Context& ctx) {
-  p.b.cs == 1 ? tall_skinny_lanes<TallSkinnyRows<NR, false, UNALIGNED, WIDE>>(p, plan, ctx)
-              : tall_skinny_lanes<TallSkinnyRows<NR, true, UNALIGNED, WIDE>>(p, plan, ctx);
+  p.b.cs == 1 ? tall_skinny_lanes<TallSkinnyRows<NR, false, WIDE>>(p, plan, ctx)
+              : tall_skinny_lanes<TallSkinnyRows<NR, true, WIDE>>(p, plan, ctx);
 }
 
 }  // namespace fl
