@@ -167,6 +167,8 @@ def test_kernel_information_of_other_versions(library):
         assert library.fl_kernel_at(0, 0, room) == 0
         assert ctypes.c_size_t.from_buffer(room).value == size
         assert room[written:] == b"x" * (256 - written), "nothing is written behind what the caller has"
+        known = min(size, ctypes.sizeof(KernelInfo))
+        assert room[known:size] == bytes(size - known), "what this library does not know is 0"
     assert library.fl_kernel_at(0, 0, ctypes.byref(FirstKernelInfo(struct_size=55))) == FL_INVALID_VALUE
     assert b"info->struct_size is 55, this library knows sizes from 56 on" in library.fl_last_error()
     assert library.fl_kernel_at(0, 0, None) == FL_INVALID_VALUE

@@ -254,6 +254,7 @@ def test_c_interface_transposes_in_place_in_batches(library, device):
     call = (matrices, 3, 7, matrices, 3, 7, 2, options(device=device))
     assert library.fl_transpose_batched_strided(2, 2, *call) == 0
     assert list(matrices) == [0, 3, 2, 1, 4, 5, 6, 7, 10, 9, 8, 11, 12, 13]
+    assert library.fl_transpose_batched_strided(2, 2, matrices, 3, 7, matrices, 3, 0, 1, None) == 0
     assert library.fl_transpose_batched_strided(2, 2, matrices, 3, 7, matrices, 3, 8, 2, None) == FL_INVALID_VALUE
     assert b"stride_a 7 equal stride_b, got 8" in library.fl_last_error()
 

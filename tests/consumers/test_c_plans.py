@@ -190,6 +190,10 @@ def test_the_log_names_the_kernel_of_new_sizes(library, memory, log):
     assert other[0].startswith("transpose 1x3 -> cpu ")
     assert product[0].startswith("sgemm 2x2x3 -> cpu ") and product[1] == 42
     assert transpose[0].startswith("transpose 2x3 -> cpu ")
+    others = []
+    write = LOG(lambda line, user: others.append(line))
+    assert library.fl_set_log(write, None) == 0
+    assert library.fl_sgemm(*gemm_arguments(memory)) == 0 and len(others) == 1, "these have heard nothing"
     assert library.fl_set_log(LOG(), None) == 0
     assert library.fl_sgemm(*gemm_arguments(memory, m=1)) == 0
     assert len(log) == 3
