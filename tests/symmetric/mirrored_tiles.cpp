@@ -153,7 +153,7 @@ void store_tile(const SgemmArgs& p, const Tile& tile, std::vector<int>& times) {
         sums.acc[q / (T::TN / 4)][q % (T::TN / 4) * 4 + j] =
             sum_of(int(tile.row) * T::BM + place.row, int(tile.col) * T::BN + place.col + j);
     }
-    if constexpr (T::C16) store<T>(p, sums, corner(p, 0, tile.row * T::BM, tile.col * T::BN));
+    if constexpr (T::C16) store<T>(p, 1.0f, sums, corner(p, 0, tile.row * T::BM, tile.col * T::BN));
     if (!on_diagonal<T>(tile)) store_mirrored<T>(p, sums, corner(p, 0, tile.col * T::BN, tile.row * T::BM));
   }
   for (size_t i = 0; i < before.size(); ++i) times[i] += p.c.data[i] != before[i];

@@ -131,7 +131,7 @@ __device__ __forceinline__ void consume(const SgemmArgs& p, const PipelinedPlan&
     const Tile tile = tile_of<T>(plan, unit.tile);
     Corner at = corner(p, tile.batch, tile.row * T::BM, tile.col * T::BN);
     if constexpr (T::SPLIT_K && !T::TRIANGLE) at.c += unit.tile % plan.splits * plan.split_stride;
-    if constexpr (T::PERSISTENT) store<T>(p, math, at);
+    if constexpr (T::PERSISTENT) store<T>(p, plan.one, math, at);
     else if constexpr (!T::IN_BLOCKS) sum_and_store<T>(p, plan, math, at, rank, t);
     if constexpr (T::TRIANGLE)
       if (!on_diagonal<T>(tile)) store_mirrored<T>(p, math, corner(p, tile.batch, tile.col * T::BN, tile.row * T::BM));

@@ -94,9 +94,10 @@ __device__ __forceinline__ WarpStaging warp_staging(uint32_t shared, int warp) {
   return {shared + T::STAGING + warp * STAGING_BYTES};
 }
 
-// Stores a warp's sums from registers. The lane's place is worked out here and now, not kept through the main loop.
+// Stores a warp's sums from registers. The lane's place is worked out here and now, not kept through the main loop. As
+// in sum_and_store, the products with one free the sums from neighbouring registers.
 template <class T, class Math>
-__device__ __forceinline__ void store(const SgemmArgs& p, const Math& math, const Corner& at) {
+__device__ __forceinline__ void store(const SgemmArgs& p, float one, const Math& math, const Corner& at) {
   const int t = static_cast<int>(ptx::thread_index());
   if constexpr (T::C16) {
     const QuadPlace<T> place(t / 32, lane_of<T>(t % 32), 0);
@@ -115,7 +116,7 @@ __device__ __forceinline__ void store(const SgemmArgs& p, const Math& math, cons
 #pragma unroll
     for (int q = 0; q < T::THREAD_QUADS; ++q) {
       const QuadPlace<T> place(t / 32, Lane(0), q);
-      staging.put(p, at, place.row, 4, place.col, t % 32, math.quad(q));
+      staging.put(p, at, place.row, 4, place.col, t % 32, one * math.quad(q));
     }
   }
 }
