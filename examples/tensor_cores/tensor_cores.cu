@@ -127,7 +127,7 @@ __device__ __forceinline__ void multiply(Stages<TERMS>& stages, int rows, int k,
                                 product + step > 0 || (from > 0 && !PROMOTE));
     }
     ptx::wgmma_commit();
-    ptx::wgmma_wait_all();
+    ptx::wgmma_wait();
     ptx::written(sum);
     ptx::barrier_arrive(stages.empty());
 #pragma unroll

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import shutil
 import sys
 
@@ -81,6 +82,13 @@ def test_the_fall_backs_of_accurate_products():
         "plain float32 because of the range of the operands",
         "plain float32 because of NaN or infinite numbers",
     ]
+
+
+def test_instructions_of_the_tensor_core_example_are_there():
+    """It is compiled where there is a GPU alone."""
+    used = re.findall(r"ptx::(\w+)", (EXAMPLES / "tensor_cores" / "tensor_cores.cu").read_text())
+    headers = "".join(path.read_text() for path in (ROOT / "cuda" / "kernels" / "common").glob("*.cuh"))
+    assert used and {name for name in used if not re.search(rf"\b{name}\(", headers)} == set()
 
 
 @pytest.mark.gpu

@@ -21,6 +21,12 @@ functional, nn = torch.nn.functional, torch.nn
 K, N, M, H = (1024, 768, 512, 896) if fl.cuda.is_available() else (96, 64, 32, 80)
 
 
+@pytest.fixture(params=[pytest.param("cuda", marks=pytest.mark.gpu) if fl.cuda.is_available() else "cpu"])
+def device(request):
+    """Products of CPU tensors go to a GPU where there is one, and keep nothing."""
+    return request.param
+
+
 @pytest.fixture
 def weight(normal):
     return nn.Parameter(normal(N, K))
@@ -438,8 +444,6 @@ def test_decorated_functions_keep_them_from_call_to_call(weight, x):
 
 @pytest.mark.gpu
 def test_memory_info_and_trim(device, normal):
-    if device == "cpu":
-        pytest.skip("no device memory")
     n = 1024
     weight, x = nn.Parameter(normal(n, n)), normal(n, n)
     fl.cuda.trim()
@@ -466,8 +470,6 @@ def test_memory_info_and_trim(device, normal):
 
 @pytest.mark.gpu
 def test_the_bits_are_those_of_a_fresh_split(device, normal):
-    if device == "cpu":
-        pytest.skip("nothing is split")
     for m, n, k in ((700, 520, 1030), (1536, 1500, 264), (4096, 4096, 1024), (128, 3072, 1024)):
         weight, row = nn.Parameter(normal(n, k)), normal(n)
         with keeping(weight) as products, torch.no_grad():
@@ -481,8 +483,6 @@ def test_the_bits_are_those_of_a_fresh_split(device, normal):
 
 @pytest.mark.gpu
 def test_streams_and_captures(device, normal):
-    if device == "cpu":
-        pytest.skip("no streams")
     n = 1024
     weight, x = nn.Parameter(normal(n, n)), normal(n, n)
     streams = [torch.cuda.Stream() for _ in range(3)]
