@@ -57,13 +57,19 @@ def test_long_calls_leave_what_is_kept_of_short_ones(device, rng):
 
 def test_lists_that_repeat_start_as_graphs(device, rng):
     """With a workspace, which may lie elsewhere each time, and without; each on a stream of its own, by turns, of what
-    its memory holds by then."""
+    its memory holds by then. Several, as two whose addresses have one place in the cache take turns there."""
     lists, held, started = [], [], device.simulated_graph_launches()
     own = device.simulated_stream()
-    for sizes, k, stream in (((20, 30), 170, None), ((20, 30, 40), 9, 1), ((600, 620), 1024, own)):
+    for sizes, k, stream in (
+        ((20, 30), 170, None),
+        ((20, 30, 40), 9, 1),
+        ((25, 35), 9, 1),
+        ((15, 45), 9, None),
+        ((600, 620), 1024, own),
+    ):
         a, b = [normal(rng, n, k) for n in sizes], normal(rng, k, 180)
         lists.append((a, b, [put(x) for x in a], put(b), [put(np.zeros((n, 180), F32)) for n in sizes], stream))
-    for _ in range(40):
+    for _ in range(60):
         a, b, x, y, out, stream = lists[rng.integers(len(lists))]
         a[0] *= -2
         fl.transpose(put(a[0].T.copy()), out=x[0], stream=stream)
