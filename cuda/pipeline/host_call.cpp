@@ -79,9 +79,10 @@ template <class Args>
 void run_whole(const PanelPlan<Args>& plan, const Args& host, const Args& layout, const Places& places) {
   if (is_small(plan, host, layout))
     return run_small(plan, host, layout, places.devices.front(), places.streams.front());
-  std::vector<DeviceShare<Args>> shares{{plan, {}, {}}};
+  std::vector<DeviceShare<Args>> shares;
   if (const int devices = int(places.devices.size()); devices > 1)
     shares = share_out(plan, layout, devices, connect_pools(places.devices));
+  else shares.push_back({plan, {}, {}});
   run_pipelines<Args>(shares, host, layout, places.devices, places.streams);
 }
 

@@ -244,7 +244,8 @@ void run_pipelines(const std::vector<DeviceShare<Args>>& shares, const Args& hos
     copies.push_back(&on_devices.back().work().copies);
     parts.push_back(on_devices.back().part());
   }
-  for (std::size_t i = 0; shares.size() > 1 && i < shares.size(); ++i) connect(shares[i], on_devices[i].work(), copies);
+  if (shares.size() > 1)
+    for (std::size_t i = 0; i < shares.size(); ++i) connect(shares[i], on_devices[i].work(), copies);
   carry_out(parts, on_devices.front().output());
   mirror_squares(shares.front().plan, host, layout);  // of one device alone
 }
