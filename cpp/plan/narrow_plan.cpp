@@ -49,9 +49,6 @@ NarrowPlan narrow_plan(const SgemmArgs& left) {
   return plan;
 }
 
-std::size_t narrow_workspace(const SgemmArgs& p) {
-  const int splits = narrow_plan(long_operand_left(p)).splits;
-  return splits == 1 ? 0 : std::size_t(splits) * std::size_t(p.m) * std::size_t(p.n) * std::size_t(p.batch) * 4;
-}
+std::size_t narrow_workspace(const SgemmArgs& p) { return sums_workspace(p, narrow_plan(long_operand_left(p)).splits); }
 
 }  // namespace fl

@@ -65,9 +65,12 @@ TallSkinnyPlan tall_skinny_plan(const SgemmArgs& p) {
   }
 }
 
-std::size_t tall_skinny_workspace(const SgemmArgs& p) {
-  const int splits = tall_skinny_plan(long_operand_left(p)).splits;
+std::size_t sums_workspace(const SgemmArgs& p, int splits) {
   return splits == 1 ? 0 : std::size_t(splits) * std::size_t(p.m) * std::size_t(p.n) * std::size_t(p.batch) * 4;
+}
+
+std::size_t tall_skinny_workspace(const SgemmArgs& p) {
+  return sums_workspace(p, tall_skinny_plan(long_operand_left(p)).splits);
 }
 
 }  // namespace fl

@@ -35,6 +35,8 @@ bool reads_from_memory(const SgemmArgs& p);
 // The right operand of long_operand_left() can be: its rows, where they are contiguous, in whole fours of columns.
 bool right_aligned16(const SgemmArgs& left, const TallSkinnyPlan& plan);
 
+// What ranges of k store for the kernel that adds them: nothing if there is one.
+std::size_t sums_workspace(const SgemmArgs& p, int splits);
 std::size_t tall_skinny_workspace(const SgemmArgs& p);
 
 }  // namespace fl

@@ -65,7 +65,7 @@ class Array {
   float* data() const { return data_; }
   int ndim() const { return ndim_; }
   int64_t shape(int i) const { return shape_[i]; }
-  int64_t stride(int i) const { return strides_[i]; }  // of so many bytes each:
+  int64_t stride(int i) const { return strides_[i]; }  // in units of stride_unit() bytes
   int64_t stride_unit() const { return misaligned_ ? 1 : int64_t(size_of(stored_.element)); }
   std::span<const int64_t> shape() const { return {shape_.data(), size_t(ndim_)}; }
   nb::handle object() const { return object_; }

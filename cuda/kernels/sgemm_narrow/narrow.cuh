@@ -41,7 +41,7 @@ __device__ __forceinline__ void add_four(float* sums, float a, float4 x) {
 // are not stored; past the last k there are zeros.
 template <int FOURS, int THREADS>
 struct NarrowRight {
-  static constexpr int COLUMNS = 4 * FOURS, KC = static_cast<int>(narrow_most_k(FOURS));
+  static constexpr int COLUMNS = 4 * FOURS, KC = narrow_most_k(FOURS);
 
   static __device__ __forceinline__ void load(float4* to, const SgemmArgs& p, const NarrowBlock& at) {
     const float* const first = p.b.data + at.batch * p.b.bs + at.k * p.b.rs + at.column * p.b.cs;
