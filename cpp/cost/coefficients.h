@@ -27,6 +27,9 @@
 
 namespace fl {
 
+// The estimate of a kernel that can compute a call but is not for its shape.
+constexpr double NOT_FOR_SHAPE_US = 1e8;
+
 template <class C>
 constexpr std::size_t coefficient_count = sizeof(C) / sizeof(double);
 template <class C>

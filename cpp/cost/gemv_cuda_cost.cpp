@@ -69,17 +69,17 @@ double warp_per_row_vec4_us(const SgemvArgs& p, const DeviceSpec& device, const 
   return p.n <= 256 ? ladder_rows(p, device, cost, 4, 128, true) : ladder_rows(p, device, cost, 1, 512, false);
 }
 double rows_per_warp_us(const SgemvArgs& p, const DeviceSpec& device, const LadderGemvCost& cost) {
-  if (p.a.cs != 1) return ladder_columns(p, cost, in_l2(p, cost)) + cost.other_us;
+  if (p.a.cs != 1) return ladder_columns(p, cost, in_l2(p, cost));
   const double lanes = p.n <= 1 ? 1 : (p.n <= 4 ? 4 : (p.n <= 8 ? 8 : (p.n <= 16 ? 16 : 32)));
   return ladder_rows(p, device, cost, 128 / lanes, lanes, false) + (p.n > 256 ? cost.long_us : 0);
 }
 double rows_per_warp_vec4_us(const SgemvArgs& p, const DeviceSpec& device, const LadderGemvCost& cost) {
-  if (p.a.cs != 1) return ladder_columns(p, cost, p.n < 4096) + cost.other_us;
+  if (p.a.cs != 1) return ladder_columns(p, cost, p.n < 4096);
   return ladder_rows(p, device, cost, p.n <= 32 ? 8 : 4, p.n <= 32 ? 32 : 128, false);
 }
 
 double short_rows_us(const SgemvArgs& p, const DeviceSpec& device, const ShortRowsCost& cost) {
-  if (p.a.cs != 1 || p.n > 256) return cost.other_us;
+  if (p.a.cs != 1 || p.n > 256) return NOT_FOR_SHAPE_US;
   const double start = cost.start_us + without_pdl(device, cost.no_pdl_us);
   if (aligned16(p.a))
     return start + gemv_bytes(p) / rate(p, cost, cost.memory_bytes_per_us, cost.l2_bytes_per_us) +
@@ -89,7 +89,7 @@ double short_rows_us(const SgemvArgs& p, const DeviceSpec& device, const ShortRo
 }
 
 double long_rows_us(const SgemvArgs& p, const DeviceSpec& device, const LongRowsCost& cost) {
-  if (p.a.cs != 1 || !aligned16(p.a)) return cost.other_us;
+  if (p.a.cs != 1 || !aligned16(p.a)) return NOT_FOR_SHAPE_US;
   const double no_pdl_us = without_pdl(device, cost.no_pdl_us);
   const double read = gemv_bytes(p) / rate(p, cost, cost.memory_bytes_per_us, cost.l2_bytes_per_us);
   if (few_rows(p, device) && gemv_rows(p) < device.multiprocessors) {
@@ -105,7 +105,7 @@ double long_rows_us(const SgemvArgs& p, const DeviceSpec& device, const LongRows
 }
 
 double any_rows_us(const SgemvArgs& p, const DeviceSpec& device, const AnyRowsCost& cost) {
-  if (p.a.cs != 1) return cost.other_us;
+  if (p.a.cs != 1) return NOT_FOR_SHAPE_US;
   const bool whole_blocks = p.n >= 1024 && gemv_rows(p) < cost.few_rows;
   const double start = cost.start_us + without_pdl(device, cost.no_pdl_us) + (whole_blocks ? cost.barriers_us : 0);
   const double whole = p.n >= 2048 && gemv_bytes(p) > cost.l2_bytes ? cost.long_bytes_per_us : cost.bytes_per_us;
@@ -125,7 +125,7 @@ static bool has_second_wave(const SgemvArgs& p, const DeviceSpec& device) {
 }
 
 double cluster_columns_us(const SgemvArgs& p, const DeviceSpec& device, const ClusterColumnsCost& cost) {
-  if (p.a.cs == 1) return cost.other_us;
+  if (p.a.cs == 1) return NOT_FOR_SHAPE_US;
   const bool vectors = aligned16(p.a);
   const auto slices = [&](int outputs) { return double(ceil_div(p.m, outputs)) * double(p.batch); };
   const double narrow = slices(slices(32) >= (vectors ? 3 : 16) ? 32 : 8);
@@ -145,7 +145,7 @@ double cluster_columns_us(const SgemvArgs& p, const DeviceSpec& device, const Cl
 double split_columns_us(const SgemvArgs& p, const DeviceSpec& device, const SplitColumnsCost& cost) {
   if (p.a.cs == 1) {
     const SplitRowsPlan rows = split_rows_plan(p);
-    if (rows.splits == 0) return cost.other_us;
+    if (rows.splits == 0) return NOT_FOR_SHAPE_US;
     const double bytes = gemv_bytes(p) + 4.0 * double(p.n);
     const double of_blocks = gemv_rows(p) * rows.splits * cost.each_block_bytes_per_us;
     return cost.start_us + without_pdl(device, cost.no_pdl_us) + cost.sums_us * (rows.left > 0 ? 2 : 1) +
@@ -168,7 +168,7 @@ double split_columns_us(const SgemvArgs& p, const DeviceSpec& device, const Spli
 }
 
 double short_columns_us(const SgemvArgs& p, const DeviceSpec& device, const ShortColumnsCost& cost) {
-  if (p.a.cs == 1) return cost.other_us;
+  if (p.a.cs == 1) return NOT_FOR_SHAPE_US;
   const bool vectors = aligned16(p.a) && gemv_rows(p) >= 128 * device.multiprocessors, sixteen = !vectors && p.n > 32;
   const double turns = std::ceil(double(p.n) / (sixteen ? 16 : 8)), threads = gemv_rows(p) / (vectors ? 4 : 1);
   const double turn_us = (sixteen ? cost.sixteen_us : cost.eight_us) *

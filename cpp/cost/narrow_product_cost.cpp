@@ -11,7 +11,7 @@ namespace fl {
 double narrow_product_us(const SgemmArgs& p, const DeviceSpec& device, const NarrowProductCost& cost) {
   const SgemmArgs left = long_operand_left(p);
   const NarrowPlan plan = narrow_plan(left);
-  if (plan.panels > 1) return cost.too_many_us;
+  if (plan.panels > 1) return NOT_FOR_SHAPE_US;
   const double block_k = double(std::min(plan.split_k, left.k)), fours = plan.fours;
   const double steps = block_k / plan.ranges / (plan.rows ? 32 : 1);
   const double waits_us = 1e-3 * steps * (plan.rows ? cost.rows_k_ns : cost.columns_k_ns);

@@ -12,7 +12,7 @@ namespace fl {
 // range of k, are the kernel that adds those.
 FL_COEFFICIENTS(NarrowProductCost, start_us, block_ns, four_ps, split_us, split_ns, columns_k_ns, rows_k_ns,
                 columns_element_ps, rows_element_ps, columns_fma_ps, rows_fma_ps, memory_bytes_per_us,
-                near_bytes_per_us, near_l2_bytes, too_many_us, no_pdl_us);
+                near_bytes_per_us, near_l2_bytes, no_pdl_us);
 double narrow_product_us(const SgemmArgs& p, const DeviceSpec& device, const NarrowProductCost& cost);
 
 }  // namespace fl

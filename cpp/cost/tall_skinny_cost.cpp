@@ -39,7 +39,7 @@ double slower(const SgemmArgs& left, const TallSkinnyPlan& plan, const DeviceSpe
 double tall_skinny_us(const SgemmArgs& p, const DeviceSpec& device, const TallSkinnyCost& cost) {
   const SgemmArgs left = long_operand_left(p);
   const TallSkinnyPlan plan = tall_skinny_plan(left);
-  if (plan.panels > 4) return cost.too_many_us;
+  if (plan.panels > 4) return NOT_FOR_SHAPE_US;
   const double bytes = 4.0 * double(left.m) * double(p.k) * double(p.batch) * double(plan.panels);
   const double blocks = double(plan.row_blocks) * double(plan.panels) * double(p.batch) * plan.splits;
   const int resident = plan.resident_warps(), each = plan.rows_of_warp();

@@ -14,7 +14,7 @@ namespace fl {
 FL_COEFFICIENTS(TallSkinnyCost, start_us, column_us, split_us, split_ns, wave_us, element_ps, memory_bytes_per_us,
                 near_bytes_per_us, near_l2_bytes, wide_aligned, wide, wide_halved, sixteen_near, sixteen_columns,
                 sixteen_fewer, sixteen_aligned, sixteen_transposed, unaligned, panels, right_unaligned,
-                right_unaligned_panels, too_many_us, no_pdl_us);
+                right_unaligned_panels, no_pdl_us);
 double tall_skinny_us(const SgemmArgs& p, const DeviceSpec& device, const TallSkinnyCost& cost);
 
 }  // namespace fl

@@ -54,7 +54,7 @@ double pieces_us(const TransposeArgs& p, const DeviceSpec& device, const PiecesC
 
 double narrow_us(const TransposeArgs& p, const DeviceSpec& device, const NarrowCost& cost) {
   const int64_t width = std::min(p.m, p.n), length = std::max(p.m, p.n);
-  if (width < 2 || width > 16) return cost.other_us;
+  if (width < 2 || width > 16) return NOT_FOR_SHAPE_US;
   const double bytes = 8.0 * double(width) * double(ceil_div(length, 32) * 32) * double(p.batch);
   const bool far = bytes_of(p) > cost.near_l2_bytes, gaps = p.m < p.n && p.b.rs != p.m;
   const double moved_us = bytes / (far ? cost.memory_bytes_per_us : cost.l2_bytes_per_us);

@@ -29,7 +29,7 @@ double pieces_us(const TransposeArgs& p, const DeviceSpec& device, const PiecesC
 // Narrow matrices by warps of whole lines: lines that 32 lanes do not fill count as full, and blocks of short matrices
 // are mostly idle. Beyond L2 rows with gaps between them are written in parts of sectors. Others go to `pieces`.
 FL_COEFFICIENTS(NarrowCost, start_us, line_us, matrix_us, l2_bytes_per_us, memory_bytes_per_us, gaps, near_l2_bytes,
-                other_us, no_pdl_us);
+                no_pdl_us);
 double narrow_us(const TransposeArgs& p, const DeviceSpec& device, const NarrowCost& cost);
 
 }  // namespace fl

@@ -17,7 +17,7 @@ template <class C, double (*US)(const SgemvArgs&, const DeviceSpec&, const C&)>
 struct ByVectors<US> {
   static double us(const SgemmArgs& p, const DeviceSpec& device, const C& cost) {
     const VectorsPlan plan = vectors_plan(p);
-    if (plan.launches > 1 || plan.first.batch > MOST_VECTORS) return cost.other_us;
+    if (plan.launches > 1 || plan.first.batch > MOST_VECTORS) return NOT_FOR_SHAPE_US;
     const double us = US(plan.first, device, cost);
     return reads_from_memory(p) ? std::max(us, gemv_bytes(plan.first) / device.bytes_per_us) : us;
   }
