@@ -166,6 +166,20 @@ def test_fetched_sources_are_optimised_whatever_the_build_type(cmake, tmp_path, 
 
 
 # ---------------------------------------------------------------- from a prefix
+def test_flags_of_an_embedding_project_leave_exceptions_and_arithmetic(cmake, tmp_path):
+    options = (
+        "-DFASTLINALG_CUDA=OFF",
+        "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
+        "-DCMAKE_DISABLE_FIND_PACKAGE_fastlinalg=ON",
+    )
+    flags = "-DCMAKE_CXX_FLAGS=-fno-exceptions -ffast-math"
+    cmake.configure(EXAMPLES / "embed_cmake", tmp_path / "build", *options, flags)
+    for entry in json.loads((tmp_path / "build" / "compile_commands.json").read_text()):
+        ours = EXAMPLES not in Path(entry["file"]).parents
+        words = [word for word in entry["command"].split() if re.match("-f(no-)?(exceptions|fast-math)", word)]
+        assert words == ["-fno-exceptions", "-ffast-math"] + ["-fexceptions", "-fno-fast-math"] * ours
+
+
 @pytest.mark.exhaustive
 def test_prefix(cmake, prefix, check_consumer, check_c, output_of, tmp_path):
     library = prefix / "lib" / "libfastlinalg.so"
