@@ -97,7 +97,7 @@ std::string content(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
-  if (!file || !text) throw InvalidValue("it cannot be read");
+  if (!file || text.bad()) throw InvalidValue("it cannot be read");
   return text.str();
 }
 

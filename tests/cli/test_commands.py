@@ -184,6 +184,9 @@ WRONG = {
     "bench sgemm --shapes 12y": "12y",
     "bench sgemm --shapes 0x3x4": "0x3x4",
     "bench all --shapes 64": "--shapes",
+    "bench sgemm --shapes=": "got ''",
+    "bench sgemm --shapes 8 --json=": "--json: must name a file, got ''",
+    "report o.json --output=": "--output: must name a file",
     "bench sgemm --shapes 3x4x5:XY": "XY",
     "bench sgemm --shapes 3x4x5*0": "*0",
     "bench sgemm --shapes 64 --random 3": "--random",
@@ -257,6 +260,12 @@ def test_bench_on_a_missing_gpu():
 def test_a_file_that_cannot_be_written_is_an_error(option, tmp_path):
     line = f"bench sgemm --quick --device cpu --shapes 32x32x32 --repeats 2 --kernels reference {option} nowhere/o"
     assert "nowhere" in here(line, 2, tmp_path).stderr
+
+
+def test_a_full_disk_behind_one_file_leaves_the_others(tmp_path):
+    line = "bench sgemm --quick --device cpu --shapes 8 --repeats 2 --kernels reference --json /dev/full --csv o.csv"
+    assert "cannot write /dev/full: No space left" in here(line, 1, tmp_path).stderr
+    assert "reference" in (tmp_path / "o.csv").read_text()
 
 
 def test_output_into_a_closed_pipe_is_quiet():

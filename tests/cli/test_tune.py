@@ -173,15 +173,26 @@ def test_show_prints_the_factors_and_what_is_wrong(environment):
     write(path, table())
     text = command("tune --show").stdout
     assert interchangeable()[0] in text and "about 8 % faster on this machine" in text
-    write(path, "{")
-    assert "is not used: it is no table of fastlinalg tune" in command("tune --show", 1).stderr
+    for content in ("", "{"):
+        write(path, content)
+        assert "is not used: it is no table of fastlinalg tune" in command("tune --show", 1).stderr
 
 
-def test_a_table_that_cannot_be_written_leaves_nothing(environment):
+def test_a_table_that_cannot_be_written_is_refused_before_measuring(environment, monkeypatch):
     _, path = environment
     path.mkdir()
-    assert f"error: {path}: " in tune(NOTHING_MEASURED, "--force", "--device", "cpu", status=1).stderr
+    for place in (path, "/proc/no files are made here"):
+        monkeypatch.setenv("FASTLINALG_TUNE", str(place))
+        said = tune("tuning.tune = None", "--force", "--device", "cpu", status=1).stderr
+        assert f"fastlinalg tune: error: {place}: " in said and "Traceback" not in said
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_whoever_may_read_other_files_may_read_a_table(environment):
+    _, path = environment
+    tune(NOTHING_MEASURED, "--force", "--device", "cpu")
+    (another := path.with_name("another")).touch()
+    assert path.stat().st_mode == another.stat().st_mode
 
 
 def test_show_of_a_table_in_other_letters(environment):

@@ -42,3 +42,10 @@ def names(text: str) -> list[str]:
     if not found:
         raise argparse.ArgumentTypeError(f"must name something, got {text!r}")
     return found
+
+
+def file_name(text: str) -> str:
+    """A path, as a type for argparse. An empty one is a variable of the shell that is not set."""
+    if not text:
+        raise argparse.ArgumentTypeError("must name a file, got ''")
+    return text

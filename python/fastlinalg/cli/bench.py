@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +16,12 @@ from .. import _core
 from .._info import OPERATIONS
 from .._text import unknown
 from ._numbers import positive, seconds, seed, threads
-from ._parser import error, names
+from ._parser import error, file_name, names
 from .info import unavailable
 
 if TYPE_CHECKING:
     from ..bench.problems import Problem
+    from ..bench.results import Document
     from ..bench.runner import Settings
     from ..bench.timing import Plan
 
@@ -92,9 +94,9 @@ def _add_common(parser: argparse.ArgumentParser, device: str = "cuda if there is
         metavar="P,P",
         help="numpy, scipy (CPU), cublas, tf32, cupy (CUDA), torch (both); strict, our own product in that precision",
     )
-    parser.add_argument("--json", metavar="FILE", help="write all samples and the machine")
-    parser.add_argument("--csv", metavar="FILE", help="write one line per row")
-    parser.add_argument("--plot", metavar="FILE.png", help="write a plot per operation")
+    parser.add_argument("--json", type=file_name, metavar="FILE", help="write all samples and the machine")
+    parser.add_argument("--csv", type=file_name, metavar="FILE", help="write one line per row")
+    parser.add_argument("--plot", type=file_name, metavar="FILE.png", help="write a plot per operation")
     parser.add_argument("--quick", action="store_true", help="fewer shapes and repeats: under a minute on a CPU")
     parser.add_argument("--threads", type=threads, metavar="N", help="CPU threads of ours and of the peers")
     parser.add_argument("--repeats", type=positive, metavar="N", help="samples per row (default: 15, 7 with --quick)")
@@ -219,7 +221,7 @@ def _problems(args: argparse.Namespace, settings: Settings) -> list[Problem]:
         return kernel_names(op, settings.device, wanted, settings.precisions[0])
 
     ops = OPERATIONS if args.op == "all" else (args.op,)
-    if args.shapes and args.random:
+    if args.shapes is not None and args.random:
         raise ValueError("--shapes and --random exclude each other")
     chosen = {name for op in ops for name in known(op, args.kernels)}
     for name in args.kernels or ():
@@ -238,7 +240,7 @@ def _problems_of(op: str, args: argparse.Namespace) -> list[Problem]:
 
     if args.random:
         return random(op, args.random, args.seed, args.quick)
-    return parse(op, args.shapes) if args.shapes else standard(op, args.quick)
+    return standard(op, args.quick) if args.shapes is None else parse(op, args.shapes)
 
 
 def _peak_gflops(device: str, threads: int) -> float:
@@ -277,12 +279,25 @@ def _measure(args: argparse.Namespace, device: str, jobs: list[Job]) -> int:
     described["clocks"] = {"before": before, "after": sensors() or None}
 
     report.print_tables(document)
-    if args.json:
-        document.write_json(args.json)
-    if args.csv:
-        document.write_csv(args.csv)
+    wrong = any(row.wrong and not row.peer for row in document.rows) or not document.rows
+    return 1 if _write_files(args, document) or wrong else 0
+
+
+def _write_files(args: argparse.Namespace, document: Document) -> int:
+    """What was measured for minutes into each file that can be written. Returns the exit status."""
+    status = 0
+    writers: list[tuple[str, Callable[[str], object]]] = [
+        (args.json, document.write_json),
+        (args.csv, document.write_csv),
+    ]
     if args.plot and document.rows:
         from ..bench import plot
 
-        plot.write(document, args.plot)
-    return 1 if any(row.wrong and not row.peer for row in document.rows) or not document.rows else 0
+        writers.append((args.plot, lambda path: plot.write(document, path)))
+    for path, write in writers:
+        try:
+            if path:
+                write(path)
+        except OSError as error:
+            status = _fail(f"cannot write {path}: {error.strerror}", 1)
+    return status

@@ -7,13 +7,15 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-from ._parser import error
+from ._parser import error, file_name
 
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("report", help="one HTML page from files of bench --json")
     parser.add_argument("files", nargs="+", metavar="FILE.json", help="written by fastlinalg bench --json")
-    parser.add_argument("-o", "--output", default="report.html", metavar="FILE", help="default: report.html")
+    parser.add_argument(
+        "-o", "--output", type=file_name, default="report.html", metavar="FILE", help="default: report.html"
+    )
     parser.set_defaults(run=run)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import errno
 import fcntl
 import os
 import re
@@ -93,16 +94,22 @@ def _read(path: Path) -> tuple[str, str]:
 
 
 def _write(path: Path, text: str) -> None:
-    """All or nothing: other processes may be reading it."""
+    """All or nothing: other processes may be reading it. The caller has locked the folder."""
+    new = path.with_name(f"{path.name}.new")
+    try:
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+
+
+def _make_room(path: Path) -> None:
+    """The folder, in which a file of that name can be made: asked before measuring for minutes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-        try:
-            file.write(text)
-            file.flush()
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    tempfile.TemporaryFile(dir=path.parent).close()
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
 
 
 def _replace(path: Path, part: str) -> None:
@@ -166,7 +173,7 @@ def _tune(path: Path, args: argparse.Namespace) -> int:
     kinds = [kind for kind in ("cuda", "cpu") if wanted in (kind, "all") and (kind == "cpu" or cuda["available"])]
     if not args.force and (others := busy("cuda" if "cuda" in kinds else "cpu")):
         return _fail(f"{others}, so that what is measured would not hold later; try again, or add --force")
-    path.parent.mkdir(parents=True, exist_ok=True)  # before measuring for minutes
+    _make_room(path)
     for kind in kinds:
         entry = _measure(kind, args.quick)
         print("\n".join(_describe(entry)))
