@@ -30,6 +30,8 @@ def test_many_workers_get_smaller_chunks():
     few, many = (fld.suggest_chunks(40_000, 40_000, 40_000, memory="64 GiB", workers=w) for w in (1, 32))
     outputs = (-(-40_000 // many.c[0])) * (-(-40_000 // many.c[1]))
     assert few.c[0] > many.c[0] and outputs >= 64
+    uneven = fld.suggest_chunks(7000, 2000, 9000, memory="64 GiB", workers=4, threads=1)  # chunks at the ends count
+    assert uneven == ((1750, 1800), (1800, 1000), (1750, 1000))
 
 
 def test_a_string_and_a_number_of_bytes():

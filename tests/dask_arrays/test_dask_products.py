@@ -117,6 +117,10 @@ def test_reproducible_products_have_the_bits_of_one_call(rng):
         fld.matmul(left, b, precision="reproducible", split_k=2)
     with pytest.raises(ValueError, match="is for two matrices"):
         fld.matmul(left, b[:, 0], precision="reproducible")
+    for asked, depth in {1: 256, 256: 256, 300: 512}.items():  # the least multiple of 256 from it on
+        one = ReadBySlices(a)
+        assert_same_bits(fld.matmul(one, b, alpha=0.3, chunks=asked, precision="reproducible").compute(), want)
+        assert max(shape[1] for shape in one.read) == depth
 
 
 @pytest.mark.parametrize("types", [("i8", "f8"), ("f2", "f4"), ("f4", "bfloat16"), ("f2", "bfloat16")], ids=str)
@@ -147,6 +151,8 @@ def test_operands_that_tasks_read(rng):
     assert_product(fld.matmul(ReadBySlices(a), ReadBySlices(b)).compute(), a, b)  # in chunks of its own choice
     both = fld.matmul(ReadBySlices(a), ReadBySlices(b), chunks=chunks, split_k=1)
     assert len(both.dask.layers[both.name]) == 9  # one task a chunk: it reads the pairs of chunks by turns
+    empty = fld.matmul(ReadBySlices(a[:, :0]), ReadBySlices(b[:0]), chunks=-1)
+    assert_same_bits(empty.compute(), np.zeros((40, 30), np.float32))
 
 
 ASKED = {
