@@ -28,7 +28,7 @@ class ConstantOperand {
   // Runs the kernel on what is kept, which the first run makes. False, and nothing has happened, if this kernel does
   // not split the operand, during a capture, and where there is no room for it. After OutOfMemory nothing is kept.
   bool run(const Kernel<SgemmArgs>& kernel, const SgemmArgs& args, int device, void* stream);
-  // On the CPU nothing is split. There a copy is kept, so that what has become stale can be seen there too.
+  // On the CPU nothing is split, and no call of a user comes here. Tests do, and see by a copy what has become stale.
   void replace_by_copy(SgemmArgs& args);
 
   std::size_t bytes() const { return bytes_; }
