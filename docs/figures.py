@@ -218,15 +218,6 @@ def transpose_us(kernel: str) -> str:
     return significant(row("transpose", kernel, (2048, 512))["median_us"])
 
 
-@figure
-def fallback_us() -> str:
-    """The float32 fallback of fp16x2 with nothing to do, at 8192 x 8192 x 1024."""
-    for line in lines_of("h200-counters-large"):
-        if (line["shape"], line["kernel"]) == ("8192x8192x1024", "fp16x2") and "fallback" in line["launch"]:
-            return significant(int(line["time_ns"]) / 1e3, 2)
-    raise KeyError("no fallback was measured")
-
-
 def notebook(name: str, first: str) -> list[str]:
     """The cells behind the first one of the line of a notebook's table that begins so."""
     for line in (ROOT / "docs" / f"{name}.md").read_text().splitlines():
