@@ -32,6 +32,24 @@ def test_maps_of_files_are_sent_by_name(order, rng, tmp_path):
         assert_product(product.compute(), values, right)
 
 
+@pytest.mark.parametrize("mode", ["c", "gone"])
+def test_numbers_that_are_in_no_file_are_read_where_they_are(mode, rng, tmp_path):
+    a, b = normal(rng, 40, 60), normal(rng, 60, 30)
+    (-a).tofile(tmp_path / "a")
+    mapped = np.memmap(tmp_path / "a", np.float32, "r+" if mode == "gone" else mode, shape=a.shape)
+    mapped[:] = a
+    if mode == "gone":
+        os.remove(tmp_path / "a")
+    assert_product(fld.matmul(mapped, da.from_array(b, 11)).compute(), a, b)
+
+
+def test_a_product_of_a_file_that_has_been_written_is_another_one(rng, tmp_path):
+    mapped, b = np.memmap(tmp_path / "a", np.float32, "w+", shape=(40, 60)), da.ones((60, 30), dtype=np.float32)
+    first = fld.matmul(mapped, b)
+    mapped[:] = 1
+    assert fld.matmul(mapped, b).name != first.name, "a scheduler may keep the first"
+
+
 @pytest.fixture
 def mapped_file(rng, tmp_path):
     """A file, its values, and it as operands have it."""

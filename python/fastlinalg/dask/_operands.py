@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import mmap
+import os
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,6 +37,11 @@ class Operand:
     @property
     def is_dask(self) -> bool:
         return isinstance(self.array, da.Array)
+
+    @property
+    def token(self) -> str:
+        """What names the numbers. What tasks read themselves may be written between two calls."""
+        return self.array.name if self.is_dask else uuid.uuid4().hex
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -134,9 +141,10 @@ def _check_sizes_known(name: str, x: da.Array) -> None:
 
 
 def _by_its_file(x: np.memmap[Any, Any]) -> MemoryMap | None:
-    """None for what is not the whole of a map: a view of one keeps its file's name, and not where it begins."""
-    whole = isinstance(x.base, mmap.mmap) and x.filename is not None
-    if not whole or not (x.flags.c_contiguous or x.flags.f_contiguous):
+    """None for what is not the whole of a map: a view of one keeps its file's name, and not where it begins. None for
+    numbers that are in no file: of a map that is copied where it is written, or whose file is gone."""
+    whole = isinstance(x.base, mmap.mmap) and (x.flags.c_contiguous or x.flags.f_contiguous)
+    if not whole or x.mode == "c" or x.filename is None or not os.path.exists(x.filename):
         return None
     x.flush()  # what was written is in the file when a worker reads it
     return MemoryMap(str(x.filename), x.dtype, x.shape, x.offset, "C" if x.flags.c_contiguous else "F")

@@ -290,7 +290,7 @@ def _product(function: str, call: Call, a: Operand, b: Operand, asked: Any, spli
     if in_blocks:
         split_k = _check_blocks(a, split_k)
     chunks = (*batch_chunks(batch, a, b), *free_chunks(a, b))
-    token = tokenize(a.array, b.array, call, a.sizes, b.sizes, split_k)
+    token = tokenize(a.token, b.token, call, a.sizes, b.sizes, split_k)
     graph = Graph(f"fastlinalg-{function}", token, call, a, b)
     graph.outputs(chunks, split_k)
     inputs = [x.array for x in (a, b) if x.is_dask]
