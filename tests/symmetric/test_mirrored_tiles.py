@@ -17,7 +17,8 @@ TILES, EPILOGUE = f"{KERNELS}/common/rasterize.cuh", f"{KERNELS}/sgemm_accurate/
 STRICT, PLAN = f"{KERNELS}/sgemm_strict/tile_epilogue.cuh", "cpp/plan/strict/pipelined_plan.h"
 SOURCES = (TILES, EPILOGUE, STRICT, PLAN, f"{KERNELS}/common/epilogue.cuh", f"{KERNELS}/common/float4.cuh")
 NEEDLESS = ("cuda_runtime.h", *(f"{KERNELS}/{header}" for header in (
-    "sgemm_accurate/epilogue.cuh", "common/ptx.cuh", "common/inner_loop.cuh", "common/ptx_wgmma.cuh")))  # fmt: skip
+    "sgemm_accurate/epilogue.cuh", "common/exchange.cuh", "common/ptx.cuh", "common/inner_loop.cuh",
+    "common/ptx_wgmma.cuh")))  # fmt: skip
 
 # What these headers name of CUDA, and of other headers that they include.
 STAND_INS = r"""
@@ -55,20 +56,8 @@ float load1(uint32_t);
 void async_proxy_fence();
 void store_box(const CUtensorMap*, int col, int row, uint32_t from);
 template <int N> void wait_boxes_read();
-// By what is not called here.
-template <class... A> float4 load4(A...);
-template <class... A> uint32_t address_in(A...);
-template <class... A> void store4(A...);
-template <class... A> void store4_cluster(A...);
-template <class... A> void store4_counted(A...);
-template <class... A> void barrier_init(A...);
-template <class... A> void barrier_expect(A...);
-template <class... A> void barrier_wait_for_cluster(A...);
-void barrier_init_fence();
-void cluster_arrive();
-void cluster_wait();
-template <int, int> void named_barrier();
 }  // namespace ptx
+template <int> void exchange(float&, float&);  // by what is not called here
 }  // namespace fl
 """
 

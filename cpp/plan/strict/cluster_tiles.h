@@ -38,8 +38,7 @@ struct ClusterSplitKTile {
       // One block to a multiprocessor: with room for two, both blocks of a cluster seem to go to the same one.
       if (2 * shared_bytes(tma) <= BLOCK_SHARED || shared_bytes(tma) > BLOCK_SHARED)
         throw "the blocks meant for a multiprocessor have room there, and no more";
-      if (tile_bytes() + (tma ? 0 : STAGING_BYTES) > pipeline_bytes(tma))
-        throw "the sums, and staging for C, fit in the place of the pipeline";
+      if (tile_bytes() > pipeline_bytes(tma)) throw "the sums fit in the place of the pipeline";
     }
     if (stage_bytes(true) % 1024 != 0 || a_bytes(true) % 512 != 0)
       throw "TMA is Hopper's, and needs whole swizzles in a stage";

@@ -43,26 +43,20 @@ struct PipelinedTile {
   constexpr bool adds_groups() const { return k_groups > 1 && !in_blocks; }
 
   // Shared memory in bytes: the stages, or in their place the groups' sums; what a cluster's blocks send each other;
-  // two barriers a stage. Staging for C lies behind all that where stages are filled meanwhile, and else behind the
-  // groups' sums; then comes what is kept of C.
+  // two barriers a stage; what is kept of C.
   constexpr int a_bytes() const { return padded_bytes(BK, BM); }
   constexpr int b_row() const { return tma ? BN : padded_row(BN); }  // floats; what TMA writes has no padding
   constexpr int stage_bytes() const { return a_bytes() + BK * b_row() * 4; }
   constexpr int tile_bytes() const { return BM * BN * 4; }
   constexpr int group_sums_bytes() const { return adds_groups() ? k_groups * tile_bytes() : 0; }
-  constexpr int inbox() const {
-    return stages * stage_bytes() > group_sums_bytes() ? stages * stage_bytes() : group_sums_bytes();
-  }
+  constexpr int inbox() const { return stages * stage_bytes(); }
   constexpr int barriers() const { return inbox() + (cluster_k > 1 ? tile_bytes() : 0); }
   constexpr int block_steps() const { return static_cast<int>(REPRODUCIBLE_BLOCK) / BK; }  // of a block of k
   constexpr bool block_per_group() const { return in_blocks && k_groups > 1; }
   // A barrier for each warp whose sums wait for those of others.
   constexpr int turns() const { return barriers() + stages * 16; }
-  constexpr int behind_barriers() const { return turns() + (block_per_group() ? math_threads() / 32 * 8 : 0); }
   constexpr bool stages_go_on() const { return persistent() || in_blocks; }
-  constexpr int staging() const { return stages_go_on() ? behind_barriers() : group_sums_bytes(); }
-  constexpr int staging_bytes() const { return tma ? 0 : math_threads() / 32 * STAGING_BYTES; }
-  constexpr int kept_c() const { return behind_barriers() + (stages_go_on() ? staging_bytes() : 0); }
+  constexpr int kept_c() const { return turns() + (block_per_group() ? math_threads() / 32 * 8 : 0); }
   constexpr int shared_bytes() const { return kept_c() + (keeps_c ? tile_bytes() : 0); }
   constexpr int room() const {
     return level == PipelinedFor::hopper  ? BLOCK_SHARED
@@ -82,7 +76,7 @@ struct PipelinedTile {
     tile.keeps_c = true, tile.BK = step, tile.stages = fewer_stages, tile.wide_stages = fewer_wide_stages;
     return tile;
   }
-  // The TMA variant, which needs no room to stage rows that are not aligned, in other steps.
+  // The TMA variant in other steps.
   constexpr PipelinedTile tma_in(int step, int other_stages) const {
     PipelinedTile tile = *this;
     tile.tma_step = step, tile.tma_stages = other_stages;
@@ -111,8 +105,7 @@ struct PipelinedTile {
       throw "a step along k is whole lines of every group, and whole rounds of copies";
     if (math_threads() != MATH_THREADS) throw "eight warps multiply";
     if (shared_bytes() > room()) throw "the blocks meant for a multiprocessor have room there, and no more";
-    if (!stages_go_on() && group_sums_bytes() + staging_bytes() > stages * stage_bytes())
-      throw "the sums, and staging for C, fit in the place of the pipeline";
+    if (group_sums_bytes() > inbox()) throw "the sums fit in the place of the pipeline";
     if (stages < k_groups || stages < producers) throw "every group and every producer has a stage";
     // A barrier's parity tells this round of the pipeline from the last one, not from the one before that. So whoever
     // waits at a barrier of a stage must know by what it did before that the last round has begun there. A producer and

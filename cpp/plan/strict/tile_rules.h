@@ -27,9 +27,6 @@ static_assert(SMALLEST_BLOCK_SHARED <= capability(80).shared_per_block &&
 constexpr int padded_row(int length) { return length + 4; }
 constexpr int padded_bytes(int rows, int length) { return rows * padded_row(length) * 4; }
 
-// Where a warp stages results for rows of C that are not aligned: 8 rows of 16 floats, and padding.
-constexpr int STAGING_BYTES = padded_bytes(8, 16);
-
 // The name that the grammar in table/kernels.def gives a tile.
 class TileName {
  public:

@@ -19,9 +19,7 @@ struct WarpTile {
   constexpr int stage_bytes() const { return padded_bytes(BM, BK) + padded_bytes(BK, BN); }
   constexpr int pipeline_bytes() const { return stages * stage_bytes(); }
   // By way of registers, where copies are not asynchronous, one stage is enough.
-  constexpr int shared_bytes(bool async) const {
-    return warps * ((async ? pipeline_bytes() : stage_bytes()) + STAGING_BYTES);
-  }
+  constexpr int shared_bytes(bool async) const { return warps * (async ? pipeline_bytes() : stage_bytes()); }
 
   consteval bool sound() const {
     if (BM % 8 != 0 || BN % 16 != 0) throw "the outputs of all lanes and warps of a group are the block's BM x BN";

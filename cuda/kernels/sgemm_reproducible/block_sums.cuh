@@ -47,7 +47,7 @@ struct AlignedRows {
   int row, col;
   float* c;
 
-  __device__ __forceinline__ AlignedRows(const SgemmArgs& args, const Corner& corner, uint32_t) : p(args), at(corner) {
+  __device__ __forceinline__ AlignedRows(const SgemmArgs& args, const Corner& corner) : p(args), at(corner) {
     const int t = static_cast<int>(ptx::thread_index()) % T::GROUP_THREADS;
     const QuadPlace<T> place(t / 32, lane_of<T>(t % 32), 0);
     row = place.row, col = place.col;
@@ -71,45 +71,29 @@ struct AlignedRows {
   }
 };
 
-// The same where rows begin anywhere, through the warp's staging memory (WarpStaging): neighbouring lanes access
-// neighbouring floats.
+// The same where rows begin anywhere (TurnedFour).
 template <class T>
-struct StagedRows {
-  static constexpr int AT_A_TIME = 2, PITCH = WarpStaging::PITCH;
+struct TurnedRows {
+  static constexpr int AT_A_TIME = 2;
   const SgemmArgs& p;
   const Corner& at;
-  uint32_t memory;
 
-  __device__ __forceinline__ StagedRows(const SgemmArgs& args, const Corner& corner, uint32_t shared)
-      : p(args), at(corner), memory(warp_staging<T>(shared, ptx::thread_index() / 32).memory) {}
   __device__ __forceinline__ void load4(float* old, int q) const {
-    each(q, [&](uint32_t staged, const float* c) { ptx::store1(staged, *c); });
-    __syncwarp();
-    unpack(old, ptx::load4(four()));
-    __syncwarp();
+    each(q, [&](int i, const float* c) { old[i] = *c; });
+    TurnedFour::turn(old);
   }
   __device__ __forceinline__ void store4(const float* values, int q) const {
-    ptx::store4(four(), {values[0], values[1], values[2], values[3]});
-    __syncwarp();
-    each(q, [&](uint32_t staged, float* c) { *c = ptx::load1(staged); });
-    __syncwarp();
+    float x[4] = {values[0], values[1], values[2], values[3]};
+    TurnedFour::turn(x);
+    each(q, [&](int i, float* c) { *c = x[i]; });
   }
 
  private:
-  __device__ __forceinline__ uint32_t four() const {
-    const Lane lane(ptx::thread_index() % 32);
-    return memory + (lane.row * PITCH + lane.col * 4) * 4;
-  }
   template <class Use>
   __device__ __forceinline__ void each(int q, Use use) const {
-    const int t = static_cast<int>(ptx::thread_index()), lane = t % 32;
+    const int t = static_cast<int>(ptx::thread_index());
     const QuadPlace<T> place(t % T::GROUP_THREADS / 32, Lane(0), q);
-    const int across = place.col + lane % 16;
-#pragma unroll
-    for (int r = lane / 16; r < 8; r += 2) {
-      const int down = place.row + r * 4;
-      if (down < at.rows && across < at.cols) use(memory + (r * PITCH + lane % 16) * 4, at.c + down * p.c.rs + across);
-    }
+    TurnedFour(place.row, 4, place.col, t % 32).each(at, p.c.rs, 4, use);
   }
 };
 
@@ -154,8 +138,8 @@ __device__ __forceinline__ void update_c(const SgemmArgs& p, const PipelinedPlan
   asm volatile("" : "+r"(again));  // not kept through the main loop
   const Tile tile = tile_of<T>(plan, again);
   const Corner at = corner(p, tile.batch, tile.row * T::BM, tile.col * T::BN);
-  using Rows = std::conditional_t<T::C16, AlignedRows<T>, StagedRows<T>>;
-  const Rows rows(p, at, math.pipeline.shared);
+  using Rows = std::conditional_t<T::C16, AlignedRows<T>, TurnedRows<T>>;
+  const Rows rows{p, at};
   if (!T::TMA) add_block<T>(math, update, kept, rows, kept.from, kept.to);  // long enough, with all edges
   else if (kept.from) add_block<T>(math, update, kept, rows, yes, no);
   else if (kept.to) add_block<T>(math, update, kept, rows, no, yes);

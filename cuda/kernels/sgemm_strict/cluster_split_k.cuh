@@ -233,10 +233,9 @@ __device__ __forceinline__ void sum_ranges(const SgemmArgs& p, const ClusterSpli
                                            const typename T::Sum& cluster, uint32_t shared, int t) {
   constexpr int QUADS_EACH = (T::QUADS + T::THREADS - 1) / T::THREADS;
   const Lane lane(t % 32);
-  const WarpStaging staging{shared + t / 32 * T::PIPELINE_BYTES + T::QUADS * 16};
   auto put = [&](int quad, float4 sum) {
     const int i = quad / 32 / (T::TN / 4), j = quad / 32 % (T::TN / 4);
-    if (!T::TMA && !plan.c_by16) return staging.put(p, at, i * 8, 1, j * 16, t % 32, sum);
+    if (!T::TMA && !plan.c_by16) return put_turned(p, at, i * 8, 1, j * 16, t % 32, sum);
     const int row = i * 8 + lane.row, col = j * 16 + lane.col * 4;
     put4(p, at.c + row * p.c.rs + col, T::TMA ? 4 : row < at.rows ? at.cols - col : 0, sum);
   };

@@ -42,7 +42,6 @@ __device__ __forceinline__ void sum_and_store(const SgemmArgs& p, const Pipeline
   constexpr int SHARE = T::THREAD_QUADS / T::CLUSTER_K, AT_A_TIME = T::THREAD_QUADS / T::K_GROUPS % 3 == 0 ? 3 : 4;
   const uint32_t parts = math.pipeline.shared;
   const ClusterSum<T::CLUSTER_K, QUADS> cluster{parts + T::INBOX, rank};
-  const WarpStaging staging = warp_staging<T>(parts, t / 32);
   const int lane = t % GT, turn = t / GT;
   ptx::named_barrier<1, MATH>();  // all groups are done with the pipeline
   // A 16-byte store wants its four sums in neighbouring registers. Bound to that through the main loop, every sum would
@@ -57,7 +56,7 @@ __device__ __forceinline__ void sum_and_store(const SgemmArgs& p, const Pipeline
   auto put = [&](int q, float4 sum) {
     const int i = q / (T::TN / 4), down = i / 4 * T::LANE_ROWS * 4 + i % 4;
     const int across = (q - i * (T::TN / 4)) * T::LANE_COLS * 4;
-    if (!by16) return staging.put(p, at, origin.row + down, 4, origin.col + across, t % 32, sum);
+    if (!by16) return put_turned(p, at, origin.row + down, 4, origin.col + across, t % 32, sum);
     const int exist = origin.row + down < at.rows ? at.cols - origin.col - across : 0;
     put4(p, c + down * p.c.rs + across, T::TMA ? 4 : exist, sum);
   };

@@ -42,8 +42,8 @@ struct Pipelined {
   static constexpr int THREAD_QUADS = TM * TN / 4, QUADS = BM * BN / 4;
   static constexpr int A_ROW = padded_row(BM), B_ROW = TILE.b_row(), A_BYTES = TILE.a_bytes(),
                        STAGE_BYTES = TILE.stage_bytes();
-  static constexpr int INBOX = TILE.inbox(), BARRIERS = TILE.barriers(), TURNS = TILE.turns(), STAGING = TILE.staging(),
-                       KEPT_C = TILE.kept_c(), SHARED_BYTES = TILE.shared_bytes();
+  static constexpr int INBOX = TILE.inbox(), BARRIERS = TILE.barriers(), TURNS = TILE.turns(), KEPT_C = TILE.kept_c(),
+                       SHARED_BYTES = TILE.shared_bytes();
   static constexpr int MATH_REGISTERS = 224, COPY_REGISTERS = 56;
 
   // The groups start one after the other, as their first tiles arrive. Of four, the first and the last share the issue

@@ -43,7 +43,7 @@ __device__ __forceinline__ void copy_stage(const SgemmArgs& p, const WarpTilePla
 // Stores the sums of a tile.
 template <class T>
 __device__ __forceinline__ void store_tile(const SgemmArgs& p, const Tile& tile, const float (&acc)[T::TM][T::TN],
-                                           const WarpStaging& staging, int lane_id) {
+                                           int lane_id) {
   const Lane lane(lane_id);
   const Corner at = corner(p, tile.batch, tile.row * T::BM, tile.col * T::BN);
 #pragma unroll
@@ -54,7 +54,7 @@ __device__ __forceinline__ void store_tile(const SgemmArgs& p, const Tile& tile,
     for (int j = 0; j < T::TN; j += 4) {
       const float4 sum = {acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]};
       if constexpr (T::C16) put4(p, row + j * 4, exist - j * 4, sum);
-      else staging.put(p, at, i * 8, 1, j * 4, lane_id, sum);
+      else put_turned(p, at, i * 8, 1, j * 4, lane_id, sum);
     }
   }
 }
@@ -82,7 +82,6 @@ __device__ __forceinline__ void block_by_registers(const SgemmArgs& p, const War
   extern __shared__ __align__(128) unsigned char memory[];
   const int warp = threadIdx.x / 32, lane_id = threadIdx.x % 32;
   const uint32_t shared = ptx::shared_address(memory), stage = shared + warp * T::STAGE_BYTES;
-  const WarpStaging staging{shared + T::WARPS * T::STAGE_BYTES + warp * STAGING_BYTES};
   WarpWalk<T> walk{blockIdx.x * T::WARPS + warp, gridDim.x * T::WARPS};
   pdl_wait();
   const auto fetch = [&] { return WarpStage<T>(p, plan, walk, plan.grid.tile(walk.tile), lane_id); };
@@ -101,7 +100,7 @@ __device__ __forceinline__ void block_by_registers(const SgemmArgs& p, const War
       if (walk.tile < plan.grid.total) next = fetch();
       multiply_stage<T>(acc, stage, Lane(lane_id));
     }
-    store_tile<T>(p, plan.grid.tile(number), acc, staging, lane_id);
+    store_tile<T>(p, plan.grid.tile(number), acc, lane_id);
   }
 }
 
@@ -113,7 +112,6 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
   const int warp = threadIdx.x / 32, lane_id = threadIdx.x % 32;
   const Lane lane(lane_id);
   const uint32_t shared = ptx::shared_address(memory), pipeline = shared + warp * T::PIPELINE_BYTES;
-  const WarpStaging staging{shared + T::WARPS * T::PIPELINE_BYTES + warp * STAGING_BYTES};
   WarpWalk<T> walk{p.k > 0 ? blockIdx.x * T::WARPS + warp : plan.grid.total, gridDim.x * T::WARPS};
   pdl_wait();
   int into = 0, from = 0;
@@ -135,7 +133,7 @@ __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
       multiply_stage<T>(acc, pipeline + from * T::STAGE_BYTES, lane);
       from = from + 1 == T::STAGES ? 0 : from + 1;
     }
-    store_tile<T>(p, plan.grid.tile(number), acc, staging, lane_id);
+    store_tile<T>(p, plan.grid.tile(number), acc, lane_id);
   }
 #else
   block_by_registers<T>(p, plan);

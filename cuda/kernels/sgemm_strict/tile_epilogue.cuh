@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda/kernels/common/epilogue.cuh"
+#include "cuda/kernels/common/exchange.cuh"
 #include "cuda/kernels/common/inner_loop.cuh"
 #include "cuda/kernels/common/ptx.cuh"
 #include "cuda/kernels/common/rasterize.cuh"
@@ -46,30 +47,33 @@ __device__ __forceinline__ void put4(const SgemmArgs& p, float* c, int exist, fl
   epilogue(p).store4(c, four, exist);
 }
 
-// The way of results into rows of C that are not aligned: the 32 lanes of a warp hold four neighbours each of 8 rows by
-// 16 columns, the lane's row `row` plus `step` for each row further down. A few bytes of shared memory of the warp's
-// own turn that round, so that neighbouring lanes store neighbouring floats. With stores of a lane's own four, one by
-// one, 3153 x 4266 x 127 took 160 instead of 119 us.
-struct WarpStaging {
-  static constexpr int PITCH = padded_row(16);
-  uint32_t memory;  // STAGING_BYTES of it
-
-  __device__ __forceinline__ void put(const SgemmArgs& p, const Corner& at, int row, int step, int col, int lane_id,
-                                      float4 sum) const {
-    const Lane lane(lane_id);
-    ptx::store4(memory + (lane.row * PITCH + lane.col * 4) * 4, sum);
-    __syncwarp();
+// Where rows of C are not aligned: what a warp has of 8 rows by 16 columns, four neighbours of a row in each lane,
+// those of row `row` + lane.row * `step` and so on. Lanes exchange them, so that each has a column of four rows, and a
+// store touches two rows. With stores of a lane's own four, one by one, 3153 x 4266 x 127 took 160 instead of 119 us.
+struct TurnedFour {
+  int row, col;
+  __device__ __forceinline__ TurnedFour(int row, int step, int col, int lane)
+      : row(row + lane / 8 % 2 * 4 * step), col(col + (lane / 16 * 2 + lane % 2) * 4 + lane / 2 % 4) {}
+  static __device__ __forceinline__ void turn(float* x) {
+    exchange<2>(x[0], x[1]), exchange<2>(x[2], x[3]);
+    exchange<4>(x[0], x[2]), exchange<4>(x[1], x[3]);
+  }
+  // use(i, c): the i-th of the four, and where it is.
+  template <class Use>
+  __device__ __forceinline__ void each(const Corner& at, int64_t rs, int step, Use use) const {
+    const int exist = col < at.cols ? at.rows - row : 0;
+    float* c = at.c + row * rs + col;
 #pragma unroll
-    for (int r = lane_id / 16; r < 8; r += 2) {
-      const int down = row + r * step, across = col + lane_id % 16;
-      if (down < at.rows && across < at.cols) {
-        float* c = at.c + down * p.c.rs + across;
-        epilogue(p).store(c, ptx::load1(memory + (r * PITCH + lane_id % 16) * 4));
-      }
-    }
-    __syncwarp();
+    for (int i = 0; i < 4; ++i, c += step * rs)
+      if (i * step < exist) use(i, c);
   }
 };
+__device__ __forceinline__ void put_turned(const SgemmArgs& p, const Corner& at, int row, int step, int col, int lane,
+                                           float4 sum) {
+  float x[4] = {sum.x, sum.y, sum.z, sum.w};
+  TurnedFour::turn(x);
+  TurnedFour(row, step, col, lane).each(at, p.c.rs, step, [&](int i, float* c) { epilogue(p).store(c, x[i]); });
+}
 
 // ---------------------------------------------------------------- of pipelined.cuh
 template <class T>
@@ -89,11 +93,6 @@ struct QuadPlace {
   }
 };
 
-template <class T>
-__device__ __forceinline__ WarpStaging warp_staging(uint32_t shared, int warp) {
-  return {shared + T::STAGING + warp * STAGING_BYTES};
-}
-
 // Stores a warp's sums from registers. The lane's place is worked out here and now, not kept through the main loop. As
 // in sum_and_store, the products with one free the sums from neighbouring registers.
 template <class T, class Math>
@@ -112,11 +111,10 @@ __device__ __forceinline__ void store(const SgemmArgs& p, float one, const Math&
       row += (i % 4 == 3 ? T::LANE_ROWS * 4 - 3 : 1) * p.c.rs;
     }
   } else {
-    const WarpStaging staging = warp_staging<T>(math.pipeline.shared, t / 32);
 #pragma unroll
     for (int q = 0; q < T::THREAD_QUADS; ++q) {
       const QuadPlace<T> place(t / 32, Lane(0), q);
-      staging.put(p, at, place.row, 4, place.col, t % 32, one * math.quad(q));
+      put_turned(p, at, place.row, 4, place.col, t % 32, one * math.quad(q));
     }
   }
 }

@@ -7,10 +7,10 @@
 
 namespace fl {
 
-// Stores what a warp has of eight rows and 16 columns of C, from sums of scaled numbers: four neighbours of row l / 4 in
-// lane l, from (row, col) on. Lanes exchange them first, so that each has a column of four rows and a store touches two
-// rows. It touched all eight where neighbours are not aligned: 4095 x 4095 x 300 took 179 instead of 117 us. With copies
-// through registers that makes the main loop longer, and all products by an eighth.
+// Stores what a warp has of eight rows and 16 columns of C, from sums of scaled numbers: four neighbours of row l / 4
+// in lane l, from (row, col) on. Lanes exchange them first, so that each has a column of four rows and a store touches
+// two rows. It touched all eight where neighbours are not aligned: 4095 x 4095 x 300 took 179 instead of 117 us. With
+// copies through registers that makes the main loop longer, and all products by an eighth.
 template <class T>
 __device__ __forceinline__ void store_any(const MmaPlan& plan, int row, int col, const float4& sum, int down,
                                           const int4& back) {
