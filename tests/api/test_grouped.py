@@ -106,11 +106,13 @@ def test_any_number_of_threads_gives_the_same_bits(threads, rng):
     """Some members are shared out among all threads, others are one thread's, which packs them in memory of its own."""
     short = [(60 + i % 7, 60 - i % 9, 200) for i in range(60)]
     a, b = operands(rng, [(300, 400, 350), *short, (1, 2000, 900), (800, 1, 900)])
-    b = [np.asfortranarray(x) for x in b]
-    want = alone(Host("cpu"), a, b, precision="strict")
-    with fl.num_threads(threads):
-        for _ in range(8):
-            assert_alike(fl.grouped_matmul(a, b, device="cpu", precision="strict"), want)
+    packed = a, [np.asfortranarray(x) for x in b]
+    gathered = [normal(rng, 40, 500) for _ in range(80)], [normal(rng, 1000)[::2] for _ in range(80)]  # below a page
+    for lists in (packed, gathered):
+        want = alone(Host("cpu"), *lists, precision="strict")
+        with fl.num_threads(threads):
+            for _ in range(8):
+                assert_alike(fl.grouped_matmul(*lists, device="cpu", precision="strict"), want)
 
 
 def test_lists_are_whatever_gives_arrays(way, rng):
@@ -148,6 +150,14 @@ def test_a_result_may_begin_with_the_last_element_of_an_operand(rng):
     a, out = memory[: 33 * 33].reshape(33, 33), memory[33 * 33 - 1 :].reshape(33, 33)
     want = fl.matmul(a, a)
     assert_alike(fl.grouped_matmul([a, a], [a, a], out=[out, None]), [want, want])
+
+
+def test_an_operand_within_another_hides_none_of_it(rng):
+    """A result in the end of the larger one."""
+    memory, b = normal(rng, 33 * 300), normal(rng, 300, 33)
+    wide, within, out = memory.reshape(33, 300), memory[6:15].reshape(3, 3), memory[-33 * 33 :].reshape(33, 33)
+    want = [fl.matmul(wide, b), fl.matmul(within, within)]
+    assert_alike(fl.grouped_matmul([wide, within], [b, within], out=[out, None]), want)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -129,3 +129,5 @@ def test_device_memory(rng):
             got = fl.sgemm(x, y, z, alpha=0.5, beta=-2.0, precision=precision).numpy()
             assert_product(got, a, b, c, 0.5, -2.0)
             assert_same_bits(z.numpy(), c, "only read")
+        stacked = normal(rng, 3, m, k), b, normal(rng, 3, m, n)
+        assert_product(fl.sgemm(*map(put, stacked), alpha=0.5, beta=-2.0).numpy(), *stacked, 0.5, -2.0)

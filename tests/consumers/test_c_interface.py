@@ -229,6 +229,8 @@ def test_c_interface_reads_16_bits_in_device_memory(library):
     [
         ({}, {"a_type": 3}, "a_type must be FL_FLOAT32, FL_FLOAT16 or FL_BFLOAT16, got 3"),
         ({"a": 4097}, {"a_type": FL_FLOAT16}, "a is not aligned to 2 bytes"),
+        ({"b": 4098}, {"a_type": FL_FLOAT16}, "b is not aligned to 4 bytes"),
+        ({"b": 4097}, {"b_type": FL_FLOAT16}, "b is not aligned to 2 bytes"),
     ],
     ids=str,
 )

@@ -55,6 +55,28 @@ def test_a_plan_on_other_operands(library, memory, plan):
     assert library.fl_plan_execute(made, None) == 0, "it is as it was"
 
 
+@pytest.mark.parametrize(("constant", "ones"), [(1, ("a", "b")), (2, ("b", "a"))])
+def test_a_constant_operand_that_is_given_has_new_values(library, constant, ones):
+    """By the model of AMX, which keeps its terms on every CPU."""
+    k, c = 300, (ctypes.c_float * 4)()
+    memory = {name: (ctypes.c_float * (2 * k))(*[1] * (2 * k)) for name in ones}
+    made, given = ctypes.c_void_p(), options(kernel=b"amx_bf16x6_model")
+    call = (0, 0, 2, 2, k, 1, memory["a"], k, 0, memory["b"], 2, 0, 0, c, 2, 0, 1, constant, given)
+    assert library.fl_plan_sgemm(ctypes.byref(made), *call) == 0
+    kept, other = (memory[name] for name in ones)
+    for place, factor, given, want in (
+        (kept, 1, None, k),
+        (kept, 2, None, k),
+        (other, 3, other, 3 * k),
+        (kept, 4, kept, 12 * k),
+    ):
+        place[:] = [factor] * (2 * k)
+        operands = (given if given is memory["a"] else None), (given if given is memory["b"] else None)
+        assert library.fl_plan_reset_operands(made, *operands, None) == 0
+        assert library.fl_plan_execute(made, None) == 0 and list(c) == [want] * 4
+    library.fl_plan_free(made)
+
+
 ONE_ROW_OR_COLUMN = [({"m": 1}, (0, 1)), ({"n": 1}, (0, 2)), ({"m": 1, "n": 1}, (0,))]
 
 

@@ -93,6 +93,9 @@ def test_views():
     assert_product(whole(got), a, b)
     strided = with_shape(put(np.repeat(b, 3, axis=1)), lambda x: x[:, ::3])
     assert_product(whole(fl.matmul(a_parts, strided)), a, b)
+    few, two = normal(70, 2), normal(2, 50, seed=1)
+    apart = with_shape(put(np.repeat(two, 2, axis=0), 1), lambda x: x[::2])
+    assert_product(whole(fl.matmul(parts(few, 30), apart)), few, two)
 
 
 def test_out_and_what_it_overlaps():

@@ -260,6 +260,21 @@ def test_nothing_fits(limit, rng):
 
 
 @pytest.mark.gpu
+def test_many_small_parts(limit, rng):
+    """Slots of operands and of results are used again and again."""
+    for m, n, k in ((130, 140, 150), (700, 33, 20), (20, 700, 33), (66, 65, 900)):
+        a, b, c = (rng.integers(-9, 10, size).astype(np.float32) for size in ((m, k), (k, n), (m, n)))
+        for most in (2**14, 2**15, 2**16):
+            limit(most)
+            for beta in (0.0, 2.0):
+                out = c.copy()
+                fl.sgemm(a, b, out if beta else None, alpha=-1.0, beta=beta, out=out, device="cuda")
+                assert np.array_equal(out, beta * c - a @ b), (m, n, k, most, beta)
+            assert np.array_equal(fl.sgemv(c, b[0], device="cuda"), c @ b[0])
+            assert np.array_equal(fl.transpose(c, device="cuda"), c.T)
+
+
+@pytest.mark.gpu
 def test_what_others_have_taken(limit, rng):
     """Where less is free than the limit allows, the parts become smaller."""
     a = rng.standard_normal((1000, 1000), np.float32)

@@ -94,7 +94,7 @@ def test_every_layout(uplo, rng):
 
 @pytest.mark.parametrize(("uplo", "trans"), WAYS)
 def test_batches(rng, uplo, trans):
-    for shape in ((3, 40, 20), (2, 3, 130, 9), (0, 5, 5), (1, 150, 30)):
+    for shape in ((3, 40, 20), (2, 3, 130, 9), (0, 5, 5), (1, 150, 30), (150, 128, 1)):
         a = normal(rng, *shape)
         n = shape[-2]
         stored = a.swapaxes(-1, -2) if trans else a

@@ -273,15 +273,17 @@ def test_a_result_over_the_constant_operand_is_refused(rng):
         plan.execute()
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("kernel", ["amx_bf16x6_model", None, pytest.param("fp16x2", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("constant", ["a", "b"])
-def test_arrays_in_host_memory(device, constant, rng):
-    hosts = {"a": normal(rng, 90, 80), "b": normal(rng, 80, 70)}
-    with fl.Matmul(*hosts.values(), device=device, constant=constant) as plan:
+def test_arrays_in_host_memory(kernel, constant, rng):
+    """The model of AMX keeps its terms on every CPU."""
+    hosts = {"a": normal(rng, 90, 300), "b": normal(rng, 300, 70)}
+    options = {"kernel": kernel, "device": "cuda" if kernel == "fp16x2" else "cpu"}
+    with fl.Matmul(*hosts.values(), **options, constant=constant) as plan:
         for _ in range(3):
-            assert_same_bits(plan.execute(), fl.matmul(*hosts.values(), device=device))
-            hosts["a"][...] = normal(rng, 90, 80)
-            hosts["b"][...] = normal(rng, 80, 70)
+            assert_same_bits(plan.execute(), fl.sgemm(*hosts.values(), **options))
+            hosts["a"][...] = normal(rng, 90, 300)
+            hosts["b"][...] = normal(rng, 300, 70)
             plan.reset_operands(**{constant: hosts[constant]})
 
 

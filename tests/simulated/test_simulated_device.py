@@ -30,14 +30,14 @@ RUNS = {
     "callers": ("host/test_callers.py", "all_sizes", 2),
     "tiles": (
         "host/test_tiles.py",
-        "scalars or batches or what_others or nothing_fits or log or (strict and 257)",
+        "scalars or batches or what_others or many_small or nothing_fits or log or (strict and 257)",
         1,
     ),
-    "tiles again": ("host/test_tiles.py", "scalars or what_others", 2),
+    "tiles again": ("host/test_tiles.py", "scalars or what_others or many_small", 2),
     "memory": ("device/test_memory.py", "not many_calls and not four", 1),
     "device arrays": (
         "device/test_device_arrays.py device/test_device_arrays_errors.py "
-        "api/test_malformed_arrays.py plans/test_plans.py dispatch/test_dispatch.py",
+        "api/test_malformed_arrays.py api/test_one_row_or_column.py plans/test_plans.py dispatch/test_dispatch.py",
         "",
         1,
     ),
@@ -313,7 +313,7 @@ def test_host_layer(library, name, seed):
     assert passes(library, files.split(), chosen, seed, *marked)
 
 
-FEW = "(bits_of_one and strict and not 30001) or plans or midst or splits or within_its_limit"
+FEW = "bits_of_one and strict and not 30001 or plans or midst or splits or within_its or views or overlaps or line"
 
 
 @pytest.mark.parametrize(
