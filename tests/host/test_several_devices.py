@@ -67,6 +67,12 @@ def test_layouts(layout):
     out.assert_intact(layout)
 
 
+def test_a_matrix_times_its_own_transpose():
+    """Devices that share it out compute all of it."""
+    a = normal(2050, 70)
+    assert_product(fl.matmul(a, a.T, device=BOTH), a, a.T)
+
+
 def test_batches_and_vectors():
     one, many = normal(90, 170), normal(60, 130, 90, seed=1)
     large = normal(3, 1500, 1400), normal(3, 1400, 1600, seed=1)
