@@ -285,7 +285,10 @@ def test_no_other_dtype_is_computed_in(dtype):
         fl.matmul(numbers("f4", 2, 2), numbers("f4", 2, 2), dtype=dtype)
 
 
-@pytest.mark.parametrize("dtype", ["c16", "O", "S4", "M8[s]", "V4"])
+STRINGS = [np.dtypes.StringDType()] if hasattr(np.dtypes, "StringDType") else []
+
+
+@pytest.mark.parametrize("dtype", ["c16", "O", "S4", "U4", "M8[s]", "V4", *STRINGS], ids=str)
 def test_consent_is_to_real_numbers(dtype):
     with pytest.raises(TypeError, match="a must have dtype float32, got"):
         fl.matmul(np.zeros((2, 2), dtype), numbers("f8", 2, 2), dtype=np.float32)

@@ -57,7 +57,8 @@ Numbers kind_of(nb::handle object, const std::string& name) {
   if (letter == "c" || name.find("complex") != std::string::npos) return Numbers::complex;
   if (letter == "O") return Numbers::objects;
   const bool raw = letter == "V" && std::string_view("|[({V").find(name.front()) != std::string_view::npos;
-  return raw || letter == "S" || letter == "U" || letter == "M" || letter == "m" ? Numbers::none : Numbers::real;
+  const bool text_or_time = letter.size() == 1 && std::string_view("SUTMm").find(letter) != std::string_view::npos;
+  return raw || text_or_time ? Numbers::none : Numbers::real;
 }
 
 std::string kind_name(nb::handle object) { return text(object.type().attr("__name__")); }
