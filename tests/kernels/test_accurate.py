@@ -13,7 +13,7 @@ import fastlinalg as fl
 from support.accuracy import assert_product, assert_same_bits
 from support.device import on_device
 from support.device_libraries import Placed
-from support.hard_products import KINDS, TILED, data
+from support.hard_products import KINDS, TILED, data, signs
 from support.operands import dtype_of
 from support.rows import rows
 
@@ -283,6 +283,33 @@ def test_what_stands_by_for_every_tile(row, kind, shape, trans):
 
 # Summed up in parts by three terms, the last two by two terms as well.
 LONG = ((500, 510, 2500), (760, 1000, 4100), (1400, 1300, 3000), (250, 260, 5000), (700, 650, 9000))
+
+
+def far_below_the_largest(m, n, k):
+    """As small as two terms hold beside the largest number of each line, which meets zeros."""
+    rng = np.random.default_rng(k)
+    a, b = (
+        2.0 ** (-29 if k <= 1024 else -27) * signs(rng, size) * rng.uniform(1, 1.5, size) for size in ((m, k), (k, n))
+    )
+    a[:, 0], b[0] = 1, 0
+    a[:, 1], b[1] = 0, 1
+    return a.astype(np.float32), b.astype(np.float32)
+
+
+SCALED_UP = ("far_below", "softmax", "lognormal", "fft")
+
+
+@gpu
+@pytest.mark.parametrize("shape", [*TILED[:2], (690, 700, 1024), (500, 510, 2500)], ids=str)
+@pytest.mark.parametrize("kind", SCALED_UP)
+def test_few_tiles_hold_more_in_two_terms(kind, shape, caplog):
+    """Their second terms are scaled up, and have sums of their own."""
+    m, n, k = shape[0] + SCALED_UP.index(kind), *shape[1:]  # logged once
+    a, b = far_below_the_largest(m, n, k) if kind == "far_below" else data(kind, m, n, k)
+    caplog.set_level(logging.DEBUG, "fastlinalg")
+    got = fl.sgemm(*on_device(a, b), kernel="fp16x2").numpy()
+    assert f"sgemm {m}x{n}x{k} -> cuda:0 fp16x2, computed by two fp16 terms" in caplog.text
+    assert_product(got, a, b, context=kind)
 
 
 @gpu

@@ -1,6 +1,9 @@
 // The range check in numbers: what the status of a product says, and from where on two fp16 terms hold a number.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/problem.h"
 #include "plan/terms.h"
 
@@ -19,6 +22,11 @@ constexpr unsigned STATUS_COMPENSATE = 16;  // the tensor cores truncate sums of
 // MMA_K8_ERROR is that of 7.5, whose tensor cores cut yet more, at 32 k to a promotion instead of 64.
 constexpr int WGMMA_ERROR = 55, MMA_ERROR = 97, MMA_K8_ERROR = 105;
 
+// Where the products of second terms have sums of their own, and what these terms are multiplied by there: fp16 holds
+// those of numbers 2^11 times as small. Such sums cost of the bound as much as if first ones left every 32 k.
+constexpr int APART_ERROR = 56, APART_PROMOTED_K = 32;
+constexpr float SECOND_TERM_SCALE = 0x1p11f;
+
 // The range check in numbers; docs/accuracy.md derives them. Units of u = 2^-24, the rounding error of float32: of the
 // k units that the bound allows, `spare` are left when everything else has taken its worst share. Half of them go to
 // numbers that are not small, half to those that are.
@@ -28,17 +36,20 @@ struct RangeBound {
   unsigned both_large;
   // Whether small numbers are less than float32's smallest in a product of lines whose numbers are below TALL.
   bool small_if_tall = false;
+  float second_scale = 1;  // what second terms are multiplied by
 
-  RangeBound(Terms terms, int64_t k, int product_error = WGMMA_ERROR, int promoted_k = 64) {
+  RangeBound(Terms terms, int64_t k, int product_error = WGMMA_ERROR, int promoted_k = 64, float second_scale = 1)
+      : second_scale(second_scale) {
     if (terms == Terms::bf16x6) {
       small = 0x1p-50f, large = 0x1p-22f, both_large = 1, small_if_tall = true;
       return;
     }
     const double spare = double(k) * (promoted_k - 1) / promoted_k - product_error;
-    small = float(2 / spare);
+    const bool scaled = second_scale != 1;
+    small = float(scaled ? std::max(0x1p-12 / std::sqrt(spare), 0x1p-17) : 2 / spare);
     // The scale of a long line leaves a factor 16 of headroom, so its numbers are that much smaller.
-    large = k <= ONE_PIECE ? 128.0f : 16.0f;
-    const double small_error_per_large = spare / 2 * double(large) * double(large) / (1 << 14);
+    large = scaled ? k <= ONE_PIECE ? 4.0f : 1.0f : k <= ONE_PIECE ? 128.0f : 16.0f;
+    const double small_error_per_large = spare / 2 * double(large) * double(large) / (scaled ? 1 << 4 : 1 << 14);
     both_large = unsigned(double(k) / (1 + small_error_per_large)) + 1;
   }
 

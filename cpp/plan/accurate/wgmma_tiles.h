@@ -68,6 +68,10 @@ struct WgmmaTile {
     return single ? k_groups == 2 && m_groups() == 1 && terms == Terms::fp16x2 : cluster_n > 1;
   }
 
+  // Whether the products of second terms may have sums of their own, for all of k (second_terms_apart). Tiles of one
+  // part have no registers for that.
+  constexpr bool may_be_apart() const { return terms == Terms::fp16x2 && k_parts() > 1 && left_out < 2; }
+
   // A stage: blocks of 64 lines of A, and of B blocks of 64 columns, or one of as many as the tile has. That is stored
   // without a swizzle. Two blocks, the second half empty, take longer, as L2 gives a multiprocessor 64 bytes a clock:
   // 14.13 us instead of 13.51 at 768, 33.5 instead of 32.5 at 1536, 88.7 instead of 85.4 at 2560.

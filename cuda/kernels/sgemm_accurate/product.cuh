@@ -104,6 +104,7 @@ struct Expectation {
   bool expected = false;             // that is 1
   bool beside = false;               // the split pass of two terms works beside the product of three
   unsigned* words_of_two = nullptr;  // of the range check, where both operands are split
+  const RangeBound* bound_of_two = nullptr;
   // The split pass of two terms, where three make it themselves unless two are rejected for certain.
   const SplitPlan* split_of_two = nullptr;
 
@@ -135,7 +136,7 @@ struct AccurateProduct {
             bound.small_if_tall,
             expectation.expected ? expectation.rejected : nullptr,
             expectation.words_of_two,
-            expectation.words_of_two ? RangeBound(Terms::fp16x2, p.k).both_large : 0};
+            expectation.words_of_two ? expectation.bound_of_two->both_large : 0};
   }
   AccurateEpilogue epilogue() const {
     const ConstMatrix addend = addend_of(p);

@@ -38,15 +38,17 @@ struct Bf16Terms {
 template <Terms KIND>
 using TermsOf = std::conditional_t<KIND == Terms::fp16x2, Fp16Terms, Bf16Terms>;
 
-// Cuts two scaled numbers into pair i of each term: what the terms before it leave, rounded. Adds the bits of a second
-// term to `low`.
+// Cuts two scaled numbers into pair i of each term: what the terms before it leave, rounded; of two terms the second
+// times `second_scale`. Adds the bits of a second term to `low`.
 template <class S>
-__device__ __forceinline__ void cut_pair(float2 rest, typename S::Pair (&terms)[S::COUNT][4], int i, unsigned& low) {
+__device__ __forceinline__ void cut_pair(float2 rest, float second_scale, typename S::Pair (&terms)[S::COUNT][4], int i,
+                                         unsigned& low) {
 #pragma unroll
   for (int s = 0; s < S::COUNT; ++s) {
     terms[s][i] = S::pair(rest.x, rest.y);
     const float2 rounded = S::floats(terms[s][i]);
     rest.x -= rounded.x, rest.y -= rounded.y;
+    if constexpr (S::COUNT == 2) rest.x *= second_scale, rest.y *= second_scale;
   }
   low |= *reinterpret_cast<const unsigned*>(&terms[1][i]);
 }

@@ -40,13 +40,14 @@ inline SplitPlan split_plan(const AccurateProduct& product) {
                  static_cast<unsigned>(at.b_panel / SPLIT_LINES),
                  product.bound.small,
                  product.bound.large,
+                 product.bound.second_scale,
                  double(p.m) * double(p.n) <= 0x1p20,
                  product.previous,
                  at.statuses + 32,
                  product.expectation.expected && product.expectation.beside,
                  product.expectation.words_of_two};
   if (!plan.words_of_two) return plan;
-  const RangeBound of_two(Terms::fp16x2, p.k);
+  const RangeBound& of_two = *product.expectation.bound_of_two;
   const int more_room = p.k > RangeBound::ONE_PIECE ? GUESS_HEADROOM<Bf16Terms> - GUESS_HEADROOM<Fp16Terms> : 0;
   const float times = ldexpf(1, Bf16Terms::TOP - Fp16Terms::TOP - more_room);
   plan.small_of_two = of_two.small * times, plan.large_of_two = of_two.large * times;

@@ -13,6 +13,7 @@ struct SplitPlan {
   unsigned a_groups, groups;  // of 16 lines: those of A, then those of B; none of a prepacked operand
   unsigned b_panel;           // groups of a panel of B
   float small, large;         // thresholds on scaled numbers
+  float second_scale;         // of two terms
   bool early;                 // whether the product's blocks may start as soon as there is room, or by the end
   const unsigned* previous;   // the status of the terms that were tried before these, if any
   unsigned* taken;  // groups, then units, that blocks have taken, and finished, where three terms are behind two
@@ -228,7 +229,7 @@ struct LineSplitter {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         if (i > 0 && LINES == 8) scales = scales_of_pair(at, g, i);
-        cut_pair<S>({v[g][2 * i] * scales.x, v[g][2 * i + 1] * scales.y}, cut, i, low);
+        cut_pair<S>({v[g][2 * i] * scales.x, v[g][2 * i + 1] * scales.y}, plan.second_scale, cut, i, low);
         large_count[IS_B ? i % COUNTS : Map::index(g, 0)] += __hge2_mask(__habs2(cut[0][i]), large) & 0x00010001u;
       }
       if constexpr (Map::PAIRS) {

@@ -123,7 +123,8 @@ struct TileSplitter {
       alignas(16) typename S::Pair cut[S::COUNT][4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        cut_pair<S>({number[i * next_pair] * scales[i].x, number[i * next_pair + next] * scales[i].y}, cut, i, low);
+        cut_pair<S>({number[i * next_pair] * scales[i].x, number[i * next_pair + next] * scales[i].y},
+                    plan.second_scale, cut, i, low);
         counts[i] += __hge2_mask(__habs2(cut[0][i]), large) & 0x00010001u;
       }
 #pragma unroll

@@ -39,6 +39,7 @@ struct Wgmma {
   static constexpr bool UNSWIZZLED = TILE.unswizzled(), TRIANGLE = TILE.triangle, PING_PONG = TILE.ping_pong();
   static constexpr int BM = TILE.BM, BN = TILE.BN, STAGES = TILE.stages;
   static constexpr int LEFT_OUT = TILE.left_out;
+  static constexpr bool MAY_BE_APART = TILE.may_be_apart();
   static constexpr int W = TILE.waves, M_GROUPS = TILE.m_groups(), K_GROUPS = TILE.k_groups, PARTS = TILE.k_parts();
   static constexpr int CLUSTER_N = TILE.cluster_n, CLUSTER_K = TILE.cluster_k;
   static constexpr int PART_THREADS = TILE.part_threads(), CONSUMER_THREADS = TILE.consumer_threads(),
@@ -59,6 +60,7 @@ struct Wgmma {
 struct ProductPlan {
   const char *a, *b;  // terms
   int k_blocks, tile_rows, tile_cols, band;
+  float second_unit;  // what the products of second terms are multiplied by; if not 1, they have sums of their own
   RangeCheck check;
   AccurateEpilogue out;
 
@@ -70,6 +72,7 @@ struct ProductPlan {
         tile_rows(int(rows)),
         tile_cols(int(cols)),
         band(band),
+        second_unit(1 / product.bound.second_scale),
         check(product.range_check()),
         out(product.epilogue()) {}
 };
@@ -148,17 +151,19 @@ struct StageOperands {
               ? ptx::plain_tile(stages.tiles + T::A_CHUNKS * T::A_STAGED, 128, 1024)
               : ptx::swizzled_tile(stages.tiles + T::A_CHUNKS * T::A_STAGED, T::TRIANGLE ? 16 : T::B_STAGED, 1024)) {}
 
-  __device__ __forceinline__ void multiply(float (&sum)[T::BN / 2], int stage, int w) const {
+  // All products, or those from `FROM` to before `TO`; `begins`: they begin the sums.
+  template <int FROM = T::LEFT_OUT, int TO = T::S::PRODUCTS>
+  __device__ __forceinline__ void multiply(float (&sum)[T::BN / 2], int stage, int w, bool begins = true) const {
     using S = typename T::S;
 #pragma unroll
-    for (int product = T::LEFT_OUT; product < S::PRODUCTS; ++product) {
+    for (int product = FROM; product < TO; ++product) {
       const uint32_t from = stage * T::STAGE_BYTES;
       const uint64_t at_a = a + ((from + w * T::A_STAGED + S::a_term(product) * TERM_BYTES) >> 4);
       const uint64_t at_b = b + ((from + S::b_term(product) * B_TERM) >> 4);
 #pragma unroll
       for (int step = 0; step < 4; ++step)
         ptx::wgmma<S::KIND == Terms::bf16x6, T::TRIANGLE>(sum, at_a + step * 2, at_b + step * (B_STEP >> 4),
-                                                          product == T::LEFT_OUT && step == 0 ? 0 : 1);
+                                                          begins && product == FROM && step == 0 ? 0 : 1);
     }
   }
 };

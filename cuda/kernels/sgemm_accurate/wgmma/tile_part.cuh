@@ -140,26 +140,35 @@ __device__ __forceinline__ void produce_part(const ProductPlan& plan, const Tile
   }
 }
 
-template <class T>
+// APART: the products of second terms have sums of their own, which count `second_unit` times.
+template <class T, bool APART = false>
 __device__ __forceinline__ void multiply_part(float (&acc)[T::BN / 2], const Stages& stages,
-                                              const WarpgroupWork<T>& work, typename T::Compensation compensation) {
+                                              const WarpgroupWork<T>& work, typename T::Compensation compensation,
+                                              float second_unit = 1) {
   // The stages of this warpgroup: those of the whole block would be a number of its own for each warp, and the compiler
   // would move every address from there to where the products want it.
   const Stages own{stages.tiles + work.k_group * T::STAGE_BYTES, stages.full + 8 * work.k_group,
                    stages.empty + 8 * work.k_group, 0};
   const StageOperands<T> operands(own, work.m_group);
-  float sum[T::BN / 2];
+  constexpr int FIRST = T::S::PRODUCTS - 1;  // the product of first terms
+  float sum[T::BN / 2], second[APART ? T::BN / 2 : 1] = {};
   StageState<T> at;
   if (T::PING_PONG && work.k_group == 1) ptx::named_barrier_arrive(2, 256);
   for (int i = 0; i < work.count - work.k_group; i += T::K_GROUPS) {
     ptx::barrier_wait(own.full + 8 * at.stage, at.parity);
     if (T::PING_PONG) ptx::named_barrier_sync(2 + work.k_group, 256);
     ptx::wgmma_fence();
-    operands.multiply(sum, at.stage, 0);
+    if constexpr (APART) {
+      operands.template multiply<T::LEFT_OUT, FIRST>(second, at.stage, 0, false);
+      operands.template multiply<FIRST>(sum, at.stage, 0);
+    } else {
+      operands.multiply(sum, at.stage, 0);
+    }
     ptx::wgmma_commit();
     if (T::PING_PONG) ptx::named_barrier_arrive(3 - work.k_group, 256);
     ptx::wgmma_wait();
     ptx::written(sum);
+    if constexpr (APART) ptx::written(second);
     if (threadIdx.x % 32 == 0) ptx::barrier_arrive(own.empty + 8 * at.stage);
 #pragma unroll
     for (int j = 0; j < T::BN / 2; ++j) acc[j] = fmaf(sum[j], compensation.now(), acc[j]);
@@ -167,6 +176,9 @@ __device__ __forceinline__ void multiply_part(float (&acc)[T::BN / 2], const Sta
 #pragma unroll
     for (int j = 0; j < T::K_GROUPS; ++j) at.next();
   }
+  if constexpr (APART)
+#pragma unroll
+    for (int j = 0; j < T::BN / 2; ++j) acc[j] = fmaf(second[j], second_unit, acc[j]);
 }
 
 // The same with two sums: the tensor cores work on the next one while one is added up, where stages enough are filled.
@@ -279,6 +291,8 @@ __device__ __forceinline__ void multiply_single(const SingleProduct& plan, const
   float acc[T::BN / 2] = {};
   if constexpr (T::S::KIND == Terms::bf16x6 && !T::BEHIND && T::STAGES == 4)
     multiply_part_ahead<T>(acc, stages, work, typename T::Compensation(status));
+  else if (T::MAY_BE_APART && plan.product.second_unit != 1)
+    multiply_part<T, T::MAY_BE_APART>(acc, stages, work, typename T::Compensation(status), plan.product.second_unit);
   else multiply_part<T>(acc, stages, work, typename T::Compensation(status));
   if (T::BEHIND && to.parts > 1) return store_sums<T>(to, corner, work, acc);
   float4 mine[T::VECTORS];
