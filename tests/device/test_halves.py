@@ -11,6 +11,7 @@ import pytest
 
 import fastlinalg as fl
 from support.accuracy import assert_same_bits, assert_within, oracle, without_payload
+from support.device import assign
 from support.device_libraries import Announced, Placed
 from support.operands import HALVES, ORDERS, as_float32, dtype_of, halves
 from support.rows import rows, taken
@@ -206,6 +207,19 @@ def test_stacks_have_the_bits_of_converted_ones_in_any_result(name):
     a, b = halves(name, 2, 3, 33, 75), halves(name, 2, 3, 75, seed=1)
     for kernel in (None, "long_rows"):
         assert_same_bits(*of_both(fl.sgemv, a, b, (33,), kernel=kernel), f"sgemv {kernel}")
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_each_execution_copies_stacks_anew(name):
+    a, b = stacks(name)["one by one"]
+    stack, (out, memory) = Placed(a), result_in_parts(2, 3, 33, 29)
+    with fl.Matmul(stack, Placed(b), out=out, dtype=F32) as plan:
+        plan.execute()
+        first = memory.numpy()
+        negative = Placed(-a).memory.numpy()[None]
+        assign(Announced(stack.memory, shape=negative.shape), negative)
+        plan.execute()
+        assert_same_bits(memory.numpy()[:, :3], -first[:, :3])
 
 
 def of_both(call, a, b, shape, **options):
