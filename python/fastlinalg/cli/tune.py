@@ -96,8 +96,10 @@ def _read(path: Path) -> tuple[str, str]:
 def _write(path: Path, text: str) -> None:
     """All or nothing: other processes may be reading it. The caller has locked the folder."""
     new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)  # of a run that was killed
     try:
-        new.write_text(text, encoding="utf-8")
+        with new.open("x", encoding="utf-8") as file:  # no link that somebody else has put there
+            file.write(text)
         new.replace(path)
     except BaseException:
         new.unlink(missing_ok=True)
