@@ -40,13 +40,14 @@ const char* accurate_on_the_cpu(const SgemmArgs& p) {
 
 namespace {
 
-double fmas_of(const SgemmArgs& p) { return double(p.m) * double(p.n) * double(p.k) * double(p.batch); }
+double outputs_of_each(const SgemmArgs& p) { return double(p.m) * double(p.n); }  // problem of a batch
 
 // Lines that leave multiprocessors idle take as long as the pieces of one line, one after the other; those that are
 // split in segments as long as the pieces of a segment, one more for the scale, and a second launch. `lines` of k.
 template <class Cost>
 double split_us(const SgemmArgs& p, int64_t groups, double lines, const Cost& cost) {
-  const double numbers = lines * double(p.k);
+  constexpr int64_t SHORTEST = 512;  // shorter lines take as long
+  const double numbers = lines * double(std::max(p.k, SHORTEST));
   if (p.k <= RangeBound::ONE_PIECE) return std::max(1e-9 * cost.split_fs * numbers, cost.small_split_us);
   const int64_t pieces = ceil_div(p.k, SPLIT_PIECE);
   const int segments = split_segments(groups, p.k);
@@ -76,7 +77,8 @@ double fp16x2_us(const SgemmArgs& p, const DeviceSpec& device, const WgmmaCost& 
                                           : choose_wgmma_tile(p.m, p.n, p.k, device.multiprocessors);
   const double area = choice.rounds_area * double(device.multiprocessors);
   const bool adds = p.beta != 0.0f, by_tma = allows_tma_store(p) && (!adds || allows_vectors(addend_of(p)));
-  const double store_us = 1e-9 * area * ((adds ? cost.beta_fs : 0) + (by_tma || triangle ? 0 : cost.direct_store_fs));
+  const double store_us = 1e-9 * cost.output_fs * outputs_of_each(p) +
+                          1e-9 * area * ((adds ? cost.beta_fs : 0) + (by_tma || triangle ? 0 : cost.direct_store_fs));
   const double product = product_us(choice.rounds_area);
   return (split + launches + choice.ends + product - cost.hidden * std::min(product, cost.most_hidden_us) + store_us) *
          batch;
@@ -86,8 +88,8 @@ double fp16x2_us(const SgemmArgs& p, const DeviceSpec& device, const WgmmaCost& 
 template <class Cost>
 double no_terms_us(const SgemmArgs& p, const DeviceSpec& device, const Cost& cost) {
   constexpr double fmas_per_output = 64;
-  const double outputs = double(p.m) * double(p.n) * double(p.batch);
-  return cost.no_terms_us + 1e-6 * cost.no_terms_ps * (fmas_of(p) + fmas_per_output * outputs) / device.multiprocessors;
+  const double fmas = outputs_of_each(p) * double(p.batch) * (double(p.k) + fmas_per_output);
+  return cost.no_terms_us + 1e-6 * cost.no_terms_ps * fmas / device.multiprocessors;
 }
 
 }  // namespace
@@ -114,7 +116,8 @@ double mma_us(const SgemmArgs& p, const DeviceSpec& device, const MmaCost& cost)
   if (const AccurateSplitK split_k = mma_split_k(PRODUCT, p.m, p.n, p.k); split_k.count > 1)
     return (split + launches + cost.split_k_us + split_k.ends + product_us(split_k.rounds_area)) * batch;
   const MmaTileChoice choice = choose_mma_tile(PRODUCT, p.m, p.n, p.k, device);
-  return (split + launches + choice.ends + product_us(choice.rounds_area)) * batch;
+  const double store_us = 1e-9 * cost.output_fs * outputs_of_each(p);
+  return (split + launches + choice.ends + product_us(choice.rounds_area) + store_us) * batch;
 }
 template double mma_us<MmaProduct::fp16x2>(const SgemmArgs&, const DeviceSpec&, const MmaCost&);
 template double mma_us<MmaProduct::fp16x2_k8>(const SgemmArgs&, const DeviceSpec&, const MmaCost&);
