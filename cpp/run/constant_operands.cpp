@@ -54,7 +54,7 @@ ConstantOperand::Kept* ConstantOperand::make(const Use& use, const SgemmArgs& ar
 }
 
 bool ConstantOperand::run(const Kernel<SgemmArgs>& kernel, const SgemmArgs& args, int device, void* stream) {
-  if (!is_one_of(args) || cuda::capturing(device, stream)) return false;
+  if (!is_one_of(args) || !reads_shared(kernel, args) || cuda::capturing(device, stream)) return false;
   const std::lock_guard lock(mutex_);
   const Use use = use_of(&kernel, args);
   Kept* kept = find(use);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "plan/accurate/split_layout.h"
+#include "plan/accurate/wgmma_plan.h"
 #include "plan/cpu_blocking.h"
 
 namespace fl {
@@ -34,6 +35,10 @@ PrepackedOperand prepacked_to_share(const Kernel<SgemmArgs>& row, const SgemmArg
   if (p.batch > 1 || !splits(row, p)) return {};
   const int64_t lines = side == Side::a ? p.m : p.n;
   return {.bytes = SplitLayout(lines, p.k, row.traits.terms).bytes, .shared = true, .lines = lines};
+}
+
+bool reads_shared(const Kernel<SgemmArgs>& row, const SgemmArgs& p) {
+  return !(row.traits.terms == Terms::fp16x2 && row.traits.wgmma && second_terms_apart(p));
 }
 
 }  // namespace fl

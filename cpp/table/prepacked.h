@@ -10,5 +10,7 @@ namespace fl {
 // first is for products of all of its lines, the second for products of some of them at a time.
 PrepackedOperand prepacked_to_keep(const Kernel<SgemmArgs>& row, const SgemmArgs& p, Side side);
 PrepackedOperand prepacked_to_share(const Kernel<SgemmArgs>& row, const SgemmArgs& p, Side side);
+// Whether a product reads what is shared: small ones have terms of their own.
+bool reads_shared(const Kernel<SgemmArgs>& row, const SgemmArgs& p);
 
 }  // namespace fl

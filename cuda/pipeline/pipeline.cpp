@@ -83,16 +83,16 @@ class PrepackedSteps {
     if (b_.bytes) b_.memory = memory + a_.bytes;
   }
   // What the next step in the order of the plan finds and leaves; nothing before place().
-  PrepackedOperands next(const PanelStep<SgemmArgs>& step) {
+  PrepackedOperands next(const PanelStep<SgemmArgs>& step, const SgemmArgs& args) {
     PrepackedOperands prepacked;
-    if (step.kernel != kernel_) return prepacked;
+    if (step.kernel != kernel_ || !reads_shared(*kernel_, args)) return prepacked;
     const Block& block = step.block;
     if (a_.memory) prepacked.a = part_of(a_, a_ready_, block.row, block.rows);
     if (b_.memory) prepacked.b = part_of(b_, b_ready_, block.col, block.cols);
     return prepacked;
   }
   template <class Args>
-  PrepackedOperands next(const PanelStep<Args>&) {
+  PrepackedOperands next(const PanelStep<Args>&, const Args&) {
     return {};
   }
 
@@ -118,8 +118,10 @@ template <class Args>
 std::vector<DeviceStep<Args>> device_steps(const PanelPlan<Args>& plan, const Args& args, PrepackedSteps& prepacked) {
   std::vector<DeviceStep<Args>> steps;
   steps.reserve(plan.steps.size());
-  for (const PanelStep<Args>& step : plan.steps)
-    steps.push_back({sub_problem(args, step.block), step.kernel, 0, prepacked.next(step), {}, mirror_of(args, step)});
+  for (const PanelStep<Args>& step : plan.steps) {
+    const Args part = sub_problem(args, step.block);
+    steps.push_back({part, step.kernel, 0, prepacked.next(step, part), {}, mirror_of(args, step)});
+  }
   return steps;
 }
 

@@ -302,7 +302,7 @@ SCALED_UP = ("far_below", "softmax", "lognormal", "fft")
 @gpu
 @pytest.mark.parametrize("shape", [*TILED[:2], (690, 700, 1024), (500, 510, 2500)], ids=str)
 @pytest.mark.parametrize("kind", SCALED_UP)
-def test_few_tiles_hold_more_in_two_terms(kind, shape, caplog):
+def test_small_products_hold_more_in_two_terms(kind, shape, caplog):
     """Their second terms are scaled up, and have sums of their own."""
     m, n, k = shape[0] + SCALED_UP.index(kind), *shape[1:]  # logged once
     a, b = far_below_the_largest(m, n, k) if kind == "far_below" else data(kind, m, n, k)

@@ -32,7 +32,7 @@ def product(named, a, b, out, stream):
 
 def test_a_split_is_there_before_another_stream_reads_it(device, rng):
     """Nothing but what is kept orders these products; what has gone is not freed under them."""
-    n = 300
+    n = 720
     streams = [device.simulated_stream() for _ in range(3)]
     a, b = normal(rng, n, n), normal(rng, n, n)
     x, y, *results = (put(value) for value in (a, b, a, a, a))
@@ -55,7 +55,7 @@ def test_a_split_is_there_before_another_stream_reads_it(device, rng):
 
 
 def test_a_captured_product_has_nothing_of_it(device, rng):
-    n = 300
+    n = 720
     stream = device.simulated_stream()
     a, b = normal(rng, n, n), normal(rng, n, n)
     x, y, out = put(a), put(b), put(a)
@@ -79,7 +79,7 @@ def test_a_captured_product_has_nothing_of_it(device, rng):
 
 def test_a_product_of_an_operand_with_itself_keeps_no_split(device, rng):
     """It would be the split of two factors, which are cut in different ways."""
-    n = 300
+    n = 720
     b = normal(rng, n, n)
     y, out = put(b), put(b)
     named = Named(y)
@@ -92,7 +92,7 @@ def test_a_product_of_an_operand_with_itself_keeps_no_split(device, rng):
 
 def test_what_is_kept_stays_within_its_limit(device, rng):
     """The least recently used splits give way to others; those of one operand, as either factor, count together."""
-    n = 300
+    n = 720
     x, out, *operands = (put(normal(rng, n, n)) for _ in range(6))
 
     def use(named, *factors):

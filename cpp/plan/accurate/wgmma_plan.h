@@ -5,6 +5,7 @@
 // costs they were fitted with, but a cost that is fitted again must not change them.
 #pragma once
 
+#include <algorithm>
 #include <array>  // std::size(), too: nvcc would read <iterator> for half a second
 #include <utility>
 
@@ -77,9 +78,12 @@ inline AccurateSplitK wgmma_split_k(const SgemmArgs& p) {
 }
 
 // Whether second terms are scaled up, and their products have sums of their own. Decides bits, so it is by the tile of
-// the reference device. 64x96 with three sums runs short of registers: 14.4 us instead of 13.5 at 768.
+// the reference device. 64x96 with three sums runs short of registers: 14.4 us instead of 13.5 at 768. Such products
+// cannot read terms that products of other sizes share; of operands of so many lines the split pass takes no longer for
+// both than for one.
+constexpr int64_t MOST_LINES_APART = 704;
 inline bool second_terms_apart(const SgemmArgs& p) {
-  if (wgmma_split_k(p).count > 1) return false;
+  if (std::max(p.m, p.n) > MOST_LINES_APART || wgmma_split_k(p).count > 1) return false;
   const SgemmArgs call = rows_first(p);
   const WgmmaTile& planned = choose_wgmma_tile(call.m, call.n, p.k, PLAN_MULTIPROCESSORS).tile();
   return planned.may_be_apart() && !planned.unswizzled();

@@ -30,9 +30,8 @@ int tile_for(const SgemmArgs& p, const Context& ctx) {
   return int(std::find(std::begin(fp16x2_tiles), std::end(fp16x2_tiles), other) - std::begin(fp16x2_tiles));
 }
 
-// The terms of operands that products of other sizes share are those of large products.
-RangeBound range_bound(const SgemmArgs& p, const PrepackedOperands& prepacked) {
-  if (prepacked.a.shared || prepacked.b.shared || !second_terms_apart(p)) return RangeBound(Terms::fp16x2, p.k);
+RangeBound range_bound(const SgemmArgs& p) {
+  if (!second_terms_apart(p)) return RangeBound(Terms::fp16x2, p.k);
   return RangeBound(Terms::fp16x2, p.k, APART_ERROR, APART_PROMOTED_K, SECOND_TERM_SCALE);
 }
 
@@ -100,7 +99,7 @@ void multiply_one(const SgemmArgs& call, const Context& asked) {
   if (b_alone_in_16_bits(call)) std::swap(prepacked.a, prepacked.b);
   Context ctx = asked;
   ctx.prepacked = &prepacked;
-  const RangeBound bound = range_bound(p, prepacked);
+  const RangeBound bound = range_bound(p);
   auto* const statuses = static_cast<unsigned*>(ctx.workspace);
   const bool bf16x6 = has_bf16x6_fallback(p);
   const bool triangle = launches_triangle(p, ctx);
