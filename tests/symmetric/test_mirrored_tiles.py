@@ -57,7 +57,7 @@ void async_proxy_fence();
 void store_box(const CUtensorMap*, int col, int row, uint32_t from);
 template <int N> void wait_boxes_read();
 }  // namespace ptx
-template <int> void exchange(float&, float&);  // by what is not called here
+template <int> void transpose_fours(float*);  // by what is not called here
 }  // namespace fl
 """
 

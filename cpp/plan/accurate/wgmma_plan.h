@@ -88,6 +88,10 @@ inline bool second_terms_apart(const SgemmArgs& p) {
   const WgmmaTile& planned = choose_wgmma_tile(call.m, call.n, p.k, PLAN_MULTIPROCESSORS).tile();
   return planned.may_be_apart() && !planned.unswizzled();
 }
+inline RangeBound two_terms_bound(const SgemmArgs& p) {
+  if (!second_terms_apart(p)) return RangeBound(Terms::fp16x2, p.k);
+  return RangeBound(Terms::fp16x2, p.k, APART_ERROR, APART_PROMOTED_K, SECOND_TERM_SCALE);
+}
 
 // ---------------------------------------------------------------- a matrix times its own transpose
 // One triangle of the tiles of C, mirrored, and one split pass for both operands. The lower triangle has the bits of

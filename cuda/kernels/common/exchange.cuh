@@ -12,4 +12,12 @@ __device__ __forceinline__ void exchange(float& low, float& high) {
   low = upper ? got : low, high = upper ? high : got;
 }
 
+// Four numbers of each of four lanes, which differ in the bits LANES and 2 * LANES: number i of lane j becomes number j
+// of lane i.
+template <int LANES>
+__device__ __forceinline__ void transpose_fours(float* x) {
+  exchange<LANES>(x[0], x[1]), exchange<LANES>(x[2], x[3]);
+  exchange<2 * LANES>(x[0], x[2]), exchange<2 * LANES>(x[1], x[3]);
+}
+
 }  // namespace fl

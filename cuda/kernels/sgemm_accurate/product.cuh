@@ -11,6 +11,7 @@
 #include "cuda/kernels/sgemm_accurate/epilogue.cuh"
 #include "cuda/kernels/sgemm_accurate/range_check.cuh"
 #include "plan/accurate/epilogue.h"
+#include "plan/accurate/wgmma_plan.h"
 #include "plan/accurate/workspace.h"
 #include "plan/prepacked_operand.h"
 
@@ -104,7 +105,6 @@ struct Expectation {
   bool expected = false;             // that is 1
   bool beside = false;               // the split pass of two terms works beside the product of three
   unsigned* words_of_two = nullptr;  // of the range check, where both operands are split
-  const RangeBound* bound_of_two = nullptr;
   // The split pass of two terms, where three make it themselves unless two are rejected for certain.
   const SplitPlan* split_of_two = nullptr;
 
@@ -136,7 +136,7 @@ struct AccurateProduct {
             bound.small_if_tall,
             expectation.expected ? expectation.rejected : nullptr,
             expectation.words_of_two,
-            expectation.words_of_two ? expectation.bound_of_two->both_large : 0};
+            expectation.words_of_two ? two_terms_bound(p).both_large : 0};
   }
   AccurateEpilogue epilogue() const {
     const ConstMatrix addend = addend_of(p);

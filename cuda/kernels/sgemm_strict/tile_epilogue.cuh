@@ -54,10 +54,7 @@ struct TurnedFour {
   int row, col;
   __device__ __forceinline__ TurnedFour(int row, int step, int col, int lane)
       : row(row + lane / 8 % 2 * 4 * step), col(col + (lane / 16 * 2 + lane % 2) * 4 + lane / 2 % 4) {}
-  static __device__ __forceinline__ void turn(float* x) {
-    exchange<2>(x[0], x[1]), exchange<2>(x[2], x[3]);
-    exchange<4>(x[0], x[2]), exchange<4>(x[1], x[3]);
-  }
+  static __device__ __forceinline__ void turn(float* x) { transpose_fours<2>(x); }
   // use(i, c): the i-th of the four, and where it is.
   template <class Use>
   __device__ __forceinline__ void each(const Corner& at, int64_t rs, int step, Use use) const {

@@ -18,7 +18,7 @@ __device__ __forceinline__ void store_any(const MmaPlan& plan, int row, int col,
   float x[4] = {scale_wide(sum.x, -down - back.x) * out.alpha, scale_wide(sum.y, -down - back.y) * out.alpha,
                 scale_wide(sum.z, -down - back.z) * out.alpha, scale_wide(sum.w, -down - back.w) * out.alpha};
   if constexpr (T::ASYNC) {
-    exchange<4>(x[0], x[1]), exchange<4>(x[2], x[3]), exchange<8>(x[0], x[2]), exchange<8>(x[1], x[3]);
+    transpose_fours<4>(x);
     const int lane = threadIdx.x % 32;
     row += lane / 16 * 4 - lane / 4, col += lane / 4 % 4;
     const int rows = col < out.n ? out.m - row : 0;

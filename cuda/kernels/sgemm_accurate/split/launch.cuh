@@ -47,7 +47,7 @@ inline SplitPlan split_plan(const AccurateProduct& product) {
                  product.expectation.expected && product.expectation.beside,
                  product.expectation.words_of_two};
   if (!plan.words_of_two) return plan;
-  const RangeBound& of_two = *product.expectation.bound_of_two;
+  const RangeBound of_two = two_terms_bound(p);
   const int more_room = p.k > RangeBound::ONE_PIECE ? GUESS_HEADROOM<Bf16Terms> - GUESS_HEADROOM<Fp16Terms> : 0;
   const float times = ldexpf(1, Bf16Terms::TOP - Fp16Terms::TOP - more_room);
   plan.small_of_two = of_two.small * times, plan.large_of_two = of_two.large * times;

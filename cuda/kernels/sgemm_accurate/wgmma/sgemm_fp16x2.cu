@@ -30,11 +30,6 @@ int tile_for(const SgemmArgs& p, const Context& ctx) {
   return int(std::find(std::begin(fp16x2_tiles), std::end(fp16x2_tiles), other) - std::begin(fp16x2_tiles));
 }
 
-RangeBound range_bound(const SgemmArgs& p) {
-  if (!second_terms_apart(p)) return RangeBound(Terms::fp16x2, p.k);
-  return RangeBound(Terms::fp16x2, p.k, APART_ERROR, APART_PROMOTED_K, SECOND_TERM_SCALE);
-}
-
 // Which launches compute a product depends on the last one of such operands, its bits do not. Products that leave two
 // terms for three in one launch have an answer.
 Expectation expectation_of(const SgemmArgs& p, const Context& ctx) {
@@ -99,7 +94,7 @@ void multiply_one(const SgemmArgs& call, const Context& asked) {
   if (b_alone_in_16_bits(call)) std::swap(prepacked.a, prepacked.b);
   Context ctx = asked;
   ctx.prepacked = &prepacked;
-  const RangeBound bound = range_bound(p);
+  const RangeBound bound = two_terms_bound(p);
   auto* const statuses = static_cast<unsigned*>(ctx.workspace);
   const bool bf16x6 = has_bf16x6_fallback(p);
   const bool triangle = launches_triangle(p, ctx);
@@ -111,14 +106,11 @@ void multiply_one(const SgemmArgs& call, const Context& asked) {
     behind.workspace = static_cast<char*>(ctx.workspace) + own_fp16x2_workspace(p);
     if (!prepacked.a.memory && !prepacked.b.memory)
       expectation.words_of_two = reinterpret_cast<unsigned*>(static_cast<char*>(behind.workspace) + RANGE_WORDS_BEGIN);
-    expectation.bound_of_two = &bound;
     if (expectation.words_of_two && p.k <= RangeBound::ONE_PIECE && !triangle)
       expectation.split_of_two = &(of_two = split_of_two(p, bound, statuses, ctx));
-    const bool single = launch_bf16x6(p, nullptr, statuses + 1, behind,
-                                      {.beside = true,
-                                       .words_of_two = expectation.words_of_two,
-                                       .bound_of_two = &bound,
-                                       .split_of_two = expectation.split_of_two});
+    const bool single = launch_bf16x6(
+        p, nullptr, statuses + 1, behind,
+        {.beside = true, .words_of_two = expectation.words_of_two, .split_of_two = expectation.split_of_two});
     expectation.beside = single && !expectation.words_of_two;
     if (!single) expectation.split_of_two = nullptr;
   }
