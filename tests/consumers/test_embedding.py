@@ -165,7 +165,6 @@ def test_fetched_sources_are_optimised_whatever_the_build_type(cmake, tmp_path, 
     assert flags == {True: {own}, False: {ours}}
 
 
-# ---------------------------------------------------------------- from a prefix
 def test_flags_of_an_embedding_project_leave_exceptions_and_arithmetic(cmake, tmp_path):
     options = (
         "-DFASTLINALG_CUDA=OFF",
@@ -180,6 +179,7 @@ def test_flags_of_an_embedding_project_leave_exceptions_and_arithmetic(cmake, tm
         assert words == ["-fno-exceptions", "-ffast-math"] + ["-fexceptions", "-fno-fast-math"] * ours
 
 
+# ---------------------------------------------------------------- from a prefix
 @pytest.mark.exhaustive
 def test_prefix(cmake, prefix, check_consumer, check_c, output_of, tmp_path):
     library = prefix / "lib" / "libfastlinalg.so"
