@@ -17,10 +17,9 @@ class _Call(s.Limited):
         self.limits = s.Threads(1, peer=False)
         s.clear()
 
+    @s.unit("seconds")
     def track_seconds(self, *_):
         return timing.least(self.ours)
-
-    track_seconds.unit = "seconds"
 
 
 class Call(_Call):
@@ -63,10 +62,9 @@ class Call(_Call):
             "ssyrk out": lambda: np.matmul(a, a.T, out=out),
         }[call]
 
+    @s.unit("ratio")
     def track_ratio_to_numpy(self, *_):
         return timing.ratio(self.ours, self.theirs)
-
-    track_ratio_to_numpy.unit = "ratio"
 
 
 class Plan(_Call):
@@ -105,6 +103,7 @@ class Callers(_Call):
         self.callers = callers
         self.operands = [(s.random(m, k), s.random(k, n), s.empty(m, n)) for _ in range(callers)]
 
+    @s.unit("seconds")
     def track_seconds(self, *_):
         from concurrent.futures import ThreadPoolExecutor
 
@@ -114,8 +113,6 @@ class Callers(_Call):
 
         with ThreadPoolExecutor(self.callers) as pool:
             return timing.least(lambda: list(pool.map(work, self.operands)), self.callers + 1) / (50 * self.callers)
-
-    track_seconds.unit = "seconds"
 
 
 class Message(_Call):

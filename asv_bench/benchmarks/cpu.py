@@ -23,10 +23,9 @@ class _Cpu(s.Limited):
         self.limits = s.Threads(threads, peer=False)
         s.clear()
 
+    @s.unit("seconds")
     def track_seconds(self, *_):
         return timing.least(self.ours, self.threads)
-
-    track_seconds.unit = "seconds"
 
     def _ratio(self):
         limits = s.Threads(self.threads, peer=True)
@@ -41,13 +40,13 @@ class _Cpu(s.Limited):
 
 
 class _BesideNumpy(_Cpu):
+    @s.unit("ratio")
     def track_ratio_to_numpy(self, *_):
         return self._ratio()
 
-    track_ratio_to_numpy.unit = "ratio"
-
 
 class _Product(_BesideNumpy):
+    param_names = ("shape", "precision", "threads")
     trans_a = trans_b = False
 
     def setup(self, shape, precision, threads):
@@ -66,7 +65,6 @@ class Products(_Product):
     """Squares with K = 1024, the fifteen sizes."""
 
     params = (shapes.FIFTEEN, shapes.PRECISIONS, [1, 2])
-    param_names = ("shape", "precision", "threads")
     quick = {
         "track_seconds": [
             ("128x128x1024", "accurate", 1), ("256x256x1024", "accurate", 1), ("512x512x1024", "accurate", 1),
@@ -81,7 +79,6 @@ class Products(_Product):
 
 class Cubes(_Product):
     params = (shapes.CUBES, ["accurate"], [1, 2])
-    param_names = ("shape", "precision", "threads")
     quick = {
         "track_seconds": [(n, "accurate", 1) for n in shapes.CUBES],
         "track_ratio_to_numpy": [(n, "accurate", 1) for n in ("8x8x8", "32x32x32", "64x64x64", "200x200x200")],
@@ -93,7 +90,6 @@ class Transposed(_Product):
 
     trans_a = trans_b = True
     params = (["64x64x64", "256x256x256", "1024x1024x1024"], ["accurate"], [1, 2])
-    param_names = ("shape", "precision", "threads")
     quick = {"track_seconds": [("256x256x256", "accurate", 1)]}
 
 
@@ -101,7 +97,6 @@ class Thin(_Product):
     """One dimension short."""
 
     params = (shapes.THIN, ["accurate", "strict", "reproducible"], [1, 2])
-    param_names = ("shape", "precision", "threads")
     quick = {
         "track_seconds": [
             (shape, "accurate", 1)
@@ -227,7 +222,6 @@ class Transposes(_Cpu):
         self.ours = lambda: fl.transpose(a, out, device="cpu")
         self.theirs = lambda: np.copyto(copy, a)
 
+    @s.unit("ratio")
     def track_ratio_to_copy(self, *_):
         return self._ratio()
-
-    track_ratio_to_copy.unit = "ratio"

@@ -55,14 +55,14 @@ class Square:
         (a, b), peers = operands[0], existing[0] if result != "out" else s.empty(size, size)
         self.theirs = lambda: np.matmul(a, b, out=peers)
 
+    @s.unit("seconds")
     def track_seconds(self, *_):
         if self.callers == 1:
             return timing.least(self.work[0], ANY)
         with ThreadPoolExecutor(self.callers) as pool:
             return timing.least(lambda: list(pool.map(lambda call: call(), self.work)), ANY) / self.callers
 
-    track_seconds.unit = "seconds"
-
+    @s.unit("ratio")
     def track_ratio_to_numpy(self, *params):
         s.demand(self.callers == 1, "the ratio is that of one caller")
         limits = s.Threads(self.threads, peer=True)
@@ -70,5 +70,3 @@ class Square:
             return timing.ratio(self.work[0], self.theirs, ANY)
         finally:
             limits.restore()
-
-    track_ratio_to_numpy.unit = "ratio"

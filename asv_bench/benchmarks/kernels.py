@@ -54,12 +54,11 @@ class _Kernel(s.Limited):
         except ValueError as error:  # legal for this kernel or not is the table's to say
             raise NotImplementedError(f"{kernel} does not take {shape}: {error}") from None
 
+    @s.unit("seconds")
     def track_seconds(self, *_):
         if self.where == "cuda":
             return device.seconds(lambda stream: self.call(stream=stream))
         return timing.least(self.call)
-
-    track_seconds.unit = "seconds"
 
 
 class CpuSgemm(_Kernel):

@@ -45,10 +45,9 @@ class Start:
         "first matmul, 2 threads": _first_matmul("cpu", "fl.set_num_threads(2)\n"),
     }
 
+    @s.unit("seconds")
     def track_seconds(self, what):
         return min(_answer(self._code[what]) for _ in range(TIMES))
-
-    track_seconds.unit = "seconds"
 
 
 class FirstOnDevice:
@@ -59,10 +58,9 @@ class FirstOnDevice:
     def setup(self):
         s.demand(fl.cuda.is_available(), f"no CUDA device: {fl.info()['cuda']['message']}")
 
+    @s.unit("seconds")
     def track_seconds(self):
         return statistics.median(_answer(_first_matmul("cuda")) for _ in range(3))
-
-    track_seconds.unit = "seconds"
 
 
 class Memory:
@@ -77,6 +75,7 @@ class Memory:
         s.demand_threads(threads)
         s.demand(os.path.exists("/proc/self/clear_refs"), "the peak is asked of Linux")
 
+    @s.unit("bytes")
     def track_bytes(self, shape, threads):
         m, n, k = s.sizes(shape)
         status = (
@@ -92,8 +91,6 @@ class Memory:
             + "before = now('VmRSS')\nfl.matmul(a, b, c, device='cpu')\nprint(now('VmHWM') - before)"
         )
 
-    track_bytes.unit = "bytes"
-
 
 class Size:
     """Bytes of the installed package, and of its files in an archive compressed like a wheel."""
@@ -105,16 +102,14 @@ class Size:
         folder = Path(fl.__file__).parent
         self.files = [file for file in folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts]
 
+    @s.unit("bytes")
     def track_installed_bytes(self):
         return sum(file.stat().st_size for file in self.files)
 
-    track_installed_bytes.unit = "bytes"
-
+    @s.unit("bytes")
     def track_wheel_bytes(self):
         memory = io.BytesIO()
         with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
             for file in self.files:
                 archive.write(file, file.relative_to(Path(fl.__file__).parent))
         return len(memory.getvalue())
-
-    track_wheel_bytes.unit = "bytes"

@@ -71,6 +71,16 @@ def random(*shape):
     return out
 
 
+def unit(name):
+    """What a benchmark returns, as asv reads it."""
+
+    def named(function):
+        function.unit = name
+        return function
+
+    return named
+
+
 def sizes(shape):
     """ "12x562x5524" as numbers."""
     return tuple(int(part) for part in shape.split("x"))

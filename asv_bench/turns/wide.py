@@ -52,10 +52,9 @@ class _Product(s.Limited):
             a, b, out = map(device.put, (a, b, out))
             self.call = lambda stream: fl.sgemm(a, b, out=out, precision=how, stream=stream, **options)
 
+    @s.unit("seconds")
     def track_seconds(self, *_):
         return timing.least(self.call, self.threads) if self.threads else device.seconds(self.call, SHORT)
-
-    track_seconds.unit = "seconds"
 
 
 class Random(_Product):
