@@ -449,9 +449,10 @@ void run_tasks(int64_t tasks, int threads, void (*task)(void*, int64_t, int), vo
     for (int64_t i = 0; i < tasks && watched.may_begin(i); ++i) task(arg, i, 0);
     return;
   }
+  const unsigned generation = fork_generation();
   team->open(*job, task, arg, tasks, threads);
   job->work(watched);
-  team->close(*job);
+  if (generation == fork_generation()) team->close(*job);  // a child that who watches has forked has no helpers
 }
 
 void PoolService::set_helpers(int most) {

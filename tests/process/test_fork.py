@@ -131,6 +131,31 @@ def test_fork_within_a_method_of_a_plan(python):
     )
 
 
+@pytest.mark.parametrize("call", ["matmul(a, a", "ssyrk(a", "grouped_matmul([a] * 3, [a] * 3", "Matmul(a, a"])
+def test_fork_within_a_long_call(call, python):
+    """By who is told how far it is: the child has not the threads that compute the rest, and says so."""
+    python(
+        SETUP + "import signal\n"
+        "from fastlinalg import _core\n"
+        "_core.testing.set_watch_interval(0)\n"
+        "fl.set_num_threads(4)\n"
+        "a, children = np.ones((900, 900), 'f4'), []\n"
+        "def fork_once(done):\n"
+        "    if done > 0.3 and not children:\n"
+        "        children.append(os.fork())\n"
+        "        signal.alarm(60)\n"
+        "try:\n"
+        "    with fl.progress(fork_once):\n"
+        f"        result = fl.{call}, device='cpu')\n"
+        "        if isinstance(result, fl.Matmul): result = result.execute()\n"
+        "except RuntimeError as error:\n"
+        "    same = (fl.matmul(a, a, device='cpu') == 900).all()\n"
+        "    os._exit(0 if children == [0] and 'forked within a call' in str(error) and same else 3)\n"
+        "assert len(children) == 1 and (np.asarray(result) == 900).all()\n"
+        "assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0\n"
+    )
+
+
 def test_no_lock_is_held_that_a_child_could_wait_for():
     """A lock belongs to a process (runtime/fork.h), a first use needs none (core/lazy.h): a guard is a lock too."""
     shared = re.compile(

@@ -7,11 +7,13 @@
 #include <exception>
 #include <new>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "bindings/arrays/gil.h"
 #include "core/errors.h"
 #include "runtime/call_watch.h"
+#include "runtime/fork.h"
 #include "runtime/per_thread.h"
 
 namespace fl::py {
@@ -41,6 +43,8 @@ class Waiting {
         tell(done);
         next_ = now + 2 * watch_interval();
       }
+      if (fork_generation() != generation_)
+        throw std::runtime_error("this process was forked within a call, which its parent alone has the threads of");
     } catch (...) {  // nothing may pass the kernel that asks
       error_ = std::current_exception();
     }
@@ -65,6 +69,7 @@ class Waiting {
     called([&] { return PyObject_CallFunction(callback.ptr(), "d", done); });
   }
 
+  const unsigned generation_ = fork_generation();
   bool handles_signals_, told_ = false;
   Clock::time_point next_ = Clock::now() + 2 * watch_interval();
   std::exception_ptr error_;
