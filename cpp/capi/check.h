@@ -91,13 +91,16 @@ class Check {
 // ---------------------------------------------------------------- structs
 // struct_size says which version the caller was built with.
 //
-// `first_size` is that of the first version with this struct, `init` the macro to begin with.
+// `first_size` is that of the first version with this struct, `init` the macro to begin with. What is beyond `largest`
+// nobody has set: it is what memory held.
 template <class Struct>
 void check_struct_size(const Check& check, const char* name, const char* init, const Struct& given,
                        std::size_t first_size) {
-  if (given.struct_size < first_size)
+  constexpr std::size_t largest = std::size_t(1) << 24;
+  if (given.struct_size < first_size || given.struct_size > largest)
     check.refuse(std::string(name) + "->struct_size is " + std::to_string(given.struct_size) +
-                 ", this library knows sizes from " + std::to_string(first_size) + " on; start from " + init);
+                 ", this library knows sizes from " + std::to_string(first_size) + " to " + std::to_string(largest) +
+                 "; start from " + init);
 }
 
 // What the caller knows of it; the rest of `initial` stays. A newer caller must not ask for what this library lacks.

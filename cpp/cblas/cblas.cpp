@@ -39,8 +39,9 @@ class Check {
   void leading(int position, const char* name, int value, int least) {
     at_least(position, name, value, std::max(1, least));
   }
-  void done(fl_status status) const {
-    if (status != FL_OK) cblas_xerbla(0, function_, "%s: %s\n", function_, fl_last_error());
+  void done(fl_status status) {
+    ok_ = status == FL_OK;
+    if (!ok_) cblas_xerbla(0, function_, "%s: %s\n", function_, fl_last_error());
   }
   bool ok() const { return ok_; }
 
@@ -83,7 +84,7 @@ void cblas_sgemm(CBLAS_LAYOUT layout, CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE t
   if (rows) check_b(), check_a();
   else check_a(), check_b();
   check.leading(14, "ldc", ldc, rows ? n : m);
-  if (!check.ok() || ((alpha == 0.0f || k == 0) && beta == 1.0f)) return;
+  if (!check.ok() || m == 0 || n == 0 || ((alpha == 0.0f || k == 0) && beta == 1.0f)) return;
   if (alpha == 0.0f) k = 0;  // the operands are not looked at, and may be anything
   check.done(rows ? fl_sgemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, nullptr)
                   : fl_sgemm(tb, ta, n, m, k, alpha, b, ldb, a, lda, beta, c, ldc, nullptr));
@@ -141,5 +142,5 @@ void cblas_somatcopy(CBLAS_LAYOUT layout, CBLAS_TRANSPOSE trans, int rows, int c
   if (!check.ok()) return;
   if (!turns) return scale_rows(m, n, alpha, a, lda, b, ldb);
   if (alpha != 0.0f) check.done(fl_transpose(m, n, a, lda, b, ldb, nullptr));
-  if (alpha != 1.0f) scale_rows(n, m, alpha, b, ldb, b, ldb);
+  if (check.ok() && alpha != 1.0f) scale_rows(n, m, alpha, b, ldb, b, ldb);
 }

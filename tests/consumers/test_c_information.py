@@ -169,8 +169,11 @@ def test_kernel_information_of_other_versions(library):
         assert room[written:] == b"x" * (256 - written), "nothing is written behind what the caller has"
         known = min(size, ctypes.sizeof(KernelInfo))
         assert room[known:size] == bytes(size - known), "what this library does not know is 0"
-    assert library.fl_kernel_at(0, 0, ctypes.byref(FirstKernelInfo(struct_size=55))) == FL_INVALID_VALUE
-    assert b"info->struct_size is 55, this library knows sizes from 56 on" in library.fl_last_error()
+    for size in (0, 55, 2**24 + 1, 2**62):
+        assert library.fl_kernel_at(0, 0, ctypes.byref(FirstKernelInfo(struct_size=size))) == FL_INVALID_VALUE
+        assert (
+            b"info->struct_size is %d, this library knows sizes from 56 to 16777216" % size in library.fl_last_error()
+        )
     assert library.fl_kernel_at(0, 0, None) == FL_INVALID_VALUE
 
 

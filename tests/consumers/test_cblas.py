@@ -257,6 +257,12 @@ def test_other_failures_have_no_position(ours, capfd):
     memory = np.zeros(16, np.float32)
     ours["sgemm"](ROWS, NO, NO, 2, 2, 2, 1.0, None, 2, pointer(memory), 2, 0.0, pointer(memory), 2)
     assert capfd.readouterr().err == "cblas_sgemm: fl_sgemm: a is NULL, but has elements\n"
+    memory[:] = 1
+    ours["somatcopy"](ROWS, YES, 2, 2, 3.0, None, 2, pointer(memory), 2)
+    assert capfd.readouterr().err == "cblas_somatcopy: fl_transpose: a is NULL, but has elements\n"
+    assert (memory == 1).all(), "what is not computed is not scaled either"
+    ours["sgemm"](ROWS, NO, NO, 0, 2, 2, 1.0, None, 2, None, 2, 0.0, None, 2)
+    assert not capfd.readouterr().err, "of a result without elements nothing is wrong"
 
 
 # ---------------------------------------------------------------- relinking
