@@ -223,7 +223,7 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, precision: Precision
         return _matmul(x, weight.mT, precision)
     if not _is_plain(x, weight, bias):
         return ops.linear(x, weight, bias, precision=precision)
-    sums = super(torch.autograd.Function, _Sum).apply(rows(x), weight.mT, bias, precision)
+    sums = super(torch.autograd.Function, _Product).apply(rows(x), weight.mT, bias, precision)
     return sums.reshape(*x.shape[:-1], weight.shape[0])
 
 
@@ -251,28 +251,25 @@ def _product(a: Tensor, b: Tensor, precision: str) -> Tensor:
     if not _is_plain(a, b) or _is_batched(a) or _is_batched(b):
         return (ops.mm if a.ndim == 2 else ops.bmm)(a.float(), b.float(), precision=precision)
     if _records_gradient(a, b):
-        return super(torch.autograd.Function, _Product).apply(a, b, precision)  # without what `torch.func` needs
+        return super(torch.autograd.Function, _Product).apply(a, b, None, precision)  # without what `torch.func` needs
     return _core.tensor_product(a, b, None, None, 1.0, 0.0, precision, True)
 
 
-def _product_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    a, b = ctx.saved_tensors
-    grad_a = _product(grad, b.mT, ctx.precision).to(a.dtype) if ctx.needs_input_grad[0] else None
-    return grad_a, _product(a.mT, grad, ctx.precision).to(b.dtype) if ctx.needs_input_grad[1] else None
-
-
 class _Product(torch.autograd.Function):
-    """``a @ b`` of matrices or equal stacks."""
+    """``a @ b`` of matrices or equal stacks, and of matrices ``a @ b + c`` with a row that is added to each."""
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor, precision: str) -> Tensor:
+    def forward(ctx: Any, a: Tensor, b: Tensor, c: Tensor | None, precision: str) -> Tensor:
         ctx.save_for_backward(a, b)
-        ctx.precision = precision
-        return _core.tensor_product(a, b, None, None, 1.0, 0.0, precision, True)
+        ctx.shape, ctx.precision = None if c is None else c.shape, precision
+        return _core.tensor_product(a, b, c, None, 1.0, 0.0 if c is None else 1.0, precision, True)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return *_product_gradients(ctx, grad), None
+        a, b = ctx.saved_tensors
+        grad_a = _product(grad, b.mT, ctx.precision).to(a.dtype) if ctx.needs_input_grad[0] else None
+        grad_b = _product(a.mT, grad, ctx.precision).to(b.dtype) if ctx.needs_input_grad[1] else None
+        return grad_a, grad_b, grad.sum_to_size(ctx.shape) if ctx.needs_input_grad[2] else None, None
 
 
 class _Group(torch.autograd.Function):
@@ -305,18 +302,3 @@ class _Group(torch.autograd.Function):
             products = grouped_matmul(left, right, precision=ctx.precision)
         found = dict(zip(wanted, products, strict=True))
         return None, *(found.get(i) for i in range(2 * half))
-
-
-class _Sum(torch.autograd.Function):
-    """``a @ b + c`` of matrices, and of a row that is added to each."""
-
-    @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor, c: Tensor, precision: str) -> Tensor:
-        ctx.save_for_backward(a, b)
-        ctx.shape, ctx.precision = c.shape, precision
-        return _core.tensor_product(a, b, c, None, 1.0, 1.0, precision, True)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        grad_c = grad.sum_to_size(ctx.shape) if ctx.needs_input_grad[2] else None
-        return *_product_gradients(ctx, grad), grad_c, None
