@@ -39,6 +39,13 @@ struct Group {
   }
 };
 
+// The twin of a kernel of which a block does BODY; REST is what that takes behind the number of the block.
+template <auto BODY, int THREADS, int BLOCKS, class Plan, class Args = SgemmArgs, auto... REST>
+__global__ void __launch_bounds__(THREADS, BLOCKS) group_kernel(const __grid_constant__ Group<Plan, Args> group) {
+  const auto [of, block] = group.place(blockIdx.x);
+  BODY(of.p, of.plan, block, REST...);
+}
+
 template <class Plan, class Args>
 struct KeptMember {
   LaunchShape shape;

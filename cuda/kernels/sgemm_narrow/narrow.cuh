@@ -84,10 +84,10 @@ __device__ __forceinline__ void store_narrow(const SgemmArgs& p, const NarrowPla
   }
 }
 
-template <auto KERNEL, auto TWIN, int THREADS>
+template <auto KERNEL, auto BODY, int THREADS, int BLOCKS>
 void launch_narrow(const SgemmArgs& p, const NarrowPlan& plan, const Context& ctx) {
   const LaunchShape shape{static_cast<unsigned>(plan.blocks(p)), THREADS};
-  if (keep<TWIN>(shape, ctx, p, plan)) return;
+  if (keep<group_kernel<BODY, THREADS, BLOCKS, NarrowPlan, SgemmArgs, nullptr>>(shape, ctx, p, plan)) return;
   launch_kernel<KERNEL>(shape, ctx, p, plan, static_cast<float*>(ctx.workspace));
   reduce_split_k(p, {plan.splits, p.n}, ctx);
 }

@@ -52,8 +52,8 @@ struct NarrowColumns {
 };
 
 template <int FOURS, int V>
-__device__ __forceinline__ void narrow_columns_of_block(const SgemmArgs& p, const NarrowPlan& plan, float* workspace,
-                                                        unsigned block) {
+__device__ __forceinline__ void narrow_columns_of_block(const SgemmArgs& p, const NarrowPlan& plan, unsigned block,
+                                                        float* workspace) {
   using Work = NarrowColumns<FOURS, V>;
   constexpr int COLUMNS = Work::Right::COLUMNS, STEP = Work::STEP, U = Work::U, WARPS = Work::WARPS;
   constexpr int PITCH = 32 * V + 1, WARP = PITCH * COLUMNS;  // of sums
@@ -102,19 +102,13 @@ template <int FOURS, int V>
 __global__ void __launch_bounds__(NarrowColumns<FOURS, V>::THREADS, narrow_columns_blocks<FOURS, V>)
     narrow_columns_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ NarrowPlan plan,
                           float* workspace) {
-  narrow_columns_of_block<FOURS, V>(p, plan, workspace, blockIdx.x);
-}
-template <int FOURS, int V>
-__global__ void __launch_bounds__(NarrowColumns<FOURS, V>::THREADS, narrow_columns_blocks<FOURS, V>)
-    narrow_columns_group_kernel(const __grid_constant__ Group<NarrowPlan> group) {
-  const auto [of, block] = group.place(blockIdx.x);
-  narrow_columns_of_block<FOURS, V>(of.p, of.plan, nullptr, block);
+  narrow_columns_of_block<FOURS, V>(p, plan, blockIdx.x, workspace);
 }
 
 template <int FOURS, int V>
 void launch_narrow_columns(const SgemmArgs& p, const NarrowPlan& plan, const Context& ctx) {
-  launch_narrow<narrow_columns_kernel<FOURS, V>, narrow_columns_group_kernel<FOURS, V>,
-                NarrowColumns<FOURS, V>::THREADS>(p, plan, ctx);
+  launch_narrow<narrow_columns_kernel<FOURS, V>, narrow_columns_of_block<FOURS, V>, NarrowColumns<FOURS, V>::THREADS,
+                narrow_columns_blocks<FOURS, V>>(p, plan, ctx);
 }
 template <int FOURS>
 void narrow_columns(const SgemmArgs& p, const NarrowPlan& plan, const Context& ctx) {

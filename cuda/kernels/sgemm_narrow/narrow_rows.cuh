@@ -38,8 +38,8 @@ struct NarrowRows {
   }
 };
 
-__device__ __forceinline__ void narrow_rows_of_block(const SgemmArgs& p, const NarrowPlan& plan, float* workspace,
-                                                     unsigned block) {
+__device__ __forceinline__ void narrow_rows_of_block(const SgemmArgs& p, const NarrowPlan& plan, unsigned block,
+                                                     float* workspace) {
   constexpr int R = NarrowRows::R, COLUMNS = NarrowRows::Right::COLUMNS, SUMS = R * COLUMNS;
   __shared__ float4 right[NARROW_FOURS];
   __shared__ float parts[NARROW_WARPS * SUMS];
@@ -79,16 +79,11 @@ __device__ __forceinline__ void narrow_rows_of_block(const SgemmArgs& p, const N
 
 __global__ void __launch_bounds__(NarrowRows::THREADS, 2)
     narrow_rows_kernel(const __grid_constant__ SgemmArgs p, const __grid_constant__ NarrowPlan plan, float* workspace) {
-  narrow_rows_of_block(p, plan, workspace, blockIdx.x);
-}
-__global__ void __launch_bounds__(NarrowRows::THREADS, 2)
-    narrow_rows_group_kernel(const __grid_constant__ Group<NarrowPlan> group) {
-  const auto [of, block] = group.place(blockIdx.x);
-  narrow_rows_of_block(of.p, of.plan, nullptr, block);
+  narrow_rows_of_block(p, plan, blockIdx.x, workspace);
 }
 
 inline void narrow_rows(const SgemmArgs& p, const NarrowPlan& plan, const Context& ctx) {
-  launch_narrow<narrow_rows_kernel, narrow_rows_group_kernel, NarrowRows::THREADS>(p, plan, ctx);
+  launch_narrow<narrow_rows_kernel, narrow_rows_of_block, NarrowRows::THREADS, 2>(p, plan, ctx);
 }
 
 }  // namespace fl

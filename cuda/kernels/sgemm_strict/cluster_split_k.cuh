@@ -300,11 +300,4 @@ __global__ void __launch_bounds__(T::THREADS, 1)
   compute_block<T>(p, plan, blockIdx.x);
 }
 
-template <class T>
-__global__ void __launch_bounds__(T::THREADS, 1)
-    strict_cluster_split_k_group_kernel(const __grid_constant__ Group<ClusterSplitKPlan> group) {
-  const auto [of, block] = group.place(blockIdx.x);
-  compute_block<T>(of.p, of.plan, block);
-}
-
 }  // namespace fl

@@ -135,7 +135,8 @@ void launch_cluster_split_k(const SgemmArgs& p, const ClusterSplitKPlan& plan, c
   if (!ctx.group && tma_maps<Boxes>(maps, p, plan))
     launch_kernel<strict_cluster_split_k_tma_kernel<Boxes>>(cluster_split_k_shape<Boxes>(plan), ctx, p, plan, maps);
   else
-    launch_or_keep<strict_cluster_split_k_kernel<Copies>, strict_cluster_split_k_group_kernel<Copies>>(
+    launch_or_keep<strict_cluster_split_k_kernel<Copies>,
+                   group_kernel<compute_block<Copies>, Copies::THREADS, 1, ClusterSplitKPlan>>(
         cluster_split_k_shape<Copies>(plan), ctx, p, plan);
 }
 

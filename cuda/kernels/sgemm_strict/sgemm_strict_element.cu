@@ -52,15 +52,10 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 template <int U>
-__global__ void __launch_bounds__(THREADS) strict_element_group_kernel(const __grid_constant__ Group<TileGrid> group) {
-  const auto [of, block] = group.place(blockIdx.x);
-  compute_block<U>(of.p, of.plan, block);
-}
-
-template <int U>
 void launch(const SgemmArgs& p, const Context& ctx) {
   const TileGrid grid(1, p.m * p.n, p.batch, 1, THREADS);
-  launch_or_keep<strict_element_kernel<U>, strict_element_group_kernel<U>>({grid.blocks(), THREADS}, ctx, p, grid);
+  launch_or_keep<strict_element_kernel<U>, group_kernel<compute_block<U>, THREADS, 0, TileGrid>>(
+      {grid.blocks(), THREADS}, ctx, p, grid);
 }
 
 }  // namespace

@@ -19,15 +19,16 @@ constexpr int MAX_CLUSTER = 16;
 
 // Not among the code for other architectures, where the row is not available.
 template <int V, int LC, int THREADS, bool RESIDENT, class T>
-__device__ __forceinline__ void cluster_columns_of_block(const SgemvArgs& p, const RowGrid& grid, unsigned cluster,
-                                                         float fraction, unsigned block) {
+__device__ __forceinline__ void cluster_columns_of_block(const SgemvArgs& p, const ClusterGrid& grid, unsigned block,
+                                                         float fraction) {
 #if __CUDA_ARCH__ >= 900
+  const unsigned cluster = grid.cluster;
   using S = ColumnTile<V, LC, THREADS>;
   __shared__ float sums[MAX_CLUSTER][S::OUTPUTS];
   ptx::cluster_arrive_relaxed();
   pdl_wait();
   const unsigned rank = block % cluster;
-  const RowBlock at = grid.block(p, block / cluster);
+  const RowBlock at = grid.rows.block(p, block / cluster);
   constexpr int U = columns::in_flight<V> * (V > 1 ? sizeof(float) / sizeof(T) : 1);  // as many bytes in any type
   float acc[V] = {};
   read_tile<T, V, LC, U>(acc, p, at, rank * S::GROUPS, cluster * S::GROUPS, p.n, MatrixLoad<RESIDENT>(fraction));
@@ -51,15 +52,8 @@ __device__ __forceinline__ void cluster_columns_of_block(const SgemvArgs& p, con
 
 template <int V, int LC, int THREADS, bool RESIDENT, class T>
 __global__ void __launch_bounds__(THREADS, most_columns_blocks<THREADS>)
-    cluster_columns_kernel(SgemvArgs p, RowGrid grid, unsigned cluster, float fraction) {
-  cluster_columns_of_block<V, LC, THREADS, RESIDENT, T>(p, grid, cluster, fraction, blockIdx.x);
-}
-
-template <int V, int LC, int THREADS>
-__global__ void __launch_bounds__(THREADS, most_columns_blocks<THREADS>)
-    cluster_columns_group_kernel(const __grid_constant__ Group<ClusterGrid, SgemvArgs> group) {
-  const auto [of, block] = group.place(blockIdx.x);
-  cluster_columns_of_block<V, LC, THREADS, false, float>(of.p, of.plan.rows, of.plan.cluster, 0.0f, block);
+    cluster_columns_kernel(SgemvArgs p, ClusterGrid grid, float fraction) {
+  cluster_columns_of_block<V, LC, THREADS, RESIDENT, T>(p, grid, blockIdx.x, fraction);
 }
 
 // Whether the device finds room for clusters of 16, which need a processing cluster of that size: a part of a divided
@@ -86,9 +80,14 @@ void launch_cluster(const SgemvArgs& p, const Context& ctx, float fraction = 0.0
          int64_t(STEP) * cluster < p.n)
     cluster *= 2;
   const LaunchShape shape{.blocks = grid.blocks() * cluster, .threads = THREADS, .cluster = cluster};
-  if constexpr (std::is_same_v<T, float>)
-    if (keep<cluster_columns_group_kernel<V, LC, THREADS>>(shape, ctx, p, ClusterGrid{grid, unsigned(cluster)})) return;
-  launch_kernel<cluster_columns_kernel<V, LC, THREADS, RESIDENT, T>>(shape, ctx, p, grid, unsigned(cluster), fraction);
+  const ClusterGrid clusters{grid, unsigned(cluster)};
+  if constexpr (std::is_same_v<T, float>) {
+    constexpr auto body = cluster_columns_of_block<V, LC, THREADS, false, T>;
+    if (keep<group_kernel<body, THREADS, most_columns_blocks<THREADS>, ClusterGrid, SgemvArgs, 0>>(shape, ctx, p,
+                                                                                                   clusters))
+      return;
+  }
+  launch_kernel<cluster_columns_kernel<V, LC, THREADS, RESIDENT, T>>(shape, ctx, p, clusters, fraction);
 }
 template <int V, int LC, int THREADS>
 void launch_clusters(const SgemvArgs& p, const Context& ctx) {

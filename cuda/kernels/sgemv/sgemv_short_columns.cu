@@ -13,7 +13,7 @@
 namespace fl {
 namespace {
 
-constexpr int MOST_THREADS = 256;
+constexpr int MOST_THREADS = 256, BLOCKS = 4;
 
 // U columns in flight.
 template <int V, int U>
@@ -37,14 +37,8 @@ __device__ __forceinline__ void short_columns_of_block(const SgemvArgs& p, const
 }
 
 template <int V, int U>
-__global__ void __launch_bounds__(MOST_THREADS, 4) short_columns_kernel(SgemvArgs p, RowGrid grid) {
+__global__ void __launch_bounds__(MOST_THREADS, BLOCKS) short_columns_kernel(SgemvArgs p, RowGrid grid) {
   short_columns_of_block<V, U>(p, grid, blockIdx.x);
-}
-template <int V, int U>
-__global__ void __launch_bounds__(MOST_THREADS, 4)
-    short_columns_group_kernel(const __grid_constant__ Group<RowGrid, SgemvArgs> group) {
-  const auto [of, block] = group.place(blockIdx.x);
-  short_columns_of_block<V, U>(of.p, of.plan, block);
 }
 
 // Small blocks where there would be too few for every multiprocessor.
@@ -53,8 +47,9 @@ void launch_short(const SgemvArgs& p, const Context& ctx) {
   int threads = MOST_THREADS;
   while (!ctx.group && threads > 64 && p.m * p.batch < 2 * int64_t(ctx.sm_count) * V * threads) threads /= 2;
   const RowGrid grid(p, V * threads);
-  if (!keep<short_columns_group_kernel<V, U>>({grid.blocks(), threads}, ctx, p, grid))
-    launch_kernel<short_columns_kernel<V, U>>({grid.blocks(), threads}, ctx, p, grid);
+  const LaunchShape shape{grid.blocks(), threads};
+  if (!keep<group_kernel<short_columns_of_block<V, U>, MOST_THREADS, BLOCKS, RowGrid, SgemvArgs>>(shape, ctx, p, grid))
+    launch_kernel<short_columns_kernel<V, U>>(shape, ctx, p, grid);
 }
 
 template <int V>

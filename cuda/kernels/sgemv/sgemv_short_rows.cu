@@ -67,15 +67,12 @@ __device__ __forceinline__ void short_rows_of_block(const SgemvArgs& p, const Ro
   finish_rows(p, at, rows, acc, lane);
 }
 
+template <int W>
+constexpr int least_blocks = W == 4 ? 0 : 4;  // on a multiprocessor
+
 template <int W, int L, int V, int R, bool X4, bool RESIDENT>
-__global__ void __launch_bounds__(256, W == 4 ? 0 : 4) short_rows_kernel(SgemvArgs p, RowGrid grid, float fraction) {
+__global__ void __launch_bounds__(256, least_blocks<W>) short_rows_kernel(SgemvArgs p, RowGrid grid, float fraction) {
   short_rows_of_block<W, L, V, R, X4, RESIDENT>(p, grid, blockIdx.x, fraction);
-}
-template <int W, int L, int V, int R, bool X4>
-__global__ void __launch_bounds__(256, W == 4 ? 0 : 4)
-    short_rows_group_kernel(const __grid_constant__ Group<RowGrid, SgemvArgs> group) {
-  const auto [of, block] = group.place(blockIdx.x);
-  short_rows_of_block<W, L, V, R, X4, false>(of.p, of.plan, block, 0.0f);
 }
 
 template <int W, int L, int V, int R, bool X4, bool RESIDENT = false>
@@ -84,8 +81,10 @@ void launch(const SgemvArgs& p, const Context& ctx, float fraction = 0.0f) {
   constexpr int ROWS = LaneRows<L, R>::PER_WARP;
   const int warps = ctx.group ? 8 : warps_per_block(p, ROWS);
   const RowGrid grid(p, warps * ROWS);
-  if (keep<short_rows_group_kernel<W, L, V, R, X4>>({grid.blocks(), 32 * warps}, ctx, p, grid)) return;
-  launch_kernel<short_rows_kernel<W, L, V, R, X4, RESIDENT>>({grid.blocks(), 32 * warps}, ctx, p, grid, fraction);
+  const LaunchShape shape{grid.blocks(), 32 * warps};
+  constexpr auto body = short_rows_of_block<W, L, V, R, X4, false>;
+  if (keep<group_kernel<body, 256, least_blocks<W>, RowGrid, SgemvArgs, 0>>(shape, ctx, p, grid)) return;
+  launch_kernel<short_rows_kernel<W, L, V, R, X4, RESIDENT>>(shape, ctx, p, grid, fraction);
 }
 
 template <int L, int V, int R, bool X4>

@@ -17,10 +17,15 @@ namespace {
 
 constexpr int UNROLL = 8;
 
+struct SplitGrid {
+  RowGrid rows;
+  SplitColumnsPlan plan;
+};
+
 template <int V, int LC, int THREADS, bool RESIDENT, class T>
-__device__ __forceinline__ void split_columns_of_block(const SgemvArgs& p, const RowGrid& grid,
-                                                       const SplitColumnsPlan& plan, float* sums, float fraction,
-                                                       unsigned block) {
+__device__ __forceinline__ void split_columns_of_block(const SgemvArgs& p, const SplitGrid& of, unsigned block,
+                                                       float* sums, float fraction) {
+  const auto& [grid, plan] = of;
   pdl_wait();
   const unsigned tiles = grid.per_batch * grid.batch, split = block / tiles, tile = block % tiles;
   const RowBlock at = grid.block(p, tile);
@@ -39,20 +44,8 @@ __device__ __forceinline__ void split_columns_of_block(const SgemvArgs& p, const
 
 template <int V, int LC, int THREADS, bool RESIDENT, class T>
 __global__ void __launch_bounds__(THREADS, most_columns_blocks<THREADS>)
-    split_columns_kernel(SgemvArgs p, RowGrid grid, SplitColumnsPlan plan, float* sums, float fraction) {
-  split_columns_of_block<V, LC, THREADS, RESIDENT, T>(p, grid, plan, sums, fraction, blockIdx.x);
-}
-
-// Of products whose columns are one range.
-struct WholeColumns {
-  RowGrid grid;
-  SplitColumnsPlan plan;
-};
-template <int V, int LC, int THREADS>
-__global__ void __launch_bounds__(THREADS, most_columns_blocks<THREADS>)
-    split_columns_group_kernel(const __grid_constant__ Group<WholeColumns, SgemvArgs> group) {
-  const auto [of, block] = group.place(blockIdx.x);
-  split_columns_of_block<V, LC, THREADS, false, float>(of.p, of.plan.grid, of.plan.plan, nullptr, 0.0f, block);
+    split_columns_kernel(SgemvArgs p, SplitGrid grid, float* sums, float fraction) {
+  split_columns_of_block<V, LC, THREADS, RESIDENT, T>(p, grid, blockIdx.x, sums, fraction);
 }
 
 constexpr int ACROSS = 32, DOWN = 8;
@@ -98,13 +91,15 @@ void launch_rows(const SgemvArgs& p, const Context& ctx, const SplitRowsPlan& pl
 
 template <int V, int LC, int THREADS, class T, bool RESIDENT = false>
 void launch_split(const SgemvArgs& p, const Context& ctx, const SplitColumnsPlan& plan, float fraction = 0.0f) {
-  const RowGrid grid(p, V * LC);
+  const SplitGrid grid{RowGrid(p, V * LC), plan};
+  const LaunchShape shape{grid.rows.blocks() * unsigned(plan.splits), THREADS};
+  if constexpr (std::is_same_v<T, float>) {  // in a list all columns are one range
+    constexpr auto body = split_columns_of_block<V, LC, THREADS, false, T>;
+    constexpr int blocks = most_columns_blocks<THREADS>;
+    if (keep<group_kernel<body, THREADS, blocks, SplitGrid, SgemvArgs, nullptr, 0>>(shape, ctx, p, grid)) return;
+  }
   float* sums = static_cast<float*>(ctx.workspace);
-  if constexpr (std::is_same_v<T, float>)
-    if (keep<split_columns_group_kernel<V, LC, THREADS>>({grid.blocks(), THREADS}, ctx, p, WholeColumns{grid, plan}))
-      return;
-  launch_kernel<split_columns_kernel<V, LC, THREADS, RESIDENT, T>>({grid.blocks() * unsigned(plan.splits), THREADS},
-                                                                   ctx, p, grid, plan, sums, fraction);
+  launch_kernel<split_columns_kernel<V, LC, THREADS, RESIDENT, T>>(shape, ctx, p, grid, sums, fraction);
   if (plan.splits > 1) add_splits(p, ctx, plan.splits);
 }
 
