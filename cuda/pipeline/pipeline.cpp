@@ -28,12 +28,13 @@ struct Units {
 Units units(int64_t first, int64_t lines) { return {first / PREPACKED_UNIT, ceil_div(first + lines, PREPACKED_UNIT)}; }
 std::vector<bool> none_of(int64_t lines) { return std::vector<bool>(std::size_t(units(0, lines).end)); }
 
-// Whether some line of the operand is multiplied by two steps.
-bool worth_keeping(const PanelPlan<SgemmArgs>& plan, const Kernel<SgemmArgs>* kernel, int64_t lines, Side side) {
-  std::vector<bool> seen = none_of(lines);
+// Whether some line of the operand is multiplied by two steps that read what is shared.
+bool worth_keeping(const PanelPlan<SgemmArgs>& plan, const SgemmArgs& layout, const Kernel<SgemmArgs>* kernel,
+                   Side side) {
+  std::vector<bool> seen = none_of(side == Side::a ? layout.m : layout.n);
   for (const PanelStep<SgemmArgs>& step : plan.steps) {
-    if (step.kernel != kernel) continue;
     const Block& block = step.block;
+    if (step.kernel != kernel || !reads_shared(*kernel, sub_problem(layout, block))) continue;
     const Units at = side == Side::a ? units(block.row, block.rows) : units(block.col, block.cols);
     const auto begin = seen.begin() + at.begin, end = seen.begin() + at.end;
     if (std::find(begin, end, true) != end) return true;
@@ -69,8 +70,8 @@ class PrepackedSteps {
       return step.block.row % PREPACKED_UNIT == 0 && step.block.col % PREPACKED_UNIT == 0;
     });
     if (plan.steps.size() < 2 || !in_place) return;
-    if (worth_keeping(plan, kernel_, layout.m, Side::a)) a_ = prepacked_to_share(*kernel_, layout, Side::a);
-    if (worth_keeping(plan, kernel_, layout.n, Side::b)) b_ = prepacked_to_share(*kernel_, layout, Side::b);
+    if (worth_keeping(plan, layout, kernel_, Side::a)) a_ = prepacked_to_share(*kernel_, layout, Side::a);
+    if (worth_keeping(plan, layout, kernel_, Side::b)) b_ = prepacked_to_share(*kernel_, layout, Side::b);
     a_ready_ = none_of(layout.m), b_ready_ = none_of(layout.n);
   }
   // Products alone have any.

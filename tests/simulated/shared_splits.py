@@ -28,6 +28,19 @@ def test_each_device_splits_a_line_once(device, rng, devices, times):
     assert times * (m + n) / 2 < device.simulated_lines_prepacked() - before <= times * (m + n)
 
 
+def test_steps_that_split_for_themselves_reserve_nothing_for_shared_splits():
+    """Those of few rows and columns, whose terms are their own."""
+    m, n, k = 640, 640, 512
+    a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
+    with fl.Matmul(a, b, kernel="fp16x2", device="cuda") as plan:
+        plan.plan()
+        room = plan.workspace_bytes + a.nbytes + b.nbytes + 4 * m * n
+    fl.cuda.trim()
+    before = fl.cuda.memory_info()["reserved"]
+    assert (fl.sgemm(a, b, kernel="fp16x2", device="cuda:0") == k).all()
+    assert fl.cuda.memory_info()["reserved"] - before <= room
+
+
 def test_parts_reach_other_devices_without_the_host(device, rng):
     """Where the devices can, and where there is nothing to be copied too."""
     reach = os.environ.get("FASTLINALG_SIMULATED_PEERS") != "0"
