@@ -174,6 +174,18 @@ def test_scalars_and_out_under_a_limit(limit, rng):
 
 
 @pytest.mark.gpu
+def test_scalars_of_parts_in_one_place(limit, rng):
+    """Old values are copied to where the slices of the part before lie until all of them have been stored."""
+    m, n, k = 200_000, 3, 5
+    a, b, c = (rng.standard_normal(shape, np.float32) for shape in ((m, k), (k, n), (m, n)))
+    (_, *slots, _), tiles = _core.testing.sgemm_tiles(m, n, k, 1, 2 * MiB)
+    assert slots[-1] == 1 and len(tiles[0]["slices"]) > 2
+    limit(2 * MiB)
+    for _ in range(10):
+        assert_product(fl.sgemm(a, b, c, beta=1.0, precision="strict", device="cuda"), a, b, c, 1.0, 1.0)
+
+
+@pytest.mark.gpu
 def test_the_log_tells_of_parts(limit, rng, caplog):
     a, x = rng.standard_normal((1411, 1301), np.float32), rng.standard_normal(1301, np.float32)
     caplog.set_level("DEBUG", "fastlinalg")
