@@ -21,6 +21,7 @@ import numpy as np
 
 import fastlinalg as fl
 from fastlinalg import _core
+from support.weights import Named, queue_product
 
 ERRORS = {"memory": (2, "cudaErrorMemoryAllocation"), "device": (214, "cudaErrorECCUncorrectable"), "host": (999, "")}
 STATE = ["bytes", "pinned", "pools", "streams", "events", "graphs", "captures", "device", "mode"]
@@ -198,24 +199,16 @@ def lists():
     return call, None
 
 
-class Weights(_core.Weights):
-    def _stamp(self, owner):
-        return 0
-
-
 def kept_splits():
-    n = 128
-    a, b = numbers(n, n), numbers(n, n, seed=1)
+    a, b = numbers(128, 128), numbers(128, 128, seed=1)
     want = a @ b
 
     def call():
         x, y, out = put(a), put(b), put(a)
-        p = [z.__cuda_array_interface__["data"][0] for z in (x, y, out)]
-        weights = Weights(2**30)
-        weights.watch([(p[1], p[1] + b.nbytes, 0)])
+        weights = Named(y)
         try:
             for _ in range(3):
-                _core.testing.product_for_tests(weights, "fp16x2", n, n, n, p[0], n, 1, p[1], n, 1, p[2], n, 1, 0)
+                queue_product(weights, x, y, out)
             control.simulated_synchronize()
             yield out.numpy(), want
             assert fl.matmul(a, b, device="cuda").any()

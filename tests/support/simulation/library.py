@@ -60,6 +60,7 @@ def run(library: Path, arguments: list[str], seed: int = 1, **variables: str) ->
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("FASTLINALG_", "PYTEST_"))}
     environment |= {
         "LD_LIBRARY_PATH": str(library),
+        "PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]),
         "FASTLINALG_SIMULATED_SEED": str(seed),
         "FASTLINALG_REQUIRE": "cuda,sm_90a",
         "FASTLINALG_TUNE": "off",
