@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from types import SimpleNamespace
 
 import pytest
 from benchmarks import process, timing
@@ -98,6 +99,8 @@ def in_a_moment(monkeypatch):
     monkeypatch.setattr(timing, "SAMPLES_AMONG_THREADS", timing.shared.Plan(1, 10.0))
     monkeypatch.setattr(timing, "AMONG_THREADS", timing.shared.Quiet())
     monkeypatch.setattr(process, "TIMES", 1)
+    zipfile = process.zipfile
+    monkeypatch.setattr(process, "zipfile", SimpleNamespace(ZipFile=zipfile.ZipFile, ZIP_DEFLATED=zipfile.ZIP_STORED))
 
 
 @pytest.mark.parametrize(("name", "kind", "function"), [pytest.param(*row, id=row[0]) for row in cases.methods()])

@@ -102,7 +102,7 @@ def test_progress_is_of_one_thread_and_of_the_block(operands):
         multiply(*operands, "cpu", "reference")
     assert outer[-1] == 1.0
     a, b = operands
-    with fl.progress(lambda done: outer.append(done) or multiply(a[:300], b, "cpu", "reference")):  # not of its own
+    with fl.progress(lambda done: outer.append(done) or multiply(a[:300], b, "cpu", "portable")):  # not of its own
         multiply(a[:600], b, "cpu", "reference")
     assert outer.count(1.0) == 2
     with pytest.raises(TypeError, match="callback must be callable, got 3"):
