@@ -7,7 +7,6 @@ import pytest
 from support.golden.answers import SIMULATED, on_simulated, stored
 from support.golden.tables import differences
 from support.simulation.library import run
-from support.source_tree import TESTS
 
 
 @pytest.mark.parametrize("device", SIMULATED)
@@ -17,8 +16,7 @@ def test_calls_say_what_they_said(library, device):
     assert not changed, "\n".join(["if that was meant: python -m support.golden simulated", *changed])
 
 
-CHOSEN = f"""
-import sys; sys.path.insert(0, {str(TESTS)!r})
+CHOSEN = """
 import numpy as np, fastlinalg as fl
 from support.golden.calls import PRECISIONS, PRODUCTS, calls
 from support.simulation.choices import chosen

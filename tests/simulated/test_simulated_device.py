@@ -7,6 +7,7 @@ of their own, each with another order of the device's work. FASTLINALG_REQUIRE=s
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -15,63 +16,55 @@ from support.requirements import mostly_exhaustive
 from support.simulation.library import run
 from support.source_tree import TESTS
 
-MORE_CONSTANT = "700 or 900 or (says_so and out)"
-# Files, which of their tests, and the order of the device's work. Left out: what takes a CPU too long, what needs a
-# real device's memory, and tests of other libraries.
-RUNS = {
-    "host calls": ("host/test_host_calls.py", "not share and not same_bits and not batches and not memory", 1),
-    "threads": ("host/test_host_calls.py", "(same_bits and strict) or input_may_change", 2),
-    "calls": ("host/test_host_calls.py", "test_layouts or empty_sum or (shapes_and_orders and 513)", 3),
-    "conversion": ("host/test_conversion.py", "", 1),
-    "triangles": ("host/test_triangles.py kernels/test_ssyrk.py", "not graphs and not of_the_whole", 1),
-    "whole triangles": ("kernels/test_ssyrk.py", "of_the_whole", 2),
-    "symmetric products": ("symmetric/test_symmetric_host.py", "not shape2 and not shape5", 2),
-    "more symmetric products": ("symmetric/test_symmetric_host.py", "shape2 or shape5", 2),
-    "callers": ("host/test_callers.py", "all_sizes", 2),
-    "tiles": (
-        "host/test_tiles.py",
-        "scalars or batches or what_others or many_small or nothing_fits or log or (strict and 257)",
-        1,
-    ),
-    "tiles again": ("host/test_tiles.py", "scalars or what_others or many_small", 2),
-    "memory": ("device/test_memory.py", "not many_calls and not four", 1),
-    "device arrays": (
-        "device/test_device_arrays.py device/test_device_arrays_errors.py "
-        "api/test_malformed_arrays.py api/test_one_row_or_column.py plans/test_plans.py dispatch/test_dispatch.py",
-        "",
-        1,
-    ),
-    "16 bits": ("device/test_halves.py", "not each_row and not large_matrices", 2),
-    "lists": ("api/test_grouped.py", "", 4),
-    "repeats": ("device/test_repeated_calls.py", "not many_strict_calls and not many_products", 3),
-    "the C interface": ("consumers/test_c_interface.py", "device_memory or memory_limit or in_place", 1),
-    "reproducible": ("reproducible/test_reproducible.py", "slices or vectors_are_columns or are_cut", 1),
-    "recorded bits": ("reproducible/test_reproducible.py", "recorded_bits_on_a_gpu", 1),
-    "long calls": ("process/test_long_calls.py", "", 2),
-    "fork": ("process/test_fork.py", "child_of_fork", 1),
-    "tuning": ("dispatch/test_tuning.py cli/test_tune.py", "", 1),
-    "addends": ("kernels/test_addends.py", "bf16x6_mma or naive or strict_64x64k4c2 or short_calls", 1),
-    "in place": ("kernels/test_transpose_in_place.py", "", 1),
-    "plans": ("plans/test_plans_device.py plans/test_plans_streams.py", "", 3),
-    "constant operands": (
-        "plans/test_constant_operands.py",
-        f"not bf16x6 and not mma and not 1536 and not 2000 and not ({MORE_CONSTANT})",
-        2,
-    ),
-    "more constant operands": (
-        "plans/test_constant_operands.py",
-        f"not bf16x6 and not mma and ({MORE_CONSTANT})",
-        2,
-    ),
-    "shared splits": ("host/test_host_calls.py", "share and split and not bf16x6 and not mma", 2),
-    "operands that stay": ("device/test_operands_that_stay.py", "not bf16x6 and not mma and not 1500", 1),
-    "streams": (
-        "simulated/caller_streams.py simulated/kept_splits.py simulated/constant_operands.py "
-        "simulated/repeated_calls.py",
-        "",
-        1,
-    ),
-}
+STREAMS = ("caller_streams", "kept_splits", "constant_operands", "repeated_calls")
+NO_OTHERS = "not bf16x6 and not mma"
+MORE_CONSTANT = "(700 or 900 or (says_so and out))"
+# The order of the device's work, and files with which of their tests, in a process of its own. Left out: what takes a
+# CPU too long, what needs a real device's memory, and tests of other libraries.
+RUNS: dict[str, tuple[int, dict[str, str]]] = {
+    "device arrays": (1, {
+        "device/test_device_arrays.py": "", "device/test_device_arrays_errors.py": "", "plans/test_plans.py": "",
+        "api/test_malformed_arrays.py": "", "api/test_one_row_or_column.py": "", "dispatch/test_dispatch.py": "",
+        "device/test_memory.py": "not many_calls and not four", "kernels/test_transpose_in_place.py": "",
+        "consumers/test_c_interface.py": "device_memory or memory_limit or in_place", "host/test_conversion.py": "",
+        "reproducible/test_reproducible.py": "slices or vectors_are_columns or are_cut",
+        "host/test_triangles.py": "", "kernels/test_ssyrk.py": "not graphs and not of_the_whole",
+    }),
+    "host arrays": (2, {
+        "symmetric/test_symmetric_host.py": "not shape2 and not shape5", "process/test_long_calls.py": "",
+        "host/test_tiles.py": "scalars or what_others or many_small",
+        "device/test_halves.py": "not each_row and not large_matrices",
+        "host/test_host_calls.py": "test_layouts or empty_sum or (shapes_and_orders and 513)",
+    }),
+    "plans and lists": (3, {
+        "plans/test_plans_device.py": "", "plans/test_plans_streams.py": "", "api/test_grouped.py": "",
+        "device/test_repeated_calls.py": "not many_strict_calls and not many_products",
+        "plans/test_constant_operands.py": f"{NO_OTHERS} and not 1536 and not 2000 and not {MORE_CONSTANT}",
+    }),
+    "operands that stay": (1, {"device/test_operands_that_stay.py": f"{NO_OTHERS} and not 1500"}),
+    "streams": (1, dict.fromkeys((f"simulated/{file}.py" for file in STREAMS), "")),
+    "fork": (1, {"process/test_fork.py": "child_of_fork"}),
+}  # fmt: skip
+# More of what others in the list have a part of, or what takes minutes.
+SECOND_TIER: dict[str, tuple[int, dict[str, str]]] = {
+    "host calls": (1, {
+        "host/test_host_calls.py": "not share and not same_bits and not batches and not memory",
+        "host/test_tiles.py": "scalars or batch or what_others or many_small or nothing or log or (strict and 257)",
+        "kernels/test_addends.py": "bf16x6_mma or naive or strict_64x64k4c2 or short_calls",
+        "reproducible/test_reproducible.py": "recorded_bits_on_a_gpu",
+        "dispatch/test_tuning.py": "", "cli/test_tune.py": "",
+    }),
+    "symmetric products": (2, {
+        "kernels/test_ssyrk.py": "of_the_whole", "host/test_callers.py": "all_sizes",
+        "symmetric/test_symmetric_host.py": "shape2 or shape5",
+    }),
+    "shared splits": (2, {
+        "host/test_host_calls.py": f"(same_bits and strict) or input_may_change or (share and split and {NO_OTHERS})",
+        "plans/test_constant_operands.py": f"{NO_OTHERS} and {MORE_CONSTANT}",
+    }),
+    "plans again": (1, {"plans/test_plans_device.py": "", "plans/test_plans_streams.py": ""}),
+    "streams again": (2, RUNS["streams"][1]),
+}  # fmt: skip
 
 
 def test_the_package_uses_the_simulated_device(library):
@@ -80,7 +73,6 @@ def test_the_package_uses_the_simulated_device(library):
 
 CHOSEN = """
 import sys, numpy as np, fastlinalg as fl
-sys.path.insert(0, "tests")
 from support import tuning_tables
 if "tuned" in sys.argv:
     strict = [row.name for row in fl.kernels("sgemm") if row.device == "cuda" and row.strict]
@@ -121,7 +113,6 @@ def test_tensor_cores_are_chosen_where_they_were_measured_to_be_faster(library):
 
 PASSED_OVER = """
 import sys, fastlinalg as fl
-sys.path.insert(0, "tests")
 from fastlinalg import _core
 from support import tuning_tables
 rows = {row.name: row for row in fl.kernels("sgemm") if row.device == "cuda" and row.available}
@@ -291,26 +282,18 @@ def test_only_a_call_on_the_device_makes_its_context(library):
     run(library, ["-c", CONTEXT])
 
 
-CASES = [*((name, seed) for name, (_, _, seed) in RUNS.items()), ("plans", 1), ("streams", 2)]
-# More of what others in the list have a part of, or what takes minutes.
-SECOND_TIER = {
-    "host calls", "threads", "callers", "tiles", "recorded bits", "tuning", "shared splits", "addends",
-    "whole triangles", "more constant operands", "more symmetric products",
-}  # fmt: skip
-FIRST_TIER = [(name, seed) for name, (_, _, seed) in RUNS.items() if name not in SECOND_TIER]
-
-
-def passes(library, files, chosen, seed, *options, **variables):
-    """Tests of these files whose names fit `chosen`, on the simulated device."""
+def passes(library, files: dict[str, str], seed, *options, **variables):
+    """Tests of these files whose names fit what is chosen of each, on the simulated device."""
+    chosen = " or ".join(f"({Path(file).name} and ({of_file}))" if of_file else Path(file).name
+                         for file, of_file in files.items())  # fmt: skip
     command = ["-m", "pytest", "-q", "-s", "-x", "-p", "no:cacheprovider", *options, "-k", chosen]
     return " passed" in run(library, [*command, *(str(TESTS / file) for file in files)], seed, **variables)
 
 
-@pytest.mark.parametrize(("name", "seed"), mostly_exhaustive(CASES, *FIRST_TIER))
-def test_host_layer(library, name, seed):
-    files, chosen, _ = RUNS[name]
-    marked = [] if name == "streams" else ["-m", "gpu"]
-    assert passes(library, files.split(), chosen, seed, *marked)
+@pytest.mark.parametrize("name", mostly_exhaustive(RUNS | SECOND_TIER, *RUNS))
+def test_host_layer(library, name):
+    seed, files = (RUNS | SECOND_TIER)[name]
+    assert passes(library, files, seed, *([] if "streams" in name else ["-m", "gpu"]))
 
 
 FEW = "bits_of_one and strict and not 30001 or plans or midst or splits or within or views or own or overlaps or line"
@@ -326,7 +309,7 @@ def test_several_devices(library, devices, peers, seed, chosen):
     if devices == 2:
         files += ["simulated/shared_splits.py", "simulated/constant_operands.py"]
     variables = {"FASTLINALG_SIMULATED_DEVICES": str(devices), "FASTLINALG_SIMULATED_PEERS": str(peers)}
-    assert passes(library, files, chosen, seed, FASTLINALG_REQUIRE="cuda,sm_90a,cuda2", **variables)
+    assert passes(library, dict.fromkeys(files, chosen), seed, FASTLINALG_REQUIRE="cuda,sm_90a,cuda2", **variables)
 
 
 UNLIKE = """
