@@ -165,18 +165,25 @@ def test_fetched_sources_are_optimised_whatever_the_build_type(cmake, tmp_path, 
     assert flags == {True: {own}, False: {ours}}
 
 
-def test_flags_of_an_embedding_project_leave_exceptions_and_arithmetic(cmake, tmp_path):
+def test_flags_of_an_embedding_project_leave_exceptions_and_arithmetic(cmake, output_of, tmp_path):
     options = (
         "-DFASTLINALG_CUDA=OFF",
+        "-DFASTLINALG_CBLAS=ON",
         "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
         "-DCMAKE_DISABLE_FIND_PACKAGE_fastlinalg=ON",
     )
-    flags = "-DCMAKE_CXX_FLAGS=-fno-exceptions -ffast-math"
+    flags = "-DCMAKE_CXX_FLAGS=-fno-exceptions -ffast-math -Ofast -funsafe-math-optimizations"
     cmake.configure(EXAMPLES / "embed_cmake", tmp_path / "build", *options, flags)
     for entry in json.loads((tmp_path / "build" / "compile_commands.json").read_text()):
         ours = EXAMPLES not in Path(entry["file"]).parents
         words = [word for word in entry["command"].split() if re.match("-f(no-)?(exceptions|fast-math)", word)]
         assert words == ["-fno-exceptions", "-ffast-math"] + ["-fexceptions", "-fno-fast-math"] * ours
+    build = (tmp_path / "build" / "build.ninja").read_text()
+    links = re.findall(r"LANGUAGE_COMPILE_FLAGS = (.*)\n *LINK_FLAGS = (-shared .*)", build)
+    assert len(links) == 2
+    for flags in links:
+        commands = output_of(entry["command"].split()[0], *" ".join(flags).split(), "-###", "-xc++", "/dev/null")
+        assert "crtfastmath" not in commands, "loading the library does not flush the subnormal numbers of a program"
 
 
 # ---------------------------------------------------------------- from a prefix
