@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import platform
+from itertools import product
 from typing import Any
 
 import fastlinalg as fl
@@ -40,15 +41,14 @@ def rows_on(op: str, device: str) -> list[str]:
 
 
 def estimates_on_gpus() -> dict[str, Table]:
-    """device and operation -> kernel -> kind of call."""
+    """operation -> kernel -> device and kind of call."""
     tables: dict[str, Table] = {}
     for op in KINDS:
-        for name_of_device, device in DEVICES.items():
-            kinds = asked(op, device)
-            tables[f"{name_of_device} {op}"] = {
-                name: {kind: summary(of_kind, name, []) for kind, of_kind in kinds.items()}
-                for name in rows_on(op, "cuda")
-            }
+        held = {f"{name}, {kind}": x for name, device in DEVICES.items() for kind, x in asked(op, device).items()}
+        tables[f"gpus {op}"] = {
+            kernel: {call: summary(of_kind, kernel, []) for call, of_kind in held.items()}
+            for kernel in rows_on(op, "cuda")
+        }
     return tables
 
 
@@ -65,20 +65,14 @@ def estimates_on_chips() -> Table:
 
 
 def estimates_on_cpus() -> dict[str, Table]:
-    """The same by the coefficients of one chip, whatever instructions the machine has."""
+    """The same by the coefficients of one chip, whatever instructions the machine has, on some numbers of threads."""
     tables: dict[str, Table] = {}
     for op in KINDS:
-        kinds = asked(op)
-        rows = {
-            name: [value for _, value in _core.testing.cost_coefficients(op, name, "zen4")]
-            for name in rows_on(op, "cpu")
-        }
-        for threads in THREADS:
+        table = tables[f"zen4 {op}"] = {kernel: {} for kernel in rows_on(op, "cpu")}
+        for (kind, of_kind), threads, kernel in product(asked(op).items(), THREADS, table):
+            numbers = [value for _, value in _core.testing.cost_coefficients(op, kernel, "zen4")]
             with fl.num_threads(threads):
-                tables[f"zen4, {threads} threads {op}"] = {
-                    name: {kind: summary(of_kind, name, numbers) for kind, of_kind in kinds.items()}
-                    for name, numbers in rows.items()
-                }
+                table[kernel][f"{threads} threads, {kind}"] = summary(of_kind, kernel, numbers)
     return tables
 
 
