@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "bindings/arrays/objects.h"
 #include "bindings/calls/bind.h"
 #include "bindings/calls/described_call.h"
 #include "core/errors.h"
@@ -157,6 +158,8 @@ std::string passed_over_on_device(const std::string& op, const std::string& kern
 
 void bind_costs(nb::module_& m) {
   m.def("cost_coefficients", cost_coefficients, nb::arg("op"), nb::arg("kernel"), nb::arg("chip") = "h200");
+  m.def("passed_over", passed_over_on_device, nb::arg("op"), nb::arg("kernel"), nb::arg("device"));
+  if (take_registered<Calls>(m, "CostCalls")) return;
   nb::class_<Calls>(m, "CostCalls")
       .def(nb::init<const std::string&, const std::vector<ShapeRow>&, nb::handle, bool>(), nb::arg("op"),
            nb::arg("shapes"), nb::arg("device") = nb::none(), nb::arg("symmetric") = false)
@@ -164,7 +167,6 @@ void bind_costs(nb::module_& m) {
       .def("short_sums", &Calls::short_sums, nb::arg("kernel"))
       .def("estimate_us", &Calls::estimate_us, nb::arg("kernel"), nb::arg("coefficients") = std::vector<double>(),
            nb::arg("at") = nb::none());
-  m.def("passed_over", passed_over_on_device, nb::arg("op"), nb::arg("kernel"), nb::arg("device"));
 }
 
 }  // namespace fl::py
