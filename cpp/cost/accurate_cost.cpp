@@ -73,8 +73,8 @@ double fp16x2_us(const SgemmArgs& p, const DeviceSpec& device, const WgmmaCost& 
   const auto product_us = [&](double rounds_area) { return 1e-6 * cost.product_tensor_ps * rounds_area * k; };
   if (const AccurateSplitK split_k = wgmma_split_k(p.m, p.n, p.k); split_k.count > 1)
     return (split + launches + cost.split_k_us + split_k.ends + product_us(split_k.rounds_area)) * batch;
-  const WgmmaTileChoice choice = triangle ? choose_triangle_tile(p.n, p.k, device.multiprocessors)
-                                          : choose_wgmma_tile(p.m, p.n, p.k, device.multiprocessors);
+  const TileChoice choice = triangle ? choose_triangle_tile(p.n, p.k, device.multiprocessors)
+                                     : choose_wgmma_tile(p.m, p.n, p.k, device.multiprocessors);
   const double area = choice.rounds_area * double(device.multiprocessors);
   const bool adds = p.beta != 0.0f, by_tma = allows_tma_store(p) && (!adds || allows_vectors(addend_of(p)));
   const double store_us = 1e-9 * cost.output_fs * outputs_of_each(p) +
@@ -115,7 +115,7 @@ double mma_us(const SgemmArgs& p, const DeviceSpec& device, const MmaCost& cost)
   const auto product_us = [&](double rounds_area) { return 1e-6 * cost.product_tensor_ps * rounds_area * double(p.k); };
   if (const AccurateSplitK split_k = mma_split_k(PRODUCT, p.m, p.n, p.k); split_k.count > 1)
     return (split + launches + cost.split_k_us + split_k.ends + product_us(split_k.rounds_area)) * batch;
-  const MmaTileChoice choice = choose_mma_tile(PRODUCT, p.m, p.n, p.k, device);
+  const TileChoice choice = choose_mma_tile(PRODUCT, p.m, p.n, p.k, device);
   const double store_us = 1e-9 * cost.output_fs * outputs_of_each(p);
   return (split + launches + choice.ends + product_us(choice.rounds_area) + store_us) * batch;
 }

@@ -6,47 +6,30 @@
 #pragma once
 
 #include <algorithm>
-#include <array>  // std::size(), too: nvcc would read <iterator> for half a second
 #include <utility>
 
 #include "plan/accurate/range_bound.h"
 #include "plan/accurate/split_k.h"
+#include "plan/accurate/tile_choice.h"
 #include "plan/accurate/wgmma_tiles.h"
 #include "plan/transposed.h"
 
 namespace fl {
 
-struct WgmmaTileChoice {
-  int index = -1;          // in fp16x2_tiles
-  double rounds_area = 0;  // elements of C that one multiprocessor computes, weighed by the rate of the tile
-  double ends = 0;
-
-  constexpr const WgmmaTile& tile() const { return fp16x2_tiles[index]; }
-};
 // Operations of a multiprocessor in a microsecond in large products. Frozen, like the rates and ends of the tiles.
 constexpr double PLAN_OPERATIONS_PER_US = 225e6 / double(PLAN_MULTIPROCESSORS);
 
-constexpr double wgmma_product_us(const WgmmaTileChoice& choice, int64_t k) {
-  return choice.rounds_area * 2 * double(k) / PLAN_OPERATIONS_PER_US + choice.ends;
-}
-
 // The fastest tile by estimate, of those whose k is in `k_parts`, or of all for 0. A block has one single tile, so
 // these are for products with no more tiles than multiprocessors, unless all tiles with such parts are single.
-constexpr WgmmaTileChoice fastest_wgmma_tile(int64_t m, int64_t n, int64_t k, int64_t multiprocessors, int k_parts,
-                                             bool in_16_bits = false) {
-  WgmmaTileChoice best{};
-  double least = 0;
-  for (int i = 0; i < int(std::size(fp16x2_tiles)); ++i) {
-    const WgmmaTile& t = fp16x2_tiles[i];
-    if (k_parts != 0 && t.k_parts() != k_parts) continue;
+constexpr TileChoice fastest_wgmma_tile(int64_t m, int64_t n, int64_t k, int64_t multiprocessors, int k_parts,
+                                        bool in_16_bits = false) {
+  return fastest_tile(fp16x2_tiles, k, PLAN_OPERATIONS_PER_US, [=](const WgmmaTile& t) {
+    if (k_parts != 0 && t.k_parts() != k_parts) return -1.0;
     const int64_t rounds = ceil_div(ceil_div(m, t.BM) * ceil_div(n, t.BN) * t.cluster_k, multiprocessors);
-    if ((t.single && rounds > 1 && k_parts < 2) || (t.unswizzled() && n > LARGEST_N_OF_96)) continue;
+    if ((t.single && rounds > 1 && k_parts < 2) || (t.unswizzled() && n > LARGEST_N_OF_96)) return -1.0;
     const double rate = in_16_bits ? t.rate_in_16_bits : t.rate;
-    const WgmmaTileChoice choice{i, double(rounds) * t.BM * t.BN / (t.cluster_k * rate), t.ends};
-    const double time = wgmma_product_us(choice, k);
-    if (best.index < 0 || time < least) least = time, best = choice;
-  }
-  return best;
+    return double(rounds) * t.BM * t.BN / (t.cluster_k * rate);
+  });
 }
 
 // A product as it was called, where the rows of C follow one another.
@@ -57,15 +40,15 @@ inline SgemmArgs in_16_bits_first(const SgemmArgs& p) { return b_alone_in_16_bit
 
 // In how many parts the k of a tile is summed decides bits, so it is chosen for the reference device; which of the
 // tiles with such parts, for the device that is there.
-constexpr WgmmaTileChoice choose_wgmma_tile(int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
-  const WgmmaTileChoice planned = fastest_wgmma_tile(m, n, k, PLAN_MULTIPROCESSORS, 0);
+constexpr TileChoice choose_wgmma_tile(int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
+  const TileChoice planned = fastest_wgmma_tile(m, n, k, PLAN_MULTIPROCESSORS, 0);
   if (multiprocessors == PLAN_MULTIPROCESSORS) return planned;
-  return fastest_wgmma_tile(m, n, k, multiprocessors, planned.tile().k_parts());
+  return fastest_wgmma_tile(m, n, k, multiprocessors, fp16x2_tiles[planned.index].k_parts());
 }
 
 constexpr AccurateSplitK wgmma_split_k(int64_t m, int64_t n, int64_t k) {
   // Whole tiles are up to a fifth faster than they are thought to be where k is long.
-  const double us = 0.9 * wgmma_product_us(choose_wgmma_tile(m, n, k, PLAN_MULTIPROCESSORS), k);
+  const double us = 0.9 * choose_wgmma_tile(m, n, k, PLAN_MULTIPROCESSORS).us(k, PLAN_OPERATIONS_PER_US);
   return fastest_split_k(m, n, k, us, PLAN_OPERATIONS_PER_US, fp16x2_split_k.rate);
 }
 
@@ -85,7 +68,7 @@ constexpr int64_t MOST_LINES_APART = 704;
 inline bool second_terms_apart(const SgemmArgs& p) {
   if (std::max(p.m, p.n) > MOST_LINES_APART || wgmma_split_k(p).count > 1) return false;
   const SgemmArgs call = rows_first(p);
-  const WgmmaTile& planned = choose_wgmma_tile(call.m, call.n, p.k, PLAN_MULTIPROCESSORS).tile();
+  const WgmmaTile& planned = fp16x2_tiles[choose_wgmma_tile(call.m, call.n, p.k, PLAN_MULTIPROCESSORS).index];
   return planned.may_be_apart() && !planned.unswizzled();
 }
 inline RangeBound two_terms_bound(const SgemmArgs& p) {
@@ -98,18 +81,11 @@ inline RangeBound two_terms_bound(const SgemmArgs& p) {
 // products with their k in one part, the upper one has not: so where this is done depends on the call alone.
 
 // The fastest tile for n rows by estimate. Clusters of tall ones are squares.
-constexpr WgmmaTileChoice choose_triangle_tile(int64_t n, int64_t k, int64_t multiprocessors) {
-  WgmmaTileChoice best{};
-  double least = 0;
-  for (int i = 0; i < int(std::size(fp16x2_tiles)); ++i) {
-    const WgmmaTile& t = fp16x2_tiles[i];
-    if (!t.has_triangle) continue;
+constexpr TileChoice choose_triangle_tile(int64_t n, int64_t k, int64_t multiprocessors) {
+  return fastest_tile(fp16x2_tiles, k, PLAN_OPERATIONS_PER_US, [=](const WgmmaTile& t) {
     const int64_t side = ceil_div(n, t.BM), rounds = ceil_div(side * (side + 1) / 2 * t.cluster_n, multiprocessors);
-    const WgmmaTileChoice choice{i, double(rounds) * t.BM * t.BN / t.rate, t.ends};
-    const double time = wgmma_product_us(choice, k);
-    if (best.index < 0 || time < least) least = time, best = choice;
-  }
-  return best;
+    return t.has_triangle ? double(rounds) * t.BM * t.BN / t.rate : -1;
+  });
 }
 
 // Where it is faster. Products of few tiles are not: there a triangle has fewer tiles than there are multiprocessors.
@@ -118,8 +94,8 @@ constexpr WgmmaTileChoice choose_triangle_tile(int64_t n, int64_t k, int64_t mul
 constexpr bool computes_triangle(const SgemmArgs& p) {
   constexpr int64_t LEAST_K = 640;
   if (!p.symmetric || p.k < LEAST_K || !terms_fit(p.k) || wgmma_split_k(p.m, p.n, p.k).count > 1) return false;
-  const WgmmaTileChoice whole = choose_wgmma_tile(p.m, p.n, p.k, PLAN_MULTIPROCESSORS);
-  return whole.tile().k_parts() == 1 &&
+  const TileChoice whole = choose_wgmma_tile(p.m, p.n, p.k, PLAN_MULTIPROCESSORS);
+  return fp16x2_tiles[whole.index].k_parts() == 1 &&
          choose_triangle_tile(p.n, p.k, PLAN_MULTIPROCESSORS).rounds_area <= 0.95 * whole.rounds_area;
 }
 

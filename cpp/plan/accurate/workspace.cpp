@@ -11,8 +11,8 @@ namespace {
 // A device with few multiprocessors takes other tiles, but sums up in the same order.
 constexpr bool same_parts_of_k(int64_t m, int64_t n, int64_t k) {
   for (const int64_t multiprocessors : {1, 16, 114, 148})
-    if (choose_wgmma_tile(m, n, k, multiprocessors).tile().k_parts() !=
-        choose_wgmma_tile(m, n, k, PLAN_MULTIPROCESSORS).tile().k_parts())
+    if (fp16x2_tiles[choose_wgmma_tile(m, n, k, multiprocessors).index].k_parts() !=
+        fp16x2_tiles[choose_wgmma_tile(m, n, k, PLAN_MULTIPROCESSORS).index].k_parts())
       return false;
   return true;
 }

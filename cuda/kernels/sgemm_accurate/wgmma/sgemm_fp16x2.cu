@@ -22,11 +22,12 @@ namespace {
 // place of those with 96, with the same bits.
 int tile_for(const SgemmArgs& p, const Context& ctx) {
   const SgemmArgs call = rows_first(p);
-  WgmmaTileChoice choice = choose_wgmma_tile(call.m, call.n, p.k, ctx.sm_count);
-  if (any_in_16_bits(p.stored)) choice = fastest_wgmma_tile(p.m, p.n, p.k, ctx.sm_count, choice.tile().k_parts(), true);
+  int index = choose_wgmma_tile(call.m, call.n, p.k, ctx.sm_count).index;
+  if (any_in_16_bits(p.stored))
+    index = fastest_wgmma_tile(p.m, p.n, p.k, ctx.sm_count, fp16x2_tiles[index].k_parts(), true).index;
   const bool shared = ctx.prepacked->b.memory && ctx.prepacked->b.shared;
-  if (!shared || choice.tile().b_panel() == TERM_BLOCK) return choice.index;
-  const WgmmaTile& other = choice.tile().single ? fp16x2_single_64x64 : fp16x2_192x128;
+  if (!shared || fp16x2_tiles[index].b_panel() == TERM_BLOCK) return index;
+  const WgmmaTile& other = fp16x2_tiles[index].single ? fp16x2_single_64x64 : fp16x2_192x128;
   return int(std::find(std::begin(fp16x2_tiles), std::end(fp16x2_tiles), other) - std::begin(fp16x2_tiles));
 }
 
