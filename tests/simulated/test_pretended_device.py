@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 import pytest
@@ -22,6 +23,7 @@ print(json.dumps({"device": fl.devices()[0], "missing": fl.info()["cuda"]["missi
 """
 
 
+@functools.cache
 def state(library, wanted: str | None, **variables: str) -> tuple[dict, str]:
     if wanted is not None:
         variables["FASTLINALG_COMPUTE_CAPABILITY"] = wanted
