@@ -167,6 +167,9 @@ def test_c_interface_walks_vectors_backwards(library, memory):
     assert list(y) == [345, 0, 0, 12]
     assert library.fl_sgemv(0, 2, 3, 1, memory, 3, x, 0, 0, y, 1, None) == FL_INVALID_VALUE
     assert b"incx must not be 0" in library.fl_last_error()
+    for incx in (2**62, -(2**62), -(2**63)):
+        assert library.fl_sgemv(0, 2, 3, 1, memory, 3, memory, incx, 0, memory, 1, None) == FL_INVALID_VALUE
+        assert b"x would be larger than the address space" in library.fl_last_error()
 
 
 FL_FLOAT32, FL_FLOAT16 = 0, 1

@@ -92,8 +92,10 @@ def test_empty_sum_is_beta_times_c(row):
     for m, n in ((1, 1), (3, 5), (33, 65), (130, 129)):
         a, b, c = operands(m, n, 0)
         c[-1, -1] = 0.0  # and -2 times it is -0
+        c[0, -1] = -0.0
         for alpha in (1.0, np.nan, np.inf):
-            assert_same_bits(fl.sgemm(a, b, c, alpha=alpha, beta=-2.0, kernel=row.name), -2 * c, f"{(m, n)}")
+            for beta in (-2.0, 2.0):
+                assert_same_bits(fl.sgemm(a, b, c, alpha=alpha, beta=beta, kernel=row.name), beta * c, f"{(m, n)}")
             got = fl.sgemm(a, b, out=np.full_like(c, np.nan), alpha=alpha, kernel=row.name)
             assert_same_bits(got, np.zeros_like(c), f"{(m, n)}")
 
