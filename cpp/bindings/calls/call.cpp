@@ -76,7 +76,7 @@ Target::Target(const char* function, nb::handle out, const Shape& shape, std::in
   if (out_.overlaps_itself())
     throw InvalidValue(std::string(function) + ": elements of " + name +
                        " share memory (a broadcast or overlapping view)");
-  replaces_ = replaced && !out_.misaligned() && out_.same_view(*replaced);
+  replaces_ = replaced && out_.same_view(*replaced);  // what is read and is not aligned has been copied
   bool in_the_way = out_.misaligned();
   for (const Array* input : inputs)
     in_the_way = in_the_way || (!(replaces_ && input == replaced) && out_.overlaps(*input));
@@ -105,7 +105,7 @@ void Target::copy(const Array& to, const Array& from) const {
   copy_elements(to, from, options);
 }
 
-bool Target::leaves_alone(const Array& x) const { return !x.misaligned() && (staged_ || !out_.overlaps(x)); }
+bool Target::leaves_alone(const Array& x) const { return staged_ || !out_.overlaps(x); }
 
 void Target::preload(const Array& c) {
   if (array().same_view(c)) return;
