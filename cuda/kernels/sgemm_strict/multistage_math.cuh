@@ -93,6 +93,24 @@ struct LineSums {
       add_product(line % 2);
     }
   }
+  // The group's lines of a last step that is not whole, of which the first is in the fragments.
+  __device__ __forceinline__ void last_lines(uint32_t a, uint32_t b, int left, int group) {
+    const int lines = (left - group + T::K_GROUPS - 1) / T::K_GROUPS;
+#pragma unroll 1
+    for (int l = 0; l < lines; ++l) {
+      a += A_STEP, b += B_STEP;
+      if constexpr (T::ONE_BUFFER) {
+        add_product_and_load(a, b);
+      } else {
+        load(1, a, b);
+        add_product(0);
+#pragma unroll
+        for (int i = 0; i < T::TM; ++i) a_frag[0][i] = a_frag[1][i];
+#pragma unroll
+        for (int j = 0; j < T::TN; ++j) b_frag[0][j] = b_frag[1][j];
+      }
+    }
+  }
   // The group's lines of a step that is not whole.
   __device__ __forceinline__ void rest(uint32_t a, uint32_t b, int left, int group) {
     const int lines = (left - group + T::K_GROUPS - 1) / T::K_GROUPS;

@@ -61,7 +61,7 @@ struct SpreadCopies {
       stage = next_stage<T>(stage, shared);
       sums.line(T::LINES - 1, stage + a_offset, stage + b_offset, [] {});
     }
-    sums.rest(stage + a_offset, stage + b_offset, static_cast<int>(to_multiply), group);
+    sums.last_lines(stage + a_offset, stage + b_offset, static_cast<int>(to_multiply), group);
   }
 
  private:

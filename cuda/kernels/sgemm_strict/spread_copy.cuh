@@ -52,7 +52,7 @@ class SpreadCopy {
   __device__ __forceinline__ void copy_lines(uint32_t tile, int lines) {
 #pragma unroll 1
     for (int outer = 0; outer < OUTER; outer += OUTER_STEP, from_ += outer_step_)
-#pragma unroll 1
+#pragma unroll
       for (int inner = 0; inner < INNER; inner += INNER_STEP) {
         const int line = TRANSPOSED ? inner : outer;
         if (line_ + line < lines) one(tile, line, TRANSPOSED ? outer : inner, inner);
