@@ -116,7 +116,8 @@ double mma_us(const SgemmArgs& p, const DeviceSpec& device, const MmaCost& cost)
   if (const AccurateSplitK split_k = mma_split_k(PRODUCT, p.m, p.n, p.k); split_k.count > 1)
     return (split + launches + cost.split_k_us + split_k.ends + product_us(split_k.rounds_area)) * batch;
   const TileChoice choice = choose_mma_tile(PRODUCT, p.m, p.n, p.k, device);
-  const double store_us = 1e-9 * cost.output_fs * outputs_of_each(p);
+  const double output_fs = cost.output_fs + (aligned16(p.c) ? 0.0 : cost.unaligned_output_fs);
+  const double store_us = 1e-9 * output_fs * outputs_of_each(p);
   return (split + launches + choice.ends + product_us(choice.rounds_area) + store_us) * batch;
 }
 template double mma_us<MmaProduct::fp16x2>(const SgemmArgs&, const DeviceSpec&, const MmaCost&);

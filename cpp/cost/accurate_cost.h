@@ -25,9 +25,10 @@ FL_COEFFICIENTS(WgmmaCost, small_split_us, split_fs, split_in_pieces_fs, piece_u
 double wgmma_us(const SgemmArgs& p, const DeviceSpec& device, const WgmmaCost& cost);
 double saved_by_prepacked_us(const SgemmArgs& p, ReadySides ready, const WgmmaCost& cost);
 
-// The same of products by mma.sync.
+// The same of products by mma.sync, and unaligned_output_fs for each output of rows that are not aligned.
 FL_COEFFICIENTS(MmaCost, small_split_us, split_fs, split_in_pieces_fs, piece_us, segments_us, launches_us,
-                launches_with_fallback_us, split_k_us, product_tensor_ps, output_fs, no_terms_us, no_terms_ps);
+                launches_with_fallback_us, split_k_us, product_tensor_ps, output_fs, unaligned_output_fs, no_terms_us,
+                no_terms_ps);
 template <MmaProduct PRODUCT>
 double mma_us(const SgemmArgs& p, const DeviceSpec& device, const MmaCost& cost);
 double saved_by_prepacked_us(const SgemmArgs& p, ReadySides ready, const MmaCost& cost);

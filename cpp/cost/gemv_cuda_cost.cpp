@@ -153,18 +153,19 @@ double split_columns_us(const SgemvArgs& p, const DeviceSpec& device, const Spli
   }
   const SplitColumnsPlan plan = split_columns_plan(p);
   const double blocks = double(ceil_div(p.m, plan.outputs)) * double(p.batch) * plan.splits;
-  const double of_blocks = blocks * cost.each_block_bytes_per_us, no_pdl_us = without_pdl(device, cost.no_pdl_us);
-  if (!plan.vectors && plan.splits > 1)
-    return cost.unaligned_split_us + no_pdl_us +
-           gemv_bytes(p) /
-               std::min(rate(p, cost, cost.unaligned_split_memory_bytes_per_us, cost.unaligned_split_l2_bytes_per_us),
-                        of_blocks);
+  const double each = std::max(1.0, blocks / device.multiprocessors);
+  const double rounds = std::max(1.0, each * plan.threads / 1024);
   const double whole = plan.vectors ? rate(p, cost, cost.memory_bytes_per_us, cost.l2_bytes_per_us)
                                     : rate(p, cost, cost.unaligned_memory_bytes_per_us, cost.unaligned_l2_bytes_per_us);
-  const bool large_blocks = plan.vectors && plan.outputs == 128;  // of 1024 threads
-  const double each = 1e-3 * cost.block_ns * blocks / device.multiprocessors;
-  return cost.start_us + no_pdl_us + (plan.splits > 1 ? cost.sums_us : 0) + (large_blocks ? cost.large_blocks_us : 0) +
-         each + gemv_bytes(p) / std::min(whole, of_blocks);
+  const bool large = plan.threads == 1024;
+  const double block_bytes = double(size_of(p.stored[0].element)) * plan.outputs * plan.columns;
+  const double read_us = gemv_bytes(p) / whole * plan.sectors_read(gemv_bytes(p) <= cost.l2_bytes);
+  const double block_us = large ? each * block_bytes / cost.large_block_bytes_per_us
+                                : 1e-3 * cost.column_ns * double(plan.columns_of_thread()) * rounds;
+  return cost.start_us + without_pdl(device, cost.no_pdl_us) +
+         (plan.splits > 1 ? cost.sums_us + 1e-3 * cost.range_ns * plan.splits : 0) +
+         (large ? cost.large_blocks_us * std::ceil(each) : 0) + 1e-3 * cost.block_ns * blocks / device.multiprocessors +
+         std::max(read_us, block_us);
 }
 
 double short_columns_us(const SgemvArgs& p, const DeviceSpec& device, const ShortColumnsCost& cost) {

@@ -39,11 +39,11 @@ FL_COEFFICIENTS(ClusterColumnsCost, start_us, barriers_us, slice_us, unaligned_b
                 short_bytes_per_us, bytes_per_us, aligned_block_bytes_per_us, unaligned_block_bytes_per_us,
                 second_wave);
 double cluster_columns_us(const SgemvArgs& p, const DeviceSpec& device, const ClusterColumnsCost& cost);
-// block_ns for each block of a multiprocessor.
-FL_COEFFICIENTS(SplitColumnsCost, start_us, sums_us, large_blocks_us, block_ns, memory_bytes_per_us, l2_bytes_per_us,
-                unaligned_memory_bytes_per_us, unaligned_l2_bytes_per_us, unaligned_split_us,
-                unaligned_split_memory_bytes_per_us, unaligned_split_l2_bytes_per_us, each_block_bytes_per_us, l2_bytes,
-                no_pdl_us);
+// block_ns for each block of a multiprocessor, column_ns for each column of a thread, whose loads wait for one another.
+// Blocks of 1024 threads read large_block_bytes_per_us at most. each_block_bytes_per_us is of long rows.
+FL_COEFFICIENTS(SplitColumnsCost, start_us, sums_us, range_ns, large_blocks_us, large_block_bytes_per_us, block_ns,
+                column_ns, memory_bytes_per_us, l2_bytes_per_us, unaligned_memory_bytes_per_us,
+                unaligned_l2_bytes_per_us, each_block_bytes_per_us, l2_bytes, no_pdl_us);
 double split_columns_us(const SgemvArgs& p, const DeviceSpec& device, const SplitColumnsCost& cost);
 // Eight columns at a time, or sixteen. What the threads have in flight bounds the speed, more so beyond L2: 722 x 30480
 // transposed takes 34 us.

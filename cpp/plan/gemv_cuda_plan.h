@@ -9,12 +9,19 @@
 
 namespace fl {
 
-// How sgemv_split_columns cuts A, whose columns are contiguous.
+// How sgemv_split_columns cuts A, whose columns are contiguous: a block has a tile of the outputs and a range of the
+// columns, of which each of its groups of threads takes every groups-th.
 struct SplitColumnsPlan {
-  int outputs;       // per block
-  bool vectors;      // columns are read as float4
-  int splits;        // ranges of the columns
-  unsigned columns;  // in each range but the last
+  int outputs;   // per block
+  bool vectors;  // columns are read as float4
+  int threads, groups;
+  int splits = 1;        // ranges of the columns
+  unsigned columns = 0;  // in each range but the last
+
+  int64_t columns_of_thread() const { return (int64_t{columns} + groups - 1) / groups; }
+  // What is read over what is asked for, where the part of a column in a tile ends within sectors. Of what comes from
+  // memory, L2 has most of the rest for the next block.
+  double sectors_read(bool near) const { return vectors ? 1.0 : 1.0 + (near ? 11.0 : 2.75) / outputs; }
 };
 SplitColumnsPlan split_columns_plan(const SgemvArgs& p);
 // How it cuts a few long rows: `splits` ranges of `length` elements, each range as a product of its own, and what is

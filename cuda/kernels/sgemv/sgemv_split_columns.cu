@@ -128,7 +128,7 @@ void sgemv_split_columns(const SgemvArgs& p, const Context& ctx) {
     case 256: return launch_large<64>(p, ctx, plan);
     case 128: return plan.vectors ? launch<4, 32, 1024>(p, ctx, plan) : launch<1, 128, 256>(p, ctx, plan);
     case 32: return launch<1, 32, 512>(p, ctx, plan);
-    default: return plan.vectors ? launch<4, 2, 512>(p, ctx, plan) : launch<1, 8, 512>(p, ctx, plan);
+    default: return launch<1, 8, 512>(p, ctx, plan);
   }
 }
 
