@@ -39,7 +39,9 @@ class progress:
     def __init__(self, callback: Callable[[float], object] | None = None) -> None:
         if callback is not None and not callable(callback):
             raise TypeError(f"progress: callback must be callable, got {callback!r}")
-        self._callback = callback if callback is not None else _Line() if sys.stderr.isatty() else None
+        self._callback = callback
+        if callback is None and sys.stderr and sys.stderr.isatty():  # it is None where it was closed
+            self._callback = _Line()
 
     def __enter__(self) -> progress:
         self._before = _core.set_progress(self._callback)

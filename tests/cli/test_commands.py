@@ -287,6 +287,8 @@ def test_output_that_goes_nowhere(line):
     """Closed by who started the command: it does what it is asked for. On a full disk: it says so."""
     program = f"'{sys.executable}' -m fastlinalg {line}"
     assert completed("sh", "-c", f"{program} >&-").stderr == ""
+    bench = f"'{sys.executable}' -m fastlinalg bench sgemm --quick --device cpu --kernels reference --shapes 8x8x8"
+    assert "8x8x8" in completed("sh", "-c", f"{bench} 2>&-").stdout
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full here")
     done = completed("sh", "-c", f"{program} >/dev/full", status=1)

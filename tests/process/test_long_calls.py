@@ -89,7 +89,7 @@ def test_what_the_callback_raises_ends_the_call(device, kernel, operands):
         assert_product(multiply(a, b, device, kernel, out=out), a, b)
 
 
-def test_progress_is_of_one_thread_and_of_the_block(operands):
+def test_progress_is_of_one_thread_and_of_the_block(operands, monkeypatch):
     outer, inner, others = [], [], []
     with fl.progress(outer.append):
         with fl.progress(inner.append):
@@ -107,6 +107,9 @@ def test_progress_is_of_one_thread_and_of_the_block(operands):
     assert outer.count(1.0) == 2
     with pytest.raises(TypeError, match="callback must be callable, got 3"):
         fl.progress(3)
+    monkeypatch.setattr(sys, "stderr", None)  # closed by who started the process
+    with fl.progress():
+        multiply(*operands, "cpu", "reference")
 
 
 def test_the_line_on_a_terminal(operands, monkeypatch):

@@ -42,10 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         The exit status: 0, or 1 if something is wrong, or 2 for a wrong use.
     """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who started us: nobody reads it, and what we write files for goes on
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     args = build_parser().parse_args(argv)
     args.argv = list(sys.argv[1:] if argv is None else argv)
-    if sys.stdout is None:  # closed by who started us: nobody reads it, and what we write files for goes on
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         status: int = args.run(args)
         sys.stdout.flush()  # here, where a reader that has gone is no surprise, and not while the interpreter ends
