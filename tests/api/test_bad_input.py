@@ -565,6 +565,12 @@ def test_unknown_device(device):
         assert f"'{device}'" in str(caught.value) and "'cuda:N'" in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["cpu", "auto", "cuda:all", "cuda:0,cuda:1"])
+def test_a_list_is_of_one_device_each(name):
+    with pytest.raises(ValueError, match=f"a list is of CUDA devices as 'cuda:0', got '{name}'"):
+        fl.matmul(ones(2, 2), ones(2, 2), device=["cuda:0", name])
+
+
 def test_unknown_precision():
     for call in (fl.matmul, fl.sgemm):
         with pytest.raises(ValueError, match="'strict', 'accurate' or 'reproducible', got 'fast'"):
@@ -622,6 +628,7 @@ def test_memory_limits_that_are_no_sizes(size):
     [
         (0, 0),
         (7, 7),
+        (2**63 - 1, 2**63 - 1),
         (np.int64(7), 7),
         (2e9, 2 * 10**9),
         (np.float64(8), 8),
