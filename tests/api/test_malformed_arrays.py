@@ -25,11 +25,14 @@ class Tensor(ctypes.Structure):  # a DLManagedTensor
     ]
 
 
-def capsule(shape=(2, 2), ndim=2, device_type=1, device_id=0, memory=True, strides=None, shapeless=False):
-    """A capsule of four zeros that says what it is told to."""
-    sizes, data = (ctypes.c_int64 * len(shape))(*shape), (ctypes.c_float * 4)()
+def capsule(
+    shape=(2, 2), ndim=2, device_type=1, device_id=0, memory=True, strides=None, shapeless=False, bits=32, offset=0
+):
+    """A capsule of 1 and three zeros, or of so many bits of them, that says what it is told to."""
+    sizes, data = (ctypes.c_int64 * len(shape))(*shape), (ctypes.c_float * 4)(1)
     steps = (ctypes.c_int64 * len(strides))(*strides) if strides else None
-    tensor = Tensor(ctypes.addressof(data) if memory else 0, device_type, device_id, ndim, (2, 32, 1, 0))
+    tensor = Tensor(ctypes.addressof(data) if memory else 0, device_type, device_id, ndim, (2, bits, 1, 0))
+    tensor.offset = offset
     tensor.shape, tensor.strides = None if shapeless else sizes, ctypes.addressof(steps) if steps else None
     exports.append((tensor, sizes, data, steps))
     new = ctypes.pythonapi.PyCapsule_New
@@ -41,7 +44,7 @@ exports = []  # what capsules point to
 
 
 class Says:
-    """Four zeros of which this is said."""
+    """1 and three zeros of which this is said."""
 
     def __init__(self, device=(1, 0), **said):
         self.device, self.said = device, said
@@ -55,7 +58,9 @@ class Says:
 
 def test_descriptions():
     a = np.ones((2, 2), np.float32)
-    assert (fl.matmul(Says(), a) == 0).all()
+    assert fl.matmul(Says(), a).tolist() == [[1, 1], [0, 0]]
+    high = Says(shape=(1, 1), bits=16, offset=2)  # of 1.0, as float16
+    assert fl.matmul(high, a[:1], dtype=np.float32).tolist() == [[1.875, 1.875]]
     with pytest.raises(TypeError, match=r"a.__dlpack_device__\(\) gave \('cpu', 0\)"):
         fl.matmul(Says(device=("cpu", 0)), a)
     with pytest.raises(TypeError, match=r"DLPack device type 1, and __dlpack__\(\) an array on type 2"):
