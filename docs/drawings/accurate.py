@@ -58,11 +58,11 @@ def promotion() -> Figure:
 @drawing
 def range_check() -> Figure:
     """Two number lines of powers of two, for two fp16 terms and for three bf16 terms. At the top of each are large
-    numbers, in the middle numbers that the terms hold, at the bottom small ones, which lose digits. The middle is 16
-    powers of two long for fp16 and 28 for bf16, and the large part 8 and 73.
+    numbers, for bf16 in the middle numbers that the terms hold, at the bottom small ones, which lose digits. The large
+    part is 24 powers of two long for fp16 and 73 for bf16, the middle 28.
     """
     figure, axes = canvas(8.2, 2.5, 36, 11.0)
-    lines = (("two fp16 terms", 14, 7, -9), ("three bf16 terms", 50, -22, -50))
+    lines = (("two fp16 terms", 14, -9, -9), ("three bf16 terms", 50, -22, -50))
     low, high = -62, 55
 
     def place(power: float) -> float:
@@ -77,10 +77,12 @@ def range_check() -> Figure:
             (large, top + 1, INK.c, "large"),
         )
         for begin, end, colour, text in parts:
+            if begin == end:
+                continue
             block(axes, colour, (place(begin), y), place(end) - place(begin), 1.4, 0.75)
             label(axes, place((begin + end) / 2), y - 0.6, text, fontsize=8)
         frame(axes, INK.line, (place(low), y), place(high) - place(low), 1.4, 0.8)
-        for power in (small, large, top + 1):
+        for power in {small, large, top + 1}:
             label(axes, place(power), y + 2.2, f"2{_power(power)}", fontsize=8)
     label(axes, 22, 10.5, "scaled numbers, by their power of two, for K = 1024", fontsize=8)
     return figure

@@ -53,6 +53,10 @@ def graded(kind, rng, a, b):
     if kind == "graded_in_order":
         ramp = 2.0 ** np.linspace(-60, 60, k).round()
         return a * ramp, b / ramp[:, None]
+    if kind == "level_products":  # alike where they count; elsewhere the largest numbers of B meet small ones
+        ramp, small = np.linspace(0, 16, k), np.arange(k) % 2 == 1
+        return (signs(rng, a.shape) * np.where(small, rng.uniform(1, 2, k) * 2.0**-26, 2.0**-ramp),
+                signs(rng, b.shape) * np.where(small, 1.0, 2.0 ** (ramp - 16))[:, None])  # fmt: skip
     if kind == "scaled_lines":
         return a * steps[:m, None] * 2.0**-6, b / steps[:n]
     if kind == "hundred_octaves":
@@ -127,7 +131,7 @@ FAMILIES = {
         *("integers", "hilbert", "sparse"),
     ),
     graded: (
-        *("graded", "graded_in_order", "scaled_lines", "hundred_octaves", "many_octaves"),
+        *("graded", "graded_in_order", "level_products", "scaled_lines", "hundred_octaves", "many_octaves"),
         *("one_outlier", "outliers_that_cancel", "cancelling"),
     ),
     edge_of_range: (

@@ -9,7 +9,7 @@
 namespace fl {
 
 // What the range check takes of a block's shared memory.
-constexpr int RANGE_CHECK_BYTES = 16;
+constexpr int RANGE_CHECK_BYTES = 24;
 
 // warps_m x warps_n warps are a group, each with MT fragments of 16 rows and NT of 8 columns. k_groups groups share the
 // k of a tile: each takes every k_groups-th step of BK, in stages of its own, and their sums are added up.

@@ -32,8 +32,9 @@ constexpr float SECOND_TERM_SCALE = 0x1p11f;
 // numbers that are not small, half to those that are.
 struct RangeBound {
   float small, large;  // a scaled number is small below the one, if it is not zero, and large from the other on
-  // If there are small numbers: for how many k both factors have to be large, for every element of C.
-  unsigned both_large;
+  // If there are small numbers: the most octaves that the large ones may lie below the largest of their line, in the
+  // mean and for both factors, where as many places are large in both as not.
+  float octaves;
   // Whether small numbers are less than float32's smallest in a product of lines whose numbers are below TALL.
   bool small_if_tall = false;
   float second_scale = 1;  // what second terms are multiplied by
@@ -41,16 +42,17 @@ struct RangeBound {
   RangeBound(Terms terms, int64_t k, int product_error = WGMMA_ERROR, int promoted_k = 64, float second_scale = 1)
       : second_scale(second_scale) {
     if (terms == Terms::bf16x6) {
-      small = 0x1p-50f, large = 0x1p-22f, both_large = 1, small_if_tall = true;
+      small = 0x1p-50f, large = 0x1p-22f, octaves = 1024, small_if_tall = true;
       return;
     }
     const double spare = double(k) * (promoted_k - 1) / promoted_k - product_error;
     const bool scaled = second_scale != 1;
     small = float(scaled ? std::max(0x1p-12 / std::sqrt(spare), 0x1p-17) : 2 / spare);
-    // The scale of a long line leaves a factor 16 of headroom, so its numbers are that much smaller.
-    large = scaled ? k <= ONE_PIECE ? 4.0f : 1.0f : k <= ONE_PIECE ? 128.0f : 16.0f;
-    const double small_error_per_large = spare / 2 * double(large) * double(large) / (scaled ? 1 << 4 : 1 << 14);
-    both_large = unsigned(double(k) / (1 + small_error_per_large)) + 1;
+    // Larger than what is small in fp16 as well, and none of fp16's subnormal numbers.
+    large = std::max(small * 1.0078125f, 0x1p-14f);
+    // The scale of a long line leaves a factor 16 of headroom.
+    const int least_top = k <= ONE_PIECE ? 15 : 11, small_error = scaled ? 35 : 25;
+    octaves = float(std::log2(spare) + least_top + small_error - 25) - 0.01f;
   }
 
   static constexpr int TALL = 10;             // exponent of the numbers of a tall line

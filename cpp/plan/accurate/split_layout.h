@@ -59,7 +59,7 @@ constexpr int split_segments(int64_t groups, int64_t k) {
 }
 // What the block of a segment has found of its 16 lines.
 struct SegmentRecord {
-  unsigned largest[SPLIT_LINES], large_count[SPLIT_LINES], flags, arrived;
+  unsigned largest[SPLIT_LINES], large_count[SPLIT_LINES], quarters[SPLIT_LINES], flags, arrived;
 };
 constexpr std::size_t SEGMENT_RECORD_BYTES =
     (SEGMENT_BLOCKS + MOST_SEGMENTED_GROUPS) * sizeof(SegmentRecord) / 256 * 256 + 256;

@@ -129,14 +129,13 @@ struct AccurateProduct {
             at.b.words,
             int(at.a.groups),
             int(at.a.groups + at.b.groups),
-            unsigned(p.k),
-            bound.both_large,
+            bound.octaves,
             status,
             previous,
             bound.small_if_tall,
             expectation.expected ? expectation.rejected : nullptr,
             expectation.words_of_two,
-            expectation.words_of_two ? two_terms_bound(p).both_large : 0};
+            expectation.words_of_two ? two_terms_bound(p).octaves : 0};
   }
   AccurateEpilogue epilogue() const {
     const ConstMatrix addend = addend_of(p);

@@ -115,9 +115,17 @@ def _fft(rng: Rng, m: int, n: int, k: int) -> Pair:
     return np.fft.fft(np.cumsum(a, 1), axis=1).real, np.fft.fft(b, axis=0).real
 
 
+def _logits(rng: Rng, m: int, n: int, k: int) -> Pair:
+    """A language model's last layer: the gradient of k words' logits, one of them large for each, and activations."""
+    a, b = _normal(rng, m, n, k)
+    shares = np.exp(a - 11)
+    shares[rng.integers(0, m, k), np.arange(k)] -= 1
+    return shares, b
+
+
 _SETS = (
     *(_kernel_matrix, _cholesky, _softmax, _gradient, _one_hot, _sparse, _counts, _images, _unit_vectors),
-    *(_vandermonde, _lognormal, _graded_rows, _graded_columns, _outliers, _fft),
+    *(_vandermonde, _lognormal, _graded_rows, _graded_columns, _outliers, _fft, _logits),
 )
 SETS: dict[str, Callable[[Rng, int, int, int], Pair]] = {make.__name__[1:]: make for make in _SETS}
 NAMES = (NORMAL, *SETS)

@@ -14,17 +14,18 @@ struct SplitPlan {
   unsigned b_panel;           // groups of a panel of B
   float small, large;         // thresholds on scaled numbers
   float second_scale;         // of two terms
+  float per_k;                // 1 / k, rounded up
   bool early;                 // whether the product's blocks may start as soon as there is room, or by the end
   const unsigned* previous;   // the status of the terms that were tried before these, if any
   unsigned* taken;  // groups, then units, that blocks have taken, and finished, where three terms are behind two
   bool beside;      // works beside the launch before it, which has waited for all before that
   // Where three terms come before two: their pass says what it knows of two (see RangeCheck).
   unsigned* words_of_two;
-  float small_of_two, large_of_two;  // thresholds of numbers that are scaled for three
+  float small_of_two, large_of_two, sure_of_two;  // thresholds of numbers that are scaled for three
 };
 
 struct SplitShared {
-  unsigned largest[2][SPLIT_LINES], large_count[SPLIT_LINES], low;
+  unsigned largest[2][SPLIT_LINES], large_count[SPLIT_LINES], quarters[SPLIT_LINES], low;
   unsigned segment;  // of k, where blocks take segments
   // For each warp, so that no other has to be waited for: what would take registers where numbers need them all.
   unsigned block[32];                        // the group of lines
@@ -40,7 +41,7 @@ __device__ __forceinline__ void clear(SplitShared& shared, unsigned block) {
   __syncwarp();
   if (t % 32 == 0) shared.block[t / 32] = block;
   if (t == 0) shared.low = 0;
-  if (t < SPLIT_LINES) shared.largest[0][t] = shared.largest[1][t] = shared.large_count[t] = 0;
+  if (t < SPLIT_LINES) shared.largest[0][t] = shared.largest[1][t] = shared.large_count[t] = shared.quarters[t] = 0;
   __syncthreads();
 }
 
@@ -57,24 +58,34 @@ constexpr bool COUNTS_FOR_TWO = S::COUNT == 3;
 template <class S>
 constexpr int GUESS_HEADROOM = S::COUNT == 3 ? 20 : 4;
 
+// n parts of k, in units of 1 / `units`, rounded up.
+__device__ __forceinline__ unsigned part_of_k(const SplitPlan& plan, unsigned n, unsigned units) {
+  return __float2uint_ru(__fmul_ru(__uint2float_ru(n), plan.per_k * units));
+}
+
 // By the first warp of a block: lane i knows all about line i, which was multiplied by 2^e.
 template <class S>
 __device__ __forceinline__ void report_lines(const SplitPlan& plan, const SplitOperand& x, unsigned group,
-                                             unsigned largest, unsigned large_count, int e, unsigned flags,
-                                             bool of_two) {
+                                             unsigned largest, unsigned large_count, unsigned quarters, int e,
+                                             unsigned flags, bool of_two) {
   const unsigned lane = threadIdx.x;
   const int64_t line0 = int64_t{group} * SPLIT_LINES;
-  unsigned not_large = 0;
+  unsigned not_large = 0, depth = 0;
   if (lane < SPLIT_LINES && line0 + lane < x.lines) {
     if (largest != 0) {
       if (largest >= 0xff000000u) flags |= RANGE_NOT_FINITE;
       if (abs(e) > NARROW) flags |= RANGE_WIDE;
       if (largest >= (127u + RangeBound::TALL) << 24) flags |= RANGE_TALL;
-      not_large = static_cast<unsigned>(plan.k) - large_count;
+      not_large = part_of_k(plan, static_cast<unsigned>(plan.k) - large_count, ALL_OF_LINE);
+      // 2^top is beyond the line, as it was scaled. What three terms say of two has to be too little, not too much.
+      const int top = S::TOP + 1 + e - exponent_for(largest, S::TOP);
+      const int below = S::COUNT == 2 ? int(large_count) * 4 * (top + 15) - int(quarters)
+                                      : int(quarters) - int(large_count) * (4 * (S::TOP + 1 - top) + 1);
+      depth = part_of_k(plan, max(below, 0), OCTAVE / 4);
     }
     x.exponents[line0 + lane] = e;
   }
-  not_large = ptx::warp_max(not_large);
+  not_large = ptx::warp_max(not_large), depth = ptx::warp_max(depth);
   flags = ptx::warp_or(flags);
   if constexpr (COUNTS_FOR_TWO<S>) {
     // The scale of two terms is another power of two, unless there are only zeros, or that is too large for three.
@@ -83,10 +94,11 @@ __device__ __forceinline__ void report_lines(const SplitPlan& plan, const SplitO
     const bool is_b = &x == &plan.b;
     if (lane == 0 && plan.words_of_two)
       plan.words_of_two[is_b ? plan.a_groups + group : group] =
-          known ? (flags & (RANGE_SMALL | RANGE_NOT_FINITE)) | not_large : 0;
+          known ? (flags & (RANGE_SMALL | RANGE_NOT_FINITE)) | depth * (RANGE_NOT_LARGE + 1) | not_large : 0;
     if (of_two) flags &= ~RANGE_SMALL, not_large = 0;
+    depth = 0;
   }
-  if (lane == 0) x.words[group] = flags | min(not_large, RANGE_COUNT);
+  if (lane == 0) x.words[group] = flags | depth * (RANGE_NOT_LARGE + 1) | not_large;
 }
 
 // Whether a line whose guessed exponent is e has left the range.
@@ -112,8 +124,8 @@ struct LineSplitter {
 
   float v[CHUNKS][8];
   unsigned own[LINES] = {}, smallest = ~0u;  // of magnitudes' bits times 2; minus 1, so that zero is the largest
-  unsigned large_count[COUNTS] = {};         // two 16-bit counters in one
-  unsigned low = 0;                          // bits of the low terms
+  unsigned large_count[COUNTS] = {}, quarters[COUNTS] = {};  // two 16-bit counters in one
+  unsigned low = 0;                                          // bits of the low terms
   bool of_two = COUNTS_FOR_TWO<S>;
 
   __device__ __forceinline__ LineSplitter(const SplitPlan& plan, const SplitOperand& x, SplitShared& shared)
@@ -211,8 +223,8 @@ struct LineSplitter {
   }
 
   __device__ __forceinline__ void write(int piece) {
-    const float limit = of_two ? plan.large_of_two : plan.large;
-    const auto large = S::pair(limit, limit);
+    const float at_least = of_two ? plan.large_of_two : plan.large, surely = of_two ? plan.sure_of_two : plan.large;
+    const auto large = S::pair(at_least, at_least), sure = S::pair(surely, surely);
     const Map at = map();
     // Of a panel: its 16 lines, which these are, its bytes for 64 k.
     const unsigned panel_groups = UNSWIZZLED ? plan.b_panel : 4, quarter = group() % panel_groups;
@@ -230,7 +242,8 @@ struct LineSplitter {
       for (int i = 0; i < 4; ++i) {
         if (i > 0 && LINES == 8) scales = scales_of_pair(at, g, i);
         cut_pair<S>({v[g][2 * i] * scales.x, v[g][2 * i + 1] * scales.y}, plan.second_scale, cut, i, low);
-        large_count[IS_B ? i % COUNTS : Map::index(g, 0)] += __hge2_mask(__habs2(cut[0][i]), large) & 0x00010001u;
+        const int line = IS_B ? i % COUNTS : Map::index(g, 0);
+        count_pair<S>(cut[0][i], large, sure, large_count[line], quarters[line]);
       }
       if constexpr (Map::PAIRS) {
 #pragma unroll
@@ -261,7 +274,7 @@ struct LineSplitter {
   __device__ __forceinline__ void write_pieces(int from, int end, bool guess) {
     Next next;
     read_ahead(next, 0);
-    for (unsigned& count : large_count) count = 0;
+    clear_counts();
     of_two = COUNTS_FOR_TWO<S> && guess;
     for (int piece = 0; piece < end;) {
       take(next);
@@ -273,6 +286,7 @@ struct LineSplitter {
       if (PIECE == SPLIT_PIECE && guesses) gather_largest(shared.largest[0]);
       if (piece == 0) take_scales(shared.largest[guess ? 0 : 1], guess ? GUESS_HEADROOM<S> : 0);
       if (piece >= from) write(piece);
+      if ((piece - from) % PIECES_THAT_FIT == PIECES_THAT_FIT - 1) add_counts();
       piece = following;
     }
     gather_largest(shared.largest[1]);
@@ -282,21 +296,46 @@ struct LineSplitter {
     return exponent_for(largest, S::TOP) - (guessed ? GUESS_HEADROOM<S> : 0);
   }
 
-  // Adds to shared.large_count and shared.low, returns RANGE_SMALL if there are small numbers, to all threads. LAST:
-  // the terms are written, and the product may start as soon as there is room: 50.2 us instead of 51.1 at 2048, 31.5
-  // instead of 32.1 at 1536. For three terms the registers do not last.
-  template <bool LAST = false>
-  __device__ __forceinline__ unsigned count() const {
-    unsigned counts[LINES];
+  __device__ __forceinline__ void clear_counts() {
+#pragma unroll
+    for (int i = 0; i < COUNTS; ++i) large_count[i] = quarters[i] = 0;
+  }
+
+  // 16 bits have room for the quarters of so many pieces: at most 16 numbers of 512 k, at most 120 or 184 for each.
+  static constexpr int PIECES_THAT_FIT = (S::COUNT == 2 ? 16384 : 8192) / PIECE;
+  // To shared.large_count and quarters: of one piece both at a time, in 12 and 20 bits.
+  template <bool ONE_PIECE = false>
+  __device__ __forceinline__ void add_counts() {
+    unsigned counts[LINES], sums[LINES];
 #pragma unroll
     for (int i = 0; i < LINES; ++i) {
-      const unsigned pair = large_count[IS_B ? i / 2 : i];
-      counts[i] = IS_B ? pair >> i % 2 * 16 & 0xffff : (pair & 0xffff) + (pair >> 16);
+      counts[i] = of_line(large_count, i), sums[i] = of_line(quarters, i);
+      if (ONE_PIECE) counts[i] |= sums[i] << 12;
     }
+    const auto add = [](unsigned a, unsigned b) { return a + b; };
     int i;
     const Map at = map();
-    const unsigned same = reduce_lines<Map::SHARED>(counts, i, [](unsigned a, unsigned b) { return a + b; });
-    if ((at.t & same) == 0) atomicAdd(&shared.large_count[at.line(i)], counts[0]);
+    const unsigned same = reduce_lines<Map::SHARED>(counts, i, add);
+    if (!ONE_PIECE) reduce_lines<Map::SHARED>(sums, i, add);
+    if ((at.t & same) == 0) {
+      atomicAdd(&shared.large_count[at.line(i)], ONE_PIECE ? counts[0] & 0xfff : counts[0]);
+      atomicAdd(&shared.quarters[at.line(i)], ONE_PIECE ? counts[0] >> 12 : sums[0]);
+    }
+    clear_counts();
+  }
+  // The lines of B are in pairs, and the pairs of a line of A along k.
+  static __device__ __forceinline__ unsigned of_line(const unsigned (&pairs)[COUNTS], int i) {
+    const unsigned pair = pairs[IS_B ? i / 2 : i];
+    return IS_B ? pair >> i % 2 * 16 & 0xffff : (pair & 0xffff) + (pair >> 16);
+  }
+
+  // Adds to shared.large_count, quarters and low, returns RANGE_SMALL if there are small numbers, to all threads. LAST:
+  // the terms are written, and the product may start as soon as there is room: 50.2 us instead of 51.1 at 2048, 31.5
+  // instead of 32.1 at 1536. For three terms the registers do not last.
+  template <bool LAST = false, bool ONE_PIECE = false>
+  __device__ __forceinline__ unsigned count() {
+    add_counts<ONE_PIECE>();
+    const Map at = map();
     if (__any_sync(0xffffffffu, low != 0) && at.t % 32 == 0) shared.low = 1;
     if constexpr (LAST && S::COUNT == 2) pdl_launch_next();
     return __syncthreads_or(any_below(of_two ? plan.small_of_two : plan.small)) ? RANGE_SMALL : 0;

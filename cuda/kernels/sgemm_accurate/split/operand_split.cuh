@@ -9,8 +9,7 @@
 // first piece, with a factor 16 of headroom; the true maximum is known at the end, and 16 lines of which one has left
 // the range are read and written again. Two passes instead cost 19 % more at 8192.
 //
-// For the range check (range_check.cuh) one word for 16 lines says how many numbers of the worst line are not large,
-// whether there are any so small that the terms cannot hold them, and NaN or Inf.
+// For the range check (range_check.cuh) one word for 16 lines says what the terms cannot hold.
 //
 // Clusters of eight blocks that share 64 lines took 12.5 us instead of 10.3 at 2048 and 26 instead of 23 at 4096, k =
 // 1024, but 276 instead of 350 at k = 8192: there one block of a multiprocessor does not keep memory busy.
@@ -64,7 +63,7 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
       lines.take_scales(shared.largest[0], 0);
       lines.write(0);
       if (!COUNTS_FOR_TWO<S> || !lines.of_two || !__syncthreads_or(lines.counts_again())) break;
-      for (unsigned& count : lines.large_count) count = 0;
+      lines.clear_counts();
     }
   } else {
     const int pieces = static_cast<int>(ceil_div(plan.k, Lines::PIECE));
@@ -75,14 +74,17 @@ __device__ __forceinline__ void split_group(const SplitPlan& plan, const SplitOp
       if (threadIdx.x < SPLIT_LINES)
         left |= guess_failed<S>(shared.largest[1][threadIdx.x], lines.exponent(shared.largest[0][threadIdx.x], true));
       if (!__syncthreads_or(left)) break;
+      if (threadIdx.x < SPLIT_LINES) shared.large_count[threadIdx.x] = shared.quarters[threadIdx.x] = 0;
+      __syncthreads();
     }
   }
 
-  const unsigned flags = lines.template count<true>();
+  const unsigned flags = lines.template count<true, !LONG>();
   if (threadIdx.x >= 32) return;
   const unsigned line = threadIdx.x % SPLIT_LINES, scaled_by = shared.largest[LONG && !guessed ? 1 : 0][line];
   report_lines<S>(plan, x, lines.group(), shared.largest[LONG ? 1 : 0][line], shared.large_count[line],
-                  Lines::exponent(scaled_by, guessed), flags | (shared.low ? low : 0), lines.of_two);
+                  shared.quarters[line], Lines::exponent(scaled_by, guessed), flags | (shared.low ? low : 0),
+                  lines.of_two);
 }
 
 // LONG: k > 1024. There a thread has registers for the piece that comes next.

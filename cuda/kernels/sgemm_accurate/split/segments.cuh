@@ -51,11 +51,12 @@ __device__ __forceinline__ void split_segment(const SplitSegments& plan, const S
   SegmentRecord& record = plan.records[group * plan.segments + segment];
   record.largest[threadIdx.x] = shared.largest[1][threadIdx.x];
   record.large_count[threadIdx.x] = shared.large_count[threadIdx.x];
+  record.quarters[threadIdx.x] = shared.quarters[threadIdx.x];
   if (threadIdx.x == 0) record.flags = flags | (shared.low ? low : 0);
   if (segment != 0) return;
   const int64_t line = int64_t{lines.group()} * SPLIT_LINES + threadIdx.x;
   if (line < x.lines) x.exponents[line] = Lines::exponent(shared.largest[0][threadIdx.x], true);
-  plan.totals[group].large_count[threadIdx.x] = 0;
+  plan.totals[group].large_count[threadIdx.x] = plan.totals[group].quarters[threadIdx.x] = 0;
   if (threadIdx.x == 0) plan.totals[group].flags = plan.totals[group].arrived = 0;
 }
 
@@ -72,17 +73,18 @@ __global__ void __launch_bounds__(LongSplit::THREADS, 2)
   });
 }
 
-// All that the segments of a group have found, to shared.largest[1], large_count and the flags that come back.
+// All that the segments of a group have found, to shared.largest[1], the counts and the flags that come back.
 __device__ __forceinline__ unsigned read_records(const SplitSegments& plan, unsigned group, SplitShared& shared) {
   const unsigned line = threadIdx.x % SPLIT_LINES;
-  unsigned largest = 0, large_count = 0, flags = 0;
+  unsigned largest = 0, large_count = 0, quarters = 0, flags = 0;
   for (unsigned s = threadIdx.x / SPLIT_LINES; s < plan.segments; s += blockDim.x / SPLIT_LINES) {
     const SegmentRecord& record = plan.records[group * plan.segments + s];
     largest = max(largest, __ldcg(&record.largest[line]));
-    large_count += __ldcg(&record.large_count[line]), flags |= __ldcg(&record.flags);
+    large_count += __ldcg(&record.large_count[line]), quarters += __ldcg(&record.quarters[line]);
+    flags |= __ldcg(&record.flags);
   }
   if (largest) atomicMax(&shared.largest[1][line], largest);
-  if (large_count) atomicAdd(&shared.large_count[line], large_count);
+  if (large_count) atomicAdd(&shared.large_count[line], large_count), atomicAdd(&shared.quarters[line], quarters);
   if (flags) atomicOr(&shared.low, flags);
   __syncthreads();
   return shared.low;
@@ -106,19 +108,22 @@ __device__ __forceinline__ void finish_segment(const SplitSegments& plan, unsign
   }
   if (!__syncthreads_or(left)) {
     if (shared.segment == 0 && threadIdx.x < 32)
-      report_lines<S>(plan.split, x, lines.group, shared.largest[1][line], shared.large_count[line], e, found,
-                      COUNTS_FOR_TWO<S>);
+      report_lines<S>(plan.split, x, lines.group, shared.largest[1][line], shared.large_count[line],
+                      shared.quarters[line], e, found, COUNTS_FOR_TWO<S>);
     return;
   }
 
-  if (threadIdx.x < SPLIT_LINES) shared.large_count[threadIdx.x] = 0;
+  if (threadIdx.x < SPLIT_LINES) shared.large_count[threadIdx.x] = shared.quarters[threadIdx.x] = 0;
   if (threadIdx.x == 0) shared.low = 0;
   const SegmentPieces pieces(plan, shared.segment, SPLIT_PIECE);
   lines.write_all(pieces.from * SPLIT_PIECE, pieces.end * SPLIT_PIECE);
   if (threadIdx.x >= 32) return;
   const unsigned flags = lines.flags();
   SegmentRecord& total = plan.totals[number];
-  if (threadIdx.x < SPLIT_LINES) atomicAdd(&total.large_count[line], shared.large_count[line]);
+  if (threadIdx.x < SPLIT_LINES) {
+    atomicAdd(&total.large_count[line], shared.large_count[line]);
+    atomicAdd(&total.quarters[line], shared.quarters[line]);
+  }
   if (threadIdx.x == 0) atomicOr(&total.flags, flags);
   __threadfence();
   __syncwarp();
@@ -126,7 +131,8 @@ __device__ __forceinline__ void finish_segment(const SplitSegments& plan, unsign
   if (__shfl_sync(0xffffffffu, arrived, 0) + 1 != plan.segments) return;
   __threadfence();
   report_lines<S>(plan.split, x, lines.group, shared.largest[1][line], __ldcg(&total.large_count[line]),
-                  exponent_for(shared.largest[1][line], S::TOP), __ldcg(&total.flags), false);
+                  __ldcg(&total.quarters[line]), exponent_for(shared.largest[1][line], S::TOP), __ldcg(&total.flags),
+                  false);
 }
 
 template <class S>

@@ -117,7 +117,7 @@ struct TileSplitter {
                (panel_groups == 4 ? row * 128 + ((column ^ row % 8) << 4) : column * 1024 + row * 16);
 
     const auto large = S::pair(plan.large, plan.large);
-    unsigned counts[4] = {}, low = 0;  // of pairs of lines: two 16-bit counters in one
+    unsigned counts[4] = {}, quarters[4] = {}, low = 0;  // of pairs of lines: two 16-bit counters in one
 #pragma unroll 2
     for (; k < ks; k += 128, number += 128, to += 2 * block_bytes) {
       alignas(16) typename S::Pair cut[S::COUNT][4];
@@ -125,7 +125,7 @@ struct TileSplitter {
       for (int i = 0; i < 4; ++i) {
         cut_pair<S>({number[i * next_pair] * scales[i].x, number[i * next_pair + next] * scales[i].y},
                     plan.second_scale, cut, i, low);
-        counts[i] += __hge2_mask(__habs2(cut[0][i]), large) & 0x00010001u;
+        count_pair<S>(cut[0][i], large, large, counts[i], quarters[i]);
       }
 #pragma unroll
       for (int s = 0; s < S::COUNT; ++s)
@@ -133,7 +133,8 @@ struct TileSplitter {
           *reinterpret_cast<uint4*>(to + s * term_bytes) = *reinterpret_cast<const uint4*>(cut[s]);
     }
     if (low) tile.lines.low = 1;
-    count_large(counts, line);
+    add_counts(counts, tile.lines.large_count, line);
+    if constexpr (S::COUNT == 2) add_counts(quarters, tile.lines.quarters, line);
   }
 
   // k from `from` up to `end` by the scales of the maxima in largest[1]. `there`: all of it is in the tile.
@@ -166,7 +167,8 @@ struct TileSplitter {
 
  private:
   // Lanes that have the same lines differ in the lowest three bits of A, in all but the lowest of B.
-  __device__ __forceinline__ void count_large(unsigned (&counts)[4], unsigned line) const {
+  __device__ __forceinline__ void add_counts(unsigned (&counts)[4], unsigned (&sums)[SPLIT_LINES],
+                                             unsigned line) const {
     if (!is_b) counts[0] += counts[1] + counts[2] + counts[3];
     const unsigned first = is_b ? 2 : 1, end = is_b ? 32 : 8, lane = threadIdx.x % 32;
 #pragma unroll
@@ -174,11 +176,11 @@ struct TileSplitter {
       if (i > 0 && !is_b) break;
       for (unsigned apart = first; apart < end; apart *= 2) counts[i] += __shfl_xor_sync(0xffffffffu, counts[i], apart);
       if (is_b && lane < 2) {
-        atomicAdd(&tile.lines.large_count[line + 4 * i], counts[i] & 0xffff);
-        atomicAdd(&tile.lines.large_count[line + 4 * i + 1], counts[i] >> 16);
+        atomicAdd(&sums[line + 4 * i], counts[i] & 0xffff);
+        atomicAdd(&sums[line + 4 * i + 1], counts[i] >> 16);
       }
     }
-    if (!is_b && lane % 8 == 0) atomicAdd(&tile.lines.large_count[line], (counts[0] & 0xffff) + (counts[0] >> 16));
+    if (!is_b && lane % 8 == 0) atomicAdd(&sums[line], (counts[0] & 0xffff) + (counts[0] >> 16));
   }
 };
 
@@ -194,8 +196,8 @@ __device__ __forceinline__ void split_by_tile(const SplitPlan& plan, unsigned nu
   lines.write_all(0, plan.k, plan.k <= PIECE);
   if (threadIdx.x >= 32) return;
   const unsigned line = threadIdx.x % SPLIT_LINES, largest = tile.lines.largest[1][line];
-  report_lines<S>(plan, lines.x, lines.group, largest, tile.lines.large_count[line], exponent_for(largest, S::TOP),
-                  lines.flags(), false);
+  report_lines<S>(plan, lines.x, lines.group, largest, tile.lines.large_count[line], tile.lines.quarters[line],
+                  exponent_for(largest, S::TOP), lines.flags(), false);
 }
 
 }  // namespace fl
