@@ -94,8 +94,9 @@ def _fake_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, preci
 
 
 # ---------------------------------------------------------------- their derivatives
-class _Recorded(torch.autograd.Function):
-    """A `result` and what its derivatives need. PyTorch's `register_autograd` loses tangents without a word."""
+class _Recorded(torch.autograd.function._SingleLevelFunction):
+    """A `result` and what its derivatives need. PyTorch's `register_autograd` loses tangents without a word, and its
+    `Function` begins with the outermost of nested transforms again."""
 
     @staticmethod
     def forward(
@@ -133,12 +134,11 @@ def _recorded(op: Any, gradients: Any) -> Any:
     def kernel(keys: Any, *given: Tensor | None, **options: Any) -> Tensor:
         with torch._C._AutoDispatchBelowAutograd():
             result = op.redispatch(keys & torch._C._after_autograd_keyset, *given, **options)
-        # Found here, as the documentation is built without PyTorch.
-        apply, given = super(torch.autograd.Function, _Recorded).apply, (op, gradients, options, [result], *given)
+        given = op, gradients, options, [result], *given
         if not torch._C._are_functorch_transforms_active():
-            return apply(*given)
+            return _Recorded.apply(*given)
         with torch._functorch.utils.enable_single_level_autograd_function():
-            return apply(*given)
+            return _Recorded.apply(*given)
 
     return kernel
 
