@@ -32,8 +32,8 @@ constexpr float SECOND_TERM_SCALE = 0x1p11f;
 // numbers that are not small, half to those that are.
 struct RangeBound {
   float small, large;  // a scaled number is small below the one, if it is not zero, and large from the other on
-  // If there are small numbers: the most octaves that the large ones may lie below the largest of their line, in the
-  // mean and for both factors, where as many places are large in both as not.
+  // If there are small numbers: how far large ones may lie below 2^level, see docs/accuracy.md.
+  int level = 0;
   float octaves;
   // Whether small numbers are less than float32's smallest in a product of lines whose numbers are below TALL.
   bool small_if_tall = false;
@@ -42,7 +42,7 @@ struct RangeBound {
   RangeBound(Terms terms, int64_t k, int product_error = WGMMA_ERROR, int promoted_k = 64, float second_scale = 1)
       : second_scale(second_scale) {
     if (terms == Terms::bf16x6) {
-      small = 0x1p-50f, large = 0x1p-22f, octaves = 1024, small_if_tall = true;
+      small = 0x1p-50f, large = 0x1p-22f, octaves = 1e30f, small_if_tall = true;
       return;
     }
     const double spare = double(k) * (promoted_k - 1) / promoted_k - product_error;
@@ -50,13 +50,15 @@ struct RangeBound {
     small = float(scaled ? std::max(0x1p-12 / std::sqrt(spare), 0x1p-17) : 2 / spare);
     // Larger than what is small in fp16 as well, and none of fp16's subnormal numbers.
     large = std::max(small * 1.0078125f, 0x1p-14f);
-    // The scale of a long line leaves a factor 16 of headroom.
-    const int least_top = k <= ONE_PIECE ? 15 : 11, small_error = scaled ? 35 : 25;
-    octaves = float(std::log2(spare) + least_top + small_error - 25) - 0.01f;
+    level = (k <= ONE_PIECE ? SHORT_TOP : LONG_TOP) - 5;
+    octaves = float(std::log2(spare) + 2 * level + (scaled ? 10 : 0)) - 0.01f;
   }
 
   static constexpr int TALL = 10;             // exponent of the numbers of a tall line
   static constexpr int64_t ONE_PIECE = 1024;  // of k: up to here the split pass holds all of a line
+  // Scaled numbers of two terms are below 2^SHORT_TOP, and the largest of a long line is from 2^(LONG_TOP - 1) on, as
+  // its scale leaves a factor 16 of headroom.
+  static constexpr int SHORT_TOP = 15, LONG_TOP = 11;
 };
 
 // Whether bf16x6 is tried where fp16x2 is rejected. Its two launches take about 5 us of every call, and it is three

@@ -15,12 +15,13 @@
 namespace fl {
 
 // The bits of a range word. Of the worst line, those below say which part of the numbers is not large, in units of
-// 2^-10, and how many octaves the large ones lie below the largest, a mean over k in units of 2^-6, both rounded up.
+// 2^-10, and how many octaves the large ones lie below RangeBound::level, a mean over k in units of 2^-6, both rounded
+// up; and one bit for each octave of the largest number beyond 2^RangeBound::LONG_TOP.
 constexpr unsigned RANGE_SMALL = 1u << 31, RANGE_NOT_FINITE = 1u << 30, RANGE_WIDE = 1u << 29;
 constexpr unsigned RANGE_LOW_A = 1u << 28, RANGE_LOW_B = 1u << 27;  // numbers of more than eleven bits
 constexpr unsigned RANGE_TALL = 1u << 26;                           // see RangeBound
 constexpr unsigned ALL_OF_LINE = 1 << 10, OCTAVE = 1 << 6;
-constexpr unsigned RANGE_NOT_LARGE = (1 << 11) - 1, RANGE_DEPTH = RANGE_NOT_LARGE << 11;
+constexpr unsigned RANGE_NOT_LARGE = (1 << 11) - 1, RANGE_DEPTH = RANGE_NOT_LARGE << 11, RANGE_TOP = 15 << 22;
 // Scales within 2^+-60 are applied in one step after the product, others in two.
 constexpr int NARROW = 60;
 
@@ -85,12 +86,13 @@ __device__ __forceinline__ void reduce_range_words(const RangeCheck& check, Rang
 }
 
 // Whether small numbers may be too much for some element of C: of the places k those are left where both factors are
-// large, and there their product is by the mean of the octaves below that of the largest ones.
+// large, and there their products are as large as the mean of the octaves says.
 __device__ __forceinline__ bool small_numbers_count(const RangeCheck& check, const RangeShared& shared) {
   const int not_large = shared.not_large[0] + shared.not_large[1], left = ALL_OF_LINE - not_large;
   if (left <= 0) return true;
   const float octaves = (shared.depth[0] + shared.depth[1]) / (RANGE_NOT_LARGE + 1) * (float{ALL_OF_LINE} / OCTAVE);
-  return octaves / left + log2f(float(not_large) / left) > check.octaves;
+  const int top = RangeBound::LONG_TOP + __popc(shared.flags & RANGE_TOP);
+  return octaves / left + log2f(float(not_large) / left) + top > check.octaves;
 }
 
 // After a barrier behind reduce_range_words.

@@ -54,16 +54,16 @@ __device__ __forceinline__ void cut_pair(float2 rest, float second_scale, typena
 }
 
 // Adds, in 16 bits each, how many numbers of a pair are large, and for those that are `sure` quarters of octaves: their
-// logarithms plus 15 of two terms, how far they are below 2^(TOP + 1) of three. Of a logarithm that is the exponent and
-// two bits behind it, as log2(1 + x) is at least x from 0 to 1.
+// logarithms plus 15 of two terms, how far they are below `level` of three. What is beyond `level` counts as that. Of a
+// logarithm that is the exponent and two bits behind it, as log2(1 + x) is at least x from 0 to 1.
 template <class S>
 __device__ __forceinline__ void count_pair(typename S::Pair first, typename S::Pair large, typename S::Pair sure,
-                                           unsigned& count, unsigned& quarters) {
-  const auto magnitude = __habs2(first);
-  const unsigned bits = *reinterpret_cast<const unsigned*>(&first), counted = __hge2_mask(magnitude, sure);
+                                           typename S::Pair level, unsigned& count, unsigned& quarters) {
+  const auto magnitude = __habs2(first), low = __hmin2(magnitude, level);
+  const unsigned bits = reinterpret_cast<const unsigned&>(low), counted = __hge2_mask(magnitude, sure);
   count += __hge2_mask(magnitude, large) & 0x00010001u;
   if constexpr (S::COUNT == 2) quarters += (bits & counted & 0x7f007f00u) >> 8;
-  else quarters += ((S::TOP + 128) * 4 * 0x00010001u - (bits >> 5 & 0x03ff03ffu)) & counted;
+  else quarters += ((reinterpret_cast<const unsigned&>(level) >> 5) - (bits >> 5 & 0x03ff03ffu)) & counted;
 }
 
 // All terms of 64 lines by 64 k.

@@ -40,6 +40,7 @@ inline SplitPlan split_plan(const AccurateProduct& product) {
                  static_cast<unsigned>(at.b_panel / SPLIT_LINES),
                  product.bound.small,
                  product.bound.large,
+                 product.bound.level,
                  product.bound.second_scale,
                  std::nextafter(1 / float(p.k), 1.0f),
                  double(p.m) * double(p.n) <= 0x1p20,
@@ -50,8 +51,9 @@ inline SplitPlan split_plan(const AccurateProduct& product) {
   if (!plan.words_of_two) return plan;
   const RangeBound of_two = two_terms_bound(p);
   const int more_room = p.k > RangeBound::ONE_PIECE ? GUESS_HEADROOM<Bf16Terms> - GUESS_HEADROOM<Fp16Terms> : 0;
-  const float times = ldexpf(1, Bf16Terms::TOP - Fp16Terms::TOP - more_room);
-  plan.small_of_two = of_two.small * times;
+  plan.larger_for_three = Bf16Terms::TOP - Fp16Terms::TOP - more_room;
+  const float times = ldexpf(1, plan.larger_for_three);
+  plan.small_of_two = of_two.small * times, plan.level = of_two.level;
   // In bf16 no more than in fp16, and no less: both round.
   plan.large_of_two = of_two.large * times * 0.99f, plan.sure_of_two = of_two.large * times * 1.01f;
   return plan;

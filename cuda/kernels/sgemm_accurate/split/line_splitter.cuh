@@ -13,6 +13,7 @@ struct SplitPlan {
   unsigned a_groups, groups;  // of 16 lines: those of A, then those of B; none of a prepacked operand
   unsigned b_panel;           // groups of a panel of B
   float small, large;         // thresholds on scaled numbers
+  int level;                  // see RangeBound
   float second_scale;         // of two terms
   float per_k;                // 1 / k, rounded up
   bool early;                 // whether the product's blocks may start as soon as there is room, or by the end
@@ -22,6 +23,7 @@ struct SplitPlan {
   // Where three terms come before two: their pass says what it knows of two (see RangeCheck).
   unsigned* words_of_two;
   float small_of_two, large_of_two, sure_of_two;  // thresholds of numbers that are scaled for three
+  int larger_for_three;                           // by so many octaves
 };
 
 struct SplitShared {
@@ -71,30 +73,36 @@ __device__ __forceinline__ void report_lines(const SplitPlan& plan, const SplitO
   const unsigned lane = threadIdx.x;
   const int64_t line0 = int64_t{group} * SPLIT_LINES;
   unsigned not_large = 0, depth = 0;
+  int top = 0;
   if (lane < SPLIT_LINES && line0 + lane < x.lines) {
     if (largest != 0) {
       if (largest >= 0xff000000u) flags |= RANGE_NOT_FINITE;
       if (abs(e) > NARROW) flags |= RANGE_WIDE;
       if (largest >= (127u + RangeBound::TALL) << 24) flags |= RANGE_TALL;
       not_large = part_of_k(plan, static_cast<unsigned>(plan.k) - large_count, ALL_OF_LINE);
-      // 2^top is beyond the line, as it was scaled. What three terms say of two has to be too little, not too much.
-      const int top = S::TOP + 1 + e - exponent_for(largest, S::TOP);
-      const int below = S::COUNT == 2 ? int(large_count) * 4 * (top + 15) - int(quarters)
-                                      : int(quarters) - int(large_count) * (4 * (S::TOP + 1 - top) + 1);
+      // 2^top is beyond the line, as it was scaled for two terms, or would be. What three terms say of two has to be
+      // too little, not too much.
+      top = S::TOP + 1 + e - exponent_for(largest, S::TOP) - (S::COUNT == 3 ? plan.larger_for_three : 0);
+      const int below =
+          S::COUNT == 2 ? int(large_count) * 4 * (plan.level + 15) - int(quarters) : int(quarters) - int(large_count);
       depth = part_of_k(plan, max(below, 0), OCTAVE / 4);
+      flags |= RANGE_TOP & RANGE_TOP >> max(RangeBound::SHORT_TOP - top, 0);
     }
     x.exponents[line0 + lane] = e;
   }
   not_large = ptx::warp_max(not_large), depth = ptx::warp_max(depth);
   flags = ptx::warp_or(flags);
   if constexpr (COUNTS_FOR_TWO<S>) {
-    // The scale of two terms is another power of two, unless there are only zeros, or that is too large for three.
+    // The scale of two terms is another power of two, unless there are only zeros, or that is too large for three, or
+    // that of two was guessed wrong.
     const int exact = e + (plan.k > RangeBound::ONE_PIECE ? GUESS_HEADROOM<Bf16Terms> : 0);
-    const bool known = of_two && !ptx::warp_or(largest != 0 && (exact == 0 || exact == 127));
+    const bool other = largest != 0 && (exact == 0 || exact == 127 || top > RangeBound::SHORT_TOP);
+    const bool known = of_two && !ptx::warp_or(other);
     const bool is_b = &x == &plan.b;
     if (lane == 0 && plan.words_of_two)
       plan.words_of_two[is_b ? plan.a_groups + group : group] =
-          known ? (flags & (RANGE_SMALL | RANGE_NOT_FINITE)) | depth * (RANGE_NOT_LARGE + 1) | not_large : 0;
+          known ? (flags & (RANGE_SMALL | RANGE_NOT_FINITE | RANGE_TOP)) | depth * (RANGE_NOT_LARGE + 1) | not_large
+                : 0;
     if (of_two) flags &= ~RANGE_SMALL, not_large = 0;
     depth = 0;
   }
@@ -224,7 +232,9 @@ struct LineSplitter {
 
   __device__ __forceinline__ void write(int piece) {
     const float at_least = of_two ? plan.large_of_two : plan.large, surely = of_two ? plan.sure_of_two : plan.large;
-    const auto large = S::pair(at_least, at_least), sure = S::pair(surely, surely);
+    const float level_power = power_of_two(plan.level + (of_two ? plan.larger_for_three : 0));
+    const auto large = S::pair(at_least, at_least), sure = S::pair(surely, surely),
+               level = S::pair(level_power, level_power);
     const Map at = map();
     // Of a panel: its 16 lines, which these are, its bytes for 64 k.
     const unsigned panel_groups = UNSWIZZLED ? plan.b_panel : 4, quarter = group() % panel_groups;
@@ -243,7 +253,7 @@ struct LineSplitter {
         if (i > 0 && LINES == 8) scales = scales_of_pair(at, g, i);
         cut_pair<S>({v[g][2 * i] * scales.x, v[g][2 * i + 1] * scales.y}, plan.second_scale, cut, i, low);
         const int line = IS_B ? i % COUNTS : Map::index(g, 0);
-        count_pair<S>(cut[0][i], large, sure, large_count[line], quarters[line]);
+        count_pair<S>(cut[0][i], large, sure, level, large_count[line], quarters[line]);
       }
       if constexpr (Map::PAIRS) {
 #pragma unroll
@@ -301,8 +311,8 @@ struct LineSplitter {
     for (int i = 0; i < COUNTS; ++i) large_count[i] = quarters[i] = 0;
   }
 
-  // 16 bits have room for the quarters of so many pieces: at most 16 numbers of 512 k, at most 120 or 184 for each.
-  static constexpr int PIECES_THAT_FIT = (S::COUNT == 2 ? 16384 : 8192) / PIECE;
+  // 16 bits have room for the quarters of so many pieces: at most 16 numbers of 512 k, at most 100 for each.
+  static constexpr int PIECES_THAT_FIT = 16384 / PIECE;
   // To shared.large_count and quarters: of one piece both at a time, in 12 and 20 bits.
   template <bool ONE_PIECE = false>
   __device__ __forceinline__ void add_counts() {

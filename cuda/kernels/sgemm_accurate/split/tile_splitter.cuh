@@ -116,7 +116,8 @@ struct TileSplitter {
                (int64_t{group / panel_groups} * plan.k_blocks + from / TERM_BLOCK + k / TERM_BLOCK) * block_bytes +
                (panel_groups == 4 ? row * 128 + ((column ^ row % 8) << 4) : column * 1024 + row * 16);
 
-    const auto large = S::pair(plan.large, plan.large);
+    const auto large = S::pair(plan.large, plan.large),
+               level = S::pair(power_of_two(plan.level), power_of_two(plan.level));
     unsigned counts[4] = {}, quarters[4] = {}, low = 0;  // of pairs of lines: two 16-bit counters in one
 #pragma unroll 2
     for (; k < ks; k += 128, number += 128, to += 2 * block_bytes) {
@@ -125,7 +126,7 @@ struct TileSplitter {
       for (int i = 0; i < 4; ++i) {
         cut_pair<S>({number[i * next_pair] * scales[i].x, number[i * next_pair + next] * scales[i].y},
                     plan.second_scale, cut, i, low);
-        count_pair<S>(cut[0][i], large, large, counts[i], quarters[i]);
+        count_pair<S>(cut[0][i], large, large, level, counts[i], quarters[i]);
       }
 #pragma unroll
       for (int s = 0; s < S::COUNT; ++s)
