@@ -32,7 +32,7 @@ constexpr float SECOND_TERM_SCALE = 0x1p11f;
 // numbers that are not small, half to those that are.
 struct RangeBound {
   float small, large;  // a scaled number is small below the one, if it is not zero, and large from the other on
-  // If there are small numbers: how far large ones may lie below 2^level, see docs/accuracy.md.
+  // If there are small numbers: large ones are measured from 2^level down, and these are the octaves that are allowed.
   int level = 0;
   float octaves;
   // Whether small numbers are less than float32's smallest in a product of lines whose numbers are below TALL.
