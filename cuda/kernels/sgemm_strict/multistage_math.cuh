@@ -97,8 +97,8 @@ struct LineSums {
   __device__ __forceinline__ void last_lines(uint32_t a, uint32_t b, int left, int group) {
     const int lines = (left - group + T::K_GROUPS - 1) / T::K_GROUPS;
 #pragma unroll 1
-    for (int l = 0; l < lines; ++l) {
-      a += A_STEP, b += B_STEP;
+    for (int l = 1; l <= lines; ++l) {
+      if (l < lines) a += A_STEP, b += B_STEP;  // behind the last line the shared memory may end
       if constexpr (T::ONE_BUFFER) {
         add_product_and_load(a, b);
       } else {
