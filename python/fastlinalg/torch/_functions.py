@@ -159,7 +159,7 @@ def _grouped(a: list[Tensor], b: list[Tensor], precision: Precision) -> list[Ten
     matrices = [i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x.ndim == y.ndim == 2]
     pairs = [a[i] for i in matrices], [b[i] for i in matrices]
     if _records_gradient(*pairs[0], *pairs[1]):
-        products = super(torch.autograd.Function, _Group).apply(precision, *pairs[0], *pairs[1])
+        products = _Group.apply(precision, *pairs[0], *pairs[1])
     else:
         products = _core.tensor_products(*pairs, precision)
     found = dict(zip(matrices, products, strict=True))
@@ -223,7 +223,7 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, precision: Precision
         return _matmul(x, weight.mT, precision)
     if not _is_plain(x, weight, bias):
         return ops.linear(x, weight, bias, precision=precision)
-    sums = super(torch.autograd.Function, _Product).apply(rows(x), weight.mT, bias, precision)
+    sums = _Product.apply(rows(x), weight.mT, bias, precision)
     return sums.reshape(*x.shape[:-1], weight.shape[0])
 
 
@@ -251,11 +251,11 @@ def _product(a: Tensor, b: Tensor, precision: str) -> Tensor:
     if not _is_plain(a, b) or _is_batched(a) or _is_batched(b):
         return (ops.mm if a.ndim == 2 else ops.bmm)(a.float(), b.float(), precision=precision)
     if _records_gradient(a, b):
-        return super(torch.autograd.Function, _Product).apply(a, b, None, precision)  # without what `torch.func` needs
+        return _Product.apply(a, b, None, precision)  # without what `torch.func` needs
     return _core.tensor_product(a, b, None, None, 1.0, 0.0, precision, True)
 
 
-class _Product(torch.autograd.Function):
+class _Product(torch.autograd.function._SingleLevelFunction):
     """``a @ b`` of matrices or equal stacks, and of matrices ``a @ b + c`` with a row that is added to each."""
 
     @staticmethod
@@ -272,7 +272,7 @@ class _Product(torch.autograd.Function):
         return grad_a, grad_b, grad.sum_to_size(ctx.shape) if ctx.needs_input_grad[2] else None, None
 
 
-class _Group(torch.autograd.Function):
+class _Group(torch.autograd.function._SingleLevelFunction):
     """``a @ b`` of each pair of matrices, all of `a` first."""
 
     @staticmethod
