@@ -1,7 +1,7 @@
 // The range check: may a product be computed from these terms?
 //
 // The split pass leaves a word for each 16 lines (docs/accuracy.md): how many numbers of the worst line are not large,
-// how far the large ones lie below the largest, whether some are so small that the terms cannot hold them, and NaN or
+// how far the large ones lie below a level, whether some are so small that the terms cannot hold them, and NaN or
 // Inf. Every product reduces these words to one status, which the kernels behind it read: no word goes to the host.
 #pragma once
 
